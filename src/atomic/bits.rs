@@ -1,0 +1,66 @@
+//! Fields of a 128-bit word.
+
+use crate::fixed::Rate;
+
+/// The bits of a time in a word: nanoseconds since the limiter's start, 36 years of them.
+pub(super) const TIME_BITS: u32 = 60;
+
+/// The last time that a word holds. Later ones count as this one.
+pub(super) const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
+
+/// A field of `width` bits, `shift` bits up.
+#[derive(Clone, Copy)]
+pub(super) struct Field {
+    shift: u32,
+    width: u32,
+}
+
+impl Field {
+    /// Returns a field of `width` bits, at most 64, at the bottom of the word.
+    pub(super) const fn lowest(width: u32) -> Self {
+        Self { shift: 0, width }
+    }
+
+    /// Returns a field of `width` bits, at most 64, right above this one.
+    pub(super) const fn above(self, width: u32) -> Self {
+        Self {
+            shift: self.shift.wrapping_add(self.width),
+            width,
+        }
+    }
+
+    /// Whether this field ends with the word.
+    pub(super) const fn is_last(self) -> bool {
+        self.shift.wrapping_add(self.width) == u128::BITS
+    }
+
+    const fn mask(self) -> u64 {
+        u64::MAX >> u64::BITS.wrapping_sub(self.width)
+    }
+
+    /// Returns the field's value in `word`.
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
+    pub(super) const fn get(self, word: u128) -> u64 {
+        self.wrapped((word >> self.shift) as u64)
+    }
+
+    /// Returns a word that has the low bits of `value` in this field and 0 elsewhere.
+    pub(super) const fn put(self, value: u64) -> u128 {
+        (self.wrapped(value) as u128) << self.shift
+    }
+
+    /// Returns `value` as the field would hold it.
+    pub(super) const fn wrapped(self, value: u64) -> u64 {
+        value & self.mask()
+    }
+
+    /// Returns the field's value in `word`, one further, wrapping.
+    pub(super) const fn next(self, word: u128) -> u64 {
+        self.wrapped(self.get(word).wrapping_add(1))
+    }
+
+    /// Returns the rate in the field, which is [`Rate::BITS`] wide.
+    pub(super) const fn rate(self, word: u128) -> Rate {
+        Rate::from_bits(self.get(word))
+    }
+}

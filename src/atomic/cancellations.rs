@@ -1,0 +1,319 @@
+//! Which places in the line were given up: one bit each, in a ring of words.
+//!
+//! Rules, cited by number below and in the models:
+//!
+//! 1. A waiter's rank is its place less the places before it that were given up. Counts of these only
+//!    grow, are never too large, and may be late: a late one delays a waiter, none lets too many go.
+//! 2. Places are taken together in blocks of 32. `front` says which block is the first one not retired,
+//!    and how many places were given up in all the retired ones.
+//! 3. A block is retired once every place in it is due: its word is closed, so that its bits are final, then
+//!    `front` moves past it and adds them. Both steps follow from the words, so that anyone may finish them.
+//! 4. A place given up sets its bit while its block's word is open, and is added to `front` once the block
+//!    is retired: never both, because either is a compare-and-swap on the word that rules it out.
+//! 5. A word belongs to one block of each lap around the ring, and says which lap it is in. A thread
+//!    that stopped before its compare-and-swap finds another lap, looks at `front` and goes by that.
+//!
+//! A place given up more than a ring's length behind the front is forgotten: its token is lost, nobody
+//! is let go early, and those behind it do not move up.
+
+use alloc::boxed::Box;
+
+use super::bits::Field;
+use super::sync::{
+    AtomicU64, AtomicU128,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use crate::fixed::to_signed;
+use crate::line::{Place, TOKEN};
+
+/// How many places a block has.
+const BLOCK: u64 = 32;
+/// The bits of a block's number: places have 40 bits above the fraction, blocks 5 fewer.
+const BLOCK_BITS: u32 = 35;
+
+/// The first unretired block and what was given up before it. Low bits first: 35 of the block's number, 64 of the
+/// count of places given up in retired blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Front(u128);
+
+impl Front {
+    const FIRST: Field = Field::lowest(BLOCK_BITS);
+    const RETIRED: Field = Self::FIRST.above(64);
+
+    const fn new(first: u64, retired: u64) -> Self {
+        Self(Self::FIRST.put(first) | Self::RETIRED.put(retired))
+    }
+
+    const fn first(self) -> u64 {
+        Self::FIRST.get(self.0)
+    }
+
+    const fn retired(self) -> u64 {
+        Self::RETIRED.get(self.0)
+    }
+
+    /// Returns how many blocks `block` is behind the first unretired one; negative if it is retired.
+    const fn offset(self, block: u64) -> i64 {
+        signed(block.wrapping_sub(self.first()), BLOCK_BITS)
+    }
+}
+
+/// One block's word. Low bits first: a bit for each of 32 places, one that says closed, 31 of the lap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word(u64);
+
+impl Word {
+    const CLOSED: u64 = 1 << BLOCK;
+    const LAP_SHIFT: u32 = 33;
+
+    const fn blank(lap: u64) -> Self {
+        Self(lap << Self::LAP_SHIFT)
+    }
+
+    const fn lap(self) -> u64 {
+        self.0 >> Self::LAP_SHIFT
+    }
+
+    const fn is_closed(self) -> bool {
+        self.0 & Self::CLOSED != 0
+    }
+
+    /// Returns how many of the first `places` were given up.
+    const fn count(self, places: u64) -> u64 {
+        let below = (1_u64 << places).wrapping_sub(1);
+        (self.0 & below).count_ones() as u64
+    }
+}
+
+/// The places given up.
+#[derive(Debug)]
+pub(super) struct Cancellations {
+    ring: Box<[AtomicU64]>,
+    front: AtomicU128,
+    total: AtomicU64,
+    /// The block that lap 1 began with.
+    origin: u64,
+}
+
+/// Returns the low `bits` of `value` as a signed number.
+const fn signed(value: u64, bits: u32) -> i64 {
+    let unused = u64::BITS.wrapping_sub(bits);
+    to_signed(value << unused) >> unused
+}
+
+const fn block_of(place: Place) -> u64 {
+    place.to_bits() / (TOKEN * BLOCK)
+}
+
+const fn bit_of(place: Place) -> u64 {
+    place.to_bits() / TOKEN % BLOCK
+}
+
+// Orderings: `front` and the words are loaded with acquire and swapped with acquire and release. Whoever sees
+// a block retired must see its word closed, and who finds a word closed or of a later lap must see the `front`
+// that made it so. Models: `line::a_place_given_up_is_counted_once`, `line::nobody_is_let_go_early`.
+impl Cancellations {
+    /// Creates the bits for a line that begins at `place`, with `total` given up so far, 32 places for each of
+    /// `words`, rounded up to a power of two.
+    pub(super) fn new(place: Place, total: u64, words: usize) -> Self {
+        let origin = block_of(place);
+        let words = words.next_power_of_two();
+        Self {
+            ring: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            front: AtomicU128::new(Front::new(origin, total).0),
+            total: AtomicU64::new(total),
+            origin,
+        }
+    }
+
+    /// Returns how many places were ever given up, perhaps too few.
+    pub(super) fn total(&self) -> u64 {
+        // Acquire, with the release in `cancel`: read before `issued` by everyone who subtracts it, it is never
+        // ahead of it. Model: `line::live_places_never_run_backwards`.
+        self.total.load(Acquire)
+    }
+
+    fn front(&self) -> Front {
+        Front(self.front.load(Acquire))
+    }
+
+    /// Returns the lap of the ring that `block` is in, from 1, wrapping.
+    const fn lap(&self, block: u64) -> u64 {
+        let from_origin = block.wrapping_sub(self.origin) & (u64::MAX >> (64 - BLOCK_BITS));
+        let lap = (from_origin >> self.ring.len().trailing_zeros()).wrapping_add(1);
+        lap & (u64::MAX >> u64::BITS.wrapping_sub(self.lap_bits()))
+    }
+
+    const fn lap_bits(&self) -> u32 {
+        let natural = BLOCK_BITS.wrapping_sub(self.ring.len().trailing_zeros());
+        if natural < 31 { natural } else { 31 }
+    }
+
+    /// Returns the word of `block`'s slot and how many laps it is ahead of `block`.
+    fn word(&self, block: u64) -> Option<(&AtomicU64, Word, i64)> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "masked to the ring's length"
+        )]
+        let slot = (block.wrapping_sub(self.origin) as usize) & self.ring.len().wrapping_sub(1);
+        let atomic = self.ring.get(slot)?;
+        let word = Word(atomic.load(Acquire));
+        Some((
+            atomic,
+            word,
+            signed(word.lap().wrapping_sub(self.lap(block)), self.lap_bits()),
+        ))
+    }
+
+    /// Whether `block` is further behind the front than the ring reaches.
+    fn is_beyond(&self, front: Front, block: u64) -> bool {
+        usize::try_from(front.offset(block)).is_ok_and(|offset| offset >= self.ring.len())
+    }
+
+    /// Gives `place` up.
+    pub(super) fn cancel(&self, place: Place) {
+        if self.note(place) {
+            // After the note, so that the total is late rather than early (rule 1). Release: see `total`.
+            self.total.fetch_add(1, Release);
+        }
+    }
+
+    /// Writes down that `place` was given up. False if it is too far back to be remembered.
+    fn note(&self, place: Place) -> bool {
+        let block = block_of(place);
+        loop {
+            let front = self.front();
+            if self.is_beyond(front, block) {
+                return false;
+            }
+            if front.offset(block) < 0 {
+                let counted = Front::new(front.first(), front.retired().wrapping_add(1));
+                if self.advance(front, counted) {
+                    return true;
+                }
+                continue;
+            }
+            match self.mark(block, bit_of(place)) {
+                Mark::Done => return true,
+                Mark::Again => {}
+                Mark::Closed => self.retire_through(block),
+            }
+        }
+    }
+
+    /// Tries to set one bit of `block`'s word.
+    fn mark(&self, block: u64, bit: u64) -> Mark {
+        let Some((atomic, word, ahead)) = self.word(block) else {
+            return Mark::Again;
+        };
+        let open = match ahead {
+            0 if word.is_closed() => return Mark::Closed,
+            0 => word,
+            // The slot was last used a lap ago or more: rule 5.
+            ..0 => Word::blank(self.lap(block)),
+            // The front has moved on since it was read.
+            1.. => return Mark::Again,
+        };
+        let marked = open.0 | (1 << bit);
+        match atomic.compare_exchange(word.0, marked, AcqRel, Acquire) {
+            Ok(_) => Mark::Done,
+            Err(_) => Mark::Again,
+        }
+    }
+
+    fn advance(&self, front: Front, next: Front) -> bool {
+        self.front
+            .compare_exchange(front.0, next.0, AcqRel, Acquire)
+            .is_ok()
+    }
+
+    /// Retires every block that lies wholly before `due`, where `due(retired)` is the place that has come due
+    /// once `retired` places were given up.
+    pub(super) fn retire(&self, due: impl Fn(u64) -> Place) {
+        let front = self.front();
+        let first_left = block_of(due(front.retired()));
+        if front.offset(first_left) > 0 {
+            self.retire_through(first_left.wrapping_sub(1));
+        }
+    }
+
+    /// Retires the blocks up to `last`, or as many as no other thread has retired meanwhile (rule 3).
+    fn retire_through(&self, last: u64) {
+        let front = self.front();
+        let Ok(behind) = usize::try_from(front.offset(last)) else {
+            return;
+        };
+        let mut retired = front.retired();
+        // Blocks beyond the ring have no word; what was given up there was forgotten.
+        for step in 0..behind.saturating_add(1).min(self.ring.len()) {
+            let Some(closed) = self.close(front.first().wrapping_add(step as u64)) else {
+                return;
+            };
+            retired = retired.wrapping_add(closed.count(BLOCK));
+        }
+        let next = Front::new(last.wrapping_add(1), retired);
+        // A loss means that another thread has moved it, and that it will be looked at again.
+        let _ = self.advance(front, next);
+    }
+
+    /// Closes `block`'s word and returns it, or `None` if the block is long retired.
+    fn close(&self, block: u64) -> Option<Word> {
+        loop {
+            let (atomic, word, ahead) = self.word(block)?;
+            let open = match ahead {
+                0 if word.is_closed() => return Some(word),
+                0 => word,
+                ..0 => Word::blank(self.lap(block)),
+                1.. => return None,
+            };
+            let closed = Word(open.0 | Word::CLOSED);
+            if atomic
+                .compare_exchange(word.0, closed.0, AcqRel, Acquire)
+                .is_ok()
+            {
+                return Some(closed);
+            }
+        }
+    }
+
+    /// Returns how many places before `place` were given up, perhaps too few (rule 1).
+    ///
+    /// In a retired block, where all are due, it counts those given up in all retired blocks.
+    pub(super) fn before(&self, place: Place) -> u64 {
+        let block = block_of(place);
+        loop {
+            let front = self.front();
+            // Relaxed: too few is allowed. With nothing given up in the ring there is nothing to add.
+            if front.offset(block) < 0 || self.total.load(Relaxed) == front.retired() {
+                return front.retired();
+            }
+            if let Some(marked) = self.marked_before(front, block, bit_of(place)) {
+                return front.retired().wrapping_add(marked);
+            }
+        }
+    }
+
+    /// Counts the bits between the front and `bit` of `block`; `None` if the front has moved on.
+    fn marked_before(&self, front: Front, block: u64, bit: u64) -> Option<u64> {
+        let whole = u64::try_from(front.offset(block)).ok()?;
+        let mut marked = 0_u64;
+        for step in 0..=whole.min((self.ring.len() as u64).wrapping_sub(1)) {
+            let (_, word, ahead) = self.word(front.first().wrapping_add(step))?;
+            match ahead {
+                0 => {
+                    let places = if step == whole { bit } else { BLOCK };
+                    marked = marked.wrapping_add(word.count(places));
+                }
+                ..0 => {}
+                1.. => return None,
+            }
+        }
+        Some(marked)
+    }
+}
+
+enum Mark {
+    Done,
+    Again,
+    Closed,
+}

@@ -1,0 +1,120 @@
+//! The measured rate under many threads: striped counts, and one word that turns the window.
+
+use super::bits::Field;
+use super::stripes::Stripes;
+use super::sync::{
+    AtomicU128,
+    Ordering::{AcqRel, Acquire},
+};
+use crate::fixed::Rate;
+use crate::meter::{Windows, smoothed};
+
+/// One state of the meter. Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 49 | the measured rate |
+/// | 32 | the window that is being counted |
+/// | 47 | base: the sum of the stripes when that window began, wrapping |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading(u128);
+
+impl Reading {
+    const MEASURED: Field = Field::lowest(Rate::BITS);
+    const WINDOW: Field = Self::MEASURED.above(32);
+    const BASE: Field = Self::WINDOW.above(47);
+
+    const fn new(measured: Rate, window: u64, base: u64) -> Self {
+        Self(
+            Self::MEASURED.put(measured.to_bits())
+                | Self::WINDOW.put(window)
+                | Self::BASE.put(base),
+        )
+    }
+
+    const fn measured(self) -> Rate {
+        Self::MEASURED.rate(self.0)
+    }
+
+    const fn window(self) -> u64 {
+        Self::WINDOW.get(self.0)
+    }
+
+    /// Returns the counts between the window's beginning and `sum`.
+    const fn counted(self, sum: u64) -> u64 {
+        Self::BASE.wrapped(sum.wrapping_sub(Self::BASE.get(self.0)))
+    }
+}
+
+const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
+
+/// Counts requests and measures their rate in half-second windows.
+#[derive(Debug)]
+pub(super) struct Meter {
+    reading: AtomicU128,
+    counts: Stripes,
+    windows: Windows,
+}
+
+impl Meter {
+    /// Creates a meter that starts at `start` nanoseconds of the caller's time.
+    pub(super) fn new(start: u64) -> Self {
+        // Just before the wrap of both, so that every test crosses it.
+        let count = u64::MAX.wrapping_sub(1);
+        Self {
+            reading: AtomicU128::new(Reading::new(Rate::ZERO, 0, count).0),
+            counts: Stripes::new(count),
+            windows: Windows::new(start),
+        }
+    }
+
+    /// Counts one request.
+    pub(super) fn count(&self) {
+        self.counts.add_one();
+    }
+
+    fn load(&self) -> Reading {
+        // Acquire: whoever sums the stripes after this load must see at least the counts that went into
+        // the base it has read, or the difference would wrap. Pairs with the release in `turn`.
+        // Model: `meter::a_window_never_counts_below_zero`.
+        Reading(self.reading.load(Acquire))
+    }
+
+    /// Returns the measured rate.
+    pub(super) fn measured(&self) -> Rate {
+        self.load().measured()
+    }
+
+    /// Returns the end of the first window that counts.
+    pub(super) const fn first_window_end(&self) -> u64 {
+        self.windows.end(0)
+    }
+
+    /// Closes the window that was counted until now, if `now` is past its end, and returns the end of the one
+    /// that is counted from here on.
+    ///
+    /// Nobody waits: whoever closes it first has done it for all. No count is left out or counted
+    /// twice, because the sum that one window ends with is the base of the next.
+    pub(super) fn turn(&self, now: u64) -> u64 {
+        let window = self.windows.index(now);
+        loop {
+            let reading = self.load();
+            if window <= reading.window() {
+                return self.windows.end(reading.window());
+            }
+            // After the load, see there.
+            let sum = self.counts.sum();
+            let passed = window.wrapping_sub(reading.window());
+            let measured = smoothed(reading.measured(), reading.counted(sum), passed);
+            let next = Reading::new(measured, window, sum);
+            // Release publishes the counts behind `sum` to the next one who sums; strong, because one
+            // caller alone must never fail.
+            let swap = self
+                .reading
+                .compare_exchange(reading.0, next.0, AcqRel, Acquire);
+            if swap.is_ok() {
+                return self.windows.end(window);
+            }
+        }
+    }
+}

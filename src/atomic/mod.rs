@@ -1,0 +1,19 @@
+//! The two buckets: every atomic word of the crate, and nothing that reads a clock.
+
+mod bits;
+mod cancellations;
+mod gate;
+mod meter;
+mod reservation;
+mod retry_quota;
+mod segments;
+mod send_rate;
+mod snapshot;
+mod stripes;
+pub(crate) mod sync;
+mod throttle;
+
+pub use reservation::Reservation;
+pub use retry_quota::{QuotaPermit, RetryQuota};
+pub use send_rate::{ControlLaw, Outcome, SendPermit, SendRate};
+pub use snapshot::SendRateSnapshot;

@@ -1,0 +1,90 @@
+//! A place in line.
+
+use core::time::Duration;
+
+use super::send_rate::{SendPermit, SendRate};
+use crate::Timestamp;
+use crate::line::Place;
+
+/// What a reservation holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// No place: the limiter limited nothing when it was asked.
+    Unlimited,
+    /// A place in line.
+    Placed(Place),
+    /// The place has been used.
+    Claimed(SendPermit),
+}
+
+/// A place in line for a [`SendRate`].
+///
+/// Its turn comes when as many tokens have been minted as there are places before it, and itself, that were not
+/// given up. If the rate rises it comes sooner, if it falls later. Dropped unclaimed, its token
+/// goes back: those behind it move up by one, nobody ahead of it notices.
+///
+/// Forgotten (`mem::forget`), its token is lost. A place must be claimed or dropped before another 2³⁸
+/// tokens have been minted: at 10⁶ tokens/s, within three days.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+///
+/// let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+/// rate.record(Timestamp::ZERO, SendPermit::sent_at(Timestamp::ZERO), Outcome::Throttled);
+///
+/// // At 0.5 tokens/s the places are two seconds apart.
+/// let mut first = rate.reserve(Timestamp::ZERO);
+/// let mut second = rate.reserve(Timestamp::ZERO);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(4)));
+/// drop(first);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(2)));
+/// assert!(second.claim(Timestamp::from_nanos(2_000_000_000)).is_ok());
+/// ```
+#[derive(Debug)]
+#[must_use = "a reservation that is dropped gives its place up"]
+pub struct Reservation<'a> {
+    rate: &'a SendRate,
+    turn: Turn,
+}
+
+impl<'a> Reservation<'a> {
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn) -> Self {
+        Self { rate, turn }
+    }
+
+    /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
+    ///
+    /// # Errors
+    ///
+    /// If the turn has not come: the time until then at today's rate, never zero. It may shrink, when the rate
+    /// rises or somebody ahead gives up, and grow, when the rate falls: ask again when it has passed, or
+    /// sooner.
+    pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        if let Turn::Unlimited = self.turn {
+            self.turn = self.rate.queue_up(now);
+        }
+        let permit = SendPermit::sent_at(now);
+        match self.turn {
+            Turn::Claimed(permit) => return Ok(permit),
+            Turn::Placed(place) => {
+                if let Some(nanos) = self.rate.check(place, now) {
+                    return Err(Duration::from_nanos(nanos));
+                }
+            }
+            Turn::Unlimited => {}
+        }
+        self.turn = Turn::Claimed(permit);
+        Ok(permit)
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if let Turn::Placed(place) = self.turn {
+            self.rate.cancellations.cancel(place);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The line of tokens in three words, changed by one compare-and-swap and read without a lock.
+//!
+//! Rules, cited by number below and in the models:
+//!
+//! 1. `head` names the current segment: when it began and at which rate it mints. Replacing it by
+//!    the next segment is the change of rate, and the only step that changes an answer.
+//! 2. `anchor` holds `V` at the beginning of segment `head` or of the one before it, `previous` is the head
+//!    of one of these two segments. Each says of which by a sequence number.
+//! 3. Before segment `n` is replaced, `anchor` is moved to `n`, then `previous` is. Anyone may do this for
+//!    anyone: the values follow from the words, so that who does it and when changes no answer.
+//! 4. A reader takes `head`, then `anchor`, and `previous` if the anchor is one behind, then
+//!    looks whether `head` is still the same. If so, all were of the same or the preceding segment.
+//!
+//! A thread that stops between any two of these steps leaves words that rule 4 can read and rule 3
+//! can finish. Sequence numbers repeat after 2¹⁶ segments; a word as a whole repeats only if that
+//! many changes happen at one reading of the clock, because `head` and `previous` hold times and `anchor`
+//! the tokens minted.
+
+use super::bits::{Field, TIME_BITS};
+use super::sync::{
+    AtomicU128,
+    Ordering::{AcqRel, Acquire},
+};
+use crate::fixed::Rate;
+use crate::line::{Line, MINTED_BITS, Minted};
+
+/// Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 60 | when the segment began, ns after the limiter's start |
+/// | 49 | the rate it mints at |
+/// | 3 | the version of the throttle that the rate follows from, its low bits |
+/// | 16 | sequence number |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head(u128);
+
+impl Head {
+    const SINCE: Field = Field::lowest(TIME_BITS);
+    const RATE: Field = Self::SINCE.above(Rate::BITS);
+    const THROTTLE: Field = Self::RATE.above(3);
+    const SEQUENCE: Field = Self::THROTTLE.above(16);
+
+    /// The first sequence number, just before the wrap so that every test crosses it.
+    const FIRST: u64 = 0xfffe;
+
+    const fn initial() -> Self {
+        Self(Self::SEQUENCE.put(Self::FIRST))
+    }
+
+    /// Returns the segment after this one.
+    pub(super) const fn next(self, since: u64, rate: Rate, throttle: u64) -> Self {
+        Self(
+            Self::SINCE.put(since)
+                | Self::RATE.put(rate.to_bits())
+                | Self::THROTTLE.put(throttle)
+                | Self::SEQUENCE.put(Self::SEQUENCE.next(self.0)),
+        )
+    }
+
+    pub(super) const fn since(self) -> u64 {
+        Self::SINCE.get(self.0)
+    }
+
+    /// Returns the rate; zero before the first change.
+    pub(super) const fn rate(self) -> Rate {
+        Self::RATE.rate(self.0)
+    }
+
+    /// Returns the low bits of the version of the throttle that the rate follows from.
+    pub(super) const fn throttle(self) -> u64 {
+        Self::THROTTLE.get(self.0)
+    }
+
+    /// Whether the rate follows from the throttle numbered `version`.
+    pub(super) const fn follows(self, version: u64) -> bool {
+        self.0 & Self::THROTTLE.put(u64::MAX) == Self::THROTTLE.put(version)
+    }
+
+    const fn sequence(self) -> u64 {
+        Self::SEQUENCE.get(self.0)
+    }
+
+    const fn line(self, minted: Minted) -> Line {
+        Line {
+            minted,
+            since: self.since(),
+            rate: self.rate(),
+        }
+    }
+}
+
+/// Low bits first: 112 of `V` at the beginning of a segment, 16 of the segment's sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Anchor(u128);
+
+impl Anchor {
+    const SEQUENCE: Field = Field::lowest(64)
+        .above(MINTED_BITS.wrapping_sub(64))
+        .above(16);
+
+    const fn new(minted: Minted, sequence: u64) -> Self {
+        Self(minted.to_bits() | Self::SEQUENCE.put(sequence))
+    }
+
+    const fn minted(self) -> Minted {
+        Minted::from_bits(self.0)
+    }
+
+    const fn sequence(self) -> u64 {
+        Self::SEQUENCE.get(self.0)
+    }
+}
+
+const _: () = assert!(
+    Head::SEQUENCE.is_last() && Anchor::SEQUENCE.is_last(),
+    "the fields fill the words"
+);
+
+/// The words of the line; see the rules above.
+#[derive(Debug)]
+pub(super) struct Segments {
+    head: AtomicU128,
+    anchor: AtomicU128,
+    previous: AtomicU128,
+}
+
+// Orderings, for all three words: loads acquire, compare-and-swaps acquire and release. A reader that
+// sees segment `n` in `head` must see `anchor` and `previous` at `n − 1` or later (rule 3 put them there
+// before, and published them with `head`), and one that sees them at `n` must see `head` at `n` when it
+// looks again (rule 4). Models: `segments::a_reader_sees_one_line`, `segments::a_stopped_writer_stops_nobody`.
+impl Segments {
+    /// Creates the words of a line that mints nothing, and stands at `minted`.
+    pub(super) fn new(minted: Minted) -> Self {
+        let head = Head::initial();
+        Self {
+            head: AtomicU128::new(head.0),
+            anchor: AtomicU128::new(Anchor::new(minted, head.sequence()).0),
+            previous: AtomicU128::new(head.0),
+        }
+    }
+
+    pub(super) fn head(&self) -> Head {
+        Head(self.head.load(Acquire))
+    }
+
+    fn anchor(&self) -> Anchor {
+        Anchor(self.anchor.load(Acquire))
+    }
+
+    fn previous(&self) -> Head {
+        Head(self.previous.load(Acquire))
+    }
+
+    /// Returns the current segment and its line, as they were together at some moment of the call.
+    ///
+    /// Repeats only when another thread has moved the words in the meantime.
+    pub(super) fn read(&self) -> (Head, Line) {
+        loop {
+            let head = self.head();
+            let minted = self.minted_at_beginning(head);
+            if let Some(minted) = minted
+                && self.head() == head
+            {
+                return (head, head.line(minted));
+            }
+        }
+    }
+
+    /// Returns `V` at the beginning of `head`, or `None` if the words have moved on (rule 4).
+    fn minted_at_beginning(&self, head: Head) -> Option<Minted> {
+        let anchor = self.anchor();
+        if anchor.sequence() == head.sequence() {
+            return Some(anchor.minted());
+        }
+        let previous = self.previous();
+        let is_before = previous.next(0, Rate::ZERO, 0).sequence() == head.sequence();
+        (previous.sequence() == anchor.sequence() && is_before)
+            .then(|| previous.line(anchor.minted()).minted_at(head.since()))
+    }
+
+    /// Replaces segment `head` by `next`. False if another thread has replaced it first.
+    pub(super) fn replace(&self, head: Head, next: Head) -> bool {
+        self.fold(head);
+        // Strong: one caller alone must never fail, or a success of the published law would be skipped.
+        self.head
+            .compare_exchange(head.0, next.0, AcqRel, Acquire)
+            .is_ok()
+    }
+
+    /// Moves `anchor`, then `previous`, to segment `head` (rule 3). Does nothing if they are there.
+    fn fold(&self, head: Head) {
+        let anchor = self.anchor();
+        if anchor.sequence() != head.sequence()
+            && let Some(minted) = self.minted_at_beginning(head)
+        {
+            // A loss means that another thread has moved it: to the same value, or past it.
+            let folded = Anchor::new(minted, head.sequence());
+            let _ = self
+                .anchor
+                .compare_exchange(anchor.0, folded.0, AcqRel, Acquire);
+        }
+        let previous = self.previous();
+        if previous.next(0, Rate::ZERO, 0).sequence() == head.sequence() {
+            let _ = self
+                .previous
+                .compare_exchange(previous.0, head.0, AcqRel, Acquire);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The send rate: a line of tokens whose slope a control law moves.
+
+use core::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::bits::LAST_TIME;
+use super::cancellations::Cancellations;
+use super::gate::Gate;
+use super::meter::Meter;
+use super::reservation::{Reservation, Turn};
+use super::segments::{Head, Segments};
+use super::sync::{AtomicU64, Ordering::Relaxed};
+use super::throttle::LastThrottle;
+use crate::fixed::Rate;
+use crate::line::{Line, Minted, Place, TOKEN, Take};
+use crate::{Timestamp, aws};
+
+/// How the fill rate answers to throttling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ControlLaw {
+    /// The adaptive mode that the AWS SDKs document, to the letter.
+    Aws,
+}
+
+/// What became of a request, as far as the send rate is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The service did not throttle it: a success, or a failure of another kind.
+    NotThrottled,
+    /// The service throttled it.
+    Throttled,
+}
+
+/// A request that was let go, and when.
+///
+/// It is `Copy`: recording it twice counts it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a request that was let go should be recorded once it is answered"]
+pub struct SendPermit {
+    sent_at: Timestamp,
+}
+
+impl SendPermit {
+    /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
+    pub const fn sent_at(t: Timestamp) -> Self {
+        Self { sent_at: t }
+    }
+
+    /// Returns when the request was let go.
+    #[must_use]
+    pub const fn time(self) -> Timestamp {
+        self.sent_at
+    }
+}
+
+/// A token bucket for sends, refilled by time at a rate that answers to throttling.
+///
+/// Until the first throttle it limits nothing. From then on a request needs a token: take one with
+/// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Tell it every response
+/// with [`record`](Self::record).
+///
+/// No call waits for another thread: a thread stopped at any instruction, for ever, keeps no other from
+/// acquiring, recording or reading. Until the first throttle no call writes a cache line that another
+/// thread writes too, except twice a second.
+///
+/// # Time
+///
+/// Every call takes the time as an argument, from one monotonic clock for each limiter. A timestamp before
+/// the start counts as the start, one over 36 years after it as that. A caller with an older clock than
+/// another one's mints nothing: it finds what there was, and if it is over a second behind the last change of
+/// rate it waits.
+///
+/// # Memory ordering
+///
+/// None is promised: do not publish data through a limiter. Grants are in one order that all threads agree
+/// on. A call answers to the rate as it was at some moment of the call; while the rate changes, calls
+/// that overlap the change may be granted what the old rate allowed.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{ControlLaw, Outcome, SendRate, Timestamp};
+///
+/// let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+/// let permit = rate.try_acquire(Timestamp::ZERO).expect("not throttled yet");
+/// rate.record(Timestamp::ZERO, permit, Outcome::Throttled);
+///
+/// // The floor is one request in two seconds.
+/// let now = Timestamp::from_nanos(100_000_000);
+/// assert_eq!(rate.try_acquire(now), Err(Duration::from_millis(1_900)));
+/// assert!(rate.try_acquire(Timestamp::from_nanos(2_000_000_000)).is_ok());
+/// ```
+#[derive(Debug)]
+pub struct SendRate {
+    gate: CachePadded<Gate>,
+    pub(super) segments: Segments,
+    pub(super) throttle: LastThrottle,
+    pub(super) meter: Meter,
+    /// The last token promised. Every limited request writes it, so it has a line of its own.
+    pub(super) issued: CachePadded<AtomicU64>,
+    pub(super) cancellations: Cancellations,
+    start: Timestamp,
+    law: ControlLaw,
+}
+
+/// Where the line begins: just before the wrap of places and of counts, so that every test crosses it.
+const BEGINNING: Minted = Minted::from_bits((5_u128 << 64).wrapping_neg());
+/// How many places had been given up by then.
+const GIVEN_UP: u64 = 3_u64.wrapping_neg();
+
+/// How many open places are remembered when one is given up, unless the caller says otherwise.
+const OPEN_PLACES: u32 = 65_536;
+
+impl SendRate {
+    /// Creates a limiter that limits nothing until the first throttle.
+    ///
+    /// Remembers 65,536 open places: see [`with_open_places`](Self::with_open_places).
+    #[must_use]
+    pub fn new(law: ControlLaw, start: Timestamp) -> Self {
+        Self::with_open_places(law, start, OPEN_PLACES)
+    }
+
+    /// Creates a limiter that remembers places given up while at most `places` are open.
+    ///
+    /// Any number of places may be open. But one that is given up further back in line than this may be
+    /// forgotten: its token is lost, nobody is let go early, and nobody behind it moves up. Rounded up to a
+    /// power of two, at least 32 and at most 2²⁴; a byte of memory holds four places.
+    #[must_use]
+    pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
+        let meter = Meter::new(start.as_nanos());
+        let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
+        let words = places.div_ceil(32).clamp(1, 1 << 19) as usize;
+        Self {
+            gate: CachePadded::new(Gate::new(meter.first_window_end())),
+            segments: Segments::new(BEGINNING),
+            throttle: LastThrottle::new(),
+            meter,
+            issued: CachePadded::new(AtomicU64::new(issued.to_bits())),
+            cancellations: Cancellations::new(issued, GIVEN_UP, words),
+            start,
+            law,
+        }
+    }
+
+    /// Returns the control law that the limiter was created with.
+    #[must_use]
+    pub const fn law(&self) -> ControlLaw {
+        self.law
+    }
+
+    /// Takes a token, or takes nothing and returns how long it will be until there is one.
+    ///
+    /// # Errors
+    ///
+    /// The wait is exact to the nanosecond, as long as nobody else takes the token and the rate stays as it is,
+    /// and never zero. A refusal writes nothing.
+    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        if !self.gate.is_engaged() {
+            return Ok(SendPermit::sent_at(now));
+        }
+        let elapsed = self.elapsed(now);
+        let Some(line) = self.line(elapsed) else {
+            return Ok(SendPermit::sent_at(now));
+        };
+        match self.take(&line, elapsed) {
+            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
+            Take::Wait(nanos) => Err(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// Takes a place in line: first come, first served.
+    ///
+    /// While the limiter limits nothing there is no line: the reservation looks again when it is claimed.
+    pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
+        Reservation::new(self, self.queue_up(now))
+    }
+
+    /// Records what became of a request.
+    ///
+    /// Call it once for every response, throttled or not, and for every attempt that failed without one.
+    pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
+        let ControlLaw::Aws = self.law;
+        let _: SendPermit = permit; // The published law does not ask when a request was sent.
+        let elapsed = self.elapsed(now);
+        self.meter.count();
+        match outcome {
+            Outcome::NotThrottled => {
+                if !self.gate.is_quiet(elapsed) {
+                    self.turn_window(elapsed);
+                    self.follow_curve(elapsed);
+                }
+            }
+            Outcome::Throttled => {
+                self.turn_window(elapsed);
+                self.cut(elapsed);
+            }
+        }
+    }
+
+    /// Returns the time since the start, as words hold it.
+    pub(super) fn elapsed(&self, now: Timestamp) -> u64 {
+        now.as_nanos()
+            .saturating_sub(self.start.as_nanos())
+            .min(LAST_TIME)
+    }
+
+    /// Takes a place in line, or none if the limiter limits nothing.
+    pub(super) fn queue_up(&self, now: Timestamp) -> Turn {
+        if !self.gate.is_engaged() {
+            return Turn::Unlimited;
+        }
+        let elapsed = self.elapsed(now);
+        let Some(line) = self.line(elapsed) else {
+            return Turn::Unlimited;
+        };
+        let cancelled = self.cancellations.total();
+        let place = self
+            .issue(|issued| Ok::<_, Take>(line.settled(elapsed, issued, cancelled).plus(TOKEN)));
+        self.retire(&line, elapsed);
+        place.map_or(Turn::Unlimited, Turn::Placed)
+    }
+
+    /// Looks whether the turn of `place` has come; if not, returns the nanoseconds until then.
+    pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<u64> {
+        let elapsed = self.elapsed(now);
+        let line = self.line(elapsed)?;
+        self.retire(&line, elapsed);
+        let rank = place.less_tokens(self.cancellations.before(place));
+        line.wait_for(elapsed, rank)
+    }
+
+    /// Returns the current line, or `None` if the limiter limits nothing.
+    fn line(&self, elapsed: u64) -> Option<Line> {
+        loop {
+            let (head, line) = self.segments.read();
+            if head.rate() == Rate::ZERO {
+                if !self.throttle.load().is_engaged() {
+                    return None;
+                }
+                self.apply_throttle();
+            } else if line.is_too_long(elapsed) {
+                self.change(head, elapsed, head.rate(), head.throttle());
+            } else {
+                return Some(line);
+            }
+        }
+    }
+
+    fn take(&self, line: &Line, elapsed: u64) -> Take {
+        let cancelled = self.cancellations.total();
+        let taken = self.issue(|issued| match line.take(elapsed, issued, cancelled) {
+            Take::Granted(next) => Ok(next),
+            wait @ Take::Wait(_) => Err(wait),
+        });
+        taken.map_or_else(|wait| wait, Take::Granted)
+    }
+
+    /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
+    fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
+        // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself, and
+        // publishes nothing. It was read after `cancelled`, whose acquire makes it at least as new.
+        // Models: `send_rate::grants_never_exceed_what_was_minted`, `line::live_places_never_run_backwards`.
+        let mut seen = self.issued.load(Relaxed);
+        loop {
+            let next = step(Place::from_bits(seen))?;
+            if next.to_bits() == seen {
+                return Ok(next);
+            }
+            match self
+                .issued
+                .compare_exchange_weak(seen, next.to_bits(), Relaxed, Relaxed)
+            {
+                Ok(_) => return Ok(next),
+                Err(actual) => seen = actual,
+            }
+        }
+    }
+
+    fn retire(&self, line: &Line, elapsed: u64) {
+        // Relaxed: an older value retires less, which only costs memory for a while.
+        let issued = Place::from_bits(self.issued.load(Relaxed));
+        let minted = line.minted_at(elapsed).to_place();
+        self.cancellations.retire(|given_up| {
+            let due = minted.plus(given_up.wrapping_mul(TOKEN));
+            if due.since(issued) > 0 { issued } else { due }
+        });
+    }
+
+    fn turn_window(&self, elapsed: u64) {
+        self.gate.open_until(self.meter.turn(elapsed));
+    }
+
+    /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
+    fn follow_curve(&self, elapsed: u64) {
+        if !self.gate.is_engaged() {
+            return;
+        }
+        loop {
+            let head = self.segments.head();
+            let throttle = self.throttle.load();
+            if !head.follows(throttle.version()) {
+                self.apply_throttle();
+                continue;
+            }
+            if throttle.is_engaged() {
+                let since = elapsed.saturating_sub(throttle.since());
+                let rate = aws::after_success(throttle.peak(), since, self.meter.measured());
+                if rate != head.rate() {
+                    // One try: a loss means that another success, which computes the same curve, or a
+                    // throttle, which must not be undone, came first.
+                    self.change(head, elapsed, rate, throttle.version());
+                }
+            }
+            return;
+        }
+    }
+
+    /// Answers to a throttle. It is never lost: the call ends when it, or a later one, has taken effect.
+    fn cut(&self, elapsed: u64) {
+        self.gate.engage();
+        loop {
+            let last = self.throttle.load();
+            let head = self.segments.head();
+            // The head was read while this was the last throttle, so that it follows it or the one before.
+            if self.throttle.load() != last {
+                continue;
+            }
+            if !head.follows(last.version()) {
+                self.apply_throttle();
+                continue;
+            }
+            let fill = last.is_engaged().then(|| head.rate());
+            let peak = aws::peak(self.meter.measured(), fill);
+            if self.throttle.replace(last, last.next(elapsed, peak)) {
+                return self.apply_throttle();
+            }
+        }
+    }
+
+    /// Lets the last throttle's rate take effect, if it has not yet. Anyone may do it for the one that was
+    /// throttled: the rate follows from the throttle's word.
+    fn apply_throttle(&self) {
+        loop {
+            // In this order: a head older than the throttle makes the change fail, never go back.
+            let head = self.segments.head();
+            let throttle = self.throttle.load();
+            if head.follows(throttle.version()) {
+                return;
+            }
+            let rate = aws::after_throttle(throttle.peak());
+            self.change(head, throttle.since(), rate, throttle.version());
+        }
+    }
+
+    /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if it has ended.
+    fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) {
+        let (current, line) = self.segments.read();
+        if current != head {
+            return;
+        }
+        let end = elapsed.max(head.since());
+        let cancelled = self.cancellations.total();
+        // With the capacity that ends: what it has discarded must not come back with a larger one.
+        let _ = self.issue(|issued| Ok::<_, Take>(line.settled(end, issued, cancelled)));
+        self.segments.replace(head, head.next(end, rate, throttle));
+    }
+}

@@ -1,0 +1,74 @@
+//! A count that threads add to without meeting: it only grows, and is read by adding it up.
+
+use alloc::boxed::Box;
+
+use super::sync::{AtomicU64, Ordering::Relaxed};
+use crossbeam_utils::CachePadded;
+
+/// A count in stripes, a cache line for each.
+///
+/// With `std` there are as many as the machine has cores, and threads take turns at them; without,
+/// there is one.
+#[derive(Debug)]
+pub(super) struct Stripes(Box<[CachePadded<AtomicU64>]>);
+
+impl Stripes {
+    /// Creates a count of `start`, which may lie just before the wrap.
+    pub(super) fn new(start: u64) -> Self {
+        let counts = (0..stripe_count()).map(|i| {
+            let count = if i == 0 { start } else { 0 };
+            CachePadded::new(AtomicU64::new(count))
+        });
+        Self(counts.collect())
+    }
+
+    /// Adds one.
+    pub(super) fn add_one(&self) {
+        let index = thread_number() & self.0.len().wrapping_sub(1);
+        if let Some(stripe) = self.0.get(index) {
+            // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
+            // ordered by the meter's word. Model: `meter::no_count_is_lost`.
+            stripe.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Returns the sum, wrapping.
+    pub(super) fn sum(&self) -> u64 {
+        // Relaxed: see the meter, which orders sums by its own word.
+        self.0
+            .iter()
+            .fold(0, |sum, stripe| sum.wrapping_add(stripe.load(Relaxed)))
+    }
+}
+
+/// Returns a power of two.
+#[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
+fn stripe_count() -> usize {
+    /// More would make a limiter large and a turn of the window slow.
+    const MOST: usize = 64;
+    let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+    cores.min(MOST).next_power_of_two()
+}
+
+/// Numbers the threads of the process in the order in which they first ask.
+#[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
+fn thread_number() -> usize {
+    use core::sync::atomic::AtomicUsize;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    std::thread_local! {
+        // Relaxed: distinct numbers are all that is asked of it.
+        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
+    }
+    // A thread whose locals are gone shares the first stripe.
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
+
+#[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
+const fn stripe_count() -> usize {
+    1
+}
+
+#[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
+const fn thread_number() -> usize {
+    0
+}

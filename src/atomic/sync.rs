@@ -1,0 +1,85 @@
+//! The atomic types of the core: the only file that says where they come from.
+//!
+//! `portable-atomic` has the same types as `core` and adds 128-bit words and targets without
+//! 64-bit compare-and-swap. Under loom, its mocks take their place; loom has no 128-bit atomic, so
+//! one is made of a word that numbers the values seen.
+
+pub(crate) use core::sync::atomic::Ordering;
+
+#[cfg(not(all(loom, feature = "loom")))]
+pub(crate) use portable_atomic::{AtomicU32, AtomicU64, AtomicU128};
+
+#[cfg(all(loom, feature = "loom"))]
+pub(crate) use self::mock::AtomicU128;
+#[cfg(all(loom, feature = "loom"))]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
+
+#[cfg(all(loom, feature = "loom"))]
+mod mock {
+    use alloc::vec::Vec;
+
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A 128-bit atomic whose word is the number of a value in a table that only grows.
+    ///
+    /// Equal values have equal numbers, so that compare-and-swap by number is by value, and the
+    /// orderings are those of the one atomic word: the state space is that of a real atomic.
+    #[derive(Debug)]
+    pub(crate) struct AtomicU128 {
+        number: AtomicUsize,
+        // Not loom's: no thread of a model can be switched out while it is held.
+        values: std::sync::Mutex<Vec<u128>>,
+    }
+
+    impl AtomicU128 {
+        pub(crate) fn new(value: u128) -> Self {
+            Self {
+                number: AtomicUsize::new(0),
+                values: std::sync::Mutex::new(alloc::vec![value]),
+            }
+        }
+
+        fn number_of(&self, value: u128) -> usize {
+            let mut values = self
+                .values
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            values.iter().position(|v| *v == value).unwrap_or_else(|| {
+                values.push(value);
+                values.len().wrapping_sub(1)
+            })
+        }
+
+        fn value_of(&self, number: usize) -> u128 {
+            self.values
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)[number]
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> u128 {
+            self.value_of(self.number.load(order))
+        }
+
+        pub(crate) fn compare_exchange(
+            &self,
+            current: u128,
+            new: u128,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<u128, u128> {
+            let (current, new) = (self.number_of(current), self.number_of(new));
+            match self.number.compare_exchange(current, new, success, failure) {
+                Ok(number) => Ok(self.value_of(number)),
+                Err(number) => Err(self.value_of(number)),
+            }
+        }
+
+        #[expect(
+            dead_code,
+            reason = "for the proofs' broken twins: a load-then-store swap"
+        )]
+        pub(crate) fn store(&self, value: u128, order: Ordering) {
+            self.number.store(self.number_of(value), order);
+        }
+    }
+}

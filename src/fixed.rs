@@ -1,0 +1,246 @@
+//! Fixed-point rates, and the two roots and products that the control law needs.
+
+/// One second, in nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// A rate: tokens per nanosecond × 2⁶⁴, with at most 44 significant bits.
+///
+/// The unit makes a refill one multiplication and a shift. It spans 5.4e-11 tokens/s to just under
+/// 1e9 tokens/s; the floor of the published law, 0.5/s, is 9,223,372,037 units and off by 1.6e-11.
+/// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at most
+/// 2⁻⁴⁵ of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rate(u64);
+
+impl Rate {
+    /// The significant bits of a rate.
+    const SIGNIFICANT: u32 = 44;
+    /// The bits of a packed rate: 44 of significand below 5 of exponent.
+    pub(crate) const BITS: u32 = Self::SIGNIFICANT.wrapping_add(5);
+
+    pub(crate) const ZERO: Self = Self(0);
+    /// The largest rate, 64 ulps of a token per millisecond under one token per nanosecond.
+    pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
+
+    /// Returns the rate of `tokens` in `nanos` nanoseconds, rounded to nearest.
+    pub(crate) fn from_ratio(tokens: u32, nanos: u64) -> Self {
+        let scaled = u128::from(tokens) << 64;
+        let nanos = u128::from(nanos.max(1));
+        Self::from_raw(
+            scaled
+                .saturating_add(nanos >> 1)
+                .checked_div(nanos)
+                .unwrap_or(0),
+        )
+    }
+
+    /// Returns the rate of `raw` units, rounded to nearest and at most [`MAX`](Self::MAX).
+    pub(crate) fn from_raw(raw: u128) -> Self {
+        let excess = significant_bits(raw).saturating_sub(Self::SIGNIFICANT);
+        if excess > u64::BITS {
+            return Self::MAX;
+        }
+        let value = shift_right_rounding(raw, excess) << excess;
+        Self(u64::try_from(value).unwrap_or(u64::MAX).min(Self::MAX.0))
+    }
+
+    /// Returns the rate in its units, tokens per nanosecond × 2⁶⁴.
+    pub(crate) const fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// Packs the rate into the low [`BITS`](Self::BITS) bits.
+    pub(crate) const fn to_bits(self) -> u64 {
+        let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());
+        let excess = bits.saturating_sub(Self::SIGNIFICANT);
+        ((excess as u64) << Self::SIGNIFICANT) | (self.0 >> excess)
+    }
+
+    /// Unpacks what [`to_bits`](Self::to_bits) packed.
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        let significand = bits & (1_u64 << Self::SIGNIFICANT).wrapping_sub(1);
+        Self(significand.wrapping_shl((bits >> Self::SIGNIFICANT) as u32))
+    }
+
+    /// Returns twice the rate, at most [`MAX`](Self::MAX).
+    pub(crate) fn doubled(self) -> Self {
+        Self::from_raw(u128::from(self.0) << 1)
+    }
+
+    /// Returns `numerator / denominator` of the rate, rounded to nearest.
+    pub(crate) fn scaled(self, numerator: u32, denominator: u32) -> Self {
+        let product = u128::from(self.0).wrapping_mul(u128::from(numerator));
+        let half = u128::from(denominator >> 1);
+        let divisor = u128::from(denominator.max(1));
+        Self::from_raw(product.wrapping_add(half).checked_div(divisor).unwrap_or(0))
+    }
+}
+
+/// Returns the number that the same 64 bits are in two's complement.
+pub(crate) const fn to_signed(bits: u64) -> i64 {
+    i64::from_ne_bytes(bits.to_ne_bytes())
+}
+
+/// Returns the position of the highest set bit, counted from 1.
+pub(crate) const fn significant_bits(value: u128) -> u32 {
+    u128::BITS.wrapping_sub(value.leading_zeros())
+}
+
+/// Returns `value / 2^shift`, rounded to nearest; 0 for a shift of all the bits or more.
+pub(crate) const fn shift_right_rounding(value: u128, shift: u32) -> u128 {
+    match shift {
+        0 => value,
+        1..=127 => {
+            let below = shift.wrapping_sub(1);
+            (value >> shift).wrapping_add((value >> below) & 1)
+        }
+        _ => 0,
+    }
+}
+
+/// Returns the high half of the 128-bit product of `a` and `b`.
+pub(crate) const fn multiply_high(a: u64, b: u64) -> u64 {
+    ((a as u128).wrapping_mul(b as u128) >> 64) as u64
+}
+
+/// Returns the cube root of `value` as `(root, exponent)`: `∛value = root × 2^-exponent`.
+///
+/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small, a relative error
+/// under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42 bits, and the first term
+/// of the remainder's series for the rest.
+pub(crate) fn cube_root(value: u64) -> (u64, u32) {
+    if value == 0 {
+        return (0, 0);
+    }
+    // Normalize by a multiple of three bits, so that the root moves by whole bits.
+    let third = value.leading_zeros().wrapping_div(3);
+    let normal = value << third.wrapping_mul(3);
+    let cube = u128::from(normal) << 63;
+    let guess = u128::from(cube_root_floor(normal)) << 21;
+    let newton = guess
+        .wrapping_mul(2)
+        .wrapping_add(divide(cube, guess.wrapping_mul(guess)));
+    // From below the step lands at or above the root, and rounding down leaves it off by one at most.
+    let mut root = newton.wrapping_div(3);
+    while cubed(root) > cube {
+        root = root.wrapping_sub(1);
+    }
+    let rest = cube.wrapping_sub(cubed(root)) << 21;
+    let slope = root
+        .wrapping_mul(root)
+        .wrapping_mul(3)
+        .wrapping_add(root.wrapping_mul(3) >> 1);
+    let fraction = divide(rest, slope);
+    let scaled = (root << 21).wrapping_add(fraction);
+    (
+        u64::try_from(scaled).unwrap_or(u64::MAX),
+        third.wrapping_add(42),
+    )
+}
+
+const fn cubed(x: u128) -> u128 {
+    x.wrapping_mul(x).wrapping_mul(x)
+}
+
+fn divide(numerator: u128, divisor: u128) -> u128 {
+    numerator.checked_div(divisor).unwrap_or(0)
+}
+
+/// Returns the integer part of the cube root, at most 2,642,245, one binary digit at a time.
+fn cube_root_floor(value: u64) -> u64 {
+    let mut root = 0_u64;
+    for bit in (0..22).rev() {
+        let next = root | (1 << bit);
+        if cubed(u128::from(next)) <= u128::from(value) {
+            root = next;
+        }
+    }
+    root
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_rate_unpacks_to_itself_at_every_size() {
+        for shift in 0..64 {
+            for low in [0_u64, 1, 0x5555_5555_5555_5555, u64::MAX] {
+                let rate = Rate::from_raw(u128::from((1_u64 << shift) | (low >> (63 - shift))));
+                assert_eq!(
+                    Rate::from_bits(rate.to_bits()),
+                    rate,
+                    "shift {shift}, low {low:x}"
+                );
+                assert!(
+                    rate.to_bits() >> Rate::BITS == 0,
+                    "a packed rate fits its bits"
+                );
+            }
+        }
+        assert_eq!(Rate::from_bits(Rate::MAX.to_bits()), Rate::MAX);
+        assert_eq!(Rate::from_raw(u128::MAX), Rate::MAX);
+    }
+
+    #[test]
+    fn a_rate_rounds_to_the_nearest_44_bits() {
+        let exact = 0xfff_ffff_ffff_u128; // 44 bits
+        assert_eq!(u128::from(Rate::from_raw(exact).raw()), exact);
+        assert_eq!(
+            u128::from(Rate::from_raw((exact << 4) | 7).raw()),
+            exact << 4
+        );
+        assert_eq!(
+            u128::from(Rate::from_raw((exact << 4) | 8).raw()),
+            (exact + 1) << 4
+        );
+        assert_eq!(Rate::from_ratio(1, 2 * SECOND).raw(), 9_223_372_037);
+    }
+
+    #[test]
+    fn a_cube_root_is_within_two_to_the_minus_60() {
+        let mut value = 1_u64;
+        for step in 0..4_000_u64 {
+            value = value
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(step);
+            let sample = value >> (step % 64);
+            let (root, exponent) = cube_root(sample);
+            // Compare root³ with sample × 2^(3·exponent), through 21-bit limbs of a wide product.
+            assert!(
+                root_error_below(root, exponent, sample),
+                "cube root of {sample}"
+            );
+        }
+        assert_eq!(cube_root(0), (0, 0));
+        assert_eq!(cube_root(27), (3 << 61, 61));
+    }
+
+    /// Whether `root·2^-exponent` is at most 4 units of its last place below the cube root.
+    fn root_error_below(root: u64, exponent: u32, sample: u64) -> bool {
+        sample == 0 || {
+            let target = shifted(u128::from(sample), 3 * exponent);
+            cube_wide(root) <= target && cube_wide(root.saturating_add(4)) >= target
+        }
+    }
+
+    /// A 256-bit number, high half first.
+    fn shifted(value: u128, shift: u32) -> (u128, u128) {
+        if shift >= 128 {
+            (value << (shift - 128), 0)
+        } else {
+            (value >> (128 - shift), value << shift)
+        }
+    }
+
+    fn cube_wide(x: u64) -> (u128, u128) {
+        let square = u128::from(x) * u128::from(x);
+        let low = (square & u128::from(u64::MAX)) * u128::from(x);
+        let high = (square >> 64) * u128::from(x) + (low >> 64);
+        (high >> 64, (high << 64) | (low & u128::from(u64::MAX)))
+    }
+}

@@ -1,0 +1,201 @@
+//! The line of tokens: how many have been minted, and which of them a caller may have.
+//!
+//! Number the tokens that a bucket has ever minted. `V(t)` is how many there are at `t`: a straight line
+//! between two changes of the rate. `issued` numbers the last one promised, `cancelled` counts the
+//! promises given back. A caller may have the next token if `issued − cancelled + 1 <= V(now)`. The
+//! bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity` first.
+
+use crate::fixed::{Rate, SECOND, to_signed};
+
+/// One token, in the units of a [`Place`]: 24 fraction bits.
+pub(crate) const TOKEN: u64 = 1 << 24;
+
+/// The fraction bits that a minted count has beyond those of a place.
+const FINER: u32 = 40;
+
+/// The bits of a minted count: 48 of whole tokens, which wrap, above 64 of fraction.
+pub(crate) const MINTED_BITS: u32 = 112;
+/// The mask of a minted count.
+const MINTED_MASK: u128 = (1 << MINTED_BITS) - 1;
+
+/// How far `V` may run ahead of its start before the line has to be started anew: 2³⁷ tokens.
+///
+/// Places wrap after 2⁴⁰ tokens and are compared by signed differences, so that no two of them may
+/// be more than 2³⁹ tokens apart.
+const LONGEST: u64 = TOKEN << 37;
+
+/// How far behind the start of the line a caller's clock may be and still take what is there.
+const SKEW: u64 = SECOND;
+
+/// A count of minted tokens: Q48.64, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Minted(u128);
+
+impl Minted {
+    pub(crate) const fn from_bits(bits: u128) -> Self {
+        Self(bits & MINTED_MASK)
+    }
+
+    pub(crate) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    const fn plus(self, tokens: u128) -> Self {
+        Self::from_bits(self.0.wrapping_add(tokens))
+    }
+
+    /// Returns the count in the units of a place, rounded down.
+    #[expect(clippy::cast_possible_truncation, reason = "places wrap at 2⁴⁰ tokens")]
+    pub(crate) const fn to_place(self) -> Place {
+        Place((self.0 >> FINER) as u64)
+    }
+
+    /// Returns what [`to_place`](Self::to_place) rounds away.
+    const fn below_place(self) -> u128 {
+        self.0 & ((1 << FINER) - 1)
+    }
+}
+
+/// A position in the line: Q40.24 tokens, wrapping. Only differences mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the place `units` further on.
+    pub(crate) const fn plus(self, units: u64) -> Self {
+        Self(self.0.wrapping_add(units))
+    }
+
+    /// Returns the place once `count` of those before it are gone.
+    pub(crate) const fn less_tokens(self, count: u64) -> Self {
+        Self(self.0.wrapping_sub(count.wrapping_mul(TOKEN)))
+    }
+
+    /// Returns how far `self` is ahead of `other`, negative if behind.
+    pub(crate) const fn since(self, other: Self) -> i64 {
+        to_signed(self.0.wrapping_sub(other.0))
+    }
+}
+
+/// What a caller who asks for the next token gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// The token: `issued` moves here.
+    Granted(Place),
+    /// None yet: nanoseconds until there is one, at least 1.
+    Wait(u64),
+}
+
+/// A straight piece of `V`: from `since` on, tokens are minted at `rate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// `V` at the start of the piece.
+    pub(crate) minted: Minted,
+    /// The start of the piece, in nanoseconds after the limiter's start.
+    pub(crate) since: u64,
+    pub(crate) rate: Rate,
+}
+
+impl Line {
+    /// Returns `V` at `now`; before the start of the piece, `V` at its start.
+    pub(crate) const fn minted_at(&self, now: u64) -> Minted {
+        self.minted.plus(self.gain(now))
+    }
+
+    /// Returns the tokens minted from the start of the piece to `now`, with 64 fraction bits.
+    const fn gain(&self, now: u64) -> u128 {
+        // At most 60 bits of time and 64 of rate.
+        (now.saturating_sub(self.since) as u128).wrapping_mul(self.rate.raw() as u128)
+    }
+
+    /// Returns the whole units of a place that `V` has moved by since the start, at most 2³⁸ tokens.
+    #[expect(clippy::cast_possible_truncation, reason = "limited before")]
+    const fn gain_units(&self, now: u64) -> u64 {
+        let units = self.minted.below_place().wrapping_add(self.gain(now)) >> FINER;
+        let limit = (LONGEST as u128) << 1;
+        (if units < limit { units } else { limit }) as u64
+    }
+
+    /// Whether the piece is so long that it must be started anew before places alias.
+    pub(crate) const fn is_too_long(&self, now: u64) -> bool {
+        self.gain_units(now) >= LONGEST
+    }
+
+    /// Returns how far `V(now)` is past `place`, in units of a place; negative if it is not there yet.
+    const fn past(&self, now: u64, place: Place) -> i64 {
+        // The first term is within 2³⁸ tokens, by the settling at each change, and so is the second.
+        self.minted
+            .to_place()
+            .since(place)
+            .wrapping_add(to_signed(self.gain_units(now)))
+    }
+
+    /// Returns the most tokens that the bucket holds: a second's worth and at least one.
+    ///
+    /// A function of the rate alone, so that it needs no word of its own.
+    #[expect(clippy::cast_possible_truncation, reason = "under 2³⁰ tokens")]
+    pub(crate) const fn capacity(&self) -> u64 {
+        let second = ((self.rate.raw() as u128).wrapping_mul(SECOND as u128) >> FINER) as u64;
+        if second > TOKEN { second } else { TOKEN }
+    }
+
+    /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.
+    pub(crate) fn available(&self, now: u64, issued: Place, cancelled: u64) -> u128 {
+        let live = issued.less_tokens(cancelled);
+        let past = i128::from(self.minted.to_place().since(live)) << FINER;
+        let exact = self.minted.below_place().wrapping_add(self.gain(now));
+        let balance = past.wrapping_add(i128::try_from(exact).unwrap_or(i128::MAX >> 1));
+        let capacity = i128::from(self.capacity()) << FINER;
+        u128::try_from(balance.min(capacity)).unwrap_or(0)
+    }
+
+    /// Returns `issued` with the tokens that do not fit the bucket at `now` written off.
+    ///
+    /// This is what ends a piece, before a larger capacity could bring them back. Writing them off at
+    /// any other moment changes no answer.
+    pub(crate) const fn settled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
+        let past = self.past(now, issued.less_tokens(cancelled));
+        let excess = past.saturating_sub(to_signed(self.capacity()));
+        if excess > 0 {
+            issued.plus(excess.unsigned_abs())
+        } else {
+            issued
+        }
+    }
+
+    /// Decides about the next token, for a caller who would rather not wait for it.
+    pub(crate) fn take(&self, now: u64, issued: Place, cancelled: u64) -> Take {
+        let next = self.settled(now, issued, cancelled).plus(TOKEN);
+        match self.wait_for(now, next.less_tokens(cancelled)) {
+            None => Take::Granted(next),
+            Some(wait) => Take::Wait(wait),
+        }
+    }
+
+    /// Returns the nanoseconds from `now` until `V` reaches `place`, or `None` if it has.
+    ///
+    /// Exact: one nanosecond less is not enough. Saturates at `u64::MAX`, also where no tokens are minted.
+    pub(crate) fn wait_for(&self, now: u64, place: Place) -> Option<u64> {
+        let behind = self.since.saturating_sub(now);
+        if self.past(now, place) >= 0 && behind <= SKEW {
+            return None;
+        }
+        let missing = place.since(self.minted.to_place());
+        let target = u128::from(u64::try_from(missing).unwrap_or(0)) << FINER;
+        let needed = target.saturating_sub(self.minted.below_place());
+        let rate = u128::from(self.rate.raw());
+        let elapsed = needed
+            .saturating_add(rate.saturating_sub(1))
+            .checked_div(rate);
+        let due = elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX));
+        Some(due.saturating_add(self.since).saturating_sub(now).max(1))
+    }
+}

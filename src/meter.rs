@@ -1,0 +1,117 @@
+//! The measured rate: half-second windows and their smoothing.
+//!
+//! Source: botocore's `retries/adaptive.py`, `RateClocker`: smoothing 0.8, windows of half a second
+//! aligned to the origin of time.
+
+use crate::fixed::{Rate, SECOND};
+
+/// The length of a window, in nanoseconds.
+const WINDOW: u64 = SECOND.wrapping_div(2);
+
+/// Where one limiter's windows lie.
+///
+/// Windows are aligned to the origin of the caller's time; here they are numbered from the start of the
+/// limiter, rounded down to a whole second, and times are counted from the start itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    /// The time from the beginning of window 0 to the start, under one second.
+    lead: u64,
+}
+
+impl Windows {
+    /// Returns the windows of a limiter that starts at `start` nanoseconds.
+    pub(crate) const fn new(start: u64) -> Self {
+        Self {
+            lead: start.wrapping_rem(SECOND),
+        }
+    }
+
+    /// Returns the number of the window that holds the instant `elapsed` after the start.
+    pub(crate) const fn index(self, elapsed: u64) -> u64 {
+        elapsed.saturating_add(self.lead).wrapping_div(WINDOW)
+    }
+
+    /// Returns the end of window `index`, in nanoseconds after the start; 0 if it was over by then.
+    pub(crate) const fn end(self, index: u64) -> u64 {
+        index
+            .saturating_add(1)
+            .saturating_mul(WINDOW)
+            .saturating_sub(self.lead)
+    }
+}
+
+/// Returns the measured rate after `count` requests in `windows` windows, at least one.
+///
+/// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. For counts under 2⁴⁷ and under
+/// 2³² windows nothing overflows.
+pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
+    let span = u128::from(SECOND).wrapping_mul(u128::from(windows.max(1)));
+    // Both terms over the common denominator of ten spans: 16·count·2⁶⁴ and 2·measured·span.
+    let counted = (u128::from(count) << 64).saturating_mul(16);
+    let kept = u128::from(measured.raw()).saturating_mul(span.wrapping_mul(2));
+    let divisor = span.wrapping_mul(10);
+    let sum = counted.saturating_add(kept).saturating_add(divisor >> 1);
+    Rate::from_raw(sum.checked_div(divisor).unwrap_or(0))
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::float_arithmetic,
+    reason = "the published tables are in floating point"
+)]
+mod tests {
+    use super::*;
+
+    /// Replays `record()` at `times` (ms) and returns the measured rate, per second.
+    ///
+    /// Source of the vectors: botocore `tests/unit/retries/test_adaptive.py`.
+    fn measured_after(times: &[u64]) -> f64 {
+        let windows = Windows::new(0);
+        let (mut measured, mut last, mut count) = (Rate::ZERO, 0, 0);
+        for time in times {
+            let window = windows.index(time * 1_000_000);
+            count += 1;
+            if window > last {
+                measured = smoothed(measured, count, window - last);
+                (last, count) = (window, 0);
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "44 significant bits")]
+        let raw = measured.raw() as f64;
+        raw / 2_f64.powi(64) * 1e9
+    }
+
+    fn assert_close(got: f64, want: f64) {
+        assert!((got - want).abs() < 1e-9, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn the_meter_agrees_with_botocore() {
+        assert_close(measured_after(&[1_000]), 0.8);
+        let seconds: Vec<u64> = (1..=20).map(|s| s * 1_000).collect();
+        assert!((measured_after(&seconds) - 1.0).abs() < 1e-7);
+        let mut halves: Vec<u64> = (2..=8).map(|h| h * 500).collect();
+        assert_close(measured_after(&halves), 1.999_923_2);
+        halves.push(14_000);
+        assert_close(measured_after(&halves), 0.479_984_64);
+        assert_close(measured_after(&[1_000, 1_000, 1_000, 2_000, 3_000]), 1.312);
+        let mut first = vec![100, 200, 300, 400, 490];
+        assert_close(measured_after(&first), 0.0);
+        first.push(500);
+        assert_close(measured_after(&first), 9.6);
+    }
+
+    #[test]
+    fn windows_are_aligned_to_the_origin_and_numbered_from_a_whole_second() {
+        let windows = Windows::new(7 * SECOND + 700_000_000);
+        assert_eq!(
+            windows.index(0),
+            1,
+            "7.7 s lies in the second window from 7 s"
+        );
+        assert_eq!(windows.end(0), 0, "the first window ended before the start");
+        assert_eq!(windows.end(1), 300_000_000);
+        assert_eq!(windows.index(299_999_999), 1);
+        assert_eq!(windows.index(300_000_000), 2);
+    }
+}
