@@ -57,6 +57,7 @@ pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
 #[cfg(test)]
 #[expect(
     clippy::float_arithmetic,
+    clippy::arithmetic_side_effects,
     reason = "the published tables are in floating point"
 )]
 mod tests {

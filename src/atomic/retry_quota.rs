@@ -74,6 +74,7 @@ impl RetryQuota {
     /// Takes `cost` tokens, or takes nothing and returns `None` if there are not that many.
     ///
     /// A cost of 0 is always granted, a cost above the capacity never.
+    #[must_use = "a permit that is dropped is spent"]
     pub fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
         let taken = self.update(|available| available.checked_sub(cost));
         taken.then_some(QuotaPermit { cost })

@@ -16,6 +16,8 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
 
 #[cfg(all(loom, feature = "loom"))]
 mod mock {
+    extern crate std;
+
     use alloc::vec::Vec;
 
     use loom::sync::atomic::{AtomicUsize, Ordering};

@@ -1,0 +1,105 @@
+//! Models of places in line, and of giving them up.
+//!
+//! Claim: a place given up moves those behind it up by one and nobody ahead, is counted once, and never lets
+//! more go than were minted. Exhaustive over two threads unless a model says otherwise.
+
+use loom::{model::Builder, sync::Arc, thread};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+/// 0.5 tokens/s from 0 on, at most one: places are two seconds apart.
+fn at_the_floor() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+    rate
+}
+
+fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+/// Places of two threads differ, and a token is claimed by the one whose place it is.
+#[test]
+fn places_are_distinct_and_in_order() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.reserve(at(0)).claim(at(2)).is_ok());
+        let ours = rate.reserve(at(0)).claim(at(2)).is_ok();
+        let theirs = other.join().expect("the other thread returns");
+        // The loser's place is given up when it is dropped, so both may claim only if one was dropped
+        // before the other was taken; a claimed place is never given up.
+        assert!(theirs || ours, "the first place's token is there at 2 s");
+        assert!(!(theirs && ours), "there is one token at 2 s");
+    });
+}
+
+/// Somebody behind a place given up moves up by one, sooner or later, and never by two.
+#[test]
+fn a_place_given_up_is_counted_once() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            let (first, second) = (shared.reserve(at(0)), shared.reserve(at(0)));
+            drop(first);
+            drop(second);
+        });
+        let mut ours = rate.reserve(at(0));
+        let before = ours
+            .claim(at(0))
+            .expect_err("nothing is due at 0")
+            .as_secs();
+        assert!([2, 4, 6].contains(&before), "waits {before} s");
+        other.join().expect("the other thread returns");
+        // With both gone, ours is the only place left, wherever it was.
+        assert_eq!(
+            ours.claim(at(0))
+                .expect_err("nothing is due at 0")
+                .as_secs(),
+            2
+        );
+    });
+}
+
+/// While somebody gives up a place, one who tries and one who waits never get the same token.
+#[test]
+fn nobody_is_let_go_early() {
+    explore(Some(3), || {
+        let rate = Arc::new(at_the_floor());
+        let first = rate.reserve(at(0));
+        let mut second = rate.reserve(at(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.try_acquire(at(2)).is_ok());
+        drop(first);
+        let waited = second.claim(at(2)).is_ok();
+        let tried = other.join().expect("the other thread returns");
+        assert!(waited, "the second is the first now");
+        assert!(!tried, "its token is not there for anybody else");
+    });
+}
+
+/// A place that is given up while its block retires is counted once.
+#[test]
+fn a_place_given_up_while_its_block_retires_is_counted_once() {
+    explore(Some(2), || {
+        let rate = Arc::new(at_the_floor());
+        // The line starts three places before a block ends; the fourth place opens the next block.
+        let mut places: Vec<_> = (0..5).map(|_| rate.reserve(at(0))).collect();
+        let mut last = places.pop().expect("five places");
+        let due = places.remove(0);
+        let shared = Arc::clone(&rate);
+        // Looking at 8 s retires the first block.
+        let other = thread::spawn(move || shared.reserve(at(8)).claim(at(8)).is_ok());
+        drop(due);
+        other.join().expect("the other thread returns");
+        let wait = last.claim(at(0)).map_or_else(|wait| wait.as_secs(), |_| 0);
+        assert_eq!(wait, 8, "one of the four ahead of the last has gone");
+    });
+}

@@ -1,0 +1,176 @@
+//! Models of [`RetryQuota`], over every interleaving of their threads.
+//!
+//! Claim: a token is never granted twice, never lost and never made up. Each model says which part
+//! of it is checked. All of them are exhaustive; the slowest takes under a second.
+
+use loom::{model, sync::Arc, thread};
+use paceline::RetryQuota;
+
+/// Runs `work` on a second thread while `main` runs on this one, and returns both results.
+fn beside<A, B>(
+    quota: &Arc<RetryQuota>,
+    work: impl FnOnce(&RetryQuota) -> A + 'static,
+    main: impl FnOnce(&RetryQuota) -> B,
+) -> (A, B)
+where
+    A: 'static,
+{
+    let shared = Arc::clone(quota);
+    let other = thread::spawn(move || work(&shared));
+    let here = main(quota);
+    (other.join().expect("the other thread returns"), here)
+}
+
+/// Of two takers of the last tokens, exactly one gets them.
+#[test]
+fn two_takers_never_share_a_token() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(5));
+        let (theirs, ours) = beside(&quota, |q| q.try_acquire(3), |q| q.try_acquire(3));
+        assert!(
+            theirs.is_some() != ours.is_some(),
+            "3 of 5 tokens are granted once"
+        );
+        assert_eq!(quota.available(), 2);
+    });
+}
+
+/// Of three takers of two tokens, exactly two get one.
+#[test]
+fn three_takers_get_what_there_is() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(2));
+        let take = |quota: &Arc<RetryQuota>| {
+            let quota = Arc::clone(quota);
+            thread::spawn(move || quota.try_acquire(1).is_some())
+        };
+        let (a, b) = (take(&quota), take(&quota));
+        let here = quota.try_acquire(1).is_some();
+        let grants = [a.join(), b.join()].map(|answer| answer.expect("the taker returns"));
+        let granted = grants.into_iter().chain([here]).filter(|&got| got).count();
+        assert_eq!(granted, 2, "two tokens make two grants");
+        assert_eq!(quota.available(), 0);
+    });
+}
+
+/// Takers whose costs differ are granted only what fits together, and a refusal takes nothing.
+#[test]
+fn a_refusal_takes_nothing() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(5));
+        let (theirs, ours) = beside(&quota, |q| q.try_acquire(4), |q| q.try_acquire(2));
+        let taken: u32 = [&theirs, &ours]
+            .into_iter()
+            .flatten()
+            .map(paceline::QuotaPermit::cost)
+            .sum();
+        assert!(taken == 4 || taken == 2, "one of the two fits, got {taken}");
+        assert_eq!(quota.available(), 5 - taken);
+    });
+}
+
+/// What one thread releases and another credits is there afterwards, all of it, up to the capacity.
+#[test]
+fn release_and_credit_lose_nothing() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(9));
+        let permit = quota.try_acquire(3).expect("the quota is full");
+        drop(quota.try_acquire(4).expect("6 are left"));
+        beside(&quota, |q| q.release(permit), |q| q.credit(2));
+        assert_eq!(quota.available(), 7, "2 + 3 + 2: nothing is lost");
+    });
+}
+
+/// Two gains that meet at the capacity fill the quota exactly and no further.
+#[test]
+fn gains_at_the_cap_stop_at_the_cap() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(5));
+        let permit = quota.try_acquire(3).expect("the quota is full");
+        beside(
+            &quota,
+            |q| {
+                q.release(permit);
+                assert!(q.available() <= 5, "never above the capacity");
+            },
+            |q| {
+                q.credit(2);
+                assert!(q.available() <= 5, "never above the capacity");
+            },
+        );
+        assert_eq!(quota.available(), 5);
+    });
+}
+
+/// A gain that reads "full" writes nothing, but never reads a count older than its own take: two
+/// threads that each take and give back leave the quota full.
+#[test]
+fn a_gain_never_mistakes_the_quota_for_full() {
+    fn take_and_give_back(quota: &RetryQuota) {
+        let permit = quota.try_acquire(2).expect("both fit");
+        quota.release(permit);
+    }
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(4));
+        beside(&quota, take_and_give_back, take_and_give_back);
+        assert_eq!(quota.available(), 4, "all that was taken came back");
+    });
+}
+
+/// A taker that meets a release gets the released tokens or is refused; the sum stays the same.
+#[test]
+fn acquire_against_release_keeps_the_sum() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(4));
+        let permit = quota.try_acquire(3).expect("the quota is full");
+        let (granted, ()) = beside(
+            &quota,
+            |q| q.try_acquire(2).map(paceline::QuotaPermit::cost),
+            |q| q.release(permit),
+        );
+        assert_eq!(quota.available(), 4 - granted.unwrap_or(0));
+    });
+}
+
+/// A permit comes back once: an operation that overlaps another refunds its own cost, not both.
+#[test]
+fn each_permit_is_refunded_exactly_once() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(9));
+        let operation = |cost: u32, succeeds: bool| {
+            move |q: &RetryQuota| {
+                let permit = q.try_acquire(cost).expect("both fit");
+                if succeeds {
+                    q.release(permit);
+                }
+            }
+        };
+        beside(&quota, operation(4, true), operation(3, false));
+        assert_eq!(quota.available(), 6, "the 3 are spent, the 4 came back");
+    });
+}
+
+/// Whatever others do, a reader sees between 0 and the capacity, and never a sum that no order of
+/// the operations gives.
+#[test]
+fn available_is_in_range() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(3));
+        let ((), seen) = beside(
+            &quota,
+            |q| {
+                let permit = q.try_acquire(2).expect("no one else takes");
+                assert!(q.try_acquire(2).is_none(), "1 is left");
+                q.release(permit);
+                q.credit(2);
+            },
+            |q| [q.available(), q.available()],
+        );
+        for available in seen {
+            assert!(
+                available == 1 || available == 3,
+                "no order of the steps gives {available}"
+            );
+        }
+    });
+}

@@ -1,0 +1,204 @@
+//! Models of [`SendRate`]: the line of tokens, the throttles that move it, and the meter.
+//!
+//! Claim: whatever the interleaving, no more is granted than was minted, every throttle takes effect,
+//! nothing that a throttle ended comes back, and places go in order. Time moves inside the models, words
+//! start next to their wrap. Two threads, exhaustive unless a model says otherwise.
+
+use loom::{model::Builder, sync::Arc, thread};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+
+const MILLI: u64 = 1_000_000;
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * MILLI)
+}
+
+fn record(rate: &SendRate, millis: u64, outcome: Outcome) {
+    rate.record(at(millis), SendPermit::sent_at(at(millis)), outcome);
+}
+
+/// A limiter that has measured 32/s and was never throttled.
+fn measured() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    for _ in 0..19 {
+        record(&rate, 0, Outcome::NotThrottled);
+    }
+    record(&rate, 600, Outcome::NotThrottled);
+    rate
+}
+
+/// A limiter that was throttled at 0 with nothing measured: 0.5 tokens/s, at most one.
+fn at_the_floor() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    record(&rate, 0, Outcome::Throttled);
+    rate
+}
+
+fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+/// Runs `work` on a second thread while `main` runs on this one, and returns both results.
+fn beside<A: 'static, B>(
+    rate: &Arc<SendRate>,
+    work: impl FnOnce(&SendRate) -> A + 'static,
+    main: impl FnOnce(&SendRate) -> B,
+) -> (A, B) {
+    let shared = Arc::clone(rate);
+    let other = thread::spawn(move || work(&shared));
+    let here = main(rate);
+    (other.join().expect("the other thread returns"), here)
+}
+
+fn close(got: f64, want: f64) -> bool {
+    (got - want).abs() < 1e-6
+}
+
+/// Of two callers for one token, one gets it.
+#[test]
+fn two_takers_never_share_a_token() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let take = |rate: &SendRate| rate.try_acquire(at(2_000)).is_ok();
+        let (theirs, ours) = beside(&rate, take, take);
+        assert!(theirs != ours, "one token makes one grant");
+    });
+}
+
+/// A caller with an older clock mints nothing: between them they get what the newer one sees.
+#[test]
+fn an_older_clock_mints_nothing() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let (theirs, ours) = beside(
+            &rate,
+            |rate| rate.try_acquire(at(2_000)).is_ok(),
+            |rate| rate.try_acquire(at(3_999)).is_ok(),
+        );
+        assert!(theirs || ours, "there is a token");
+        assert!(!(theirs && ours), "there is one token until 4 s");
+    });
+}
+
+/// Of two throttles at the same time both cut, one after the other.
+#[test]
+fn two_throttles_both_cut() {
+    explore(Some(3), || {
+        let rate = Arc::new(measured());
+        let cut = |rate: &SendRate| record(rate, 700, Outcome::Throttled);
+        beside(&rate, cut, cut);
+        let snapshot = rate.snapshot(at(700));
+        // 20 requests and one window: 0.8 × 40/s. The second throttle came at 0.7 of that.
+        assert!(close(snapshot.last_max_rate, 0.7 * 32.0), "{snapshot:?}");
+        assert!(close(snapshot.fill_rate, 0.49 * 32.0), "{snapshot:?}");
+    });
+}
+
+/// A success that computed the curve before a throttle does not undo it.
+#[test]
+fn a_stale_success_never_undoes_a_throttle() {
+    explore(Some(3), || {
+        let rate = measured();
+        record(&rate, 600, Outcome::Throttled);
+        let rate = Arc::new(rate);
+        beside(
+            &rate,
+            |rate| record(rate, 900, Outcome::NotThrottled),
+            |rate| record(rate, 900, Outcome::Throttled),
+        );
+        let snapshot = rate.snapshot(at(900));
+        // Either the throttle met the rate of the first cut, or the one that the success had raised.
+        let raised = {
+            let k = (32.0_f64 * 0.75).cbrt();
+            0.4 * (0.3 - k).powi(3) + 32.0
+        };
+        let peaks = [0.7 * 32.0, raised];
+        assert!(
+            peaks
+                .iter()
+                .any(|peak| close(snapshot.last_max_rate, *peak)),
+            "{snapshot:?}"
+        );
+        assert!(
+            close(snapshot.fill_rate, 0.7 * snapshot.last_max_rate),
+            "{snapshot:?}"
+        );
+    });
+}
+
+/// While the rate is cut, takers get no more than the old rate had minted.
+#[test]
+fn grants_never_exceed_what_was_minted() {
+    explore(Some(3), || {
+        let rate = measured();
+        record(&rate, 600, Outcome::Throttled); // 22.4/s from 0.6 s
+        let rate = Arc::new(rate);
+        let ((), granted) = beside(
+            &rate,
+            |rate| record(rate, 650, Outcome::Throttled),
+            |rate| (0..3).filter(|_| rate.try_acquire(at(700)).is_ok()).count(),
+        );
+        // 2.24 tokens at the old rate, 1.904 if the cut at 0.65 s was seen.
+        assert!((1..=2).contains(&granted), "granted {granted}");
+        let later = rate.try_acquire(at(700)).is_ok();
+        assert!(
+            granted + usize::from(later) <= 2,
+            "granted {granted}, and one more"
+        );
+    });
+}
+
+/// A thread that has learned of a throttle from another one is limited by it.
+#[test]
+fn a_throttle_seen_elsewhere_is_obeyed() {
+    use loom::sync::atomic::{AtomicBool, Ordering};
+    explore(Some(3), || {
+        let rate = Arc::new(SendRate::with_open_places(
+            ControlLaw::Aws,
+            Timestamp::ZERO,
+            32,
+        ));
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        beside(
+            &rate,
+            move |rate| {
+                record(rate, 0, Outcome::Throttled);
+                tell.store(true, Ordering::Release);
+            },
+            |rate| {
+                if told.load(Ordering::Acquire) {
+                    assert!(
+                        rate.try_acquire(at(1)).is_err(),
+                        "it is limited to 0.5/s from 0 on"
+                    );
+                }
+            },
+        );
+    });
+}
+
+/// The request that is counted when a window turns is in exactly one window.
+#[test]
+fn no_count_is_lost_at_a_turn() {
+    explore(Some(3), || {
+        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        record(&rate, 0, Outcome::NotThrottled);
+        let rate = Arc::new(rate);
+        let turn = |rate: &SendRate| record(rate, 600, Outcome::NotThrottled);
+        beside(&rate, turn, turn);
+        let first = rate.snapshot(at(600)).measured_rate;
+        record(&rate, 1_100, Outcome::NotThrottled);
+        let second = rate.snapshot(at(1_100)).measured_rate;
+        // Four requests: two or three in the first window, the others in the second.
+        let windows =
+            |a: f64, b: f64| close(first, 1.6 * a) && close(second, 1.6 * b + 0.2 * first);
+        assert!(
+            windows(2.0, 2.0) || windows(3.0, 1.0),
+            "{first} then {second}"
+        );
+    });
+}

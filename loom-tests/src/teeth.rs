@@ -1,0 +1,94 @@
+//! Twins of the core with mistakes made on purpose: each model here must fail.
+//!
+//! The mistakes are those of published retry quotas and limiters. The assertion is the one of the
+//! model that guards the real code against the same mistake.
+
+use loom::{
+    model,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    thread,
+};
+
+/// A quota whose steps are several accesses; not even `SeqCst` makes one step of them.
+struct BrokenQuota {
+    available: AtomicU32,
+    capacity: u32,
+}
+
+impl BrokenQuota {
+    fn holding(available: u32, capacity: u32) -> Arc<Self> {
+        Arc::new(Self {
+            available: AtomicU32::new(available),
+            capacity,
+        })
+    }
+
+    /// Two takers may both load the last token before either stores what is left.
+    fn load_then_store_acquire(&self, cost: u32) -> bool {
+        let Some(left) = self.available.load(SeqCst).checked_sub(cost) else {
+            return false;
+        };
+        self.available.store(left, SeqCst);
+        true
+    }
+
+    /// Two gains may both see room for one.
+    fn check_then_add_credit(&self, amount: u32) {
+        if self.available.load(SeqCst).saturating_add(amount) <= self.capacity {
+            self.available.fetch_add(amount, SeqCst);
+        }
+    }
+
+    /// Of two gains that load the same count, the second to store wipes out the first.
+    fn load_then_store_credit(&self, amount: u32) {
+        let sum = self.available.load(SeqCst).saturating_add(amount);
+        self.available.store(sum.min(self.capacity), SeqCst);
+    }
+}
+
+/// Runs `work` on two threads at once and returns what both answered.
+fn twice<T: 'static>(
+    quota: &Arc<BrokenQuota>,
+    work: impl Fn(&BrokenQuota) -> T + Copy + 'static,
+) -> (T, T) {
+    let shared = Arc::clone(quota);
+    let other = thread::spawn(move || work(&shared));
+    let here = work(quota);
+    (other.join().expect("the other thread returns"), here)
+}
+
+#[test]
+#[should_panic(expected = "3 of 5 tokens are granted once")]
+fn an_acquire_that_loads_then_stores_shares_a_token() {
+    model(|| {
+        let quota = BrokenQuota::holding(5, 5);
+        let (theirs, ours) = twice(&quota, |q| q.load_then_store_acquire(3));
+        assert!(theirs != ours, "3 of 5 tokens are granted once");
+    });
+}
+
+#[test]
+#[should_panic(expected = "never above the capacity")]
+fn a_credit_that_checks_then_adds_overfills() {
+    model(|| {
+        let quota = BrokenQuota::holding(3, 5);
+        twice(&quota, |q| q.check_then_add_credit(2));
+        assert!(
+            quota.available.load(SeqCst) <= quota.capacity,
+            "never above the capacity"
+        );
+    });
+}
+
+#[test]
+#[should_panic(expected = "nothing is lost")]
+fn a_credit_that_loads_then_stores_loses_one() {
+    model(|| {
+        let quota = BrokenQuota::holding(1, 5);
+        twice(&quota, |q| q.load_then_store_credit(2));
+        assert_eq!(quota.available.load(SeqCst), 5, "nothing is lost");
+    });
+}
