@@ -125,7 +125,7 @@ fn acquire_against_release_keeps_the_sum() {
         let permit = quota.try_acquire(3).expect("the quota is full");
         let (granted, ()) = beside(
             &quota,
-            |q| q.try_acquire(2).map(paceline::QuotaPermit::cost),
+            |q| q.try_acquire(2).map(|p| p.cost()),
             |q| q.release(permit),
         );
         assert_eq!(quota.available(), 4 - granted.unwrap_or(0));
