@@ -62,6 +62,10 @@ mod mock {
             self.value_of(self.number.load(order))
         }
 
+        pub(crate) fn store(&self, value: u128, order: Ordering) {
+            self.number.store(self.number_of(value), order);
+        }
+
         pub(crate) fn compare_exchange(
             &self,
             current: u128,
@@ -75,13 +79,38 @@ mod mock {
                 Err(number) => Err(self.value_of(number)),
             }
         }
-
-        #[expect(
-            dead_code,
-            reason = "for the proofs' broken twins: a load-then-store swap"
-        )]
-        pub(crate) fn store(&self, value: u128, order: Ordering) {
-            self.number.store(self.number_of(value), order);
-        }
     }
 }
+
+/// Compare-and-swap torn into a load and a store: what `ci/orderings.sh` puts in the place of one after the
+/// other, to see that a model fails.
+#[cfg(all(loom, feature = "loom"))]
+#[expect(dead_code, reason = "used by the mutants that the script makes")]
+pub(crate) trait Torn<T> {
+    fn torn_exchange(&self, current: T, new: T, success: Ordering, failure: Ordering) -> Result<T, T>;
+}
+
+#[cfg(all(loom, feature = "loom"))]
+macro_rules! torn {
+    ($($atomic:ty: $value:ty),*) => {$(
+        impl Torn<$value> for $atomic {
+            fn torn_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                _success: Ordering,
+                _failure: Ordering,
+            ) -> Result<$value, $value> {
+                let seen = self.load(Ordering::Acquire);
+                if seen != current {
+                    return Err(seen);
+                }
+                self.store(new, Ordering::Release);
+                Ok(seen)
+            }
+        }
+    )*};
+}
+
+#[cfg(all(loom, feature = "loom"))]
+torn!(AtomicU32: u32, AtomicU64: u64, AtomicU128: u128);
