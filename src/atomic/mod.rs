@@ -8,6 +8,8 @@ mod reservation;
 mod retry_quota;
 mod segments;
 mod send_rate;
+#[cfg(feature = "std")]
+pub(crate) mod sequence;
 mod snapshot;
 mod stripes;
 pub(crate) mod sync;

@@ -87,7 +87,13 @@ mod mock {
 #[cfg(all(loom, feature = "loom"))]
 #[expect(dead_code, reason = "used by the mutants that the script makes")]
 pub(crate) trait Torn<T> {
-    fn torn_exchange(&self, current: T, new: T, success: Ordering, failure: Ordering) -> Result<T, T>;
+    fn torn_exchange(
+        &self,
+        current: T,
+        new: T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<T, T>;
 }
 
 #[cfg(all(loom, feature = "loom"))]

@@ -1,0 +1,121 @@
+//! Where the strategies get the time from: the only file that asks the system.
+
+use core::fmt;
+
+use crate::Timestamp;
+
+/// A monotonic clock.
+///
+/// A strategy takes it at construction, so that tests and simulations can move the time themselves.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// use paceline::{Adaptive, Clock, Timestamp};
+///
+/// #[derive(Debug, Default)]
+/// struct Hands(AtomicU64);
+///
+/// impl Clock for Hands {
+///     fn now(&self) -> Timestamp {
+///         Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+///     }
+/// }
+///
+/// let strategy = Adaptive::builder().clock(Arc::new(Hands::default())).build()?;
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// Returns the time since the clock's origin. It never goes back.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system's monotonic clock.
+///
+/// All such clocks of a process share one origin, which is otherwise unspecified: their timestamps
+/// may be compared and used with one limiter. With the feature `quanta` (a default) the processor's
+/// time stamp counter is read where it can be trusted; the counter's scale is measured when the
+/// first clock of the process is made, which takes some milliseconds. Without it, the clock is
+/// [`std::time::Instant`].
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Clock, MonotonicClock};
+///
+/// let (one, other) = (MonotonicClock::new(), MonotonicClock::new());
+/// let earlier = one.now();
+/// assert!(other.now() >= earlier);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MonotonicClock {
+    source: Source,
+}
+
+impl MonotonicClock {
+    /// Creates a handle to the clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            source: Source::new(),
+        }
+    }
+}
+
+impl Default for MonotonicClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for MonotonicClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.source.nanos())
+    }
+}
+
+#[cfg(feature = "quanta")]
+use by_counter::Source;
+#[cfg(not(feature = "quanta"))]
+use by_instant::Source;
+
+#[cfg(feature = "quanta")]
+mod by_counter {
+    /// The processor's counter, with its own zero as the origin.
+    #[derive(Clone, Debug)]
+    pub(super) struct Source(quanta::Clock);
+
+    impl Source {
+        pub(super) fn new() -> Self {
+            Self(quanta::Clock::new())
+        }
+
+        pub(super) fn nanos(&self) -> u64 {
+            // From the counter's zero rather than from an instant of ours: no shared state to set
+            // up, and every clock of the process has the same origin.
+            self.0.delta_as_nanos(0, self.0.raw())
+        }
+    }
+}
+
+#[cfg(not(feature = "quanta"))]
+mod by_instant {
+    use std::{sync::OnceLock, time::Instant};
+
+    /// The origin of every clock of the process. Touched when a clock is made, never when it is read.
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Source(Instant);
+
+    impl Source {
+        pub(super) fn new() -> Self {
+            Self(*ORIGIN.get_or_init(Instant::now))
+        }
+
+        pub(super) fn nanos(&self) -> u64 {
+            u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Where the jitter comes from.
+
+use core::fmt;
+
+use crate::atomic::sequence::Sequence;
+
+/// A source of random numbers.
+///
+/// A strategy takes it at construction and asks for one number for each backoff that it computes,
+/// so a recorded or seeded source replays every delay.
+pub trait Random: fmt::Debug + Send + Sync {
+    /// Returns a number uniform over all of `u64`.
+    fn next_u64(&self) -> u64;
+}
+
+/// The calling thread's own generator (`fastrand`, wyrand). Threads share nothing.
+///
+/// Not for cryptography. Seeded from the process's hash seeds, so that clients that start together
+/// do not retry together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadRandom;
+
+impl Random for ThreadRandom {
+    fn next_u64(&self) -> u64 {
+        fastrand::u64(..)
+    }
+}
+
+/// A generator that gives the same numbers for the same seed.
+///
+/// Numbers are handed out in the order in which threads ask, without a lock: the whole state is a
+/// counter.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Random, SeededRandom};
+///
+/// let (one, other) = (SeededRandom::new(7), SeededRandom::new(7));
+/// let first = one.next_u64();
+/// assert_eq!(first, other.next_u64());
+/// assert_ne!(first, one.next_u64());
+/// ```
+#[derive(Debug)]
+pub struct SeededRandom {
+    seed: u64,
+    drawn: Sequence,
+}
+
+impl SeededRandom {
+    /// Creates the generator for `seed`.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            drawn: Sequence::starting_at(0),
+        }
+    }
+}
+
+impl Random for SeededRandom {
+    fn next_u64(&self) -> u64 {
+        // Spreads the counter over the word (2⁶⁴ divided by the golden ratio) before wyrand mixes
+        // it: neighbouring seeds of wyrand are not far enough apart.
+        const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+        let nth = self.drawn.next().wrapping_mul(STRIDE);
+        fastrand::Rng::with_seed(self.seed.wrapping_add(nth)).u64(..)
+    }
+}

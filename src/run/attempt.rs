@@ -1,0 +1,51 @@
+//! What an operation is told about the attempt it is to make.
+
+use core::fmt;
+
+/// One attempt of an operation.
+///
+/// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    number: u32,
+    max: Option<u32>,
+    connection_reusable: bool,
+}
+
+impl Attempt {
+    pub(super) const fn new(number: u32, max: Option<u32>, connection_reusable: bool) -> Self {
+        Self {
+            number,
+            max,
+            connection_reusable,
+        }
+    }
+
+    /// Returns the number of this attempt: 1 for the first send.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the most attempts there may be, or `None` if the strategy has no limit.
+    #[must_use]
+    pub const fn max(&self) -> Option<u32> {
+        self.max
+    }
+
+    /// Tells whether the connection of the attempt before may be used again. `true` for the first.
+    #[must_use]
+    pub const fn connection_reusable(&self) -> bool {
+        self.connection_reusable
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attempt={}", self.number)?;
+        match self.max {
+            Some(max) => write!(f, "; max={max}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
+
+use alloc::sync::Arc;
+
+use super::{
+    RetryStrategy,
+    builder::StrategyBuilder,
+    engine::Engine,
+    failure::Failure,
+    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    settings::Settings,
+    token::RetryToken,
+    turn::{SendRefused, SendTurn},
+};
+use crate::{Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate};
+
+/// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
+/// turn once the service has throttled.
+///
+/// All operations of one strategy share one send rate, so use a strategy for each resource that is
+/// throttled on its own (for S3 a prefix, for DynamoDB a table): otherwise one hot resource slows
+/// all others. Every outcome is recorded before the retry decision, throttled or not. Backoff and
+/// turn add up; no place in line is held during a backoff.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+///
+/// let strategy = Adaptive::builder().max_attempts(4).build()?;
+/// let answer = strategy.run(|attempt| {
+///     assert_eq!(attempt.to_string(), "attempt=1; max=4");
+///     Ok::<_, Failure>("copied")
+/// });
+/// assert_eq!(answer.unwrap(), "copied");
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Adaptive {
+    engine: Engine,
+    rate: SendRate,
+    law: ControlLaw,
+    fail_fast: bool,
+    clock: Arc<dyn Clock>,
+}
+
+impl Adaptive {
+    /// Creates the strategy with the defaults in [`Settings`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build_checked()
+    }
+
+    /// Starts from the defaults in [`Settings`].
+    pub fn builder() -> StrategyBuilder<Self> {
+        StrategyBuilder::new()
+    }
+
+    pub(super) fn from_engine(
+        engine: Engine,
+        law: ControlLaw,
+        fail_fast: bool,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            engine,
+            rate: SendRate::new(law, clock.now()),
+            law,
+            fail_fast,
+            clock,
+        }
+    }
+
+    /// Returns the settings that it shares with [`Standard`](crate::Standard).
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.engine.settings
+    }
+
+    /// Returns the quota that retries are paid from.
+    #[must_use]
+    pub fn quota(&self) -> &RetryQuota {
+        &self.engine.quota
+    }
+
+    /// Returns the send rate. Its timestamps are those of the strategy's clock.
+    #[must_use]
+    pub const fn send_rate(&self) -> &SendRate {
+        &self.rate
+    }
+
+    /// Returns the clock that times the sends.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Returns the law that moves the send rate.
+    #[must_use]
+    pub const fn law(&self) -> ControlLaw {
+        self.law
+    }
+
+    /// Tells whether a send that would have to wait is refused.
+    #[must_use]
+    pub const fn fail_fast(&self) -> bool {
+        self.fail_fast
+    }
+
+    /// Tells the send rate how the send in progress came out.
+    fn record(&self, token: &RetryToken, outcome: Outcome) {
+        let now = self.clock.now();
+        // A caller that took no turn has no permit: its request was sent at some time before now.
+        let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
+        self.rate.record(now, permit, outcome);
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RetryStrategy for Adaptive {
+    fn acquire_initial_token(
+        &self,
+        _scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        Ok(self.engine.initial_token())
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        let token = self.engine.id.check(token)?;
+        let outcome = if failure.is_throttle() {
+            Outcome::Throttled
+        } else {
+            Outcome::NotThrottled
+        };
+        self.record(&token, outcome);
+        self.engine.refresh(token, failure)
+    }
+
+    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+        let token = self.engine.id.check(token)?;
+        self.record(&token, Outcome::NotThrottled);
+        self.engine.succeed(token);
+        Ok(())
+    }
+
+    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
+        let now = self.clock.now();
+        if self.fail_fast {
+            let granted = self.rate.try_acquire(now);
+            granted
+                .map(SendTurn::granted)
+                .map_err(|wait| SendRefused { wait })
+        } else {
+            Ok(SendTurn::reserved(self.rate.reserve(now), &*self.clock))
+        }
+    }
+}

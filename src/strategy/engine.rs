@@ -1,0 +1,107 @@
+//! The retry decision of `Standard` and `Adaptive`: one order of questions for both.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::{
+    failure::Failure,
+    info::RetryAfter,
+    refusal::{RefusalReason, RetryRefused},
+    settings::{HintPolicy, RetryGeneration, Settings},
+    token::{RetryToken, StrategyId},
+};
+use crate::RetryQuota;
+
+/// The most that a clamped hint may add to the backoff in generation 2.1.
+const HINT_HEADROOM: Duration = Duration::from_secs(5);
+
+/// What a success without a retry puts into the quota.
+const SUCCESS_CREDIT: u32 = 1;
+
+/// Everything that retries have to do with, and nothing that sends have.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) id: StrategyId,
+    pub(super) settings: Settings,
+    pub(super) quota: Arc<RetryQuota>,
+}
+
+impl Engine {
+    /// Returns the token of a first send. It is given whatever the quota holds.
+    pub(super) fn initial_token(&self) -> RetryToken {
+        RetryToken::new(self.id).with_attempt(1, Some(self.settings.max_attempts))
+    }
+
+    /// Decides on a retry: is the failure retryable, is a send left, can it be paid; then when.
+    ///
+    /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep that
+    /// is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is ours.
+    pub(super) fn refresh(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        let reusable = self.connection_reusable(failure);
+        let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
+        if !self.settings.maybe_policy.permits(failure) {
+            return Err(refused(RefusalReason::NotRetryable));
+        }
+        let (attempt, max) = (token.attempt(), self.settings.max_attempts);
+        if attempt >= max {
+            return Err(refused(RefusalReason::MaxAttempts { max }));
+        }
+        let needed = self.settings.generation.cost(failure);
+        let paid = self.quota.try_acquire(needed);
+        let delay = self.delay(attempt, failure);
+        let Some(permit) = paid else {
+            let available = self.quota.available();
+            return Err(refused(RefusalReason::QuotaExhausted { available, needed })
+                .with_backoff(delay)
+                .waiting(self.settings.long_polling));
+        };
+        Ok(token
+            .with_attempt(attempt.saturating_add(1), Some(max))
+            .with_delay(delay)
+            .with_connection_reusable(reusable)
+            .with_paid(permit))
+    }
+
+    /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
+    pub(super) fn succeed(&self, mut token: RetryToken) {
+        match token.take_paid() {
+            Some(permit) => self.quota.release(permit),
+            None => self.quota.credit(SUCCESS_CREDIT),
+        }
+    }
+
+    /// Returns the delay of the `retry`-th retry, with the service's hint taken into account.
+    fn delay(&self, retry: u32, failure: &Failure) -> Duration {
+        let settings = &self.settings;
+        let random = settings.random.next_u64();
+        let backoff = settings.backoff.delay(retry, failure.is_throttle(), random);
+        match (failure.retry_after(), settings.hint_policy) {
+            (None, _) => backoff,
+            (Some(RetryAfter::Floor(hint)), _)
+            | (Some(RetryAfter::Clamped(hint)), HintPolicy::Floor) => hint.max(backoff),
+            (Some(RetryAfter::Clamped(hint)), HintPolicy::Clamp) => match settings.generation {
+                RetryGeneration::V2_0 => hint.min(settings.max_backoff),
+                RetryGeneration::V2_1 => hint.clamp(backoff, backoff.saturating_add(HINT_HEADROOM)),
+            },
+        }
+    }
+
+    /// Tells whether the connection on which `failure` came may be used again.
+    fn connection_reusable(&self, failure: &Failure) -> bool {
+        match self.settings.generation {
+            RetryGeneration::V2_0 => {
+                !is_transient(failure, self.settings.maybe_policy.permits(failure))
+            }
+            RetryGeneration::V2_1 => true,
+        }
+    }
+}
+
+/// Tells whether a failure is transient: retryable, and not because of throttling.
+pub(super) fn is_transient(failure: &Failure, retryable: bool) -> bool {
+    retryable && !failure.is_throttle()
+}

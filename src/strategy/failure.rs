@@ -1,0 +1,203 @@
+//! What a strategy sees of a failed attempt: plain data, whatever the error's type.
+
+use super::info::{Fault, RetryAfter, RetryInfo, RetrySafety, safety_by_fault};
+
+/// A failed attempt, as a strategy sees it.
+///
+/// Made from an error that implements [`RetryInfo`], or by a closure from any other type, so that
+/// strategies are object safe and errors of other crates need no wrapper.
+///
+/// # Examples
+///
+/// ```
+/// use std::{io, time::Duration};
+/// use paceline::{Failure, RetryAfter, ServiceUnavailable};
+///
+/// let classify = |error: &io::Error| match error.kind() {
+///     io::ErrorKind::TimedOut => Failure::timeout(),
+///     io::ErrorKind::InvalidInput => Failure::not_retryable(),
+///     _ => Failure::transient(),
+/// };
+/// assert!(classify(&io::ErrorKind::TimedOut.into()).is_timeout());
+///
+/// let slow_down = Failure::from_http_status(429, ServiceUnavailable::Transient)
+///     .with_retry_after(RetryAfter::Floor(Duration::from_secs(3)));
+/// assert!(slow_down.is_throttle());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Failure {
+    safety: RetrySafety,
+    fault: Fault,
+    throttle: bool,
+    timeout: bool,
+    retry_after: Option<RetryAfter>,
+}
+
+impl Failure {
+    /// Returns what `error` says about itself.
+    pub fn of(error: &(impl RetryInfo + ?Sized)) -> Self {
+        Self {
+            safety: error.retry_safety(),
+            fault: error.fault(),
+            throttle: error.is_throttle(),
+            timeout: error.is_timeout(),
+            retry_after: error.retry_after(),
+        }
+    }
+
+    /// Returns the failure of which only the fault is known: not retryable if it is the client's,
+    /// else maybe ("Retrying Requests", Smithy).
+    pub const fn from_fault(fault: Fault) -> Self {
+        Self {
+            safety: safety_by_fault(fault),
+            fault,
+            throttle: false,
+            timeout: false,
+            retry_after: None,
+        }
+    }
+
+    /// Returns a throttling error: safe to retry, and the send rate hears of it.
+    pub const fn throttling() -> Self {
+        Self {
+            throttle: true,
+            ..Self::from_fault(Fault::Other).with_retry_safety(RetrySafety::Yes)
+        }
+    }
+
+    /// Returns a passing fault of the server's that is safe to retry.
+    pub const fn transient() -> Self {
+        Self::from_fault(Fault::Server).with_retry_safety(RetrySafety::Yes)
+    }
+
+    /// Returns a transient error that is a timeout, which costs twice in generation 2.0.
+    pub const fn timeout() -> Self {
+        Self {
+            timeout: true,
+            ..Self::transient()
+        }
+    }
+
+    /// Returns an error that must not be retried.
+    pub const fn not_retryable() -> Self {
+        Self::from_fault(Fault::Other).with_retry_safety(RetrySafety::No)
+    }
+
+    /// Returns what an HTTP status says of a failure when there is no error code to go by.
+    ///
+    /// | status | failure | source |
+    /// |---|---|---|
+    /// | 429, 509 | throttling | AWS's "Retry behavior" lists both; botocore 1.44 and the JavaScript SDK for 429 |
+    /// | 503 | as `unavailable` says | transient in the SDKs; S3 means "slow down" by it |
+    /// | 500, 502, 504 | transient | all SDKs |
+    /// | 408 | transient, timeout | smithy-python |
+    /// | any other, so 400 and 403 | not retryable | an error code decides those, a bare status does not |
+    ///
+    /// A 504 may be [marked a timeout](Self::with_timeout) as Smithy's guide allows.
+    pub const fn from_http_status(status: u16, unavailable: ServiceUnavailable) -> Self {
+        let failure = match (status, unavailable) {
+            (429 | 509, _) | (503, ServiceUnavailable::Throttle) => Self::throttling(),
+            (500 | 502 | 503 | 504, _) => Self::transient(),
+            (408, _) => Self::timeout(),
+            _ => Self::not_retryable(),
+        };
+        failure.with_fault(match status {
+            400..=499 => Fault::Client,
+            500..=599 => Fault::Server,
+            _ => Fault::Other,
+        })
+    }
+
+    /// Replaces the retry safety.
+    pub const fn with_retry_safety(self, safety: RetrySafety) -> Self {
+        Self { safety, ..self }
+    }
+
+    /// Replaces the fault. The retry safety stays.
+    pub const fn with_fault(self, fault: Fault) -> Self {
+        Self { fault, ..self }
+    }
+
+    /// Says whether it is a throttling error. The retry safety stays.
+    pub const fn with_throttle(self, throttle: bool) -> Self {
+        Self { throttle, ..self }
+    }
+
+    /// Says whether it is a timeout. The retry safety stays.
+    pub const fn with_timeout(self, timeout: bool) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Adds the service's hint on when to come back.
+    pub const fn with_retry_after(self, hint: RetryAfter) -> Self {
+        Self {
+            retry_after: Some(hint),
+            ..self
+        }
+    }
+
+    /// Tells whether the request may be sent again.
+    #[must_use]
+    pub const fn retry_safety(&self) -> RetrySafety {
+        self.safety
+    }
+
+    /// Tells whose fault it is.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// Tells whether the service turned the request away because too many came.
+    #[must_use]
+    pub const fn is_throttle(&self) -> bool {
+        self.throttle
+    }
+
+    /// Tells whether the service did not answer in time.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        self.timeout
+    }
+
+    /// Returns the service's hint on when to come back.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<RetryAfter> {
+        self.retry_after
+    }
+}
+
+/// So that an operation can fail with a bare `Failure`.
+impl RetryInfo for Failure {
+    fn retry_safety(&self) -> RetrySafety {
+        self.safety
+    }
+
+    fn is_throttle(&self) -> bool {
+        self.throttle
+    }
+
+    fn is_timeout(&self) -> bool {
+        self.timeout
+    }
+
+    fn retry_after(&self) -> Option<RetryAfter> {
+        self.retry_after
+    }
+
+    fn fault(&self) -> Fault {
+        self.fault
+    }
+}
+
+/// What a bare 503 means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceUnavailable {
+    /// A transient error, as in the SDKs.
+    #[default]
+    Transient,
+    /// A throttling error, for services that answer 503 Slow Down.
+    Throttle,
+}

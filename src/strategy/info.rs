@@ -1,0 +1,135 @@
+//! What an error says about itself: the two traits that users' error types implement.
+
+use core::time::Duration;
+
+/// Whether it is safe to send a failed request again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetrySafety {
+    /// A retry is permitted, not promised.
+    Yes,
+    /// A retry must not be made.
+    No,
+    /// Unknown. [`MaybePolicy`](crate::MaybePolicy) decides.
+    Maybe,
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The client's: the request itself is wrong.
+    Client,
+    /// The server's: the same request might have succeeded.
+    Server,
+    /// Neither's, or unknown.
+    Other,
+}
+
+/// The service's own word on when to come back.
+///
+/// A hint changes the delay of a retry. It makes no failure retryable and passes no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryAfter {
+    /// A hint that the backoff bounds from both sides: the header `x-amz-retry-after`, in
+    /// milliseconds. [`HintPolicy`](crate::HintPolicy) says how.
+    Clamped(Duration),
+    /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date.
+    Floor(Duration),
+}
+
+/// What a strategy wants to know about an error.
+///
+/// Every method has a default, so an error type implements what it knows. Names and meanings follow
+/// `RetryInfo` and `ErrorInfo` of Smithy's client guide, "Retrying Requests".
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Fault, RetryInfo, RetrySafety};
+///
+/// struct Refused { status: u16 }
+///
+/// impl RetryInfo for Refused {
+///     fn is_throttle(&self) -> bool { self.status == 429 }
+///     fn fault(&self) -> Fault {
+///         if self.status < 500 { Fault::Client } else { Fault::Server }
+///     }
+/// }
+///
+/// assert_eq!(Refused { status: 429 }.retry_safety(), RetrySafety::Yes);
+/// assert_eq!(Refused { status: 404 }.retry_safety(), RetrySafety::No);
+/// assert_eq!(Failure::of(&Refused { status: 500 }).retry_safety(), RetrySafety::Maybe);
+/// ```
+pub trait RetryInfo {
+    /// Tells whether the request may be sent again.
+    ///
+    /// By default a throttled request may be (it was turned away, not worked on); of the rest,
+    /// [`No`](RetrySafety::No) if the fault is the client's and [`Maybe`](RetrySafety::Maybe) if it
+    /// is anyone else's, as Smithy's guide has it for errors that are not modelled as retryable.
+    fn retry_safety(&self) -> RetrySafety {
+        if self.is_throttle() {
+            RetrySafety::Yes
+        } else {
+            safety_by_fault(self.fault())
+        }
+    }
+
+    /// Tells whether the service turned the request away because too many came. No by default.
+    fn is_throttle(&self) -> bool {
+        false
+    }
+
+    /// Tells whether the service did not answer in the client's time limit. No by default.
+    ///
+    /// Not to be confused with being safe to retry: the request may have been carried out.
+    fn is_timeout(&self) -> bool {
+        false
+    }
+
+    /// Returns the service's hint on when to come back. None by default.
+    fn retry_after(&self) -> Option<RetryAfter> {
+        None
+    }
+
+    /// Tells whose fault the error is. [`Fault::Other`] by default.
+    fn fault(&self) -> Fault {
+        Fault::Other
+    }
+}
+
+/// An error that knows whose fault it is, and nothing else about retries.
+///
+/// For types that do not implement [`RetryInfo`];
+/// [`Failure::from_fault`](crate::Failure::from_fault) makes of it what a strategy needs.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Fault, HasFault, RetryStrategyExt, Standard, Stopped};
+///
+/// #[derive(Debug)]
+/// struct Malformed;
+///
+/// impl HasFault for Malformed {
+///     fn fault(&self) -> Fault { Fault::Client }
+/// }
+///
+/// let stopped = Standard::new()
+///     .run_with(|e: &Malformed| Failure::from_fault(e.fault()), |_| Err::<(), _>(Malformed))
+///     .unwrap_err();
+/// assert_eq!(stopped.why(), Stopped::NotRetryable);
+/// ```
+pub trait HasFault {
+    /// Tells whose fault the error is.
+    fn fault(&self) -> Fault;
+}
+
+/// Returns the retry safety of an error of which only the fault is known.
+pub(super) const fn safety_by_fault(fault: Fault) -> RetrySafety {
+    match fault {
+        Fault::Client => RetrySafety::No,
+        Fault::Server | Fault::Other => RetrySafety::Maybe,
+    }
+}

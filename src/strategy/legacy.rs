@@ -1,0 +1,183 @@
+//! Legacy mode: plain backoff and nothing else, as before there were quotas.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::{
+    RetryStrategy,
+    engine::is_transient,
+    failure::Failure,
+    refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
+    settings::{MaybePolicy, SettingsError},
+    token::{RetryToken, StrategyId},
+};
+use crate::{BackoffStrategy, ExponentialBackoff, Random, ThreadRandom};
+
+const MAX_ATTEMPTS: u32 = 5;
+const BASE_DELAY: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(20);
+
+/// The mode before there were modes: five sends, full-jitter backoff, no quota and no send rate.
+///
+/// For comparison, and for callers that depend on it: it keeps retrying at full rate however many
+/// operations fail. The SDKs never agreed on it. These rules are taken from:
+///
+/// | rule | source |
+/// |---|---|
+/// | five sends | botocore's legacy mode (its DynamoDB clients: ten); Java's has four |
+/// | `b × 1 s × 2^(retry − 1)`, the same for every failure | botocore's legacy mode; Java's starts at 100 ms, and at 500 ms with equal jitter after throttling |
+/// | cap of 20 s | Java; botocore's has none |
+/// | no quota | botocore; Java's has one that throttling does not touch |
+/// | hints are ignored | botocore |
+/// | connection dropped after a transient error | as generation 2.0 |
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Legacy, RetryStrategy};
+///
+/// let token = Legacy::new().acquire_initial_token(None).unwrap();
+/// assert_eq!(token.max_attempts(), Some(5));
+/// let ten = Legacy::builder().max_attempts(10).build()?;
+/// assert_eq!(ten.max_attempts(), 10);
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Legacy {
+    id: StrategyId,
+    rules: LegacyBuilder,
+}
+
+impl Legacy {
+    /// Creates the strategy with five sends.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_rules(Self::builder())
+    }
+
+    /// Starts from five sends.
+    pub fn builder() -> LegacyBuilder {
+        LegacyBuilder {
+            max_attempts: MAX_ATTEMPTS,
+            maybe_policy: MaybePolicy::default(),
+            backoff: Arc::new(ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)),
+            random: Arc::new(ThreadRandom),
+        }
+    }
+
+    fn from_rules(rules: LegacyBuilder) -> Self {
+        Self {
+            id: StrategyId::new(),
+            rules,
+        }
+    }
+
+    /// Returns the most sends that an operation may make, the first one included.
+    #[must_use]
+    pub const fn max_attempts(&self) -> u32 {
+        self.rules.max_attempts
+    }
+
+    /// Returns what becomes of failures that may or may not be safe to retry.
+    #[must_use]
+    pub const fn maybe_policy(&self) -> MaybePolicy {
+        self.rules.maybe_policy
+    }
+
+    /// Returns the rule for delays.
+    #[must_use]
+    pub fn backoff(&self) -> &dyn BackoffStrategy {
+        &*self.rules.backoff
+    }
+}
+
+impl Default for Legacy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RetryStrategy for Legacy {
+    fn acquire_initial_token(
+        &self,
+        _scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        Ok(RetryToken::new(self.id).with_attempt(1, Some(self.rules.max_attempts)))
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        let token = self.id.check(token)?;
+        let retryable = self.rules.maybe_policy.permits(failure);
+        let reusable = !is_transient(failure, retryable);
+        let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
+        if !retryable {
+            return Err(refused(RefusalReason::NotRetryable));
+        }
+        let (attempt, max) = (token.attempt(), self.rules.max_attempts);
+        if attempt >= max {
+            return Err(refused(RefusalReason::MaxAttempts { max }));
+        }
+        let random = self.rules.random.next_u64();
+        let backoff = &self.rules.backoff;
+        Ok(token
+            .with_attempt(attempt.saturating_add(1), Some(max))
+            .with_delay(backoff.delay(attempt, failure.is_throttle(), random))
+            .with_connection_reusable(reusable))
+    }
+
+    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+        self.id.check(token).map(drop)
+    }
+}
+
+/// Builds a [`Legacy`] strategy.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct LegacyBuilder {
+    max_attempts: u32,
+    maybe_policy: MaybePolicy,
+    backoff: Arc<dyn BackoffStrategy>,
+    random: Arc<dyn Random>,
+}
+
+impl LegacyBuilder {
+    /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
+    pub fn max_attempts(mut self, sends: u32) -> Self {
+        self.max_attempts = sends;
+        self
+    }
+
+    /// Says what becomes of failures that may or may not be safe to retry.
+    pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
+        self.maybe_policy = policy;
+        self
+    }
+
+    /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
+    pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Draws jitter from `random` in place of [`ThreadRandom`].
+    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// Builds the strategy.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SettingsError::ZeroMaxAttempts`] if there is no send to make.
+    pub fn build(self) -> Result<Legacy, SettingsError> {
+        if self.max_attempts == 0 {
+            return Err(SettingsError::ZeroMaxAttempts);
+        }
+        Ok(Legacy::from_rules(self))
+    }
+}

@@ -1,0 +1,171 @@
+//! The ways in which a strategy says no.
+
+use core::{error::Error, fmt, time::Duration};
+
+use super::token::RetryToken;
+
+/// A strategy gave no token for an operation that begins.
+///
+/// The operation is sent once all the same, and not retried. Our own strategies never refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialTokenRefused;
+
+impl fmt::Display for InitialTokenRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no initial token: the operation may be sent once")
+    }
+}
+
+impl Error for InitialTokenRefused {}
+
+/// The token was issued by another strategy. Here it is again; nothing has changed.
+#[derive(Debug)]
+pub struct ForeignToken(pub RetryToken);
+
+impl fmt::Display for ForeignToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the token was issued by another strategy")
+    }
+}
+
+impl Error for ForeignToken {}
+
+/// There will be no retry. The caller returns the failure that led here.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RefusalReason, RetryStrategy, Standard};
+///
+/// let strategy = Standard::builder().quota_capacity(10).build()?;
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// let refused = strategy.refresh_retry_token(token, &Failure::transient()).unwrap_err();
+/// assert!(matches!(refused.reason(), RefusalReason::QuotaExhausted { .. }));
+/// assert_eq!(refused.to_string(), "retry quota exhausted: 10 available, 14 needed");
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct RetryRefused {
+    reason: RefusalReason,
+    backoff: Duration,
+    waits: bool,
+    connection_reusable: bool,
+}
+
+impl RetryRefused {
+    /// Creates a refusal for `reason` with nothing to wait for.
+    pub const fn new(reason: RefusalReason) -> Self {
+        Self {
+            reason,
+            backoff: Duration::ZERO,
+            waits: false,
+            connection_reusable: true,
+        }
+    }
+
+    /// Adds the delay that the retry would have had.
+    pub fn with_backoff(mut self, backoff: Duration) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Says whether to sleep the [`backoff`](Self::backoff) before the failure is returned.
+    pub fn waiting(mut self, waits: bool) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// Says whether the connection of the failed attempt may be used again.
+    pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
+        self.connection_reusable = reusable;
+        self
+    }
+
+    /// Returns why there will be no retry.
+    #[must_use]
+    pub const fn reason(&self) -> &RefusalReason {
+        &self.reason
+    }
+
+    /// Returns why there will be no retry, and with it a foreign token.
+    #[must_use]
+    pub fn into_reason(self) -> RefusalReason {
+        self.reason
+    }
+
+    /// Returns the time to sleep before the failure is returned.
+    ///
+    /// Zero unless the operation is long polling and only the quota refused: then the caller would
+    /// poll again at once ("Retry behavior", AWS SDKs and Tools Reference Guide).
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        if self.waits {
+            self.backoff
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Returns the delay that the retry would have had if the quota had allowed it, else zero.
+    ///
+    /// A loop that goes on with other work after an exhausted quota can slow down by it.
+    #[must_use]
+    pub const fn backoff(&self) -> Duration {
+        self.backoff
+    }
+
+    /// Tells whether the connection of the failed attempt may be used again.
+    #[must_use]
+    pub const fn connection_reusable(&self) -> bool {
+        self.connection_reusable
+    }
+}
+
+impl fmt::Display for RetryRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+impl Error for RetryRefused {}
+
+/// Why there will be no retry.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The operation has been sent as often as it may be. No quota was asked for.
+    MaxAttempts {
+        /// The sends that were allowed.
+        max: u32,
+    },
+    /// The failure must not be retried.
+    NotRetryable,
+    /// The retry quota holds less than the retry costs. Nothing was taken.
+    QuotaExhausted {
+        /// The tokens that were there when looked at again, a moment after the refusal. Other
+        /// operations may have put some back by then.
+        available: u32,
+        /// What the retry costs.
+        needed: u32,
+    },
+    /// The token was issued by another strategy. Nothing has changed.
+    ForeignToken(RetryToken),
+    /// A reason of a strategy that is not ours.
+    Other(&'static str),
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MaxAttempts { max } => write!(f, "all {max} attempts made"),
+            Self::NotRetryable => f.write_str("the failure is not retryable"),
+            Self::QuotaExhausted { available, needed } => write!(
+                f,
+                "retry quota exhausted: {available} available, {needed} needed"
+            ),
+            Self::ForeignToken(_) => f.write_str("the token was issued by another strategy"),
+            Self::Other(reason) => f.write_str(reason),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a strategy was told to do, and what it does when it was told nothing.
+
+use alloc::sync::Arc;
+use core::{error::Error, fmt, time::Duration};
+
+use super::{
+    failure::Failure,
+    info::{Fault, RetrySafety},
+};
+use crate::{BackoffStrategy, Random};
+
+/// Which edition of AWS's standard and adaptive modes a strategy follows.
+///
+/// | | 2.0 | 2.1 |
+/// |---|---|---|
+/// | a retry costs | 5; 10 after a timeout | 14; 5 after throttling |
+/// | first backoff | 1 s | 50 ms; 1 s after throttling |
+/// | `x-amz-retry-after` | instead of the backoff, at most `max_backoff` | between the backoff and 5 s more |
+/// | connection after a transient error | dropped | kept |
+///
+/// Sources: "Retry behavior" in the AWS SDKs and Tools Reference Guide; botocore (only timeouts cost
+/// 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the connection
+/// in 2.0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryGeneration {
+    /// The modes of 2020 to 2026.
+    V2_0,
+    /// "Retry behavior 2.1", the default of the SDKs since November 2026.
+    #[default]
+    V2_1,
+}
+
+impl RetryGeneration {
+    /// Returns the quota that a retry after `failure` costs.
+    #[must_use]
+    pub const fn cost(self, failure: &Failure) -> u32 {
+        match self {
+            Self::V2_0 if failure.is_timeout() => 10,
+            Self::V2_0 => 5,
+            Self::V2_1 if failure.is_throttle() => 5,
+            Self::V2_1 => 14,
+        }
+    }
+
+    /// Returns the backoff of the first retry before jitter, after throttling and after the rest.
+    pub(super) const fn bases(self) -> (Duration, Duration) {
+        match self {
+            Self::V2_0 => (Duration::from_secs(1), Duration::from_secs(1)),
+            Self::V2_1 => (Duration::from_secs(1), Duration::from_millis(50)),
+        }
+    }
+}
+
+/// What becomes of a failure whose [`RetrySafety`] is [`Maybe`](RetrySafety::Maybe).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MaybePolicy {
+    /// Retried if the fault is the server's.
+    #[default]
+    ServerFault,
+    /// Retried, as in the example of Smithy's guide.
+    Always,
+    /// Not retried, as in smithy-python.
+    Never,
+}
+
+impl MaybePolicy {
+    /// Tells whether `failure` may be retried.
+    pub(super) const fn permits(self, failure: &Failure) -> bool {
+        match (failure.retry_safety(), self) {
+            (RetrySafety::Yes, _) | (RetrySafety::Maybe, Self::Always) => true,
+            (RetrySafety::Maybe, Self::ServerFault) => matches!(failure.fault(), Fault::Server),
+            (RetrySafety::No, _) | (RetrySafety::Maybe, Self::Never) => false,
+        }
+    }
+}
+
+/// What becomes of a [`RetryAfter::Clamped`](crate::RetryAfter::Clamped) hint.
+///
+/// A [`RetryAfter::Floor`](crate::RetryAfter::Floor) is a floor under either policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HintPolicy {
+    /// As the generation has it. 2.1: at least the backoff, at most 5 s more. 2.0: it replaces the
+    /// backoff, up to `max_backoff`.
+    #[default]
+    Clamp,
+    /// At least the hint, without an upper bound ("Retrying Requests", Smithy).
+    Floor,
+}
+
+/// The settings of a [`Standard`](crate::Standard) or [`Adaptive`](crate::Adaptive) strategy.
+///
+/// | setting | default |
+/// |---|---|
+/// | generation | 2.1 |
+/// | most sends of an operation | 3; 4 with [`dynamodb`](crate::StrategyBuilder::dynamodb) in 2.1 |
+/// | quota | 500 |
+/// | cost of a retry | 14; 5 after throttling (2.0: 5; 10 after a timeout) |
+/// | credit of a success | what its last retry cost, else 1 |
+/// | first backoff | 50 ms; 1 s after throttling (2.0: 1 s; DynamoDB in 2.1: 25 ms; 1 s after throttling) |
+/// | longest backoff | 20 s |
+/// | [`RetrySafety::Maybe`] | retried if the fault is the server's |
+/// | `x-amz-retry-after` | clamped to between the backoff and 5 s more |
+/// | `Retry-After` | a floor |
+/// | long polling | off |
+/// | bare status 429, 509 | throttling |
+/// | bare status 503 | transient; a switch makes it throttling |
+/// | bare status 400, 403 | never retried |
+/// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws) |
+/// | adaptive: fail fast | off |
+///
+/// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
+/// SDKs and Tools Reference Guide; "Retrying Requests" in Smithy's client guide.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) generation: RetryGeneration,
+    pub(super) max_attempts: u32,
+    pub(super) max_backoff: Duration,
+    pub(super) maybe_policy: MaybePolicy,
+    pub(super) hint_policy: HintPolicy,
+    pub(super) long_polling: bool,
+    pub(super) backoff: Arc<dyn BackoffStrategy>,
+    pub(super) random: Arc<dyn Random>,
+}
+
+impl Settings {
+    /// Returns the generation of the rules.
+    #[must_use]
+    pub const fn generation(&self) -> RetryGeneration {
+        self.generation
+    }
+
+    /// Returns the most sends that an operation may make, the first one included.
+    #[must_use]
+    pub const fn max_attempts(&self) -> u32 {
+        self.max_attempts
+    }
+
+    /// Returns the cap of the built-in backoff and of hints in generation 2.0.
+    #[must_use]
+    pub const fn max_backoff(&self) -> Duration {
+        self.max_backoff
+    }
+
+    /// Returns what becomes of failures that may or may not be safe to retry.
+    #[must_use]
+    pub const fn maybe_policy(&self) -> MaybePolicy {
+        self.maybe_policy
+    }
+
+    /// Returns what becomes of the service's clamped hints.
+    #[must_use]
+    pub const fn hint_policy(&self) -> HintPolicy {
+        self.hint_policy
+    }
+
+    /// Tells whether a refusal by the quota asks the caller to wait.
+    #[must_use]
+    pub const fn long_polling(&self) -> bool {
+        self.long_polling
+    }
+
+    /// Returns the rule for delays.
+    #[must_use]
+    pub fn backoff(&self) -> &dyn BackoffStrategy {
+        &*self.backoff
+    }
+}
+
+/// Why a strategy could not be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// `max_attempts` is 0. It counts sends, and the first one is always made.
+    ZeroMaxAttempts,
+    /// A backoff of the caller's own was given together with a base delay, which it would ignore.
+    BackoffWithBaseDelay,
+    /// A quota of the caller's own was given together with a capacity, which it would ignore.
+    QuotaWithCapacity,
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ZeroMaxAttempts => "max_attempts must be at least 1: it counts the first send",
+            Self::BackoffWithBaseDelay => "a base delay has no effect on a backoff of your own",
+            Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
+        })
+    }
+}
+
+impl Error for SettingsError {}

@@ -1,0 +1,95 @@
+//! Standard mode: a retry quota, and no say in when a first attempt is sent.
+
+use super::{
+    RetryStrategy,
+    builder::StrategyBuilder,
+    engine::Engine,
+    failure::Failure,
+    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    settings::Settings,
+    token::RetryToken,
+};
+use crate::RetryQuota;
+
+/// The standard mode of the AWS SDKs: backoff with full jitter, and a quota that ends retries when
+/// too many fail.
+///
+/// It holds back no first attempt. An operation that succeeds at once writes nothing that is shared
+/// while the quota is full. One strategy belongs to one client: make it once, share it by reference
+/// or `Arc`.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategyExt, Standard, Stopped};
+///
+/// let strategy = Standard::new();
+/// let answer = strategy.run(|_| Ok::<_, Failure>(42));
+/// assert_eq!(answer.unwrap(), 42);
+///
+/// let stopped = strategy.run(|_| Err::<(), _>(Failure::not_retryable())).unwrap_err();
+/// assert_eq!((stopped.why(), stopped.attempts()), (Stopped::NotRetryable, 1));
+/// ```
+#[derive(Debug)]
+pub struct Standard {
+    engine: Engine,
+}
+
+impl Standard {
+    /// Creates the strategy with the defaults in [`Settings`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build_checked()
+    }
+
+    /// Starts from the defaults in [`Settings`].
+    pub fn builder() -> StrategyBuilder<Self> {
+        StrategyBuilder::new()
+    }
+
+    pub(super) const fn from_engine(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.engine.settings
+    }
+
+    /// Returns the quota that retries are paid from.
+    #[must_use]
+    pub fn quota(&self) -> &RetryQuota {
+        &self.engine.quota
+    }
+}
+
+impl Default for Standard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RetryStrategy for Standard {
+    fn acquire_initial_token(
+        &self,
+        _scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        Ok(self.engine.initial_token())
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        let token = self.engine.id.check(token)?;
+        self.engine.refresh(token, failure)
+    }
+
+    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+        let token = self.engine.id.check(token)?;
+        self.engine.succeed(token);
+        Ok(())
+    }
+}

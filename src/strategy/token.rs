@@ -1,0 +1,215 @@
+//! The state of one operation, handed from attempt to attempt.
+
+use alloc::boxed::Box;
+use core::{any::Any, fmt, time::Duration};
+
+use crate::{
+    QuotaPermit, SendPermit,
+    atomic::sequence::Sequence,
+    strategy::refusal::{ForeignToken, RefusalReason, RetryRefused},
+};
+
+/// Tells strategies apart, so that a token can find its own.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::StrategyId;
+///
+/// assert_ne!(StrategyId::new(), StrategyId::new());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StrategyId(u64);
+
+impl StrategyId {
+    /// Returns an identity that no other strategy of the process has.
+    #[must_use]
+    #[expect(
+        clippy::new_without_default,
+        reason = "two defaults would not be equal"
+    )]
+    pub fn new() -> Self {
+        static IDS: Sequence = Sequence::starting_at(1);
+        Self(IDS.next())
+    }
+}
+
+/// The state of one operation between attempts.
+///
+/// A token is moved into every call that uses it up, so using one twice does not compile:
+///
+/// ```compile_fail,E0382
+/// use paceline::{RetryStrategy, Standard};
+///
+/// let strategy = Standard::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// strategy.record_success(token).unwrap();
+/// strategy.record_success(token).unwrap(); // the operation has already ended
+/// ```
+///
+/// A token that is dropped gives up its operation. What was paid for its last retry stays paid.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategy, Standard};
+///
+/// let strategy = Standard::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// assert_eq!((token.attempt(), token.max_attempts()), (1, Some(3)));
+/// let token = strategy.refresh_retry_token(token, &Failure::transient()).unwrap();
+/// assert_eq!(token.attempt(), 2);
+/// ```
+#[derive(Debug)]
+#[must_use = "a token that is dropped ends its operation without a record"]
+pub struct RetryToken {
+    issuer: StrategyId,
+    attempt: u32,
+    max_attempts: Option<u32>,
+    delay: Duration,
+    connection_reusable: bool,
+    sent: Option<SendPermit>,
+    paid: Option<QuotaPermit>,
+    state: Option<State>,
+}
+
+impl RetryToken {
+    /// Creates a token of the strategy `issuer` for a first send without a delay.
+    pub const fn new(issuer: StrategyId) -> Self {
+        Self {
+            issuer,
+            attempt: 1,
+            max_attempts: None,
+            delay: Duration::ZERO,
+            connection_reusable: true,
+            sent: None,
+            paid: None,
+            state: None,
+        }
+    }
+
+    /// Replaces the delay before the next send. A first token may have one too.
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Replaces the number of the next send, counted from 1, and the most sends there may be.
+    ///
+    /// It is another send, so the permit of the one before is forgotten.
+    pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
+        self.attempt = attempt;
+        self.max_attempts = max_attempts;
+        self.sent = None;
+        self
+    }
+
+    /// Says whether the connection of the failed attempt may be used again.
+    pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
+        self.connection_reusable = reusable;
+        self
+    }
+
+    /// Attaches what a strategy wants to remember of the operation. Ours attach nothing.
+    pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
+        self.state = Some(State(state));
+        self
+    }
+
+    /// Remembers what the next send's retry was paid with; an earlier permit is spent.
+    pub(super) fn with_paid(mut self, permit: QuotaPermit) -> Self {
+        self.paid = Some(permit);
+        self
+    }
+
+    /// Returns the strategy that issued this token.
+    #[must_use]
+    pub const fn strategy(&self) -> StrategyId {
+        self.issuer
+    }
+
+    /// Returns the time to wait before the next send.
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Returns the number of the next send: 1 for the first.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the most sends that the operation may make, or `None` if its strategy has no limit.
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<u32> {
+        self.max_attempts
+    }
+
+    /// Tells whether the connection of the failed attempt may be used for the next.
+    ///
+    /// `true` on a first token. Generation 2.0 and [`Legacy`](crate::Legacy) drop it after a
+    /// transient error; generation 2.1 keeps it, and so does every generation after throttling.
+    #[must_use]
+    pub const fn connection_reusable(&self) -> bool {
+        self.connection_reusable
+    }
+
+    /// Remembers the permit of the send in progress, for the record of its outcome.
+    pub const fn sent(&mut self, permit: SendPermit) {
+        self.sent = Some(permit);
+    }
+
+    /// Returns the permit of the send in progress, or `None` before it.
+    #[must_use]
+    pub const fn send_permit(&self) -> Option<SendPermit> {
+        self.sent
+    }
+
+    /// Returns what [`with_state`](Self::with_state) attached.
+    #[must_use]
+    pub fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.state.as_ref().map(|state| &*state.0)
+    }
+
+    /// Takes out what [`with_state`](Self::with_state) attached.
+    pub fn take_state(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+        self.state.take().map(|state| state.0)
+    }
+
+    /// Takes out what the last retry was paid with.
+    pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
+        self.paid.take()
+    }
+}
+
+/// A strategy's own state, of which nothing can be printed.
+struct State(Box<dyn Any + Send + Sync>);
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+impl StrategyId {
+    /// Returns `token` if this strategy issued it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ForeignToken`] with the token in it if another one did. For strategies that users
+    /// write: ours check by themselves.
+    pub fn check(self, token: RetryToken) -> Result<RetryToken, ForeignToken> {
+        if token.issuer == self {
+            Ok(token)
+        } else {
+            Err(ForeignToken(token))
+        }
+    }
+}
+
+impl From<ForeignToken> for RetryRefused {
+    fn from(foreign: ForeignToken) -> Self {
+        Self::new(RefusalReason::ForeignToken(foreign.0))
+    }
+}

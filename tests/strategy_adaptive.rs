@@ -1,0 +1,396 @@
+//! Adaptive mode as a whole: the facade over the send rate.
+//!
+//! Time is a clock that the tests move, or tokio's paused one. Waits are compared in whole
+//! microseconds, as the rate is fixed point and its waits are rounded up to the nanosecond.
+#![cfg(feature = "std")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+mod support;
+
+use core::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
+
+use paceline::{
+    Adaptive, Clock, Failure, RetryGeneration, RetryInfo, RetrySafety, RetryStrategy,
+    RetryStrategyExt, RunError, SendPermit, SendRate, Stopped, StrategyBuilder,
+};
+use support::{Arc, Fixed, Hands, http, ms};
+
+/// Starts an adaptive strategy at time 0 of a clock that only sleeps move, with b = 1.
+fn adaptive() -> (StrategyBuilder<Adaptive>, Arc<Hands>) {
+    let hands = Arc::new(Hands::default());
+    let builder = Adaptive::builder()
+        .clock(hands.clone())
+        .random(Fixed::whole());
+    (builder, hands)
+}
+
+/// Runs an operation that gets `responses` in turn, and returns how it ended and its requests.
+fn run(
+    strategy: &Adaptive,
+    hands: &Hands,
+    responses: &[Result<(), Failure>],
+) -> (Result<(), RunError<Failure>>, usize) {
+    let sent = Cell::new(0);
+    let ended = strategy
+        .operation()
+        .sleep_by(|span| hands.sleep(span))
+        .run(|_| {
+            let response = responses[sent.get()];
+            sent.set(sent.get() + 1);
+            response
+        });
+    (ended, sent.get())
+}
+
+/// Fails an operation at once by a throttling error that must not be retried.
+fn throttle_once(strategy: &Adaptive) {
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let failure = Failure::throttling().with_retry_safety(RetrySafety::No);
+    let refused = strategy.refresh_retry_token(token, &failure);
+    assert!(refused.is_err());
+}
+
+/// Returns the wait of one who would join the line now, in microseconds. It leaves again.
+fn wait_of_the_next(rate: &SendRate, clock: &dyn Clock) -> u128 {
+    let now = clock.now();
+    let wait = rate.reserve(now).claim(now).map_or_else(
+        |wait| wait,
+        |_permit: SendPermit| panic!("there is no line to wait in"),
+    );
+    wait.as_micros()
+}
+
+const SERVER_ERROR: Result<(), Failure> = Err(Failure::transient());
+const THROTTLING: Result<(), Failure> = Err(Failure::throttling());
+const OK: Result<(), Failure> = Ok(());
+
+/// smithy-rs `dynamodb/tests/retries-with-client-rate-limiting.rs`,
+/// `test_adaptive_retries_with_no_throttling_errors`: three operations on one client.
+#[test]
+fn without_throttling_it_sleeps_as_standard_does() {
+    for (generation, base, slept) in [
+        (RetryGeneration::V2_0, 1000, [3000, 4000, 11_000]),
+        (RetryGeneration::V2_1, 25, [75, 100, 275]),
+    ] {
+        let (builder, hands) = adaptive();
+        let builder = builder.generation(generation).base_delay(ms(base));
+        let strategy = builder.max_attempts(4).build().unwrap();
+
+        let (ended, sent) = run(&strategy, &hands, &[SERVER_ERROR, SERVER_ERROR, OK]);
+        assert!(ended.is_ok());
+        assert_eq!((hands.elapsed(), sent), (ms(slept[0]), 3));
+
+        let (ended, sent) = run(&strategy, &hands, &[SERVER_ERROR, OK]);
+        assert!(ended.is_ok());
+        assert_eq!((hands.elapsed(), sent), (ms(slept[1]), 2));
+
+        let (ended, sent) = run(&strategy, &hands, &[SERVER_ERROR; 4]);
+        assert_eq!(ended.unwrap_err().why(), Stopped::MaxAttempts { max: 4 });
+        assert_eq!((hands.elapsed(), sent), (ms(slept[2]), 4));
+    }
+}
+
+/// smithy-rs `dynamodb/tests/retries-with-client-rate-limiting.rs`,
+/// `test_adaptive_retries_with_throttling_errors`, generation 2.1: 4 s, then between 5.0 and 5.3 s.
+#[test]
+fn with_throttling_backoff_and_turn_add_up() {
+    let (builder, hands) = adaptive();
+    let builder = builder.base_delay(ms(25)).max_attempts(4);
+    let strategy = builder.build().unwrap();
+
+    let (ended, sent) = run(&strategy, &hands, &[THROTTLING, THROTTLING, OK]);
+    assert!(ended.is_ok());
+    assert_eq!((hands.elapsed().as_millis(), sent), (4000, 3));
+
+    let (ended, sent) = run(&strategy, &hands, &[SERVER_ERROR, OK]);
+    assert!(ended.is_ok());
+    assert_eq!(sent, 2);
+    // The source says between 5.0 and 5.3 s. The published equations, in f64: 5.184 913 217 6 s.
+    assert_eq!(hands.elapsed().as_micros(), 5_184_913);
+}
+
+/// aws-sdk-go-v2 `adaptive_ratelimit_test.go`, end to end; the same in smithy-rs and smithy-kotlin.
+///
+/// It goes through operations of one attempt each, so every outcome is recorded exactly once.
+#[test]
+fn every_outcome_is_recorded_once() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.max_attempts(1).build().unwrap();
+    let fill_and_measured = [
+        (0.5, 0.0),
+        (0.5, 0.0),
+        (0.5, 4.8),
+        (0.5, 4.8),
+        (0.5, 4.16),
+        (0.6912, 4.16),
+        (1.0976, 4.16),
+        (1.6384, 5.632),
+        (2.3328, 5.632),
+        (3.02848, 4.3264), // throttled
+        (3.486_639_173_470_26, 4.3264),
+        (3.821_874_416_040_255, 4.3264),
+        (4.053_385_727_709_987, 5.66528),
+        (4.200_373_108_479_454, 5.66528),
+        (4.282_036_558_348_658, 4.333_056),
+        (2.997_425_590_844_06, 4.333_056), // throttled
+        (3.452_226_394_386_346_3, 4.333_056),
+    ];
+    for (nth, (fill, measured)) in (1..).zip(fill_and_measured) {
+        hands.sleep(ms(200));
+        let token = strategy.acquire_initial_token(None).unwrap();
+        match nth {
+            10 | 16 => {
+                let refused = strategy.refresh_retry_token(token, &Failure::throttling());
+                assert!(refused.is_err());
+            }
+            // A failure that is not throttling counts like a success.
+            5 => assert!(strategy.refresh_retry_token(token, &http(404)).is_err()),
+            _ => strategy.record_success(token).unwrap(),
+        }
+        let seen = strategy.send_rate().snapshot(hands.now());
+        assert!((seen.fill_rate - fill).abs() < 1e-6, "{nth}: {seen:?}");
+        assert!(
+            (seen.measured_rate - measured).abs() < 1e-6,
+            "{nth}: {seen:?}"
+        );
+        assert_eq!(seen.enabled, nth >= 10, "{nth}");
+    }
+}
+
+#[test]
+fn throttling_is_recorded_even_if_it_is_not_retried() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.build().unwrap();
+    assert!(!strategy.send_rate().snapshot(hands.now()).enabled);
+    throttle_once(&strategy);
+    assert!(strategy.send_rate().snapshot(hands.now()).enabled);
+    assert_eq!(strategy.quota().available(), 500);
+}
+
+#[test]
+fn foreign_token_is_not_recorded() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.build().unwrap();
+    let foreign = Adaptive::new().acquire_initial_token(None).unwrap();
+    let refused = strategy.refresh_retry_token(foreign, &Failure::throttling());
+    assert!(refused.is_err());
+    assert!(!strategy.send_rate().snapshot(hands.now()).enabled);
+}
+
+#[test]
+fn first_send_waits_its_turn_and_looks_again_every_50_ms() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.build().unwrap();
+    throttle_once(&strategy);
+    let slept = RefCell::new(Vec::new());
+    let ended = strategy
+        .operation()
+        .sleep_by(|span| {
+            slept.borrow_mut().push(span);
+            hands.sleep(span);
+        })
+        .run(|_| OK);
+    assert!(ended.is_ok());
+    // The bucket is empty and fills at 0.5/s, the law's floor.
+    assert_eq!(hands.elapsed().as_micros(), 2_000_000);
+    assert!(slept.borrow().iter().all(|span| *span <= ms(50)));
+}
+
+#[test]
+fn no_place_is_held_during_a_backoff() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.build().unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let token = strategy.refresh_retry_token(token, &Failure::throttling());
+    assert_eq!(token.as_ref().unwrap().delay(), ms(1000));
+    let wait = wait_of_the_next(strategy.send_rate(), &*hands);
+    assert_eq!(wait, 2_000_000);
+    drop(token);
+    assert_eq!(wait_of_the_next(strategy.send_rate(), &*hands), wait);
+}
+
+#[test]
+fn turn_that_is_dropped_gives_its_place_back() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.build().unwrap();
+    throttle_once(&strategy);
+    let mut first = strategy.send_turn().unwrap();
+    let mut second = strategy.send_turn().unwrap();
+    assert_eq!(first.claim().unwrap_err().as_micros(), 2_000_000);
+    assert_eq!(second.claim().unwrap_err().as_micros(), 4_000_000);
+    drop(first);
+    assert_eq!(second.claim().unwrap_err().as_micros(), 2_000_000);
+    hands.sleep(ms(2001));
+    let permit = second.claim().unwrap();
+    assert_eq!(second.claim(), Ok(permit));
+}
+
+#[test]
+fn fail_fast_refuses_the_first_send_with_the_wait() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.fail_fast(true).build().unwrap();
+    assert!(run(&strategy, &hands, &[OK]).0.is_ok());
+    throttle_once(&strategy);
+    let (ended, sent) = run(&strategy, &hands, &[]);
+    let stopped = ended.unwrap_err();
+    let Stopped::SendRefused { wait } = stopped.why() else {
+        panic!("stopped by {}", stopped.why());
+    };
+    assert_eq!((sent, stopped.attempts()), (0, 0));
+    assert!(stopped.into_error().is_none());
+    assert_eq!(wait.as_micros(), 2_000_000);
+    assert_eq!(hands.elapsed(), Duration::ZERO);
+
+    // The wait is what it says: refused a microsecond before, granted at it.
+    let microsecond = Duration::from_micros(1);
+    hands.sleep(wait.checked_sub(microsecond).unwrap());
+    assert!(strategy.send_turn().is_err());
+    hands.sleep(microsecond);
+    assert!(run(&strategy, &hands, &[OK]).0.is_ok());
+}
+
+#[test]
+fn fail_fast_refuses_a_retry_with_the_original_failure() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.fail_fast(true).build().unwrap();
+    let (ended, sent) = run(&strategy, &hands, &[THROTTLING]);
+    let stopped = ended.unwrap_err();
+    let Stopped::SendRefused { wait } = stopped.why() else {
+        panic!("stopped by {}", stopped.why());
+    };
+    assert_eq!((sent, stopped.attempts()), (1, 1));
+    assert!(stopped.into_error().unwrap().is_throttle());
+    // 1 s of backoff has gone by, in which half a token came.
+    assert_eq!(hands.elapsed(), ms(1000));
+    assert_eq!(wait.as_micros(), 1_000_000);
+}
+
+/// Errors of a user's own that know whether they are throttled.
+#[derive(Debug)]
+struct SlowDown;
+
+impl RetryInfo for SlowDown {
+    fn is_throttle(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn users_error_that_says_throttled_turns_the_send_rate_on() {
+    let (builder, hands) = adaptive();
+    let strategy = builder.max_attempts(1).build().unwrap();
+    let ended = strategy.run(|_| Err::<(), _>(SlowDown));
+    assert_eq!(ended.unwrap_err().why(), Stopped::MaxAttempts { max: 1 });
+    assert!(strategy.send_rate().snapshot(hands.now()).enabled);
+}
+
+/// Dropping the tokio loop at each point where it waits.
+#[cfg(feature = "tokio")]
+mod cancellation {
+    use core::future::Future;
+
+    use paceline::Timestamp;
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::*;
+
+    /// tokio's clock, which a test pauses.
+    #[derive(Debug)]
+    struct Paused(Instant);
+
+    impl Clock for Paused {
+        fn now(&self) -> Timestamp {
+            let nanos = self.0.elapsed().as_nanos();
+            Timestamp::from_nanos(u64::try_from(nanos).unwrap())
+        }
+    }
+
+    /// Starts a strategy that was throttled once: its bucket is empty and fills at 0.5/s.
+    fn throttled() -> StrategyBuilder<Adaptive> {
+        Adaptive::builder()
+            .clock(Arc::new(Paused(Instant::now())))
+            .random(Fixed::whole())
+    }
+
+    /// Drops `run` after `span`, and returns the wait of the next in line before and after.
+    async fn drop_after(
+        span: Duration,
+        strategy: &Adaptive,
+        run: impl Future<Output = Result<(), RunError<Failure>>>,
+    ) -> (u128, u128) {
+        let mut run = Box::pin(run);
+        assert!(timeout(span, run.as_mut()).await.is_err(), "it ended");
+        let before = wait_of_the_next(strategy.send_rate(), strategy.clock());
+        drop(run);
+        let after = wait_of_the_next(strategy.send_rate(), strategy.clock());
+        (before, after)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_turn_it_gives_the_place_back() {
+        let strategy = throttled().build().unwrap();
+        throttle_once(&strategy);
+        let run = strategy.run_async(async |_| panic!("it was its turn"));
+        let waits = drop_after(ms(1000), &strategy, run).await;
+        assert_eq!(waits, (3_000_000, 1_000_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_the_turn_of_a_retry_it_gives_the_place_back() {
+        let strategy = throttled().build().unwrap();
+        // Sent at 0 and throttled; backs off until 1 s; has its turn at 2 s.
+        let run = strategy.run_async(async |_| THROTTLING);
+        let waits = drop_after(ms(1500), &strategy, run).await;
+        assert_eq!(waits, (2_500_000, 500_000));
+        assert_eq!(strategy.quota().available(), 495);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn backing_off_it_holds_no_place() {
+        let strategy = throttled().build().unwrap();
+        let run = strategy.run_async(async |_| THROTTLING);
+        let waits = drop_after(ms(500), &strategy, run).await;
+        assert_eq!(waits, (1_500_000, 1_500_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sending_it_has_spent_its_token_and_holds_no_place() {
+        let strategy = throttled().build().unwrap();
+        throttle_once(&strategy);
+        let run = strategy.run_async(async |_| {
+            sleep(ms(10_000)).await;
+            OK
+        });
+        // Sent at 2 s; the next token comes at 4 s.
+        let waits = drop_after(ms(3000), &strategy, run).await;
+        assert_eq!(waits, (1_000_000, 1_000_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sleeping_for_a_long_poll_it_holds_no_place() {
+        let builder = throttled().quota_capacity(0).long_polling(true);
+        let strategy = builder.build().unwrap();
+        let run = strategy.run_async(async |_| THROTTLING);
+        let waits = drop_after(ms(500), &strategy, run).await;
+        assert_eq!(waits, (1_500_000, 1_500_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_behind_move_up() {
+        let strategy = throttled().build().unwrap();
+        throttle_once(&strategy);
+        let start = Instant::now();
+        let first = strategy.run_async(async |_| OK);
+        let second = strategy.run_async(async |_| OK);
+        let (first, second) = tokio::join!(timeout(ms(1000), first), second);
+        assert!(first.is_err());
+        assert!(second.is_ok());
+        assert_eq!(start.elapsed().as_millis(), 2000);
+    }
+}
