@@ -36,6 +36,8 @@ pub enum RetryAfter {
     /// milliseconds. [`HintPolicy`](crate::HintPolicy) says how.
     Clamped(Duration),
     /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date.
+    ///
+    /// Nothing bounds it from above: whoever reads the header decides how long is too long.
     Floor(Duration),
 }
 
