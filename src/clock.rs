@@ -11,19 +11,21 @@ use crate::Timestamp;
 /// # Examples
 ///
 /// ```
-/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// use std::sync::Arc;
 /// use paceline::{Adaptive, Clock, Timestamp};
 ///
-/// #[derive(Debug, Default)]
-/// struct Hands(AtomicU64);
+/// #[derive(Debug)]
+/// struct Stopped(Timestamp);
 ///
-/// impl Clock for Hands {
+/// impl Clock for Stopped {
 ///     fn now(&self) -> Timestamp {
-///         Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+///         self.0
 ///     }
 /// }
 ///
-/// let strategy = Adaptive::builder().clock(Arc::new(Hands::default())).build()?;
+/// let clock = Arc::new(Stopped(Timestamp::from_nanos(7)));
+/// let strategy = Adaptive::builder().clock(clock).build()?;
+/// assert_eq!(strategy.clock().now(), Timestamp::from_nanos(7));
 /// # Ok::<(), paceline::SettingsError>(())
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {

@@ -115,6 +115,27 @@ fn with_throttling_backoff_and_turn_add_up() {
     assert_eq!(hands.elapsed().as_micros(), 5_184_913);
 }
 
+/// The fill rate and the measured rate after each outcome, every 200 ms.
+const END_TO_END: [(f64, f64); 17] = [
+    (0.5, 0.0),
+    (0.5, 0.0),
+    (0.5, 4.8),
+    (0.5, 4.8),
+    (0.5, 4.16),
+    (0.6912, 4.16),
+    (1.0976, 4.16),
+    (1.6384, 5.632),
+    (2.3328, 5.632),
+    (3.02848, 4.3264), // throttled
+    (3.486_639_173_470_26, 4.3264),
+    (3.821_874_416_040_255, 4.3264),
+    (4.053_385_727_709_987, 5.66528),
+    (4.200_373_108_479_454, 5.66528),
+    (4.282_036_558_348_658, 4.333_056),
+    (2.997_425_590_844_06, 4.333_056), // throttled
+    (3.452_226_394_386_346_3, 4.333_056),
+];
+
 /// aws-sdk-go-v2 `adaptive_ratelimit_test.go`, end to end; the same in smithy-rs and smithy-kotlin.
 ///
 /// It goes through operations of one attempt each, so every outcome is recorded exactly once.
@@ -122,26 +143,7 @@ fn with_throttling_backoff_and_turn_add_up() {
 fn every_outcome_is_recorded_once() {
     let (builder, hands) = adaptive();
     let strategy = builder.max_attempts(1).build().unwrap();
-    let fill_and_measured = [
-        (0.5, 0.0),
-        (0.5, 0.0),
-        (0.5, 4.8),
-        (0.5, 4.8),
-        (0.5, 4.16),
-        (0.6912, 4.16),
-        (1.0976, 4.16),
-        (1.6384, 5.632),
-        (2.3328, 5.632),
-        (3.02848, 4.3264), // throttled
-        (3.486_639_173_470_26, 4.3264),
-        (3.821_874_416_040_255, 4.3264),
-        (4.053_385_727_709_987, 5.66528),
-        (4.200_373_108_479_454, 5.66528),
-        (4.282_036_558_348_658, 4.333_056),
-        (2.997_425_590_844_06, 4.333_056), // throttled
-        (3.452_226_394_386_346_3, 4.333_056),
-    ];
-    for (nth, (fill, measured)) in (1..).zip(fill_and_measured) {
+    for (nth, (fill, measured)) in (1..).zip(END_TO_END) {
         hands.sleep(ms(200));
         let token = strategy.acquire_initial_token(None).unwrap();
         match nth {
