@@ -61,6 +61,10 @@ pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
     reason = "the published tables are in floating point"
 )]
 mod tests {
+    extern crate alloc;
+
+    use alloc::vec::Vec;
+
     use super::*;
 
     /// Replays `record()` at `times` (ms) and returns the measured rate, per second.
@@ -96,7 +100,7 @@ mod tests {
         halves.push(14_000);
         assert_close(measured_after(&halves), 0.479_984_64);
         assert_close(measured_after(&[1_000, 1_000, 1_000, 2_000, 3_000]), 1.312);
-        let mut first = vec![100, 200, 300, 400, 490];
+        let mut first = alloc::vec![100, 200, 300, 400, 490];
         assert_close(measured_after(&first), 0.0);
         first.push(500);
         assert_close(measured_after(&first), 9.6);
