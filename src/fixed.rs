@@ -8,7 +8,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 /// The unit makes a refill one multiplication and a shift. It spans 5.4e-11 tokens/s to just under
 /// 1e9 tokens/s; the floor of the published law, 0.5/s, is 9,223,372,037 units and off by 1.6e-11.
 /// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at most
-/// 2⁻⁴⁵ of itself.
+/// 2⁻⁴⁴ of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rate(u64);
 
@@ -19,7 +19,7 @@ impl Rate {
     pub(crate) const BITS: u32 = Self::SIGNIFICANT.wrapping_add(5);
 
     pub(crate) const ZERO: Self = Self(0);
-    /// The largest rate, 64 ulps of a token per millisecond under one token per nanosecond.
+    /// The largest rate, 2⁻⁴⁴ under one token per nanosecond.
     pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
 
     /// Returns the rate of `tokens` in `nanos` nanoseconds, rounded to nearest.
@@ -105,8 +105,8 @@ pub(crate) const fn multiply_high(a: u64, b: u64) -> u64 {
 
 /// Returns the cube root of `value` as `(root, exponent)`: `∛value = root × 2^-exponent`.
 ///
-/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small, a relative error
-/// under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42 bits, and the first term
+/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small or 1 too large, a
+/// relative error under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42 bits, and the first term
 /// of the remainder's series for the rest.
 pub(crate) fn cube_root(value: u64) -> (u64, u32) {
     if value == 0 {
@@ -120,7 +120,7 @@ pub(crate) fn cube_root(value: u64) -> (u64, u32) {
     let newton = guess
         .wrapping_mul(2)
         .wrapping_add(divide(cube, guess.wrapping_mul(guess)));
-    // From below the step lands at or above the root, and rounding down leaves it off by one at most.
+    // From below the step lands at or above the root: by two at most.
     let mut root = newton.wrapping_div(3);
     while cubed(root) > cube {
         root = root.wrapping_sub(1);
@@ -216,15 +216,28 @@ mod tests {
                 "cube root of {sample}"
             );
         }
+        for hard in [
+            1_073_741_821,
+            281_474_976_710_653,
+            1_960_600_990_452_446_889,
+            8_652_610_905_681_769_206,
+        ] {
+            let (root, exponent) = cube_root(hard);
+            assert!(
+                root_error_below(root, exponent, hard),
+                "cube root of {hard}"
+            );
+        }
         assert_eq!(cube_root(0), (0, 0));
         assert_eq!(cube_root(27), (3 << 61, 61));
     }
 
-    /// Whether `root·2^-exponent` is at most 4 units of its last place below the cube root.
+    /// Whether `root·2^-exponent` is within 2 units of its last place of the cube root.
     fn root_error_below(root: u64, exponent: u32, sample: u64) -> bool {
         sample == 0 || {
             let target = shifted(u128::from(sample), 3 * exponent);
-            cube_wide(root) <= target && cube_wide(root.saturating_add(4)) >= target
+            cube_wide(root.saturating_sub(2)) <= target
+                && cube_wide(root.saturating_add(2)) >= target
         }
     }
 

@@ -5,7 +5,7 @@
 //! promises given back. A caller may have the next token if `issued − cancelled + 1 <= V(now)`. The
 //! bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity` first.
 
-use crate::fixed::{Rate, SECOND, to_signed};
+use crate::fixed::{Rate, SECOND, shift_right_rounding, to_signed};
 
 /// One token, in the units of a [`Place`]: 24 fraction bits.
 pub(crate) const TOKEN: u64 = 1 << 24;
@@ -24,8 +24,11 @@ const MINTED_MASK: u128 = (1 << MINTED_BITS) - 1;
 /// be more than 2³⁹ tokens apart.
 const LONGEST: u64 = TOKEN << 37;
 
+/// Where `V` stops until the line is started anew: 2³⁸ tokens, in the units of a minted count.
+const LIMIT: u128 = (LONGEST as u128) << (FINER + 1);
+
 /// How far behind the start of the line a caller's clock may be and still take what is there.
-const SKEW: u64 = SECOND;
+pub(crate) const SKEW: u64 = SECOND;
 
 /// A count of minted tokens: Q48.64, wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +115,15 @@ impl Line {
 
     /// Returns the tokens minted from the start of the piece to `now`, with 64 fraction bits.
     const fn gain(&self, now: u64) -> u128 {
-        // At most 60 bits of time and 64 of rate.
-        (now.saturating_sub(self.since) as u128).wrapping_mul(self.rate.raw() as u128)
+        // At most 62 bits of time and 64 of rate.
+        let gain = (now.saturating_sub(self.since) as u128).wrapping_mul(self.rate.raw() as u128);
+        if gain < LIMIT { gain } else { LIMIT }
     }
 
     /// Returns the whole units of a place that `V` has moved by since the start, at most 2³⁸ tokens.
-    #[expect(clippy::cast_possible_truncation, reason = "limited before")]
+    #[expect(clippy::cast_possible_truncation, reason = "the gain is limited")]
     const fn gain_units(&self, now: u64) -> u64 {
-        let units = self.minted.below_place().wrapping_add(self.gain(now)) >> FINER;
-        let limit = (LONGEST as u128) << 1;
-        (if units < limit { units } else { limit }) as u64
+        (self.minted.below_place().wrapping_add(self.gain(now)) >> FINER) as u64
     }
 
     /// Whether the piece is so long that it must be started anew before places alias.
@@ -143,7 +145,9 @@ impl Line {
     /// A function of the rate alone, so that it needs no word of its own.
     #[expect(clippy::cast_possible_truncation, reason = "under 2³⁰ tokens")]
     pub(crate) const fn capacity(&self) -> u64 {
-        let second = ((self.rate.raw() as u128).wrapping_mul(SECOND as u128) >> FINER) as u64;
+        // Rounded to nearest: a whole number of tokens must not lose one to the rounding of the rate.
+        let exact = (self.rate.raw() as u128).wrapping_mul(SECOND as u128);
+        let second = shift_right_rounding(exact, FINER) as u64;
         if second > TOKEN { second } else { TOKEN }
     }
 
@@ -182,11 +186,12 @@ impl Line {
 
     /// Returns the nanoseconds from `now` until `V` reaches `place`, or `None` if it has.
     ///
-    /// Exact: one nanosecond less is not enough. Saturates at `u64::MAX`, also where no tokens are minted.
+    /// Exact: one nanosecond less is not enough. Saturates at 584 years after the start, also where
+    /// no tokens are minted.
     pub(crate) fn wait_for(&self, now: u64, place: Place) -> Option<u64> {
         let behind = self.since.saturating_sub(now);
-        if self.past(now, place) >= 0 && behind <= SKEW {
-            return None;
+        if self.past(now, place) >= 0 {
+            return behind.checked_sub(SKEW).filter(|wait| *wait > 0);
         }
         let missing = place.since(self.minted.to_place());
         let target = u128::from(u64::try_from(missing).unwrap_or(0)) << FINER;
@@ -196,6 +201,6 @@ impl Line {
             .saturating_add(rate.saturating_sub(1))
             .checked_div(rate);
         let due = elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX));
-        Some(due.saturating_add(self.since).saturating_sub(now).max(1))
+        Some(due.saturating_add(self.since).saturating_sub(now))
     }
 }

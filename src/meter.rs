@@ -31,19 +31,27 @@ impl Windows {
         elapsed.saturating_add(self.lead).wrapping_div(WINDOW)
     }
 
-    /// Returns the end of window `index`, in nanoseconds after the start; 0 if it was over by then.
-    pub(crate) const fn end(self, index: u64) -> u64 {
-        index
-            .saturating_add(1)
-            .saturating_mul(WINDOW)
-            .saturating_sub(self.lead)
+    /// Returns window `index`.
+    pub(crate) const fn window(self, index: u64) -> Window {
+        let start = index.saturating_mul(WINDOW);
+        Window {
+            start: start.saturating_sub(self.lead),
+            end: start.saturating_add(WINDOW).saturating_sub(self.lead),
+        }
     }
+}
+
+/// A window, in nanoseconds after the start; what lies before the start counts as the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 /// Returns the measured rate after `count` requests in `windows` windows, at least one.
 ///
-/// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. For counts under 2⁴⁷ and under
-/// 2³² windows nothing overflows.
+/// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. Exact for counts under 2⁴⁵ and
+/// under 2³² windows, 68 years; saturates beyond.
 pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
     let span = u128::from(SECOND).wrapping_mul(u128::from(windows.max(1)));
     // Both terms over the common denominator of ten spans: 16·count·2⁶⁴ and 2·measured·span.
@@ -114,8 +122,12 @@ mod tests {
             1,
             "7.7 s lies in the second window from 7 s"
         );
-        assert_eq!(windows.end(0), 0, "the first window ended before the start");
-        assert_eq!(windows.end(1), 300_000_000);
+        assert_eq!(
+            windows.window(0).end,
+            0,
+            "the first window ended before the start"
+        );
+        assert_eq!(windows.window(1).end, 300_000_000);
         assert_eq!(windows.index(299_999_999), 1);
         assert_eq!(windows.index(300_000_000), 2);
     }

@@ -2,8 +2,8 @@
 
 use crate::fixed::Rate;
 
-/// The bits of a time in a word: nanoseconds since the limiter's start, 36 years of them.
-pub(super) const TIME_BITS: u32 = 60;
+/// The bits of a time in a word: nanoseconds since the limiter's start, 146 years of them.
+pub(super) const TIME_BITS: u32 = 62;
 
 /// The last time that a word holds. Later ones count as this one.
 pub(super) const LAST_TIME: u64 = (1 << TIME_BITS) - 1;

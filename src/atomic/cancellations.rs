@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use super::bits::Field;
 use super::sync::{
     AtomicU64, AtomicU128,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::to_signed;
 use crate::line::{Place, TOKEN};
@@ -109,9 +109,10 @@ const fn bit_of(place: Place) -> u64 {
     place.to_bits() / TOKEN % BLOCK
 }
 
-// Orderings: `front` and the words are loaded with acquire and swapped with acquire and release. Whoever sees
-// a block retired must see its word closed, and who finds a word closed or of a later lap must see the `front`
-// that made it so. Models: `line::a_place_given_up_is_counted_once`, `line::nobody_is_let_go_early`.
+// Orderings. A word is loaded with acquire and swapped with release: who finds a word of a later lap must see the
+// `front` that had moved by then, or it would look again for nothing. `front` itself is relaxed: what is
+// counted follows from its own chain of swaps and from the words' final values, and a stale one makes the
+// swaps fail. Models: `line::a_place_given_up_is_counted_once`, `line::a_lap_later_the_front_has_moved`.
 impl Cancellations {
     /// Creates the bits for a line that begins at `place`, with `total` given up so far, 32 places for each of
     /// `words`, rounded up to a power of two.
@@ -134,7 +135,7 @@ impl Cancellations {
     }
 
     fn front(&self) -> Front {
-        Front(self.front.load(Acquire))
+        Front(self.front.load(Relaxed))
     }
 
     /// Returns the lap of the ring that `block` is in, from 1, wrapping.
@@ -167,7 +168,7 @@ impl Cancellations {
 
     /// Whether `block` is further behind the front than the ring reaches.
     fn is_beyond(&self, front: Front, block: u64) -> bool {
-        usize::try_from(front.offset(block)).is_ok_and(|offset| offset >= self.ring.len())
+        u64::try_from(front.offset(block)).is_ok_and(|offset| offset >= self.ring.len() as u64)
     }
 
     /// Gives `place` up.
@@ -175,6 +176,19 @@ impl Cancellations {
         if self.note(place) {
             // After the note, so that the total is late rather than early (rule 1). Release: see `total`.
             self.total.fetch_add(1, Release);
+        }
+    }
+
+    /// Counts `tokens` more places as given up, before every place there is.
+    pub(super) fn write_off(&self, tokens: u64) {
+        loop {
+            let front = self.front();
+            let retired = front.retired().wrapping_add(tokens);
+            if self.advance(front, Front::new(front.first(), retired)) {
+                // As in `cancel`.
+                self.total.fetch_add(tokens, Release);
+                return;
+            }
         }
     }
 
@@ -215,7 +229,7 @@ impl Cancellations {
             1.. => return Mark::Again,
         };
         let marked = open.0 | (1 << bit);
-        match atomic.compare_exchange(word.0, marked, AcqRel, Acquire) {
+        match atomic.compare_exchange(word.0, marked, Release, Relaxed) {
             Ok(_) => Mark::Done,
             Err(_) => Mark::Again,
         }
@@ -223,7 +237,7 @@ impl Cancellations {
 
     fn advance(&self, front: Front, next: Front) -> bool {
         self.front
-            .compare_exchange(front.0, next.0, AcqRel, Acquire)
+            .compare_exchange(front.0, next.0, Relaxed, Relaxed)
             .is_ok()
     }
 
@@ -240,13 +254,13 @@ impl Cancellations {
     /// Retires the blocks up to `last`, or as many as no other thread has retired meanwhile (rule 3).
     fn retire_through(&self, last: u64) {
         let front = self.front();
-        let Ok(behind) = usize::try_from(front.offset(last)) else {
+        let Ok(behind) = u64::try_from(front.offset(last)) else {
             return;
         };
         let mut retired = front.retired();
         // Blocks beyond the ring have no word; what was given up there was forgotten.
-        for step in 0..behind.saturating_add(1).min(self.ring.len()) {
-            let Some(closed) = self.close(front.first().wrapping_add(step as u64)) else {
+        for step in 0..behind.saturating_add(1).min(self.ring.len() as u64) {
+            let Some(closed) = self.close(front.first().wrapping_add(step)) else {
                 return;
             };
             retired = retired.wrapping_add(closed.count(BLOCK));
@@ -268,7 +282,7 @@ impl Cancellations {
             };
             let closed = Word(open.0 | Word::CLOSED);
             if atomic
-                .compare_exchange(word.0, closed.0, AcqRel, Acquire)
+                .compare_exchange(word.0, closed.0, Release, Relaxed)
                 .is_ok()
             {
                 return Some(closed);
@@ -283,8 +297,7 @@ impl Cancellations {
         let block = block_of(place);
         loop {
             let front = self.front();
-            // Relaxed: too few is allowed. With nothing given up in the ring there is nothing to add.
-            if front.offset(block) < 0 || self.total.load(Relaxed) == front.retired() {
+            if front.offset(block) < 0 {
                 return front.retired();
             }
             if let Some(marked) = self.marked_before(front, block, bit_of(place)) {

@@ -32,11 +32,30 @@ impl Gate {
         gate & ENGAGED == 0 && now < gate
     }
 
+    /// Returns the end of the current window, or an earlier one.
+    pub(super) fn window_end(&self) -> u64 {
+        self.0.load(Relaxed) & !ENGAGED
+    }
+
     /// Sends everybody to look. Called before the throttle takes effect: a thread that stops in between
     /// leaves only a hint to look in vain.
     pub(super) fn engage(&self) {
         if !self.is_engaged() {
             self.0.fetch_or(ENGAGED, Relaxed);
+        }
+    }
+
+    /// Moves the end of the window to `end`, even if that is earlier.
+    pub(super) fn close_at(&self, end: u64) {
+        let mut gate = self.0.load(Relaxed);
+        // Relaxed: as above.
+        while let Err(actual) = self.0.compare_exchange_weak(
+            gate,
+            (gate & ENGAGED) | (end & !ENGAGED),
+            Relaxed,
+            Relaxed,
+        ) {
+            gate = actual;
         }
     }
 

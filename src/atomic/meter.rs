@@ -4,25 +4,25 @@ use super::bits::Field;
 use super::stripes::Stripes;
 use super::sync::{
     AtomicU128,
-    Ordering::{AcqRel, Acquire},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::Rate;
-use crate::meter::{Windows, smoothed};
+use crate::meter::{Window, Windows, smoothed};
 
 /// One state of the meter. Low bits first:
 ///
 /// | bits | field |
 /// |---|---|
 /// | 49 | the measured rate |
-/// | 32 | the window that is being counted |
-/// | 47 | base: the sum of the stripes when that window began, wrapping |
+/// | 34 | the window that is being counted |
+/// | 45 | base: the sum of the stripes when that window began, wrapping |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reading(u128);
 
 impl Reading {
     const MEASURED: Field = Field::lowest(Rate::BITS);
-    const WINDOW: Field = Self::MEASURED.above(32);
-    const BASE: Field = Self::WINDOW.above(47);
+    const WINDOW: Field = Self::MEASURED.above(34);
+    const BASE: Field = Self::WINDOW.above(45);
 
     const fn new(measured: Rate, window: u64, base: u64) -> Self {
         Self(
@@ -87,33 +87,49 @@ impl Meter {
 
     /// Returns the end of the first window that counts.
     pub(super) const fn first_window_end(&self) -> u64 {
-        self.windows.end(0)
+        self.windows.window(0).end
     }
 
-    /// Closes the window that was counted until now, if `now` is past its end, and returns the end of the one
-    /// that is counted from here on.
+    /// Closes the window that was counted until now, if `now` is past its end, and returns the one that is
+    /// counted from here on.
     ///
     /// Nobody waits: whoever closes it first has done it for all. No count is left out or counted
     /// twice, because the sum that one window ends with is the base of the next.
-    pub(super) fn turn(&self, now: u64) -> u64 {
+    pub(super) fn turn(&self, now: u64) -> Window {
         let window = self.windows.index(now);
         loop {
             let reading = self.load();
             if window <= reading.window() {
-                return self.windows.end(reading.window());
+                return self.windows.window(reading.window());
             }
             // After the load, see there.
             let sum = self.counts.sum();
             let passed = window.wrapping_sub(reading.window());
             let measured = smoothed(reading.measured(), reading.counted(sum), passed);
             let next = Reading::new(measured, window, sum);
-            // Release publishes the counts behind `sum` to the next one who sums; strong, because one
-            // caller alone must never fail.
+            // Release publishes the counts behind `sum` to the next one who sums. Strong, because one
+            // caller alone must never fail; after a loss all is loaded again.
             let swap = self
                 .reading
-                .compare_exchange(reading.0, next.0, AcqRel, Acquire);
+                .compare_exchange(reading.0, next.0, Release, Relaxed);
             if swap.is_ok() {
-                return self.windows.end(window);
+                return self.windows.window(window);
+            }
+        }
+    }
+
+    /// Makes the window that holds `now` the one that is counted, from zero. The measured rate stays.
+    pub(super) fn restart(&self, now: u64) -> Window {
+        let window = self.windows.index(now);
+        loop {
+            let reading = self.load();
+            let next = Reading::new(reading.measured(), window, self.counts.sum());
+            // As in `turn`.
+            let swap = self
+                .reading
+                .compare_exchange(reading.0, next.0, Release, Relaxed);
+            if swap.is_ok() {
+                return self.windows.window(window);
             }
         }
     }

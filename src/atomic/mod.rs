@@ -5,6 +5,7 @@ mod cancellations;
 mod gate;
 mod meter;
 mod reservation;
+mod reset;
 mod retry_quota;
 mod segments;
 mod send_rate;

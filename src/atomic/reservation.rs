@@ -70,8 +70,8 @@ impl<'a> Reservation<'a> {
         match self.turn {
             Turn::Claimed(permit) => return Ok(permit),
             Turn::Placed(place) => {
-                if let Some(nanos) = self.rate.check(place, now) {
-                    return Err(Duration::from_nanos(nanos));
+                if let Some(wait) = self.rate.check(place, now) {
+                    return Err(wait);
                 }
             }
             Turn::Unlimited => {}

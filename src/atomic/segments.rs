@@ -12,14 +12,14 @@
 //!    looks whether `head` is still the same. If so, all were of the same or the preceding segment.
 //!
 //! A thread that stops between any two of these steps leaves words that rule 4 can read and rule 3
-//! can finish. Sequence numbers repeat after 2¹⁶ segments; a word as a whole repeats only if that
-//! many changes happen at one reading of the clock, because `head` and `previous` hold times and `anchor`
-//! the tokens minted.
+//! can finish. When it goes on, its compare-and-swaps expect whole words that it loaded while its segment was
+//! the current one. Such a word comes back only if 2¹⁶ changes happen at one reading of the clock: `head` and
+//! `previous` hold times and `anchor` the tokens minted, and none of them goes back.
 
 use super::bits::{Field, TIME_BITS};
 use super::sync::{
     AtomicU128,
-    Ordering::{AcqRel, Acquire},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::Rate;
 use crate::line::{Line, MINTED_BITS, Minted};
@@ -28,9 +28,9 @@ use crate::line::{Line, MINTED_BITS, Minted};
 ///
 /// | bits | field |
 /// |---|---|
-/// | 60 | when the segment began, ns after the limiter's start |
+/// | 62 | when the segment began, ns after the limiter's start |
 /// | 49 | the rate it mints at |
-/// | 3 | the version of the throttle that the rate follows from, its low bits |
+/// | 1 | the version of the throttle that the rate follows from, its lowest bit |
 /// | 16 | sequence number |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head(u128);
@@ -38,7 +38,7 @@ pub(super) struct Head(u128);
 impl Head {
     const SINCE: Field = Field::lowest(TIME_BITS);
     const RATE: Field = Self::SINCE.above(Rate::BITS);
-    const THROTTLE: Field = Self::RATE.above(3);
+    const THROTTLE: Field = Self::RATE.above(1);
     const SEQUENCE: Field = Self::THROTTLE.above(16);
 
     /// The first sequence number, just before the wrap so that every test crosses it.
@@ -67,18 +67,24 @@ impl Head {
         Self::RATE.rate(self.0)
     }
 
-    /// Returns the low bits of the version of the throttle that the rate follows from.
+    /// Returns the lowest bit of the version of the throttle that the rate follows from.
     pub(super) const fn throttle(self) -> u64 {
         Self::THROTTLE.get(self.0)
     }
 
-    /// Whether the rate follows from the throttle numbered `version`.
+    /// Whether the rate follows from the throttle numbered `version`, given that it follows from that one or
+    /// from the one before.
     pub(super) const fn follows(self, version: u64) -> bool {
         self.0 & Self::THROTTLE.put(u64::MAX) == Self::THROTTLE.put(version)
     }
 
     const fn sequence(self) -> u64 {
         Self::SEQUENCE.get(self.0)
+    }
+
+    /// Whether this is the segment right before `head`.
+    const fn is_before(self, head: Self) -> bool {
+        Self::SEQUENCE.next(self.0) == head.sequence()
     }
 
     const fn line(self, minted: Minted) -> Line {
@@ -110,6 +116,19 @@ impl Anchor {
     const fn sequence(self) -> u64 {
         Self::SEQUENCE.get(self.0)
     }
+
+    /// Whether this is `V` at the beginning of `head`.
+    const fn is_of(self, head: Head) -> bool {
+        self.sequence() == head.sequence()
+    }
+
+    /// Returns `V` at the beginning of `head` if this is the anchor of `previous`, the segment before it.
+    const fn folded(self, previous: Head, head: Head) -> Option<Minted> {
+        if self.is_of(previous) && previous.is_before(head) {
+            return Some(previous.line(self.minted()).minted_at(head.since()));
+        }
+        None
+    }
 }
 
 const _: () = assert!(
@@ -125,10 +144,11 @@ pub(super) struct Segments {
     previous: AtomicU128,
 }
 
-// Orderings, for all three words: loads acquire, compare-and-swaps acquire and release. A reader that
-// sees segment `n` in `head` must see `anchor` and `previous` at `n − 1` or later (rule 3 put them there
-// before, and published them with `head`), and one that sees them at `n` must see `head` at `n` when it
-// looks again (rule 4). Models: `segments::a_reader_sees_one_line`, `segments::a_stopped_writer_stops_nobody`.
+// Orderings. Loads acquire, successful compare-and-swaps release, in all three words: a reader that sees
+// segment `n` in `head` must see `anchor` and `previous` at `n − 1` or later (rule 3 put them there before), and
+// one that sees them at `n` must see `head` at `n` when it looks again (rule 4). A compare-and-swap
+// that loses hands nothing on: what it wanted is done, and the words are loaded again before they are used.
+// Models: `segments::a_reader_sees_one_line`, `segments::a_stopped_writer_stops_nobody`.
 impl Segments {
     /// Creates the words of a line that mints nothing, and stands at `minted`.
     pub(super) fn new(minted: Minted) -> Self {
@@ -158,7 +178,12 @@ impl Segments {
     pub(super) fn read(&self) -> (Head, Line) {
         loop {
             let head = self.head();
-            let minted = self.minted_at_beginning(head);
+            let anchor = self.anchor();
+            let minted = if anchor.is_of(head) {
+                Some(anchor.minted())
+            } else {
+                anchor.folded(self.previous(), head)
+            };
             if let Some(minted) = minted
                 && self.head() == head
             {
@@ -167,44 +192,36 @@ impl Segments {
         }
     }
 
-    /// Returns `V` at the beginning of `head`, or `None` if the words have moved on (rule 4).
-    fn minted_at_beginning(&self, head: Head) -> Option<Minted> {
-        let anchor = self.anchor();
-        if anchor.sequence() == head.sequence() {
-            return Some(anchor.minted());
-        }
-        let previous = self.previous();
-        let is_before = previous.next(0, Rate::ZERO, 0).sequence() == head.sequence();
-        (previous.sequence() == anchor.sequence() && is_before)
-            .then(|| previous.line(anchor.minted()).minted_at(head.since()))
-    }
-
     /// Replaces segment `head` by `next`. False if another thread has replaced it first.
     pub(super) fn replace(&self, head: Head, next: Head) -> bool {
         self.fold(head);
         // Strong: one caller alone must never fail, or a success of the published law would be skipped.
         self.head
-            .compare_exchange(head.0, next.0, AcqRel, Acquire)
+            .compare_exchange(head.0, next.0, Release, Relaxed)
             .is_ok()
     }
 
     /// Moves `anchor`, then `previous`, to segment `head` (rule 3). Does nothing if they are there.
     fn fold(&self, head: Head) {
         let anchor = self.anchor();
-        if anchor.sequence() != head.sequence()
-            && let Some(minted) = self.minted_at_beginning(head)
-        {
-            // A loss means that another thread has moved it: to the same value, or past it.
-            let folded = Anchor::new(minted, head.sequence());
+        let previous = self.previous();
+        let folded = anchor.folded(previous, head);
+        // After both loads: if the segment is still the current one, they are of it or of the one before.
+        // Without this look, a thread that stopped for 2¹⁶ changes could mistake what it loads.
+        if self.head() != head {
+            return;
+        }
+        // A loss means that another thread has moved the word: to the same value, or past it.
+        if let Some(minted) = folded {
+            let next = Anchor::new(minted, head.sequence());
             let _ = self
                 .anchor
-                .compare_exchange(anchor.0, folded.0, AcqRel, Acquire);
+                .compare_exchange(anchor.0, next.0, Release, Relaxed);
         }
-        let previous = self.previous();
-        if previous.next(0, Rate::ZERO, 0).sequence() == head.sequence() {
+        if previous.is_before(head) {
             let _ = self
                 .previous
-                .compare_exchange(previous.0, head.0, AcqRel, Acquire);
+                .compare_exchange(previous.0, head.0, Release, Relaxed);
         }
     }
 }

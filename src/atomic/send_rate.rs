@@ -13,7 +13,7 @@ use super::segments::{Head, Segments};
 use super::sync::{AtomicU64, Ordering::Relaxed};
 use super::throttle::LastThrottle;
 use crate::fixed::Rate;
-use crate::line::{Line, Minted, Place, TOKEN, Take};
+use crate::line::{Line, Minted, Place, SKEW, TOKEN, Take};
 use crate::{Timestamp, aws};
 
 /// How the fill rate answers to throttling.
@@ -62,16 +62,17 @@ impl SendPermit {
 /// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Tell it every response
 /// with [`record`](Self::record).
 ///
-/// No call waits for another thread: a thread stopped at any instruction, for ever, keeps no other from
-/// acquiring, recording or reading. Until the first throttle no call writes a cache line that another
-/// thread writes too, except twice a second.
+/// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free): a thread stopped at any
+/// instruction, for ever, keeps no other from acquiring, recording or reading. Until the first throttle a
+/// request writes one count, in a cache line that threads share only if there are more of them than
+/// cores (one for all without the feature `std`).
 ///
 /// # Time
 ///
 /// Every call takes the time as an argument, from one monotonic clock for each limiter. A timestamp before
-/// the start counts as the start, one over 36 years after it as that. A caller with an older clock than
-/// another one's mints nothing: it finds what there was, and if it is over a second behind the last change of
-/// rate it waits.
+/// the start counts as the start, one over 146 years after it as that instant. A caller with an older clock
+/// than another one's mints nothing: it finds what there was, and if it is over a second behind the last
+/// change of rate it waits. After a timestamp far in the future callers at true time wait until it has come.
 ///
 /// # Memory ordering
 ///
@@ -96,7 +97,7 @@ impl SendPermit {
 /// ```
 #[derive(Debug)]
 pub struct SendRate {
-    gate: CachePadded<Gate>,
+    pub(super) gate: CachePadded<Gate>,
     pub(super) segments: Segments,
     pub(super) throttle: LastThrottle,
     pub(super) meter: Meter,
@@ -107,10 +108,18 @@ pub struct SendRate {
     law: ControlLaw,
 }
 
-/// Where the line begins: just before the wrap of places and of counts, so that every test crosses it.
-const BEGINNING: Minted = Minted::from_bits((5_u128 << 64).wrapping_neg());
+/// Where the line begins: one and a half tokens before the wrap of places, of counts and of the ring, so that
+/// every test crosses it.
+const BEGINNING: Minted = Minted::from_bits((3_u128 << 63).wrapping_neg());
 /// How many places had been given up by then.
-const GIVEN_UP: u64 = 3_u64.wrapping_neg();
+const GIVEN_UP: u64 = 1_u64.wrapping_neg();
+
+/// The fewest words of the ring: with fewer, laps would wrap sooner than places.
+const LEAST_WORDS: u32 = if cfg!(all(loom, feature = "loom")) {
+    1
+} else {
+    16
+};
 
 /// How many open places are remembered when one is given up, unless the caller says otherwise.
 const OPEN_PLACES: u32 = 65_536;
@@ -128,12 +137,12 @@ impl SendRate {
     ///
     /// Any number of places may be open. But one that is given up further back in line than this may be
     /// forgotten: its token is lost, nobody is let go early, and nobody behind it moves up. Rounded up to a
-    /// power of two, at least 32 and at most 2²⁴; a byte of memory holds four places.
+    /// power of two, at least 512 and at most 2²⁴; a byte of memory holds four places.
     #[must_use]
     pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
         let meter = Meter::new(start.as_nanos());
         let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
-        let words = places.div_ceil(32).clamp(1, 1 << 19) as usize;
+        let words = places.div_ceil(32).clamp(LEAST_WORDS, 1 << 19) as usize;
         Self {
             gate: CachePadded::new(Gate::new(meter.first_window_end())),
             segments: Segments::new(BEGINNING),
@@ -157,7 +166,7 @@ impl SendRate {
     /// # Errors
     ///
     /// The wait is exact to the nanosecond, as long as nobody else takes the token and the rate stays as it is,
-    /// and never zero. A refusal writes nothing.
+    /// and never zero. A refusal writes nothing of its own.
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         if !self.gate.is_engaged() {
             return Ok(SendPermit::sent_at(now));
@@ -168,7 +177,7 @@ impl SendRate {
         };
         match self.take(&line, elapsed) {
             Take::Granted(_) => Ok(SendPermit::sent_at(now)),
-            Take::Wait(nanos) => Err(Duration::from_nanos(nanos)),
+            Take::Wait(nanos) => Err(self.wait(now, nanos)),
         }
     }
 
@@ -190,15 +199,25 @@ impl SendRate {
         match outcome {
             Outcome::NotThrottled => {
                 if !self.gate.is_quiet(elapsed) {
-                    self.turn_window(elapsed);
+                    let elapsed = self.turn_window(elapsed);
                     self.follow_curve(elapsed);
                 }
             }
             Outcome::Throttled => {
-                self.turn_window(elapsed);
+                let elapsed = self.turn_window(elapsed);
                 self.cut(elapsed);
             }
         }
+    }
+
+    /// Whether the target has the 128-bit atomics that the line of tokens is made of.
+    ///
+    /// Elsewhere, as on most 32-bit targets, `portable-atomic` puts a lock in their place, and a thread stopped
+    /// while it holds one stops others.
+    #[cfg(not(all(loom, feature = "loom")))]
+    #[must_use]
+    pub fn is_lock_free() -> bool {
+        super::sync::AtomicU128::is_lock_free()
     }
 
     /// Returns the time since the start, as words hold it.
@@ -206,6 +225,11 @@ impl SendRate {
         now.as_nanos()
             .saturating_sub(self.start.as_nanos())
             .min(LAST_TIME)
+    }
+
+    /// Returns the wait of `nanos` after `now`, or after the start if that is later.
+    fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
+        Duration::from_nanos(nanos).saturating_add(self.start.saturating_since(now))
     }
 
     /// Takes a place in line, or none if the limiter limits nothing.
@@ -224,13 +248,14 @@ impl SendRate {
         place.map_or(Turn::Unlimited, Turn::Placed)
     }
 
-    /// Looks whether the turn of `place` has come; if not, returns the nanoseconds until then.
-    pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<u64> {
+    /// Looks whether the turn of `place` has come; if not, returns the time until then.
+    pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<Duration> {
         let elapsed = self.elapsed(now);
         let line = self.line(elapsed)?;
         self.retire(&line, elapsed);
         let rank = place.less_tokens(self.cancellations.before(place));
         line.wait_for(elapsed, rank)
+            .map(|nanos| self.wait(now, nanos))
     }
 
     /// Returns the current line, or `None` if the limiter limits nothing.
@@ -260,7 +285,7 @@ impl SendRate {
     }
 
     /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
-    fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
+    pub(super) fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
         // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself, and
         // publishes nothing. It was read after `cancelled`, whose acquire makes it at least as new.
         // Models: `send_rate::grants_never_exceed_what_was_minted`, `line::live_places_never_run_backwards`.
@@ -280,7 +305,10 @@ impl SendRate {
         }
     }
 
+    /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock: a single wrong
+    /// timestamp must not let the whole line go.
     fn retire(&self, line: &Line, elapsed: u64) {
+        let elapsed = elapsed.min(self.gate.window_end().saturating_add(SKEW));
         // Relaxed: an older value retires less, which only costs memory for a while.
         let issued = Place::from_bits(self.issued.load(Relaxed));
         let minted = line.minted_at(elapsed).to_place();
@@ -290,8 +318,14 @@ impl SendRate {
         });
     }
 
-    fn turn_window(&self, elapsed: u64) {
-        self.gate.open_until(self.meter.turn(elapsed));
+    /// Turns the window of the measured rate if `elapsed` is past it, and returns the time to record at:
+    /// `elapsed`, or the beginning of the window if that is later.
+    ///
+    /// A thread that was stopped between reading its clock and recording does not take the line back further.
+    fn turn_window(&self, elapsed: u64) -> u64 {
+        let window = self.meter.turn(elapsed);
+        self.gate.open_until(window.end);
+        elapsed.max(window.start)
     }
 
     /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
@@ -359,13 +393,27 @@ impl SendRate {
     /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if it has ended.
     fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) {
         let (current, line) = self.segments.read();
-        if current != head {
-            return;
+        if current == head {
+            self.end_segment(head, &line, elapsed.max(head.since()), |end| {
+                head.next(end, rate, throttle)
+            });
         }
-        let end = elapsed.max(head.since());
+    }
+
+    /// Replaces `head`, whose line is `line`, at `end`. False if another thread has replaced it first.
+    pub(super) fn end_segment(
+        &self,
+        head: Head,
+        line: &Line,
+        end: u64,
+        next: impl Fn(u64) -> Head,
+    ) -> bool {
         let cancelled = self.cancellations.total();
         // With the capacity that ends: what it has discarded must not come back with a larger one.
         let _ = self.issue(|issued| Ok::<_, Take>(line.settled(end, issued, cancelled)));
-        self.segments.replace(head, head.next(end, rate, throttle));
+        let replaced = self.segments.replace(head, next(end));
+        // Here too, for callers who never wait in line: the front must not fall behind until places wrap.
+        self.retire(line, end);
+        replaced
     }
 }

@@ -3,7 +3,7 @@
 use super::bits::{Field, TIME_BITS};
 use super::sync::{
     AtomicU128,
-    Ordering::{AcqRel, Acquire},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::Rate;
 
@@ -11,25 +11,30 @@ use crate::fixed::Rate;
 ///
 /// | bits | field |
 /// |---|---|
-/// | 60 | when the last throttle came, ns after the limiter's start |
+/// | 62 | when the last throttle came, ns after the limiter's start |
 /// | 49 | the peak: the rate that was throttled, before it was reduced |
-/// | 19 | version: 0 before the first throttle, then counted up; wraps to 8, so that its low 3 bits go on |
+/// | 17 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Throttle(u128);
 
 impl Throttle {
     const SINCE: Field = Field::lowest(TIME_BITS);
     const PEAK: Field = Self::SINCE.above(Rate::BITS);
-    const VERSION: Field = Self::PEAK.above(19);
+    const VERSION: Field = Self::PEAK.above(17);
 
     /// Returns the state after one more throttle. Its time never goes back.
     pub(super) fn next(self, now: u64, peak: Rate) -> Self {
         let version = match Self::VERSION.next(self.0) {
-            0 => 8,
+            0 => 2,
             version => version,
         };
         let since = self.since().max(now);
         Self(Self::SINCE.put(since) | Self::PEAK.put(peak.to_bits()) | Self::VERSION.put(version))
+    }
+
+    /// Returns the state with `now` for the time of the last throttle.
+    const fn brought_back(self, now: u64) -> Self {
+        Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
     }
 
     /// Whether there has been a throttle: the limiter limits.
@@ -64,17 +69,27 @@ impl LastThrottle {
 
     pub(super) fn load(&self) -> Throttle {
         // Acquire, with the release below: a thread that sees version `n` must see a head that follows
-        // `n − 1` at least, or it would apply a throttle over one that is still to be applied.
-        // Model: `send_rate::two_throttles_both_cut`.
+        // `n − 1` at least, because the one bit that they share tells no more than two apart.
+        // Model: `send_rate::three_throttles_all_cut`.
         Throttle(self.0.load(Acquire))
+    }
+
+    /// Moves the time of the last throttle back to `now`, if it is later.
+    pub(super) fn bring_back(&self, now: u64) {
+        loop {
+            let seen = self.load();
+            if seen.since() <= now || self.replace(seen, seen.brought_back(now)) {
+                return;
+            }
+        }
     }
 
     /// Replaces `seen` by `next`. False if there was another throttle in between.
     pub(super) fn replace(&self, seen: Throttle, next: Throttle) -> bool {
-        // Release hands over the head that the peak was taken from; acquire keeps the chain of versions
-        // whole. A version and a time together never repeat, so that a stale expectation fails.
+        // Release hands over the head that the peak was taken from, see `load`; after a loss all is loaded again.
+        // A word comes back only after 131,070 throttles of one peak at one reading of the clock.
         self.0
-            .compare_exchange(seen.0, next.0, AcqRel, Acquire)
+            .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
     }
 }
