@@ -1,0 +1,42 @@
+//! The four ways of retrying that a run compares.
+
+use clap::ValueEnum;
+
+/// A way of retrying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// One send, no retries
+    None,
+    /// Plain backoff, up to five sends: what many SDKs did for years, and some still do by default
+    Legacy,
+    /// Up to three sends, and retries paid from a quota
+    Standard,
+    /// Up to four sends, a quota, and a send rate that follows what the service admits
+    Adaptive,
+}
+
+impl Mode {
+    /// All modes, in the order of the table.
+    pub(crate) const ALL: [Self; 4] = [Self::None, Self::Legacy, Self::Standard, Self::Adaptive];
+
+    /// Returns the name, as the flag has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Legacy => "legacy",
+            Self::Standard => "standard",
+            Self::Adaptive => "adaptive",
+        }
+    }
+
+    /// Returns a heading for people who have not read the flags.
+    pub(crate) fn title(self, attempts: u32) -> String {
+        let what = match self {
+            Self::None => return "none: every object is sent once".to_owned(),
+            Self::Legacy => "plain backoff",
+            Self::Standard => "backoff and a retry quota",
+            Self::Adaptive => "backoff, a retry quota and a send rate that adapts",
+        };
+        format!("{}: up to {attempts} sends, {what}", self.name())
+    }
+}

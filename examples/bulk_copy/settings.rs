@@ -1,0 +1,198 @@
+//! What a run is asked to do: the flags, and what follows from them.
+
+use core::{num::NonZeroU32, time::Duration};
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+use crate::{mode::Mode, service::Limits};
+
+/// Copies objects through a service that throttles, once for each way of retrying.
+///
+/// Every mode has a service of its own on loopback, with a limit of its own, and the modes run side
+/// by side. The exit code is 0 only if adaptive copied everything; 1 if it did not, or was not run;
+/// 2 for flags that make no sense or a run that could not start; 3 if the client and the service
+/// counted different things.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "bulk_copy")]
+pub(crate) struct Settings {
+    /// Objects to copy in each mode [default: 4003; with --quick 1000]
+    #[arg(long, value_name = "COUNT")]
+    objects: Option<NonZeroU32>,
+
+    /// Requests a second that the service allows, of each kind [default: 100; with --full-scale 3500]
+    #[arg(long, value_name = "PER_SECOND")]
+    limit: Option<NonZeroU32>,
+
+    /// Reads a second that the service allows [default: --limit]
+    #[arg(long, value_name = "PER_SECOND")]
+    read_limit: Option<NonZeroU32>,
+
+    /// Writes a second that the service allows, copies included [default: --limit]
+    #[arg(long, value_name = "PER_SECOND")]
+    write_limit: Option<NonZeroU32>,
+
+    /// Requests of each kind that the service serves at once after a pause
+    #[arg(long, value_name = "COUNT", default_value = "100")]
+    burst: NonZeroU32,
+
+    /// Objects that are copied at the same time
+    #[arg(long, value_name = "COUNT", default_value = "64")]
+    workers: NonZeroU32,
+
+    /// Most sends for one operation in the modes that retry [default: legacy 5, standard 3, adaptive 4]
+    #[arg(long, value_name = "COUNT")]
+    attempts: Option<NonZeroU32>,
+
+    /// Milliseconds that the service takes for an answer, refusals included
+    #[arg(long, value_name = "MS", default_value = "5")]
+    latency_ms: u32,
+
+    /// How an object is copied
+    #[arg(long, value_name = "HOW", default_value = "server")]
+    pub(crate) via: Via,
+
+    /// The real service's limit, 3500/s, with the modes one after another so that they get the whole machine
+    #[arg(long)]
+    full_scale: bool,
+
+    /// 1000 objects in place of 4003: a quarter of the time
+    #[arg(long)]
+    quick: bool,
+
+    /// Run the modes one after another
+    #[arg(long)]
+    one_by_one: bool,
+
+    /// A mode to run, may be repeated [default: all of them]
+    #[arg(long = "mode", value_name = "MODE")]
+    modes: Vec<Mode>,
+
+    /// Where the chart is written
+    #[arg(long, value_name = "PATH", default_value = "target/bulk_copy.svg")]
+    pub(crate) svg: PathBuf,
+}
+
+/// How an object gets from its source to its destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Via {
+    /// The service copies it: one write
+    Server,
+    /// The client downloads it and uploads it: one read, then one write
+    Client,
+}
+
+impl Settings {
+    /// Returns how many objects each mode copies.
+    pub(crate) fn objects(&self) -> u32 {
+        let default = if self.quick { 1_000 } else { 4_003 };
+        self.objects.map_or(default, NonZeroU32::get)
+    }
+
+    /// Returns how many of them are in progress at the same time.
+    pub(crate) const fn workers(&self) -> u32 {
+        self.workers.get()
+    }
+
+    /// Returns the flag that overrides the modes' attempts.
+    pub(crate) const fn attempts(&self) -> Option<NonZeroU32> {
+        self.attempts
+    }
+
+    /// Returns what each service allows.
+    pub(crate) fn limits(&self) -> Limits {
+        let default = if self.full_scale { 3_500 } else { 100 };
+        let limit = self.limit.map_or(default, NonZeroU32::get);
+        Limits {
+            reads: self.read_limit.map_or(limit, NonZeroU32::get),
+            writes: self.write_limit.map_or(limit, NonZeroU32::get),
+            burst: self.burst.get(),
+            latency: Duration::from_millis(self.latency_ms.into()),
+        }
+    }
+
+    /// Returns the objects a second that the limits allow: a copy needs a read only via the client.
+    pub(crate) fn objects_per_second(&self) -> u32 {
+        let limits = self.limits();
+        match self.via {
+            Via::Server => limits.writes,
+            Via::Client => limits.writes.min(limits.reads),
+        }
+    }
+
+    /// Returns the requests that copy one object if none is refused.
+    pub(crate) const fn requests_per_object(&self) -> u32 {
+        match self.via {
+            Via::Server => 1,
+            Via::Client => 2,
+        }
+    }
+
+    /// Returns the modes to run, each once, in the order of the table.
+    pub(crate) fn modes(&self) -> Vec<Mode> {
+        let wanted = |mode: &Mode| self.modes.is_empty() || self.modes.contains(mode);
+        Mode::ALL.into_iter().filter(wanted).collect()
+    }
+
+    /// Returns whether the modes run at the same time.
+    pub(crate) const fn side_by_side(&self) -> bool {
+        !self.one_by_one && !self.full_scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Settings;
+    use crate::mode::Mode;
+
+    fn settings(flags: &str) -> Settings {
+        let words = ["bulk_copy"].into_iter().chain(flags.split_whitespace());
+        Settings::try_parse_from(words).expect("the flags are good")
+    }
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Settings::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_story_scaled_down() {
+        let settings = settings("");
+        let limits = settings.limits();
+        assert_eq!((settings.objects(), settings.workers()), (4_003, 64));
+        assert_eq!((limits.reads, limits.writes, limits.burst), (100, 100, 100));
+        assert_eq!(limits.latency.as_millis(), 5);
+        assert_eq!(settings.modes(), Mode::ALL);
+    }
+
+    #[test]
+    fn a_limit_of_one_kind_overrides_the_limit_of_both() {
+        let limits = settings("--limit 7 --read-limit 9").limits();
+        assert_eq!((limits.reads, limits.writes), (9, 7));
+        let limits = settings("--full-scale --write-limit 5").limits();
+        assert_eq!((limits.reads, limits.writes), (3_500, 5));
+    }
+
+    #[test]
+    fn a_count_that_is_given_overrides_the_quick_one() {
+        assert_eq!(settings("--quick").objects(), 1_000);
+        assert_eq!(settings("--quick --objects 12").objects(), 12);
+    }
+
+    #[test]
+    fn modes_run_once_each_and_in_the_order_of_the_table() {
+        let modes = settings("--mode adaptive --mode none --mode adaptive").modes();
+        assert_eq!(modes, [Mode::None, Mode::Adaptive]);
+    }
+
+    #[test]
+    fn nothing_can_be_zero_but_the_latency() {
+        for flag in ["objects", "limit", "burst", "workers", "attempts"] {
+            let flag = format!("--{flag}=0");
+            assert!(Settings::try_parse_from(["bulk_copy", &flag]).is_err());
+        }
+        assert!(settings("--latency-ms 0").limits().latency.is_zero());
+    }
+}

@@ -1,0 +1,172 @@
+//! A drawing surface: the handful of SVG elements that the chart is made of.
+
+use core::fmt::{self, Write as _};
+
+/// A picture under construction. Lengths are in pixels, from the upper left corner.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    width: f64,
+    height: f64,
+    elements: String,
+}
+
+/// Where a text is anchored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Font {
+    pub(crate) size: f64,
+    pub(crate) bold: bool,
+    pub(crate) color: &'static str,
+}
+
+/// A rectangle, by its left upper corner.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+impl Picture {
+    /// Creates a white picture.
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        let mut picture = Self {
+            width,
+            height,
+            elements: String::new(),
+        };
+        let all = Area {
+            x: 0.0,
+            y: 0.0,
+            width,
+            height,
+        };
+        picture.areas(&[all], "#ffffff");
+        picture
+    }
+
+    /// Fills `areas` with one color.
+    pub(crate) fn areas(&mut self, areas: &[Area], color: &str) {
+        let mut path = String::new();
+        for area in areas.iter().filter(|area| area.height > 0.0) {
+            let Area {
+                x,
+                y,
+                width,
+                height,
+            } = area;
+            append(
+                &mut path,
+                format_args!("M{x:.2} {y:.2}h{width:.2}v{height:.2}h-{width:.2}z"),
+            );
+        }
+        self.element(format_args!("<path d=\"{path}\" fill=\"{color}\"/>"));
+    }
+
+    /// Draws a line; `dash` is `none` or a pattern like `6 4`.
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, dash: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.element(format_args!(
+            "<path d=\"M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}\" stroke=\"{color}\" \
+             stroke-width=\"1.2\" stroke-dasharray=\"{dash}\" fill=\"none\"/>"
+        ));
+    }
+
+    /// Writes a text whose base line is at `at`.
+    pub(crate) fn text(&mut self, at: (f64, f64), anchor: Anchor, font: Font, text: &str) {
+        self.turned_text(at, anchor, font, 0, text);
+    }
+
+    /// Writes a text turned by `degrees` about its anchor.
+    pub(crate) fn turned_text(
+        &mut self,
+        at: (f64, f64),
+        anchor: Anchor,
+        font: Font,
+        degrees: i16,
+        text: &str,
+    ) {
+        let (x, y) = at;
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let Font { size, bold, color } = font;
+        let weight = if bold { "bold" } else { "normal" };
+        let text = escaped(text);
+        self.element(format_args!(
+            "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" font-size=\"{size}\" \
+             font-weight=\"{weight}\" fill=\"{color}\" \
+             transform=\"rotate({degrees} {x:.2} {y:.2})\">{text}</text>"
+        ));
+    }
+
+    /// Returns the whole document.
+    pub(crate) fn finish(self) -> String {
+        let Self {
+            width,
+            height,
+            elements,
+        } = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
+             {elements}</svg>\n"
+        )
+    }
+
+    fn element(&mut self, element: fmt::Arguments<'_>) {
+        append(&mut self.elements, element);
+        self.elements.push('\n');
+    }
+}
+
+fn append(text: &mut String, more: fmt::Arguments<'_>) {
+    // Writing into a string cannot fail.
+    let _always_ok = text.write_fmt(more);
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Anchor, Area, Font, Picture};
+
+    #[test]
+    fn what_a_text_says_is_no_markup() {
+        let mut picture = Picture::new(10.0, 10.0);
+        let font = Font {
+            size: 10.0,
+            bold: false,
+            color: "#000000",
+        };
+        picture.text((0.0, 0.0), Anchor::Start, font, "a < b & c");
+        assert!(picture.finish().contains(">a &lt; b &amp; c</text>"));
+    }
+
+    #[test]
+    fn an_area_without_height_draws_nothing() {
+        let mut picture = Picture::new(10.0, 10.0);
+        let flat = Area {
+            x: 1.0,
+            y: 1.0,
+            width: 3.0,
+            height: 0.0,
+        };
+        picture.areas(&[flat], "#123456");
+        assert!(picture.finish().contains("<path d=\"\" fill=\"#123456\"/>"));
+    }
+}
