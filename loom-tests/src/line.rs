@@ -3,8 +3,10 @@
 //! Claim: a place given up moves those behind it up by one and nobody ahead, is counted once, and never lets
 //! more go than were minted. Exhaustive over two threads unless a model says otherwise.
 
+use core::time::Duration;
+
 use loom::{model::Builder, sync::Arc, thread};
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos(seconds * 1_000_000_000)
@@ -15,6 +17,17 @@ fn at_the_floor() -> SendRate {
     let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
     rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
     rate
+}
+
+fn permit(seconds: u64) -> SendPermit {
+    SendPermit::sent_at(at(seconds))
+}
+
+/// Returns the whole seconds that a claim at `seconds` has to wait: the rate is rounded, by nanoseconds.
+fn wait(place: &mut Reservation<'_>, seconds: u64) -> u64 {
+    place
+        .claim(at(seconds))
+        .map_or_else(|wait| (wait + Duration::from_millis(1)).as_secs(), |_| 0)
 }
 
 fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
@@ -88,18 +101,89 @@ fn nobody_is_let_go_early() {
 /// A place that is given up while its block retires is counted once.
 #[test]
 fn a_place_given_up_while_its_block_retires_is_counted_once() {
-    explore(Some(2), || {
+    explore(Some(3), || {
         let rate = Arc::new(at_the_floor());
-        // The line starts three places before a block ends; the fourth place opens the next block.
+        // The line starts two and a half places before a block ends.
         let mut places: Vec<_> = (0..5).map(|_| rate.reserve(at(0))).collect();
         let mut last = places.pop().expect("five places");
         let due = places.remove(0);
         let shared = Arc::clone(&rate);
-        // Looking at 8 s retires the first block.
-        let other = thread::spawn(move || shared.reserve(at(8)).claim(at(8)).is_ok());
+        // A record at 6 s retires the first block, where the first two places are.
+        let other = thread::spawn(move || shared.record(at(6), permit(6), Outcome::Throttled));
         drop(due);
         other.join().expect("the other thread returns");
-        let wait = last.claim(at(0)).map_or_else(|wait| wait.as_secs(), |_| 0);
-        assert_eq!(wait, 8, "one of the four ahead of the last has gone");
+        assert_eq!(
+            wait(&mut last, 6),
+            2,
+            "one of the four ahead of the last has gone"
+        );
+    });
+}
+
+/// Two places of one block given up together, while it retires, both count.
+#[test]
+fn two_places_given_up_while_their_block_retires_both_count() {
+    explore(Some(2), || {
+        let rate = Arc::new(at_the_floor());
+        let mut places: Vec<_> = (0..6).map(|_| rate.reserve(at(0))).collect();
+        let mut last = places.pop().expect("six places");
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            let mine = shared.reserve(at(0));
+            shared.record(at(6), permit(6), Outcome::Throttled);
+            drop(mine);
+        });
+        drop(places.remove(0));
+        drop(places.remove(0));
+        other.join().expect("the other thread returns");
+        assert_eq!(
+            wait(&mut last, 6),
+            2,
+            "two of the five ahead of the last have gone"
+        );
+    });
+}
+
+/// Two threads that retire the same block do it once.
+#[test]
+fn two_retirements_of_a_block_are_one() {
+    explore(Some(1), || {
+        let rate = Arc::new(at_the_floor());
+        let mut places: Vec<_> = (0..5).map(|_| rate.reserve(at(0))).collect();
+        let mut last = places.pop().expect("five places");
+        drop(places.remove(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.record(at(6), permit(6), Outcome::Throttled));
+        rate.record(at(6), permit(6), Outcome::Throttled);
+        other.join().expect("the other thread returns");
+        assert_eq!(
+            wait(&mut last, 6),
+            2,
+            "one of the four ahead of the last has gone"
+        );
+    });
+}
+
+/// A thread that gives up a place a lap of the ring later finds that the front has moved.
+#[test]
+fn a_lap_later_the_front_has_moved() {
+    explore(Some(2), || {
+        let rate = Arc::new(at_the_floor());
+        let first = rate.reserve(at(0));
+        let mut rest: Vec<_> = (0..36).map(|_| rate.reserve(at(0))).collect();
+        let mut last = rest.pop().expect("36 places");
+        // One thread retires the first two blocks, and gives up a place in the third, which has the same word.
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            shared.record(at(70), permit(70), Outcome::Throttled);
+            drop(shared.reserve(at(70)));
+        });
+        drop(first);
+        other.join().expect("the other thread returns");
+        assert_eq!(
+            wait(&mut last, 70),
+            2,
+            "one of the 36 ahead of the last has gone"
+        );
     });
 }

@@ -202,3 +202,104 @@ fn no_count_is_lost_at_a_turn() {
         );
     });
 }
+
+/// Three throttles, two of them of one thread, all cut, however late the one that learns of the others.
+#[test]
+fn three_throttles_all_cut() {
+    explore(Some(2), || {
+        let rate = Arc::new(measured());
+        let cut = |rate: &SendRate| record(rate, 700, Outcome::Throttled);
+        beside(
+            &rate,
+            move |rate| {
+                cut(rate);
+                cut(rate);
+            },
+            cut,
+        );
+        let snapshot = rate.snapshot(at(700));
+        assert!(close(snapshot.last_max_rate, 0.49 * 32.0), "{snapshot:?}");
+        assert!(close(snapshot.fill_rate, 0.343 * 32.0), "{snapshot:?}");
+    });
+}
+
+/// While a window turns, the gate keeps saying that there has been a throttle.
+#[test]
+fn a_turn_of_the_window_keeps_the_gate_engaged() {
+    explore(Some(3), || {
+        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = Arc::new(rate);
+        beside(
+            &rate,
+            |rate| record(rate, 100, Outcome::Throttled),
+            |rate| record(rate, 600, Outcome::NotThrottled),
+        );
+        assert!(rate.snapshot(at(600)).enabled);
+        // At most 2.24 tokens/s since 0.1 s.
+        let granted = (0..3).filter(|_| rate.try_acquire(at(601)).is_ok()).count();
+        assert!(granted <= 1, "granted {granted}");
+    });
+}
+
+/// A thread that sums the counts after another one has turned the window never finds fewer than the base.
+#[test]
+fn a_window_never_counts_below_zero() {
+    explore(Some(3), || {
+        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        record(&rate, 0, Outcome::NotThrottled);
+        let rate = Arc::new(rate);
+        beside(
+            &rate,
+            |rate| record(rate, 600, Outcome::NotThrottled),
+            |rate| record(rate, 1_100, Outcome::NotThrottled),
+        );
+        let measured = rate.snapshot(at(1_100)).measured_rate;
+        // Three requests in all: at most 0.8 × 3/0.5 s.
+        assert!((0.0..=4.8 + 1e-6).contains(&measured), "{measured}");
+    });
+}
+
+/// A thread that stops inside a throttle, wherever, does not keep the next one from taking effect, nor from
+/// anybody reading or acquiring. It is modelled by one that never goes on after the other has finished.
+#[test]
+fn a_reader_sees_one_line() {
+    explore(Some(3), || {
+        let rate = measured();
+        record(&rate, 600, Outcome::Throttled); // 22.4/s from 0.6 s
+        let rate = Arc::new(rate);
+        let (_, available) = beside(
+            &rate,
+            |rate| {
+                record(rate, 700, Outcome::Throttled); // 15.68/s from 0.7 s
+                record(rate, 800, Outcome::Throttled); // 10.976/s from 0.8 s
+            },
+            |rate| rate.snapshot(at(900)).available,
+        );
+        let lines = [
+            0.3 * 22.4,
+            0.1 * 22.4 + 0.2 * 15.68,
+            0.1 * 22.4 + 0.1 * 15.68 + 0.1 * 10.976,
+        ];
+        assert!(
+            lines.iter().any(|line| close(available, *line)),
+            "{available}"
+        );
+    });
+}
+
+/// What was issued, less what was given up, never reads as less than what is out.
+#[test]
+fn live_places_never_run_backwards() {
+    explore(Some(3), || {
+        let rate = Arc::new(at_the_floor());
+        let (_, available) = beside(
+            &rate,
+            |rate| drop(rate.reserve(at(0))),
+            |rate| rate.snapshot(at(1_000)).available,
+        );
+        assert!(
+            available <= 0.5 + 1e-6,
+            "half a token was minted by 1 s: {available}"
+        );
+    });
+}
