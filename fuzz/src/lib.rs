@@ -1,0 +1,21 @@
+//! The fuzz targets, as plain functions over bytes.
+//!
+//! Each takes the input for a sequence of operations, runs it on the real type and on a plain
+//! model, and compares every answer. The same function runs under libFuzzer (`fuzz_targets/`) and,
+//! over the corpus and over generated inputs, as an ordinary test (`tests/targets.rs`).
+#![forbid(unsafe_code)]
+
+pub mod quota;
+
+use core::iter;
+
+use arbitrary::{Arbitrary, Unstructured};
+
+/// Reads steps for as long as there are bytes: any input makes a sequence, a long one a long one.
+fn steps<'a, T: Arbitrary<'a>>(data: &mut Unstructured<'a>) -> impl Iterator<Item = T> {
+    iter::from_fn(move || {
+        (!data.is_empty())
+            .then(|| T::arbitrary(data).ok())
+            .flatten()
+    })
+}
