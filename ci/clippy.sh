@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Lints, warnings denied: every feature set, the models under their cfg, the fuzz workspace.
+# `loom` is a feature that does nothing without `--cfg loom`, so `--all-features` is a plain build.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cargo clippy --workspace --all-targets --all-features -- -D warnings
+cargo clippy --workspace --all-targets -- -D warnings
+cargo clippy -p paceline --lib --tests --no-default-features -- -D warnings
+cargo clippy -p paceline --lib --tests --no-default-features --features std -- -D warnings
+RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
+cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings

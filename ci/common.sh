@@ -1,0 +1,36 @@
+# Sourced by the other scripts: goes to the top of the checkout and says where builds go.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
+loom_target="$CARGO_TARGET_DIR/loom"
+fuzz_target="$CARGO_TARGET_DIR/fuzz"
+
+# step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way.
+passed=0 failed=() skipped=()
+step() {
+    local name="$1" began="$SECONDS"
+    shift
+    printf '\n== %s\n' "$name"
+    if "$@"; then
+        passed=$((passed + 1))
+        printf '== %s: passed in %d s\n' "$name" $((SECONDS - began))
+    else
+        failed+=("$name")
+        printf '== %s: FAILED in %d s\n' "$name" $((SECONDS - began))
+    fi
+}
+
+# skip NAME REASON: notes what was not run.
+skip() {
+    skipped+=("$1: $2")
+}
+
+# Prints what became of the steps, and fails if one of them did.
+closing() {
+    printf '\nThe whole took %d s.\n' "$SECONDS"
+    ((${#skipped[@]} == 0)) || printf 'Skipped: %s\n' "${skipped[@]}"
+    ((${#failed[@]} == 0)) || printf 'Failed: %s\n' "${failed[@]}"
+    printf 'steps: %d passed, %d failed, %d skipped\n' "$passed" "${#failed[@]}" "${#skipped[@]}"
+    ((${#failed[@]} == 0))
+}

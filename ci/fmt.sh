@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Formatting, of both workspaces.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cargo fmt --all --check
+cargo fmt --manifest-path fuzz/Cargo.toml --check
