@@ -2,7 +2,7 @@
 //!
 //! Out of reach here: a `compare_exchange_weak` that fails for no reason (loom's never does), load
 //! buffering, which loom does not explore, and any order that only `SeqCst` accesses forbid, which
-//! loom reports as possible. [`teeth`] holds twins of the same code with the mistakes that others
+//! loom reports as possible. `teeth.rs` holds twins of the same code with the mistakes that others
 //! have made: a model that stops biting is noticed there.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p loom-tests --target-dir target/loom`.
