@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # Top-level modules of src/, one layer a line, values first. A new one has to be put here.
 layers="
 time fixed
-cubic meter bucket line backoff
+cubic meter aws line backoff
 atomic
 clock random
 strategy
@@ -28,6 +28,7 @@ code() {
     awk -v name="$1" '
         /^#\[cfg\((all\()?test/ { tests = 1; next }
         tests && /^(mod|pub mod) [a-z_]+ *\{/ { exit }
+        tests && /^(#|[ \t]|\)\])/ { next }
         { tests = 0; gsub(/"([^"\\]|\\.)*"/, "\"\""); sub(/\/\/.*/, "") }
         NF { print name ":" FNR ": " $0 }
     ' "$1"
@@ -59,7 +60,7 @@ refuse "the atomic types come from src/atomic/sync.rs" '\b(core|std|loom)::sync:
 refuse "clocks are read in src/clock.rs" '\bInstant\b|\bSystemTime\b|\bquanta::' "${not_clock[@]}"
 refuse "floats belong in $floats_in" '\bf(32|64)\b' "${not_float[@]}"
 refuse "no unsafe code" '\bunsafe\b' "${sources[@]}"
-refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${sources[@]}"
+refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${not_sync[@]}" # there, in the mock of a word that loom lacks
 
 # Prints "MODULE NAME" for each name that lib.rs re-exports, and "MODULE MODULE" for each module.
 names() {

@@ -4,6 +4,7 @@ mod bits;
 mod cancellations;
 mod gate;
 mod meter;
+mod permit;
 mod reservation;
 mod reset;
 mod retry_quota;
@@ -16,7 +17,8 @@ mod stripes;
 pub(crate) mod sync;
 mod throttle;
 
+pub use permit::{ControlLaw, Outcome, SendPermit};
 pub use reservation::Reservation;
 pub use retry_quota::{QuotaPermit, RetryQuota};
-pub use send_rate::{ControlLaw, Outcome, SendPermit, SendRate};
+pub use send_rate::SendRate;
 pub use snapshot::SendRateSnapshot;

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use super::send_rate::{SendPermit, SendRate};
+use super::permit::SendPermit;
+use super::send_rate::SendRate;
 use crate::Timestamp;
 use crate::line::Place;
 

@@ -53,11 +53,11 @@ fn stripe_count() -> usize {
 /// Numbers the threads of the process in the order in which they first ask.
 #[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
 fn thread_number() -> usize {
-    use core::sync::atomic::AtomicUsize;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    use super::sequence::Sequence;
+    static NEXT: Sequence = Sequence::starting_at(0);
     std::thread_local! {
-        // Relaxed: distinct numbers are all that is asked of it.
-        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
+        #[expect(clippy::cast_possible_truncation, reason = "only the low bits are used")]
+        static NUMBER: usize = NEXT.next() as usize;
     }
     // A thread whose locals are gone shares the first stripe.
     NUMBER.try_with(|number| *number).unwrap_or(0)

@@ -9,6 +9,10 @@ pub(crate) use core::sync::atomic::Ordering;
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use portable_atomic::{AtomicU32, AtomicU64, AtomicU128};
 
+/// For statics, which loom's atomics cannot be; no model looks at one.
+#[cfg(feature = "std")]
+pub(crate) use portable_atomic::AtomicU64 as StaticU64;
+
 #[cfg(all(loom, feature = "loom"))]
 pub(crate) use self::mock::AtomicU128;
 #[cfg(all(loom, feature = "loom"))]

@@ -1,0 +1,43 @@
+//! What goes into a send rate and comes out of it.
+
+use crate::Timestamp;
+
+/// How the fill rate answers to throttling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ControlLaw {
+    /// The adaptive mode that the AWS SDKs document, to the letter.
+    Aws,
+}
+
+/// What became of a request, as far as the send rate is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The service did not throttle it: a success, or a failure of another kind.
+    NotThrottled,
+    /// The service throttled it.
+    Throttled,
+}
+
+/// A request that was let go, and when.
+///
+/// It is `Copy`: recording it twice counts it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a request that was let go should be recorded once it is answered"]
+pub struct SendPermit {
+    sent_at: Timestamp,
+}
+
+impl SendPermit {
+    /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
+    pub const fn sent_at(t: Timestamp) -> Self {
+        Self { sent_at: t }
+    }
+
+    /// Returns when the request was let go.
+    #[must_use]
+    pub const fn time(self) -> Timestamp {
+        self.sent_at
+    }
+}
