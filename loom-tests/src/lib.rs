@@ -17,3 +17,23 @@ mod line;
 mod quota;
 mod send_rate;
 mod teeth;
+
+/// Runs `model` over every interleaving, or over those with at most `bound` preemptions.
+///
+/// A model that loom runs only once has no two threads that meet: that is a mistake in the model.
+fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    let runs = std::sync::Arc::new(AtomicUsize::new(0));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 20_000;
+    let counter = std::sync::Arc::clone(&runs);
+    builder.check(move || {
+        counter.fetch_add(1, Relaxed);
+        model();
+    });
+    let runs = runs.load(Relaxed);
+    assert!(runs > 1, "the model was run once");
+    println!("{runs} interleavings");
+}

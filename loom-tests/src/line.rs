@@ -5,7 +5,8 @@
 
 use core::time::Duration;
 
-use loom::{model::Builder, sync::Arc, thread};
+use crate::explore;
+use loom::{sync::Arc, thread};
 use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
 fn at(seconds: u64) -> Timestamp {
@@ -28,13 +29,6 @@ fn wait(place: &mut Reservation<'_>, seconds: u64) -> u64 {
     place
         .claim(at(seconds))
         .map_or_else(|wait| (wait + Duration::from_millis(1)).as_secs(), |_| 0)
-}
-
-fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = bound;
-    builder.max_branches = 20_000;
-    builder.check(model);
 }
 
 /// Places of two threads differ, and a token is claimed by the one whose place it is.

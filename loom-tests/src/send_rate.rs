@@ -4,7 +4,8 @@
 //! nothing that a throttle ended comes back, and places go in order. Time moves inside the models, words
 //! start next to their wrap. Two threads, exhaustive unless a model says otherwise.
 
-use loom::{model::Builder, sync::Arc, thread};
+use crate::explore;
+use loom::{sync::Arc, thread};
 use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
@@ -34,23 +35,19 @@ fn at_the_floor() -> SendRate {
     rate
 }
 
-fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = bound;
-    builder.max_branches = 20_000;
-    builder.check(model);
-}
-
-/// Runs `work` on a second thread while `main` runs on this one, and returns both results.
-fn beside<A: 'static, B>(
+/// Runs `one` and `two` on a thread each, and returns both results.
+fn beside<A: 'static, B: 'static>(
     rate: &Arc<SendRate>,
-    work: impl FnOnce(&SendRate) -> A + 'static,
-    main: impl FnOnce(&SendRate) -> B,
+    one: impl FnOnce(&SendRate) -> A + 'static,
+    two: impl FnOnce(&SendRate) -> B + 'static,
 ) -> (A, B) {
-    let shared = Arc::clone(rate);
-    let other = thread::spawn(move || work(&shared));
-    let here = main(rate);
-    (other.join().expect("the other thread returns"), here)
+    let (first, second) = (Arc::clone(rate), Arc::clone(rate));
+    let one = thread::spawn(move || one(&first));
+    let two = thread::spawn(move || two(&second));
+    (
+        one.join().expect("the thread returns"),
+        two.join().expect("the thread returns"),
+    )
 }
 
 fn close(got: f64, want: f64) -> bool {
@@ -169,7 +166,7 @@ fn a_throttle_seen_elsewhere_is_obeyed() {
                 record(rate, 0, Outcome::Throttled);
                 tell.store(true, Ordering::Release);
             },
-            |rate| {
+            move |rate| {
                 if told.load(Ordering::Acquire) {
                     assert!(
                         rate.try_acquire(at(1)).is_err(),
@@ -206,7 +203,7 @@ fn no_count_is_lost_at_a_turn() {
 /// Three throttles, two of them of one thread, all cut, however late the one that learns of the others.
 #[test]
 fn three_throttles_all_cut() {
-    explore(Some(2), || {
+    explore(Some(1), || {
         let rate = Arc::new(measured());
         let cut = |rate: &SendRate| record(rate, 700, Outcome::Throttled);
         beside(
