@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# What needs nightly, Debian's packages or more tools. Missing ones are installed; what cannot be
+# had is skipped, with the reason. Arguments pick steps: `ci/extra.sh msrv tsan`.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+tools="$CARGO_TARGET_DIR/tools"
+PATH="$PATH:$tools/bin"
+host="$(rustc -vV | sed -n 's/^host: //p')"
+msrv="$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)"
+debian_rust=/usr/bin/cargo # beside rustup's, and newer than the oldest compiler
+
+have() { command -v "$1" >/dev/null 2>&1; }
+has_nightly() { cargo +nightly --version >/dev/null 2>&1; }
+
+# has_cargo TOOL: whether cargo-TOOL runs, after an attempt to install it.
+has_cargo() { have "cargo-$1" || cargo install --locked "cargo-$1" --root "$tools" --target-dir "$tools/build"; }
+
+# apt PACKAGES...: whether they are installed, after an attempt to.
+apt() {
+    dpkg -s "$@" >/dev/null 2>&1 && return
+    have apt-get || return
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# The oldest compiler, from Debian's packages, unpacked into the target folder: the system keeps
+# whatever version of them it has.
+unpack_msrv() {
+    local into="$1" version name
+    [[ ! -x "$into/usr/bin/cargo" ]] || return 0
+    version="$(apt-cache madison rustc-web | awk -v want="$msrv." 'index($3, want) == 1 { print $3; exit }')"
+    [[ -n "$version" ]] || return 1
+    rm -rf "$into" && mkdir -p "$into/debs" && pushd "$into/debs" >/dev/null
+    apt-get download -qq {rustc,cargo}-web="$version" libstd-rust-web-dev="$version" \
+        "libstd-rust-web-$msrv=$version" libllvm19 libhttp-parser2.9 libpcre3 || { popd >/dev/null; return 1; }
+    for name in *.deb; do dpkg-deb -x "$name" "$into"; done
+    popd >/dev/null
+}
+
+oldest_compiler() {
+    local root="$CARGO_TARGET_DIR/msrv-$msrv" machine features libraries
+    machine="$(uname -m)-linux-gnu"
+    libraries="$root/usr/lib/$machine:$root/lib/$machine"
+    env LD_LIBRARY_PATH="$libraries" "$root/usr/bin/rustc" --version
+    for features in "" "--features tokio" "--no-default-features" "--no-default-features --features std"; do
+        # shellcheck disable=SC2086 # words on purpose
+        env LD_LIBRARY_PATH="$libraries" RUSTC="$root/usr/bin/rustc" \
+            "$root/usr/bin/cargo" check -p paceline --lib --locked --target-dir "$root/target" $features || return
+    done
+}
+
+step_msrv() {
+    if have dpkg-deb && apt-get update -qq && unpack_msrv "$CARGO_TARGET_DIR/msrv-$msrv"; then
+        step msrv oldest_compiler
+    else
+        skip msrv "no Rust $msrv among Debian's packages"
+    fi
+}
+
+address() {
+    RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p paceline --features tokio --lib --tests \
+        --release --target "$host" --target-dir "$CARGO_TARGET_DIR/asan"
+}
+
+step_asan() {
+    has_nightly || { skip asan "no nightly toolchain"; return; }
+    step asan address
+}
+
+# With a standard library that is instrumented too: no false alarms to suppress.
+thread() {
+    local key
+    key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
+    env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
+        "${key}_RUSTFLAGS=-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-fsanitize=thread" \
+        "$debian_rust" test -p paceline --features tokio --lib --tests --release -Zbuild-std \
+        --target "$host" --target-dir "$CARGO_TARGET_DIR/tsan"
+}
+
+step_tsan() {
+    apt rustc-web cargo-web rust-web-src clang-22 libclang-rt-22-dev llvm-22 ||
+        { skip tsan "Debian's rustc-web with sources, or clang-22, is not to be had"; return; }
+    step tsan thread
+}
+
+# check_target TARGET STD FEATURES...: the library compiles for a target whose std is built here.
+check_target() {
+    local target="$1" std="$2"
+    shift 2
+    env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc "$debian_rust" check -p paceline --lib \
+        --target "$target" "-Zbuild-std=$std" --target-dir "$CARGO_TARGET_DIR/targets" "$@"
+}
+
+step_targets() {
+    apt rustc-web cargo-web rust-web-src || { skip targets "Debian's rustc-web is not to be had"; return; }
+    step "32-bit x86" check_target i686-unknown-linux-gnu std,panic_abort
+    step "wasm32" check_target wasm32-unknown-unknown std,panic_abort
+    step "no_std without 64-bit atomics" check_target thumbv7em-none-eabihf core,alloc --no-default-features
+}
+
+libfuzzer() {
+    local name="$1" found="$CARGO_TARGET_DIR/found/$1"
+    mkdir -p "$found" # new inputs stay out of the checkout
+    CARGO_TARGET_DIR="$fuzz_target" cargo +nightly fuzz run --features link "$name" \
+        "$found" "fuzz/corpus/$name" -- -max_total_time=60 -max_len=1024
+}
+
+step_fuzz() {
+    has_nightly || { skip fuzz "no nightly toolchain"; return; }
+    have c++ || apt g++ || { skip fuzz "no C++ compiler"; return; }
+    has_cargo fuzz || { skip fuzz "cargo-fuzz does not install"; return; }
+    local file
+    for file in fuzz/fuzz_targets/*.rs; do
+        step "fuzz $(basename "$file" .rs)" libfuzzer "$(basename "$file" .rs)"
+    done
+}
+
+step_deny() {
+    has_cargo deny || { skip deny "cargo-deny does not install"; return; }
+    step deny cargo deny check bans licenses sources
+}
+
+step_shell() {
+    apt shellcheck || { skip shell "no shellcheck"; return; }
+    step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
+}
+
+(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny
+for name; do
+    if declare -F "step_$name" >/dev/null; then
+        "step_$name"
+    else
+        printf 'no step named %s\n' "$name" >&2
+        exit 2
+    fi
+done
+closing
