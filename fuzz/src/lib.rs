@@ -4,12 +4,24 @@
 //! model, and compares every answer. The same function runs under libFuzzer (`fuzz_targets/`) and,
 //! over the corpus and over generated inputs, as an ordinary test (`tests/targets.rs`).
 #![forbid(unsafe_code)]
+#![allow(clippy::cast_precision_loss, reason = "counts here stay small")]
 
+mod clock;
+pub mod law;
+pub mod line;
 pub mod quota;
+
+// One copy of the equations, shared with the crate's own tests.
+#[path = "../../tests/support/aws_model.rs"]
+mod aws_model;
+#[path = "../../tests/support/law_check.rs"]
+mod law_check;
 
 use core::iter;
 
 use arbitrary::{Arbitrary, Unstructured};
+
+use clock::{Clock, Gap};
 
 /// Reads steps for as long as there are bytes: any input makes a sequence, a long one a long one.
 fn steps<'a, T: Arbitrary<'a>>(data: &mut Unstructured<'a>) -> impl Iterator<Item = T> {

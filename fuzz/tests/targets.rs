@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use paceline_fuzz::quota;
+use paceline_fuzz::{law, line, quota};
 
 /// Runs `target` over `inputs` generated inputs of up to `longest` bytes, and over its corpus.
 fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
@@ -31,4 +31,14 @@ fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
 #[test]
 fn quota_vs_model() {
     run("quota_vs_model", 20_000, 2_048, quota::quota_vs_model);
+}
+
+#[test]
+fn law_vs_f64() {
+    run("law_vs_f64", 2_000, 1_024, law::law_vs_f64);
+}
+
+#[test]
+fn line_vs_model() {
+    run("line_vs_model", 10_000, 1_024, line::line_vs_model);
 }
