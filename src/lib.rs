@@ -1,4 +1,75 @@
 //! Lock-free rate control for clients of services that throttle.
+//!
+//! Two token buckets decide everything, and a thin strategy puts them together:
+//!
+//! | | asked | says | refilled by |
+//! |---|---|---|---|
+//! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
+//! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that answers to throttling |
+//!
+//! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both buckets are
+//! lock-free, take the time as an argument and need neither a run time nor `std`.
+//!
+//! # With a strategy
+//!
+//! ```
+//! # #[cfg(feature = "std")] {
+//! use paceline::{Adaptive, Fault, RetryInfo, RetryStrategyExt};
+//!
+//! #[derive(Debug)]
+//! enum CallError {
+//!     SlowDown,
+//!     NotFound,
+//! }
+//!
+//! impl RetryInfo for CallError {
+//!     fn is_throttle(&self) -> bool {
+//!         matches!(self, Self::SlowDown)
+//!     }
+//!     fn fault(&self) -> Fault {
+//!         Fault::Client
+//!     }
+//! }
+//!
+//! let strategy = Adaptive::new(); // one for each resource that the service throttles
+//! let stopped = strategy.run(|_attempt| Err::<(), _>(CallError::NotFound)).unwrap_err();
+//! assert_eq!(stopped.attempts(), 1);
+//! # }
+//! ```
+//!
+//! `Standard` never delays a first send;
+//! `Adaptive` also keeps the send rate below what is throttled; `Legacy` is what the SDKs did before both.
+//! With the feature `tokio` there is `run_async`.
+//!
+//! # Embedding one bucket
+//!
+//! ```
+//! use paceline::RetryQuota;
+//!
+//! static QUOTA: RetryQuota = RetryQuota::new(500);
+//!
+//! fn may_retry() -> bool {
+//!     match QUOTA.try_acquire(5) {
+//!         Some(permit) => {
+//!             // ... retry; and if that succeeds:
+//!             QUOTA.release(permit);
+//!             true
+//!         }
+//!         None => false, // the service is in trouble: give up
+//!     }
+//! }
+//! assert!(may_retry());
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | gives |
+//! |---|---|---|
+//! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
+//! | `quanta` | yes | a clock that reads the processor's time stamp counter |
+//! | `tokio` | no | the asynchronous loop |
+//!
+//! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
@@ -41,3 +112,7 @@ pub use strategy::{
     ServiceUnavailable, Settings, SettingsError, Standard, StrategyBuilder, StrategyId,
 };
 pub use time::Timestamp;
+
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -12,9 +12,9 @@ pub mod line;
 pub mod quota;
 
 // One copy of the equations, shared with the crate's own tests.
-#[path = "../../tests/support/aws_model.rs"]
+#[path = "../../tests/law/aws_model.rs"]
 mod aws_model;
-#[path = "../../tests/support/law_check.rs"]
+#[path = "../../tests/law/law_check.rs"]
 mod law_check;
 
 use core::iter;

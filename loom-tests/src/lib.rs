@@ -13,6 +13,11 @@
     reason = "a model may overflow, and fail"
 )]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 mod line;
 mod quota;
 mod send_rate;
@@ -22,13 +27,12 @@ mod teeth;
 ///
 /// A model that loom runs only once has no two threads that meet: that is a mistake in the model.
 fn explore(bound: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    let runs = std::sync::Arc::new(AtomicUsize::new(0));
+    // Not loom's: it counts across the runs of a model.
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&runs);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
     builder.max_branches = 20_000;
-    let counter = std::sync::Arc::clone(&runs);
     builder.check(move || {
         counter.fetch_add(1, Relaxed);
         model();

@@ -264,7 +264,7 @@ fn a_reader_sees_one_line() {
         let rate = measured();
         record(&rate, 600, Outcome::Throttled); // 22.4/s from 0.6 s
         let rate = Arc::new(rate);
-        let (_, available) = beside(
+        let ((), available) = beside(
             &rate,
             |rate| {
                 record(rate, 700, Outcome::Throttled); // 15.68/s from 0.7 s
@@ -289,7 +289,7 @@ fn a_reader_sees_one_line() {
 fn live_places_never_run_backwards() {
     explore(Some(3), || {
         let rate = Arc::new(at_the_floor());
-        let (_, available) = beside(
+        let ((), available) = beside(
             &rate,
             |rate| drop(rate.reserve(at(0))),
             |rate| rate.snapshot(at(1_000)).available,

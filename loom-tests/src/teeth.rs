@@ -92,3 +92,40 @@ fn a_credit_that_loads_then_stores_loses_one() {
         assert_eq!(quota.available.load(SeqCst), 5, "nothing is lost");
     });
 }
+
+/// A send bucket that keeps tokens and the time of the last refill in two words.
+struct BrokenRate {
+    tokens: AtomicU32,
+    refilled: AtomicU32,
+}
+
+impl BrokenRate {
+    /// Mints a token for each second since the last refill. Two threads may both mint the same seconds.
+    fn refill_then_take(&self, now: u32) -> bool {
+        let refilled = self.refilled.load(SeqCst);
+        self.tokens.fetch_add(now.saturating_sub(refilled), SeqCst);
+        self.refilled.store(now, SeqCst);
+        let taken = self.tokens.load(SeqCst).checked_sub(1);
+        taken.is_some_and(|left| {
+            self.tokens
+                .compare_exchange(left + 1, left, SeqCst, SeqCst)
+                .is_ok()
+        })
+    }
+}
+
+#[test]
+#[should_panic(expected = "one token makes one grant")]
+fn a_refill_of_two_words_mints_twice() {
+    model(|| {
+        let rate = Arc::new(BrokenRate {
+            tokens: AtomicU32::new(0),
+            refilled: AtomicU32::new(0),
+        });
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.refill_then_take(1));
+        let ours = rate.refill_then_take(1);
+        let theirs = other.join().expect("the other thread returns");
+        assert!(!(theirs && ours), "one token makes one grant");
+    });
+}
