@@ -171,6 +171,12 @@ impl Cancellations {
         u64::try_from(front.offset(block)).is_ok_and(|offset| offset >= self.ring.len() as u64)
     }
 
+    /// Whether `place` is at least half the ring's length behind the front.
+    pub(super) fn is_half_full(&self, place: Place) -> bool {
+        let half = (self.ring.len() as u64) >> 1;
+        u64::try_from(self.front().offset(block_of(place))).is_ok_and(|offset| offset >= half)
+    }
+
     /// Gives `place` up.
     pub(super) fn cancel(&self, place: Place) {
         if self.note(place) {

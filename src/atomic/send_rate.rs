@@ -267,11 +267,15 @@ impl SendRate {
     }
 
     /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock: a single wrong
-    /// timestamp must not let the whole line go.
+    /// timestamp must not let the whole line go. Once half the ring is in use there is no choice.
     fn retire(&self, line: &Line, elapsed: u64) {
-        let elapsed = elapsed.min(self.gate.window_end().saturating_add(SKEW));
         // Relaxed: an older value retires less, which only costs memory for a while.
         let issued = Place::from_bits(self.issued.load(Relaxed));
+        let elapsed = if self.cancellations.is_half_full(issued) {
+            elapsed
+        } else {
+            elapsed.min(self.gate.window_end().saturating_add(SKEW))
+        };
         let minted = line.minted_at(elapsed).to_place();
         self.cancellations.retire(|given_up| {
             let due = minted.plus(given_up.wrapping_mul(TOKEN));
