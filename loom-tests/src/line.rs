@@ -181,3 +181,17 @@ fn a_lap_later_the_front_has_moved() {
         );
     });
 }
+
+/// A reset lets at most as many requests go as there were places open.
+#[test]
+fn a_reset_lets_go_what_waited_and_no_more() {
+    explore(Some(2), || {
+        let rate = Arc::new(at_the_floor());
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || drop(shared.reserve(at(0))));
+        rate.reset(at(0));
+        other.join().expect("the other thread returns");
+        let granted = (0..3).filter(|_| rate.try_acquire(at(0)).is_ok()).count();
+        assert!(granted <= 1, "one place was open, {granted} went");
+    });
+}

@@ -300,3 +300,55 @@ fn live_places_never_run_backwards() {
         );
     });
 }
+
+/// One who tries and one who waits in line never get the same token.
+#[test]
+fn a_try_and_a_place_never_share_a_token() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let (tried, waited) = beside(
+            &rate,
+            |rate| rate.try_acquire(at(2_000)).is_ok(),
+            |rate| rate.reserve(at(0)).claim(at(2_000)).is_ok(),
+        );
+        assert!(
+            tried != waited,
+            "one token makes one grant: {tried}, {waited}"
+        );
+    });
+}
+
+/// A snapshot taken while the window turns shows the rate of one of the two windows.
+#[test]
+fn a_snapshot_shows_one_window() {
+    explore(Some(3), || {
+        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        record(&rate, 0, Outcome::NotThrottled);
+        let rate = Arc::new(rate);
+        let ((), seen) = beside(
+            &rate,
+            |rate| record(rate, 600, Outcome::NotThrottled),
+            |rate| rate.snapshot(at(600)).measured_rate,
+        );
+        assert!(close(seen, 0.0) || close(seen, 3.2), "{seen}");
+    });
+}
+
+/// A reset while a throttle comes in leaves the throttle in force.
+#[test]
+fn a_reset_keeps_a_throttle() {
+    explore(Some(3), || {
+        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = Arc::new(rate);
+        beside(
+            &rate,
+            |rate| record(rate, 100, Outcome::Throttled),
+            |rate| rate.reset(at(100)),
+        );
+        assert!(rate.snapshot(at(100)).enabled);
+        assert!(
+            rate.try_acquire(at(101)).is_err(),
+            "it is limited to 0.5/s from 0.1 s on"
+        );
+    });
+}

@@ -129,3 +129,121 @@ fn a_refill_of_two_words_mints_twice() {
         assert!(!(theirs && ours), "one token makes one grant");
     });
 }
+
+/// A line whose threads do one step each: what is wrong here is wrong without a race, but the assertions are
+/// those of the models, and must notice.
+#[derive(Default)]
+struct BrokenLine {
+    issued: AtomicU32,
+    given_up: AtomicU32,
+    minted: AtomicU32,
+    refilled: AtomicU32,
+}
+
+impl BrokenLine {
+    fn shared() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Moves the time of the refill back when an older clock comes, so that the same seconds are minted again.
+    fn refill_by_any_clock(&self, now: u32) {
+        let elapsed = now.wrapping_sub(self.refilled.swap(now, SeqCst));
+        self.minted.fetch_add(elapsed.min(10), SeqCst);
+    }
+
+    /// Moves the time by all that has passed, though only whole tokens (two seconds each) are minted.
+    fn refill_without_remainder(&self, now: u32) {
+        let elapsed = now.saturating_sub(self.refilled.fetch_max(now, SeqCst));
+        self.minted.fetch_add(elapsed / 2, SeqCst);
+    }
+
+    fn reserve(&self) -> u32 {
+        self.issued.fetch_add(1, SeqCst) + 1
+    }
+
+    /// A place given up is forgotten: its token is a hole in the line.
+    fn is_due_past_the_hole(&self, place: u32) -> bool {
+        self.minted.load(SeqCst) >= place
+    }
+
+    /// A place given up moves everybody up, those ahead of it too.
+    fn is_due_with_a_longer_line(&self, place: u32) -> bool {
+        self.minted.load(SeqCst) + self.given_up.load(SeqCst) >= place
+    }
+
+    fn give_up(&self) {
+        self.given_up.fetch_add(1, SeqCst);
+    }
+}
+
+/// Runs `one` and `two` on a thread each.
+fn on_two<T: Send + Sync + 'static>(
+    shared: &Arc<T>,
+    one: impl FnOnce(&T) + 'static,
+    two: impl FnOnce(&T) + 'static,
+) {
+    let (first, second) = (Arc::clone(shared), Arc::clone(shared));
+    let one = thread::spawn(move || one(&first));
+    let two = thread::spawn(move || two(&second));
+    one.join().expect("the thread returns");
+    two.join().expect("the thread returns");
+}
+
+#[test]
+#[should_panic(expected = "three seconds mint three tokens")]
+fn an_older_clock_that_moves_time_back_mints_again() {
+    model(|| {
+        let line = BrokenLine::shared();
+        on_two(
+            &line,
+            |l| l.refill_by_any_clock(3),
+            |l| l.refill_by_any_clock(2),
+        );
+        line.refill_by_any_clock(3);
+        assert!(
+            line.minted.load(SeqCst) <= 3,
+            "three seconds mint three tokens"
+        );
+    });
+}
+
+#[test]
+#[should_panic(expected = "no remainder is lost")]
+fn a_refill_without_its_remainder_loses_tokens() {
+    model(|| {
+        let line = BrokenLine::shared();
+        on_two(
+            &line,
+            |l| l.refill_without_remainder(1),
+            |l| l.refill_without_remainder(2),
+        );
+        assert_eq!(line.minted.load(SeqCst), 1, "no remainder is lost");
+    });
+}
+
+#[test]
+#[should_panic(expected = "those behind move up")]
+fn a_hole_in_the_line_keeps_those_behind_waiting() {
+    model(|| {
+        let line = BrokenLine::shared();
+        let (_first, second) = (line.reserve(), line.reserve());
+        on_two(&line, BrokenLine::give_up, |l| {
+            l.minted.fetch_add(1, SeqCst);
+        });
+        assert!(line.is_due_past_the_hole(second), "those behind move up");
+    });
+}
+
+#[test]
+#[should_panic(expected = "nobody ahead moves up")]
+fn a_line_made_longer_lets_those_ahead_go() {
+    model(|| {
+        let line = BrokenLine::shared();
+        let (first, _second) = (line.reserve(), line.reserve());
+        on_two(&line, BrokenLine::give_up, |_| {});
+        assert!(
+            !line.is_due_with_a_longer_line(first),
+            "nobody ahead moves up"
+        );
+    });
+}

@@ -11,8 +11,8 @@ impl SendRate {
     ///
     /// A timestamp far in the future makes callers at true time wait until it has come. This brings the
     /// limiter back: the fill rate and the measured rate stay as they are, what is limited stays limited, and the
-    /// bucket holds at most what it held. Tokens promised beyond those minted are written off, so that whoever
-    /// waits in line may go at once.
+    /// bucket holds at most what it held. Tokens promised beyond those minted are written off: each place that
+    /// is open may let one request go at once, whether it is claimed or given up.
     ///
     /// Calls that overlap it, with timestamps that it is meant to undo, may undo it in turn.
     pub fn reset(&self, now: Timestamp) {
