@@ -184,9 +184,10 @@ impl Segments {
             } else {
                 anchor.folded(self.previous(), head)
             };
-            if let Some(minted) = minted
-                && self.head() == head
-            {
+            if self.head() != head {
+                continue;
+            }
+            if let Some(minted) = minted {
                 return (head, head.line(minted));
             }
         }
