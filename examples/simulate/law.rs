@@ -1,0 +1,196 @@
+//! What decides when a request may be sent: the limiters that are compared.
+
+use core::cell::Cell;
+use core::time::Duration;
+
+use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
+
+use crate::scene::{MILLI, Scene};
+use crate::service::Reply;
+
+/// What an operation does about a failure that may be retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Asks again at once, for nothing.
+    AtOnce,
+    /// Pays the retry quota and sleeps.
+    Backoff,
+}
+
+/// A client's limiter.
+pub(crate) trait Law: Sized {
+    /// What somebody who waits holds.
+    type Seat<'a>
+    where
+        Self: 'a;
+
+    /// Its name in the tables.
+    const NAME: &'static str;
+    /// What its clients do about failures.
+    const RETRY: Retry = Retry::Backoff;
+
+    /// Creates the limiter of one client.
+    fn new(scene: &Scene) -> Self;
+
+    /// Asks whether a request may go, and if not, in how many nanoseconds to ask again.
+    fn ask<'a>(&'a self, now: u64, seat: &mut Option<Self::Seat<'a>>) -> Result<SendPermit, u64>;
+
+    /// Tells what became of a request.
+    fn record(&self, now: u64, permit: SendPermit, reply: Reply);
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn outcome(reply: Reply) -> Outcome {
+    match reply {
+        Reply::Throttled(_) => Outcome::Throttled,
+        Reply::Done | Reply::Failed => Outcome::NotThrottled,
+    }
+}
+
+/// No limiter, no backoff, no quota.
+#[derive(Debug)]
+pub(crate) struct Nothing;
+
+impl Law for Nothing {
+    type Seat<'a> = ();
+    const NAME: &'static str = "nothing";
+    const RETRY: Retry = Retry::AtOnce;
+
+    fn new(_: &Scene) -> Self {
+        Self
+    }
+
+    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+
+    fn record(&self, _: u64, _: SendPermit, _: Reply) {}
+}
+
+/// Backoff and retry quota alone.
+#[derive(Debug)]
+pub(crate) struct Backoff;
+
+impl Law for Backoff {
+    type Seat<'a> = ();
+    const NAME: &'static str = "backoff only";
+
+    fn new(_: &Scene) -> Self {
+        Self
+    }
+
+    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+
+    fn record(&self, _: u64, _: SendPermit, _: Reply) {}
+}
+
+/// How many places each limiter remembers: thousands of them must fit.
+const OPEN_PLACES: u32 = 32;
+
+fn send_rate(law: ControlLaw) -> SendRate {
+    SendRate::with_open_places(law, Timestamp::ZERO, OPEN_PLACES)
+}
+
+/// The published law as the AWS SDKs use it: who is refused sleeps and asks again.
+#[derive(Debug)]
+pub(crate) struct AwsAsking(SendRate);
+
+impl Law for AwsAsking {
+    type Seat<'a> = ();
+    const NAME: &'static str = "Aws, asking again";
+
+    fn new(_: &Scene) -> Self {
+        Self(send_rate(ControlLaw::Aws))
+    }
+
+    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+        self.0
+            .try_acquire(Timestamp::from_nanos(now))
+            .map_err(nanos)
+    }
+
+    fn record(&self, now: u64, permit: SendPermit, reply: Reply) {
+        self.0
+            .record(Timestamp::from_nanos(now), permit, outcome(reply));
+    }
+}
+
+/// A law of the crate, with places in line.
+#[derive(Debug)]
+pub(crate) struct AwsInLine {
+    rate: SendRate,
+    reask: u64,
+}
+
+impl Law for AwsInLine {
+    type Seat<'a> = Reservation<'a>;
+    const NAME: &'static str = "Aws, in line";
+
+    fn new(scene: &Scene) -> Self {
+        Self {
+            rate: send_rate(ControlLaw::Aws),
+            reask: scene.reask_ms * MILLI,
+        }
+    }
+
+    fn ask<'a>(&'a self, now: u64, seat: &mut Option<Reservation<'a>>) -> Result<SendPermit, u64> {
+        let now = Timestamp::from_nanos(now);
+        let place = seat.get_or_insert_with(|| self.rate.reserve(now));
+        place.claim(now).map_err(|wait| nanos(wait).min(self.reask))
+    }
+
+    fn record(&self, now: u64, permit: SendPermit, reply: Reply) {
+        self.rate
+            .record(Timestamp::from_nanos(now), permit, outcome(reply));
+    }
+}
+
+/// A fixed rate: somebody told each client its equal part of the limit, and of every change.
+#[derive(Debug)]
+pub(crate) struct Told {
+    scene: Scene,
+    next: Cell<u64>,
+}
+
+impl Law for Told {
+    type Seat<'a> = u64;
+    const NAME: &'static str = "told the limit";
+
+    fn new(scene: &Scene) -> Self {
+        Self {
+            scene: *scene,
+            next: Cell::new(0),
+        }
+    }
+
+    fn ask(&self, now: u64, seat: &mut Option<u64>) -> Result<SendPermit, u64> {
+        let turn = *seat.get_or_insert_with(|| self.slot(now));
+        if turn > now {
+            return Err(turn - now);
+        }
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+
+    fn record(&self, _: u64, _: SendPermit, _: Reply) {}
+}
+
+impl Told {
+    /// Takes the next slot.
+    fn slot(&self, now: u64) -> u64 {
+        let mut turn = self.next.get().max(now);
+        if self.scene.limit_at(turn) == 0 {
+            let mut later = self.scene.limit.iter();
+            let back = later.find(|(ms, limit)| ms * MILLI > turn && *limit > 0);
+            turn = back.map_or(u64::MAX >> 1, |(ms, _)| ms * MILLI);
+        }
+        let limit = self.scene.limit_at(turn).max(1);
+        let step = u64::from(self.scene.clients) * 1_000 * MILLI / limit;
+        self.next.set(turn + step);
+        turn
+    }
+}

@@ -1,0 +1,281 @@
+//! The scenes: one for each question.
+
+use crate::scene::{Hint, Load, Policer, Scene};
+
+/// What a scene is unless it says otherwise.
+const USUAL: Scene = Scene {
+    name: "",
+    question: "",
+    policer: Policer::Bucket(500),
+    limit: &[(0, 500)],
+    clients: 1,
+    stagger_ms: 0,
+    load: Load::Closed(64),
+    pulse_ms: (0, 0),
+    trip_us: 50_000,
+    far: 1,
+    jitter_percent: 20,
+    errors_permille: 0,
+    hint: Hint::None,
+    quota: 500,
+    reask_ms: 50,
+    seconds: 60,
+};
+
+/// All of them.
+pub(crate) const SCENES: &[Scene] = &[
+    Scene {
+        name: "bucket",
+        question: "One client, 64 workers, 500/s, a bucket of one second: is the limit used?",
+        ..USUAL
+    },
+    Scene {
+        name: "herd",
+        question: "512 workers overshoot at once: more than a quota of 500 pays for?",
+        load: Load::Closed(512),
+        seconds: 20,
+        ..USUAL
+    },
+    Scene {
+        name: "herd-paid",
+        question: "The same with a quota of three retries for each worker: is none lost?",
+        load: Load::Closed(512),
+        quota: 8_000,
+        seconds: 20,
+        ..USUAL
+    },
+    Scene {
+        name: "small-burst",
+        question: "The bucket holds 10: are short bursts short enough?",
+        policer: Policer::Bucket(10),
+        ..USUAL
+    },
+    Scene {
+        name: "large-burst",
+        question: "The bucket holds five seconds' worth: is its emptiness mistaken for a lower limit?",
+        policer: Policer::Bucket(2_500),
+        ..USUAL
+    },
+    Scene {
+        name: "window",
+        question: "So many in each whole second: does it oscillate?",
+        policer: Policer::Window,
+        ..USUAL
+    },
+    Scene {
+        name: "sliding",
+        question: "So many in any second?",
+        policer: Policer::Sliding,
+        ..USUAL
+    },
+    Scene {
+        name: "first-answer",
+        question: "The very first answer is a throttle: is the estimate right soon?",
+        policer: Policer::Bucket(50),
+        limit: &[(0, 0), (100, 500)],
+        load: Load::Closed(32),
+        ..USUAL
+    },
+    Scene {
+        name: "1/s",
+        question: "Is a very low limit found?",
+        policer: Policer::Bucket(2),
+        limit: &[(0, 1)],
+        load: Load::Closed(4),
+        seconds: 240,
+        ..USUAL
+    },
+    Scene {
+        name: "10/s",
+        question: "Is a low limit found?",
+        policer: Policer::Bucket(10),
+        limit: &[(0, 10)],
+        load: Load::Closed(16),
+        seconds: 120,
+        ..USUAL
+    },
+    Scene {
+        name: "10,000/s",
+        question: "Is a high limit used?",
+        policer: Policer::Bucket(10_000),
+        limit: &[(0, 10_000)],
+        load: Load::Closed(1_000),
+        quota: 10_000,
+        ..USUAL
+    },
+    Scene {
+        name: "1e6/s",
+        question: "Is a very high limit used, 1 ms away?",
+        policer: Policer::Bucket(100_000),
+        limit: &[(0, 1_000_000)],
+        load: Load::Closed(2_000),
+        trip_us: 1_000,
+        quota: 20_000,
+        seconds: 10,
+        ..USUAL
+    },
+    Scene {
+        name: "1-ms",
+        question: "The service is near: a round trip of 1 ms?",
+        trip_us: 1_000,
+        load: Load::Closed(16),
+        ..USUAL
+    },
+    Scene {
+        name: "2-s",
+        question: "The service is slow: a round trip of 2 s, give or take half of it?",
+        trip_us: 2_000_000,
+        jitter_percent: 50,
+        load: Load::Closed(2_000),
+        quota: 10_000,
+        seconds: 120,
+        ..USUAL
+    },
+    Scene {
+        name: "halved",
+        question: "The limit is halved at 20 s and comes back at 40 s?",
+        policer: Policer::Bucket(100),
+        limit: &[(0, 500), (20_000, 250), (40_000, 500)],
+        ..USUAL
+    },
+    Scene {
+        name: "doubled",
+        question: "The limit is doubled at 20 s and again at 40 s?",
+        policer: Policer::Bucket(100),
+        limit: &[(0, 250), (20_000, 500), (40_000, 1_000)],
+        ..USUAL
+    },
+    Scene {
+        name: "outage",
+        question: "Nothing is allowed for 10 s: how soon is it back?",
+        policer: Policer::Bucket(100),
+        limit: &[(0, 500), (20_000, 0), (30_000, 500)],
+        ..USUAL
+    },
+    Scene {
+        name: "outage-hint",
+        question: "The same, and the service says when to come back?",
+        policer: Policer::Bucket(100),
+        limit: &[(0, 500), (20_000, 0), (30_000, 500)],
+        hint: Hint::Return,
+        ..USUAL
+    },
+    Scene {
+        name: "hint-always",
+        question: "Every throttle says 'in one second': what does obeying cost?",
+        hint: Hint::Second,
+        ..USUAL
+    },
+    Scene {
+        name: "errors",
+        question: "Two of a hundred fail for other reasons: are they taken for throttles?",
+        policer: Policer::Bucket(100),
+        errors_permille: 20,
+        ..USUAL
+    },
+    Scene {
+        name: "way-back",
+        question: "50/s for 20 s, then far more than the client wants: is it free again?",
+        policer: Policer::Bucket(50),
+        limit: &[(0, 50), (20_000, 5_000)],
+        load: Load::Closed(16),
+        ..USUAL
+    },
+    Scene {
+        name: "idle",
+        question: "5 s of work, 15 s of nothing: does the rate survive?",
+        policer: Policer::Bucket(100),
+        pulse_ms: (5_000, 15_000),
+        seconds: 65,
+        ..USUAL
+    },
+    Scene {
+        name: "open",
+        question: "Arrivals at nine tenths of the limit, in pulses above it: does the line drain?",
+        policer: Policer::Bucket(50),
+        load: Load::Open(600),
+        pulse_ms: (3_000, 1_000),
+        quota: 1_000,
+        ..USUAL
+    },
+    Scene {
+        name: "10-clients",
+        question: "Ten clients on one limit: equal parts?",
+        clients: 10,
+        load: Load::Closed(16),
+        ..USUAL
+    },
+    Scene {
+        name: "10-clients-window",
+        question: "Ten clients on one limit that counts whole seconds?",
+        policer: Policer::Window,
+        clients: 10,
+        load: Load::Closed(16),
+        ..USUAL
+    },
+    Scene {
+        name: "100-clients",
+        question: "A hundred clients, each with a part of 10/s?",
+        policer: Policer::Bucket(1_000),
+        limit: &[(0, 1_000)],
+        clients: 100,
+        load: Load::Closed(8),
+        ..USUAL
+    },
+    Scene {
+        name: "100-clients-halved",
+        question: "A hundred clients, the limit halved and doubled?",
+        policer: Policer::Bucket(1_000),
+        limit: &[(0, 2_000), (20_000, 1_000), (40_000, 2_000)],
+        clients: 100,
+        load: Load::Closed(8),
+        ..USUAL
+    },
+    Scene {
+        name: "near-and-far",
+        question: "Ten clients, every second one six times further away: equal parts?",
+        clients: 10,
+        load: Load::Closed(64),
+        far: 6,
+        ..USUAL
+    },
+    Scene {
+        name: "latecomers",
+        question: "Four clients, one more every 10 s: do the newcomers get a part?",
+        clients: 4,
+        stagger_ms: 10_000,
+        load: Load::Closed(32),
+        seconds: 120,
+        ..USUAL
+    },
+    Scene {
+        name: "1,000-clients",
+        question: "A thousand clients, 100,000/s, an outage of 10 s?",
+        policer: Policer::Bucket(100_000),
+        limit: &[(0, 100_000), (10_000, 0), (20_000, 100_000)],
+        clients: 1_000,
+        load: Load::Closed(10),
+        reask_ms: 500,
+        seconds: 40,
+        ..USUAL
+    },
+    INTERNET,
+    Scene {
+        name: "internet-unpaid",
+        question: "The same without a retry quota: how much is sent for what is useful?",
+        quota: u32::MAX,
+        ..INTERNET
+    },
+];
+
+const INTERNET: Scene = Scene {
+    name: "internet",
+    question: "10,000 clients start at once, 1e6/s, and after an outage of 60 s once more?",
+    policer: Policer::Bucket(1_000_000),
+    limit: &[(0, 1_000_000), (5_000, 0), (65_000, 1_000_000)],
+    clients: 10_000,
+    load: Load::Closed(10),
+    reask_ms: 1_000,
+    seconds: 80,
+    ..USUAL
+};
