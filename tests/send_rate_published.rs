@@ -158,3 +158,22 @@ fn ten_places_are_two_seconds_apart_and_those_behind_a_gap_move_up() {
         assert_eq!(place.claim(at(0)), Ok(permit), "the same permit ever after");
     }
 }
+
+/// Source: smithy-rs `client_rate_limiter.rs`, in which fifty tasks that were throttled once must get over a
+/// hundred tokens within twenty seconds.
+#[test]
+fn fifty_tasks_recover_from_one_throttle() {
+    let rate = at_the_floor();
+    let mut tasks: Vec<_> = (0..50).map(|_| rate.reserve(at(0))).collect();
+    let mut granted = 0;
+    for millis in (0..20_000).step_by(10) {
+        for task in &mut tasks {
+            if let Ok(permit) = task.claim(at(millis)) {
+                granted += 1;
+                rate.record(at(millis), permit, Outcome::NotThrottled);
+                *task = rate.reserve(at(millis));
+            }
+        }
+    }
+    assert!(granted > 100, "granted {granted} in 20 s");
+}
