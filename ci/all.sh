@@ -8,6 +8,7 @@ step layers ci/layers.sh
 step clippy ci/clippy.sh
 step doc ci/doc.sh
 step loom ci/loom.sh
+step stall ci/stall.sh
 step fuzz-smoke ci/fuzz-smoke.sh
 step test ci/test.sh
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \

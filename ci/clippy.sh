@@ -9,4 +9,5 @@ cargo clippy --workspace --all-targets -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features --features std -- -D warnings
 RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
+RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --all-targets --target-dir "$stall_target" -- -D warnings
 cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings

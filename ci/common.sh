@@ -6,6 +6,8 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 # shellcheck disable=SC2034 # for the scripts that source this
 loom_target="$CARGO_TARGET_DIR/loom"
 # shellcheck disable=SC2034
+stall_target="$CARGO_TARGET_DIR/stall"
+# shellcheck disable=SC2034
 fuzz_target="$CARGO_TARGET_DIR/fuzz"
 
 # step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way.

@@ -92,6 +92,9 @@ mod run;
 mod strategy;
 mod time;
 
+#[cfg(stall)]
+#[doc(hidden)]
+pub use atomic::stall;
 pub use atomic::{
     ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendPermit, SendRate,
     SendRateSnapshot,

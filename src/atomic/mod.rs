@@ -13,6 +13,8 @@ mod send_rate;
 #[cfg(feature = "std")]
 pub(crate) mod sequence;
 mod snapshot;
+#[cfg(stall)]
+pub mod stall;
 mod stripes;
 pub(crate) mod sync;
 mod throttle;

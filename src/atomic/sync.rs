@@ -1,30 +1,44 @@
 //! The atomic types of the core: the only file that says where they come from.
 //!
 //! `portable-atomic` has the same types as `core` and adds 128-bit words and targets without
-//! 64-bit compare-and-swap. Under loom, its mocks take their place; loom has no 128-bit atomic, so
-//! one is made of a word that numbers the values seen.
+//! 64-bit compare-and-swap. Under loom and shuttle, their mocks take their place; neither has a 128-bit atomic, so
+//! one is made of a word that numbers the values seen. Under `--cfg stall` come wrappers that call a hook.
 
 pub(crate) use core::sync::atomic::Ordering;
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"), stall)))]
 pub(crate) use portable_atomic::{AtomicU32, AtomicU64, AtomicU128};
+
+#[cfg(stall)]
+pub(crate) use super::stall::{AtomicU32, AtomicU64, AtomicU128};
+
+/// What the atomics that can be stopped are made of.
+#[cfg(stall)]
+pub(crate) use portable_atomic as real;
 
 /// For statics, which loom's atomics cannot be; no model looks at one.
 #[cfg(feature = "std")]
 pub(crate) use portable_atomic::AtomicU64 as StaticU64;
 
 #[cfg(all(loom, feature = "loom"))]
-pub(crate) use self::mock::AtomicU128;
-#[cfg(all(loom, feature = "loom"))]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
+use loom::sync::atomic as explored;
+#[cfg(all(shuttle, feature = "shuttle"))]
+use shuttle::sync::atomic as explored;
 
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
+pub(crate) use self::{
+    explored::{AtomicU32, AtomicU64},
+    mock::AtomicU128,
+};
+
+#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
 mod mock {
+    #[cfg(not(feature = "std"))]
     extern crate std;
 
     use alloc::vec::Vec;
 
-    use loom::sync::atomic::{AtomicUsize, Ordering};
+    use super::explored::{AtomicUsize, Ordering};
 
     /// A 128-bit atomic whose word is the number of a value in a table that only grows.
     ///
@@ -33,7 +47,7 @@ mod mock {
     #[derive(Debug)]
     pub(crate) struct AtomicU128 {
         number: AtomicUsize,
-        // Not loom's: no thread of a model can be switched out while it is held.
+        // The system's: no thread of a model can be switched out while it is held.
         values: std::sync::Mutex<Vec<u128>>,
     }
 
@@ -62,10 +76,16 @@ mod mock {
                 .unwrap_or_else(std::sync::PoisonError::into_inner)[number]
         }
 
+        #[cfg(not(loom))]
+        pub(crate) const fn is_lock_free() -> bool {
+            false
+        }
+
         pub(crate) fn load(&self, order: Ordering) -> u128 {
             self.value_of(self.number.load(order))
         }
 
+        #[cfg(loom)]
         pub(crate) fn store(&self, value: u128, order: Ordering) {
             self.number.store(self.number_of(value), order);
         }

@@ -1,0 +1,87 @@
+//! Atomics that call a hook before each access, for the package `stall-tests`: only under `--cfg stall`.
+//!
+//! The hook belongs to a thread. It may count, or unwind: then the access and all that would have followed
+//! it never happen, as in a thread that is stopped there for ever.
+
+#[cfg(not(feature = "std"))]
+extern crate std;
+
+use core::cell::Cell;
+
+use super::sync::{Ordering, real};
+
+std::thread_local! {
+    static HOOK: Cell<fn()> = const { Cell::new(|| {}) };
+}
+
+/// Makes this thread call `hook` before each of its atomic accesses from here on.
+pub fn set_hook(hook: fn()) {
+    HOOK.set(hook);
+}
+
+fn step() {
+    HOOK.get()();
+}
+
+macro_rules! hooked {
+    ($($name:ident: $value:ty),*) => {$(
+        /// The atomic of this name, with the hook before each access.
+        #[derive(Debug)]
+        pub struct $name(real::$name);
+
+        impl $name {
+            pub(crate) const fn new(value: $value) -> Self {
+                Self(real::$name::new(value))
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                step();
+                self.0.load(order)
+            }
+        }
+    )*};
+}
+
+hooked!(AtomicU32: u32, AtomicU64: u64, AtomicU128: u128);
+
+macro_rules! hooked_swaps {
+    ($($name:ident $swap:ident: $value:ty),*) => {$(
+        impl $name {
+            pub(crate) fn $swap(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                step();
+                self.0.$swap(current, new, success, failure)
+            }
+        }
+    )*};
+}
+
+hooked_swaps!(
+    AtomicU32 compare_exchange_weak: u32,
+    AtomicU64 compare_exchange_weak: u64,
+    AtomicU64 compare_exchange: u64,
+    AtomicU128 compare_exchange: u128
+);
+
+impl AtomicU64 {
+    pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_add(value, order)
+    }
+
+    pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_or(value, order)
+    }
+}
+
+impl AtomicU128 {
+    pub(crate) fn is_lock_free() -> bool {
+        real::AtomicU128::is_lock_free()
+    }
+}

@@ -1,0 +1,102 @@
+//! Stops in a [`RetryQuota`].
+
+use alloc::sync::Arc;
+
+use paceline::RetryQuota;
+
+use crate::hook::{bounded, overtaken_and_stopped_at, stopped_at};
+use crate::threads::quota_is_conserved;
+
+/// The most steps of an operation that meets nobody: a load and a compare-and-swap.
+const MOST: u64 = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    TryAcquire,
+    Release,
+    Credit,
+}
+
+impl Operation {
+    const ALL: [Self; 3] = [Self::TryAcquire, Self::Release, Self::Credit];
+
+    /// What it adds to the quota.
+    const fn gain(self) -> i64 {
+        match self {
+            Self::TryAcquire => -3,
+            Self::Release => 5,
+            Self::Credit => 2,
+        }
+    }
+
+    fn run(self, quota: &RetryQuota, permit: paceline::QuotaPermit) {
+        match self {
+            Self::TryAcquire => drop(quota.try_acquire(3)),
+            Self::Release => quota.release(permit),
+            Self::Credit => quota.credit(2),
+        }
+    }
+}
+
+/// A quota of 100 that holds 60, and a permit of 5 from it.
+fn scene() -> (Arc<RetryQuota>, paceline::QuotaPermit) {
+    let quota = RetryQuota::new(100);
+    drop(quota.try_acquire(35));
+    let permit = quota.try_acquire(5).expect("65 are left");
+    (Arc::new(quota), permit)
+}
+
+/// Whether `quota` holds `before`, or that and the gain of `pending`, which has stopped or finished.
+fn assert_pending(quota: &RetryQuota, before: i64, pending: Operation, stopped: bool) {
+    let (now, gained) = (i64::from(quota.available()), before + pending.gain());
+    assert!(
+        now == gained || (stopped && now == before),
+        "{pending:?} has happened or not: {before} became {now}"
+    );
+}
+
+fn check(quota: &Arc<RetryQuota>) {
+    let before = quota.available();
+    let permit = bounded(MOST, || quota.try_acquire(7)).expect("7 are there");
+    assert_eq!(quota.available(), before - 7);
+    bounded(MOST, || quota.release(permit));
+    bounded(MOST, || quota.credit(1));
+    assert_eq!(quota.available(), before + 1);
+    for count in 2..=4 {
+        quota_is_conserved(quota, count);
+    }
+}
+
+/// Wherever a thread stops, its operation has happened or not, and everybody else goes on.
+#[test]
+fn a_stopped_thread_stops_nobody() {
+    for operation in Operation::ALL {
+        for step in 0..=MOST {
+            let (quota, permit) = scene();
+            let finished = stopped_at(step, || operation.run(&quota, permit)).is_some();
+            assert_eq!(finished, step == MOST, "{MOST} steps");
+            assert_pending(&quota, 60, operation, !finished);
+            check(&quota);
+        }
+    }
+}
+
+/// A thread that lost its compare-and-swap to another one, and stops then, stops nobody.
+#[test]
+fn a_thread_that_was_overtaken_and_stops_later_stops_nobody() {
+    for operation in Operation::ALL {
+        for other in Operation::ALL {
+            for step in 1..=MOST + 1 {
+                let (quota, permit) = scene();
+                let theirs = quota.try_acquire(5).expect("60 are left");
+                let shared = Arc::clone(&quota);
+                let overtake = move || other.run(&shared, theirs);
+                let work = || operation.run(&quota, permit);
+                let finished = overtaken_and_stopped_at(1, overtake, step, work).is_some();
+                assert_eq!(finished, step == MOST + 1, "one more step");
+                assert_pending(&quota, 55 + other.gain(), operation, !finished);
+                check(&quota);
+            }
+        }
+    }
+}
