@@ -9,6 +9,7 @@ step clippy ci/clippy.sh
 step doc ci/doc.sh
 step loom ci/loom.sh
 step stall ci/stall.sh
+step shuttle ci/shuttle.sh
 step fuzz-smoke ci/fuzz-smoke.sh
 step test ci/test.sh
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \

@@ -9,5 +9,6 @@ cargo clippy --workspace --all-targets -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features --features std -- -D warnings
 RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
+RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --all-targets --target-dir "$shuttle_target" -- -D warnings
 RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --all-targets --target-dir "$stall_target" -- -D warnings
 cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings
