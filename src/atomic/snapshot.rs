@@ -54,7 +54,7 @@ impl SendRate {
             fill_rate: per_second(fill),
             capacity,
             available: if throttle.is_engaged() {
-                units_to_tokens(available)
+                units_to_tokens(available).min(capacity)
             } else {
                 capacity
             },

@@ -58,7 +58,8 @@ impl Throttle {
 
 const _: () = assert!(Throttle::VERSION.is_last(), "the fields fill the word");
 
-/// The throttle word. Its compare-and-swap is the moment at which a throttle takes effect.
+/// The throttle word. Its compare-and-swap decides that there was a throttle and what rate follows; requests
+/// go by that rate once `head` has it, which the next recorder sees to if the throttled one has stopped.
 #[derive(Debug)]
 pub(super) struct LastThrottle(AtomicU128);
 
