@@ -1,0 +1,134 @@
+//! Linearizability of the two buckets, from histories of real threads.
+//!
+//! Claims:
+//! * Every history of a quota is one that one thread could have made, each call at one moment between its
+//!   beginning and its end.
+//! * So is every history of the line of a send rate at one reading of the clock while the rate stands still, with
+//!   two exceptions that its documentation makes. Giving up a place is two steps: those behind it move up,
+//!   then the token goes back to the bucket. And a refusal may come before it sees what was given up during
+//!   the call: it may be too long, a grant is never too early.
+//!
+//! The models are plain numbers and a list. Twins with known mistakes must fail.
+//!
+//! Run: `cargo test --release --test linearizability`.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+#[path = "history/mod.rs"]
+mod history;
+#[path = "history/line.rs"]
+mod line;
+#[path = "history/quota.rs"]
+mod quota;
+
+use paceline::RetryQuota;
+
+use history::{Call, Sequential, Shared, check, record};
+use line::{LineObject, Mistake, Pace, Plain};
+use quota::{LoadThenStore, QuotaObject, TwoSteps};
+
+/// How many objects one batch of threads works on.
+const BATCH: u64 = 500;
+
+/// Records histories of `threads` threads on objects that `make` makes, and looks for an order of each.
+fn explore<O, S>(
+    threads: usize,
+    batches: u64,
+    make: impl Fn(u64) -> O,
+    model: impl Fn(&O, Vec<Call<O::Did>>) -> (S, Vec<Call<S::Step>>),
+) where
+    O: Shared,
+    S: Sequential,
+    S::Step: core::fmt::Debug,
+{
+    let mut overlapping = 0_u64;
+    for batch in 0..batches {
+        let seed = batch * BATCH;
+        let objects: Vec<O> = (seed..seed + BATCH).map(&make).collect();
+        let histories = record(&objects, threads, 5, seed);
+        for (object, history) in objects.iter().zip(histories) {
+            let (start, calls) = model(object, history);
+            overlapping += u64::from(check(&start, &calls));
+        }
+    }
+    println!(
+        "calls overlapped in {overlapping} of {} histories",
+        batches * BATCH
+    );
+    assert!(overlapping > 0, "threads that take turns show nothing");
+}
+
+fn explore_quota<Q: quota::Quota>(threads: usize, batches: u64, make: impl Fn(u32) -> Q) {
+    explore(
+        threads,
+        batches,
+        |seed| QuotaObject::new(&make, seed),
+        |object, history| (object.model(), history),
+    );
+}
+
+fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pace) -> L) {
+    explore(
+        threads,
+        batches,
+        |seed| LineObject::new(&make, seed),
+        |object, history| (object.model(), line::steps(history)),
+    );
+}
+
+#[test]
+fn a_quota_answers_three_threads_in_one_order() {
+    explore_quota(3, 12, RetryQuota::new);
+}
+
+#[test]
+fn a_quota_answers_four_threads_in_one_order() {
+    explore_quota(4, 12, RetryQuota::new);
+}
+
+#[test]
+fn a_line_answers_three_threads_in_one_order() {
+    explore_line(3, 12, Pace::limiter);
+}
+
+#[test]
+fn a_line_answers_four_threads_in_one_order() {
+    explore_line(4, 12, Pace::limiter);
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_quota_that_loads_then_stores_has_no_order() {
+    explore_quota(3, 200, LoadThenStore::new);
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_quota_that_checks_then_adds_has_no_order() {
+    explore_quota(3, 200, TwoSteps::new);
+}
+
+#[test]
+fn the_plain_line_has_an_order() {
+    explore_line(3, 4, |pace| Plain::new(pace, Mistake::None));
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_line_in_which_those_ahead_move_up_too_has_no_order() {
+    explore_line(3, 4, |pace| Plain::new(pace, Mistake::AllMoveUp));
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_line_with_a_hole_has_no_order() {
+    explore_line(3, 4, |pace| Plain::new(pace, Mistake::Hole));
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_line_that_gives_the_next_to_claim_the_hole_has_no_order() {
+    explore_line(3, 4, |pace| Plain::new(pace, Mistake::LastJumpsIn));
+}
