@@ -204,3 +204,6 @@ impl Line {
         Some(due.saturating_add(self.since).saturating_sub(now))
     }
 }
+
+#[cfg(test)]
+mod tests;

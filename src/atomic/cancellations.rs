@@ -336,3 +336,6 @@ enum Mark {
     Again,
     Closed,
 }
+
+#[cfg(test)]
+mod tests;

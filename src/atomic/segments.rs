@@ -226,3 +226,6 @@ impl Segments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

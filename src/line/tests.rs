@@ -1,0 +1,319 @@
+//! The rules of the line, each against whole numbers wide enough for what it rounds and wraps.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+use fastrand::Rng;
+
+use super::*;
+
+/// One token in the units of a minted count.
+const ONE: u128 = 1 << 64;
+
+fn line(tokens: u128, since: u64, per_second: u32) -> Line {
+    Line {
+        minted: Minted::from_bits(tokens * ONE),
+        since,
+        rate: Rate::from_ratio(per_second, SECOND),
+    }
+}
+
+fn place(tokens: u64) -> Place {
+    Place::from_bits(tokens * TOKEN)
+}
+
+/// Returns a number of any size, of fewer than `bits` bits.
+fn any_size(rng: &mut Rng, bits: u32) -> u64 {
+    let bits = rng.u32(1..bits);
+    rng.u64(..1 << bits)
+}
+
+/// Returns a line with a rate of any size, that begins anywhere, often just before the wrap of its count.
+fn any_line(rng: &mut Rng) -> Line {
+    let minted = match rng.u8(..3) {
+        0 => rng.u128(..),
+        1 => MINTED_MASK - rng.u128(..ONE * 8),
+        _ => rng.u128(..ONE * 8),
+    };
+    Line {
+        minted: Minted::from_bits(minted),
+        since: any_size(rng, 62),
+        rate: Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..40))),
+    }
+}
+
+/// Returns a time before the line is too long, up to some days after its start, or before that.
+fn any_time(rng: &mut Rng, line: &Line) -> u64 {
+    let gap = any_size(rng, 50);
+    if rng.u8(..4) == 0 {
+        return line.since.saturating_sub(gap);
+    }
+    let now = line.since + gap;
+    if line.is_too_long(now) {
+        line.since
+    } else {
+        now
+    }
+}
+
+/// Returns a place near `V` at some time of the line.
+fn any_place(rng: &mut Rng, line: &Line) -> Place {
+    let at = any_time(rng, line);
+    let near = line.minted_at(at).to_place();
+    near.plus(rng.u64(..TOKEN * 40).wrapping_sub(TOKEN * 20))
+}
+
+/// Whether `V` at `now` has reached `place`: computed without a limit and without rounding.
+fn has_reached(line: &Line, now: u64, place: Place) -> bool {
+    let gain = u128::from(now.saturating_sub(line.since)) * u128::from(line.rate.raw());
+    let start = line.minted.to_bits() & ((1 << 104) - 1); // places wrap after 2⁴⁰ tokens
+    let target = u128::from(place.to_bits()) << 40;
+    // From 2³⁹ tokens behind the start to 2³⁹ ahead of it.
+    let missing = target.wrapping_sub(start) & ((1 << 104) - 1);
+    missing >= 1 << 103 || missing <= gain
+}
+
+#[test]
+fn a_wait_is_exact_to_the_nanosecond() {
+    let mut rng = Rng::with_seed(1);
+    let mut waits = 0;
+    for _ in 0..200_000 {
+        let line = any_line(&mut rng);
+        let now = any_time(&mut rng, &line);
+        let place = any_place(&mut rng, &line);
+        let far_behind = now + SKEW < line.since;
+        let Some(wait) = line.wait_for(now, place) else {
+            assert!(
+                has_reached(&line, now, place) && !far_behind,
+                "{line:?} {now} {place:?}"
+            );
+            continue;
+        };
+        assert!(wait > 0 && (far_behind || !has_reached(&line, now, place)));
+        let Some(due) = now.checked_add(wait).filter(|due| *due < 1 << 62) else {
+            continue;
+        };
+        waits += 1;
+        assert_eq!(line.wait_for(due, place), None, "{line:?} {now} {place:?}");
+        assert_eq!(
+            line.wait_for(due - 1, place),
+            Some(1),
+            "{line:?} {now} {place:?}"
+        );
+    }
+    assert!(waits > 50_000, "{waits}");
+}
+
+#[test]
+fn a_line_that_mints_nothing_is_waited_for_as_long_as_time_lasts() {
+    let still = line(7, 0, 0);
+    assert_eq!(still.wait_for(5, place(7)), None);
+    assert_eq!(still.wait_for(5, place(8)), Some(u64::MAX - 5));
+    assert_eq!(still.take(u64::MAX, place(7), 0), Take::Wait(0));
+}
+
+#[test]
+fn a_clock_behind_the_start_finds_what_there_was_and_waits_if_it_is_far_behind() {
+    let line = line(10, 100 * SECOND, 4);
+    for now in [0, 98 * SECOND, 99 * SECOND, 100 * SECOND] {
+        assert_eq!(line.minted_at(now), line.minted);
+        let late = (99 * SECOND).saturating_sub(now);
+        assert_eq!(line.wait_for(now, place(10)), (late > 0).then_some(late));
+        let quarter = 100 * SECOND + SECOND / 4;
+        let wait = line.wait_for(now, place(11)).expect("not minted yet");
+        assert!((quarter - now).abs_diff(wait) <= 1, "{wait} at {now}");
+    }
+}
+
+#[test]
+fn the_count_wraps_and_places_with_it() {
+    let last = Line {
+        minted: Minted::from_bits(MINTED_MASK),
+        since: 0,
+        rate: Rate::from_ratio(2, SECOND),
+    };
+    let after = last.minted_at(SECOND).to_place();
+    assert_eq!(after.since(last.minted.to_place()), 2 * TOKEN.cast_signed());
+    assert_eq!(
+        Place::from_bits(5)
+            .less_tokens(1)
+            .since(Place::from_bits(5)),
+        -TOKEN.cast_signed()
+    );
+    assert!(matches!(
+        last.take(SECOND, last.minted.to_place(), 0),
+        Take::Granted(_)
+    ));
+}
+
+/// What the bucket must say, from exact counts: who comes next, and whether that is minted.
+fn plain_take(line: &Line, now: u64, issued: Place, cancelled: u64) -> (Place, bool) {
+    let minted = line.minted_at(now).to_place();
+    let live = issued.less_tokens(cancelled);
+    let held = minted.since(live);
+    let capacity = line.capacity().cast_signed();
+    let next = if held > capacity {
+        minted
+            .plus(line.capacity().wrapping_neg())
+            .plus(cancelled.wrapping_mul(TOKEN))
+    } else {
+        issued
+    };
+    (next.plus(TOKEN), held.min(capacity) >= TOKEN.cast_signed())
+}
+
+#[test]
+fn a_take_is_that_of_a_plain_bucket() {
+    let mut rng = Rng::with_seed(2);
+    let mut granted = 0;
+    for _ in 0..100_000 {
+        let line = any_line(&mut rng);
+        let now = line.since + any_size(&mut rng, 40);
+        let cancelled = rng.u64(..) >> rng.u32(..64);
+        let ahead = rng.u64(..line.capacity() * 2).wrapping_sub(TOKEN);
+        let live = line.minted_at(now).to_place().plus(ahead.wrapping_neg());
+        let issued = live.plus(cancelled.wrapping_mul(TOKEN));
+        let (next, is_there) = plain_take(&line, now, issued, cancelled);
+        match line.take(now, issued, cancelled) {
+            Take::Granted(place) => {
+                granted += 1;
+                assert!(is_there);
+                assert_eq!(place, next);
+            }
+            Take::Wait(wait) => {
+                assert!(!is_there);
+                assert_eq!(Some(wait), line.wait_for(now, next.less_tokens(cancelled)));
+            }
+        }
+        let held = u128::from(is_there) * ONE;
+        assert!(line.available(now, issued, cancelled) >= held);
+    }
+    assert!(granted > 10_000, "{granted}");
+}
+
+/// Places given up are not tokens: after a hundred of them a bucket of three holds three.
+#[test]
+fn the_clamp_goes_by_live_places() {
+    let line = line(105, 0, 3);
+    assert_eq!(
+        line.available(0, place(200), 100),
+        3 * ONE,
+        "live at 100 of 105"
+    );
+    let mut issued = place(200);
+    for _ in 0..3 {
+        let Take::Granted(next) = line.take(0, issued, 100) else {
+            panic!("three are there")
+        };
+        issued = next;
+    }
+    assert_eq!(issued, place(205));
+    assert!(matches!(line.take(0, issued, 100), Take::Wait(_)));
+}
+
+#[test]
+fn a_count_that_is_too_small_grants_no_more() {
+    let mut rng = Rng::with_seed(3);
+    for _ in 0..100_000 {
+        let line = any_line(&mut rng);
+        let now = any_time(&mut rng, &line);
+        let (issued, cancelled) = (any_place(&mut rng, &line), rng.u64(1..50));
+        let late = rng.u64(..cancelled);
+        if let Take::Granted(_) = line.take(now, issued, late) {
+            assert!(matches!(
+                line.take(now, issued, cancelled),
+                Take::Granted(_)
+            ));
+        }
+        let rank = |known| line.wait_for(now, issued.less_tokens(known));
+        assert!(rank(late).unwrap_or(0) >= rank(cancelled).unwrap_or(0));
+    }
+}
+
+#[test]
+fn settling_at_any_moment_of_the_piece_changes_no_answer() {
+    let mut rng = Rng::with_seed(4);
+    let mut settled = 0;
+    for _ in 0..100_000 {
+        let line = any_line(&mut rng);
+        let now = any_time(&mut rng, &line);
+        let sooner = rng.u64(..=now);
+        let (issued, cancelled) = (any_place(&mut rng, &line), rng.u64(..50));
+        let after = line.settled(sooner, issued, cancelled);
+        settled += u32::from(after != issued);
+        assert!(after.since(issued) >= 0, "promises are not taken back");
+        assert_eq!(
+            line.take(now, after, cancelled),
+            line.take(now, issued, cancelled)
+        );
+        assert_eq!(
+            line.settled(now, after, cancelled),
+            line.settled(now, issued, cancelled)
+        );
+    }
+    assert!(settled > 1_000, "{settled}");
+}
+
+/// The bucket of 10 held 10 of 50 minted; grown to 20 it holds these 10, not 20 (and shrunk, 2).
+#[test]
+fn what_the_old_capacity_discarded_does_not_come_back() {
+    let old = line(50, 0, 10);
+    let settled = old.settled(0, place(0), 0);
+    assert_eq!(settled, place(40));
+    assert_eq!(line(50, 0, 20).available(0, settled, 0), 10 * ONE);
+    let small = line(50, 0, 2);
+    assert_eq!(small.available(0, settled, 0), 2 * ONE);
+    let shrunk = small.settled(0, settled, 0);
+    assert_eq!(line(50, 0, 10).available(0, shrunk, 0), 2 * ONE);
+}
+
+#[test]
+fn the_capacity_is_a_second_and_at_least_one() {
+    assert_eq!(line(0, 0, 0).capacity(), TOKEN);
+    for per_second in [1, 2, 3, 7, 700, 99_991] {
+        assert_eq!(
+            line(0, 0, per_second).capacity(),
+            u64::from(per_second) * TOKEN
+        );
+    }
+}
+
+#[test]
+fn what_is_available_is_exact_and_never_negative() {
+    let line = line(3, SECOND, 4);
+    let quarter = u128::from(line.rate.raw()) * u128::from(SECOND / 4);
+    assert_eq!(
+        line.available(SECOND + SECOND / 4, place(1), 0),
+        2 * ONE + quarter
+    );
+    assert_eq!(line.available(0, place(1), 0), 2 * ONE);
+    assert_eq!(line.available(SECOND, place(3), 0), 0);
+    assert_eq!(line.available(SECOND, place(9), 0), 0);
+    assert_eq!(line.available(SECOND, place(9), 8), 2 * ONE);
+    assert_eq!(line.available(u64::MAX >> 2, place(9), 0), 4 * ONE);
+}
+
+#[test]
+fn a_line_is_too_long_after_two_to_the_37_tokens() {
+    // Half the largest rate: a token in two nanoseconds.
+    let fast = Line {
+        minted: Minted::from_bits(5 * ONE),
+        since: 7,
+        rate: Rate::from_raw(ONE >> 1),
+    };
+    assert!(!fast.is_too_long(7 + (1 << 38) - 1));
+    assert!(fast.is_too_long(7 + (1 << 38)));
+    assert!(fast.is_too_long(u64::MAX));
+    // Further on `V` stands still, until the line is started anew.
+    let end = fast.minted_at(7 + (1 << 39));
+    assert_eq!(end.to_place().since(place(5)), (TOKEN << 38).cast_signed());
+    assert_eq!(fast.minted_at(u64::MAX >> 2), end);
+    assert_ne!(fast.minted_at(7 + (1 << 39) - 2), end);
+    let issued = place(5 + (1 << 32));
+    assert!(
+        matches!(fast.take(7 + (1 << 33) + 2, issued, 0), Take::Granted(_)),
+        "2³² tokens later"
+    );
+    assert!(matches!(fast.take(7 + (1 << 33), issued, 0), Take::Wait(2)));
+}
