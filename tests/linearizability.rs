@@ -22,12 +22,15 @@ mod history;
 mod line;
 #[path = "history/quota.rs"]
 mod quota;
+#[path = "history/twin.rs"]
+mod twin;
 
 use paceline::RetryQuota;
 
 use history::{Call, Sequential, Shared, check, record};
-use line::{LineObject, Mistake, Pace, Plain};
+use line::{LineObject, Pace};
 use quota::{LoadThenStore, QuotaObject, TwoSteps};
+use twin::{Mistake, Plain};
 
 /// How many objects one batch of threads works on.
 const BATCH: u64 = 500;
@@ -74,7 +77,7 @@ fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pa
         threads,
         batches,
         |seed| LineObject::new(&make, seed),
-        |object, history| (object.model(), line::steps(history)),
+        |object, history| (object.model(), line::steps(&history)),
     );
 }
 

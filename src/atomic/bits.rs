@@ -64,3 +64,32 @@ impl Field {
         Rate::from_bits(self.get(word))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_holds_its_bits_and_no_others() {
+        let low = Field::lowest(3);
+        let middle = low.above(64);
+        let high = middle.above(61);
+        assert!(high.is_last() && !middle.is_last() && !low.is_last());
+        assert_eq!(low.put(u64::MAX), 0b111);
+        assert_eq!(middle.put(u64::MAX), u128::from(u64::MAX) << 3);
+        assert_eq!(high.put(u64::MAX), u128::MAX << 67);
+        let word = low.put(5) | middle.put(u64::MAX) | high.put(9);
+        assert_eq!(
+            (low.get(word), middle.get(word), high.get(word)),
+            (5, u64::MAX, 9)
+        );
+        assert_eq!(
+            (low.next(word), middle.next(word), high.next(word)),
+            (6, 0, 10)
+        );
+        assert_eq!((low.wrapped(8), low.wrapped(15)), (0, 7));
+        assert_eq!(LAST_TIME, Field::lowest(TIME_BITS).wrapped(u64::MAX));
+        let rate = Field::lowest(3).above(Rate::BITS);
+        assert_eq!(rate.rate(rate.put(Rate::MAX.to_bits()) | 0b111), Rate::MAX);
+    }
+}

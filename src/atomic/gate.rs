@@ -72,3 +72,48 @@ impl Gate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_only_opens_further_and_closes_where_it_is_told() {
+        let gate = Gate::new(100);
+        for (end, want) in [(100, 100), (99, 100), (150, 150), (ENGAGED | 0x78, 150)] {
+            gate.open_until(end);
+            assert_eq!(gate.window_end(), want);
+        }
+        for end in [200, 40, ENGAGED | 0x32] {
+            gate.close_at(end);
+            assert_eq!(gate.window_end(), end & !ENGAGED);
+            assert!(!gate.is_engaged(), "a window is no throttle");
+        }
+    }
+
+    #[test]
+    fn an_engaged_gate_stays_engaged_and_keeps_its_window() {
+        let gate = Gate::new(ENGAGED | 0x64);
+        assert!(!gate.is_engaged());
+        gate.engage();
+        gate.engage();
+        assert!(gate.is_engaged());
+        assert_eq!(gate.window_end(), 100);
+        gate.open_until(150);
+        assert!(gate.is_engaged());
+        gate.open_until(u64::MAX);
+        assert_eq!(gate.window_end(), u64::MAX >> 1);
+        gate.close_at(7);
+        assert!(gate.is_engaged());
+        assert_eq!(gate.window_end(), 7);
+    }
+
+    #[test]
+    fn a_gate_is_quiet_within_its_window_until_it_is_engaged() {
+        let gate = Gate::new(100);
+        assert!(gate.is_quiet(99));
+        assert!(!gate.is_quiet(100));
+        gate.engage();
+        assert!(!gate.is_quiet(0) && !gate.is_quiet(99));
+    }
+}

@@ -134,3 +134,76 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = crate::fixed::SECOND;
+
+    fn per_second(count: u32) -> Rate {
+        Rate::from_ratio(count, SECOND)
+    }
+
+    #[test]
+    fn each_count_is_in_one_window_and_the_wrap_loses_none() {
+        let meter = Meter::new(0);
+        for _ in 0..5 {
+            meter.count();
+        }
+        assert_eq!(meter.turn(SECOND / 2 - 1).start, 0);
+        assert_eq!(meter.measured(), Rate::ZERO, "the window is not over");
+        let window = meter.turn(SECOND / 2);
+        assert_eq!((window.start, window.end), (SECOND / 2, SECOND));
+        assert_eq!(meter.measured(), per_second(8), "0.8 × 5 in half a second");
+        assert_eq!(meter.turn(0), window, "an older clock turns nothing back");
+        assert_eq!(meter.turn(SECOND / 2), window, "and turning twice is once");
+        assert_eq!(meter.measured(), per_second(8));
+        meter.count();
+        // Two windows with one count, and 0.2 of what was.
+        assert_eq!(meter.turn(3 * SECOND / 2).end, 2 * SECOND);
+        assert_eq!(meter.measured(), Rate::from_ratio(24, 10 * SECOND));
+        meter.turn(u64::MAX);
+        assert!(meter.measured() > Rate::ZERO && meter.measured() < per_second(1));
+    }
+
+    #[test]
+    fn a_restart_keeps_the_rate_and_forgets_the_counts() {
+        let meter = Meter::new(0);
+        meter.count();
+        meter.turn(9 * SECOND);
+        let measured = meter.measured();
+        assert!(measured > Rate::ZERO);
+        meter.count();
+        let window = meter.restart(SECOND);
+        assert_eq!((window.start, window.end), (SECOND, 3 * SECOND / 2));
+        assert_eq!(meter.measured(), measured);
+        meter.turn(3 * SECOND / 2);
+        assert_eq!(
+            meter.measured(),
+            measured.scaled(1, 5),
+            "nothing was counted"
+        );
+    }
+
+    /// What must be read first: a sum that is older than the base would wrap to 2⁴⁵ requests.
+    #[test]
+    fn counts_are_the_difference_to_the_base_across_its_wrap() {
+        let reading = Reading::new(Rate::MAX, (1 << 34) - 1, u64::MAX);
+        assert_eq!(reading.counted(u64::MAX.wrapping_add(4)), 4);
+        assert_eq!(reading.counted(u64::MAX), 0);
+        assert_eq!(
+            (reading.measured(), reading.window()),
+            (Rate::MAX, (1 << 34) - 1)
+        );
+    }
+
+    #[test]
+    fn the_first_window_ends_where_the_starts_second_says() {
+        assert_eq!(Meter::new(0).first_window_end(), SECOND / 2);
+        assert_eq!(
+            Meter::new(7 * SECOND + 1).first_window_end(),
+            SECOND / 2 - 1
+        );
+    }
+}

@@ -72,3 +72,38 @@ const fn stripe_count() -> usize {
 const fn thread_number() -> usize {
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_the_sum_of_all_stripes_and_wraps() {
+        let stripes = Stripes::new(u64::MAX);
+        assert_eq!(stripes.sum(), u64::MAX);
+        assert!(stripes.0.len().is_power_of_two());
+        stripes.add_one();
+        stripes.add_one();
+        assert_eq!(stripes.sum(), 1);
+        for stripe in &stripes.0 {
+            stripe.fetch_add(3, Relaxed);
+        }
+        assert_eq!(stripes.sum(), stripes.0.len() as u64 * 3 + 1);
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn threads_take_turns_at_the_stripes() {
+        let stripes = Stripes::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 * stripes.0.len() {
+                scope.spawn(|| stripes.add_one());
+            }
+        });
+        let used = stripes.0.iter().filter(|stripe| stripe.load(Relaxed) > 0);
+        // Other tests' threads are numbered in between.
+        assert!(used.count() > stripes.0.len() / 4);
+        assert_eq!(stripes.sum(), stripes.0.len() as u64 * 4);
+        assert_eq!(thread_number(), thread_number());
+    }
+}

@@ -94,3 +94,43 @@ impl LastThrottle {
             .is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEAK: Rate = Rate::MAX;
+
+    #[test]
+    fn a_version_counts_up_and_wraps_past_the_first_two() {
+        let last = LastThrottle::new();
+        assert!(!last.load().is_engaged());
+        assert_eq!(last.load().peak(), Rate::ZERO);
+        let mut throttle = last.load();
+        for version in (1..1 << 17).chain([2, 3]) {
+            throttle = throttle.next(5, PEAK);
+            assert_eq!(throttle.version(), version);
+            assert!(throttle.is_engaged());
+        }
+        assert_eq!((throttle.since(), throttle.peak()), (5, PEAK));
+    }
+
+    #[test]
+    fn the_time_of_the_last_throttle_goes_back_only_when_it_is_brought_back() {
+        let last = LastThrottle::new();
+        let before = last.load();
+        let late = before.next(9, PEAK).next(4, Rate::ZERO);
+        assert_eq!((late.since(), late.peak()), (9, Rate::ZERO));
+        assert!(last.replace(before, late));
+        assert!(!last.replace(before, before), "there was another one");
+        last.bring_back(10);
+        assert_eq!(last.load(), late);
+        last.bring_back(3);
+        assert_eq!(last.load().since(), 3);
+        assert_eq!((last.load().version(), last.load().peak()), (2, Rate::ZERO));
+        let high = late
+            .next(super::super::bits::LAST_TIME, PEAK)
+            .brought_back(7);
+        assert_eq!((high.since(), high.peak(), high.version()), (7, PEAK, 3));
+    }
+}

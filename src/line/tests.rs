@@ -134,12 +134,12 @@ fn the_count_wraps_and_places_with_it() {
         rate: Rate::from_ratio(2, SECOND),
     };
     let after = last.minted_at(SECOND).to_place();
-    assert_eq!(after.since(last.minted.to_place()), 2 * TOKEN.cast_signed());
+    assert_eq!(after.since(last.minted.to_place()), 2 * to_signed(TOKEN));
     assert_eq!(
         Place::from_bits(5)
             .less_tokens(1)
             .since(Place::from_bits(5)),
-        -TOKEN.cast_signed()
+        -to_signed(TOKEN)
     );
     assert!(matches!(
         last.take(SECOND, last.minted.to_place(), 0),
@@ -150,9 +150,9 @@ fn the_count_wraps_and_places_with_it() {
 /// What the bucket must say, from exact counts: who comes next, and whether that is minted.
 fn plain_take(line: &Line, now: u64, issued: Place, cancelled: u64) -> (Place, bool) {
     let minted = line.minted_at(now).to_place();
-    let live = issued.less_tokens(cancelled);
-    let held = minted.since(live);
-    let capacity = line.capacity().cast_signed();
+    let used = issued.less_tokens(cancelled);
+    let held = minted.since(used);
+    let capacity = to_signed(line.capacity());
     let next = if held > capacity {
         minted
             .plus(line.capacity().wrapping_neg())
@@ -160,7 +160,7 @@ fn plain_take(line: &Line, now: u64, issued: Place, cancelled: u64) -> (Place, b
     } else {
         issued
     };
-    (next.plus(TOKEN), held.min(capacity) >= TOKEN.cast_signed())
+    (next.plus(TOKEN), held.min(capacity) >= to_signed(TOKEN))
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn a_take_is_that_of_a_plain_bucket() {
         let now = line.since + any_size(&mut rng, 40);
         let cancelled = rng.u64(..) >> rng.u32(..64);
         let ahead = rng.u64(..line.capacity() * 2).wrapping_sub(TOKEN);
-        let live = line.minted_at(now).to_place().plus(ahead.wrapping_neg());
-        let issued = live.plus(cancelled.wrapping_mul(TOKEN));
+        let used = line.minted_at(now).to_place().plus(ahead.wrapping_neg());
+        let issued = used.plus(cancelled.wrapping_mul(TOKEN));
         let (next, is_there) = plain_take(&line, now, issued, cancelled);
         match line.take(now, issued, cancelled) {
             Take::Granted(place) => {
@@ -307,7 +307,7 @@ fn a_line_is_too_long_after_two_to_the_37_tokens() {
     assert!(fast.is_too_long(u64::MAX));
     // Further on `V` stands still, until the line is started anew.
     let end = fast.minted_at(7 + (1 << 39));
-    assert_eq!(end.to_place().since(place(5)), (TOKEN << 38).cast_signed());
+    assert_eq!(end.to_place().since(place(5)), to_signed(TOKEN << 38));
     assert_eq!(fast.minted_at(u64::MAX >> 2), end);
     assert_ne!(fast.minted_at(7 + (1 << 39) - 2), end);
     let issued = place(5 + (1 << 32));

@@ -1,7 +1,6 @@
 //! The line of a send rate for recorded histories: the plain list, the calls, and twins with mistakes.
 
 use core::time::Duration;
-use std::sync::Mutex;
 
 use fastrand::Rng;
 use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
@@ -13,8 +12,8 @@ const SECOND: u64 = 1_000_000_000;
 /// A rate: so many units a nanosecond, and so many units a token, so that all is in whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pace {
-    per_nano: i128,
-    token: i128,
+    pub(crate) per_nano: i128,
+    pub(crate) token: i128,
     since: u64,
 }
 
@@ -48,7 +47,7 @@ impl Pace {
         rate
     }
 
-    fn minted(self, at: u64) -> i128 {
+    pub(crate) fn minted(self, at: u64) -> i128 {
         self.per_nano * i128::from(at - self.since)
     }
 
@@ -102,9 +101,9 @@ pub(crate) enum Step {
 }
 
 /// Returns the history in steps of the model.
-pub(crate) fn steps(history: Vec<Call<Did>>) -> Vec<Call<Step>> {
+pub(crate) fn steps(history: &[Call<Did>]) -> Vec<Call<Step>> {
     let gives_up = |call: &&Call<Did>| matches!(call.did, Did::GiveUp { .. });
-    let given_up: Vec<_> = history.iter().filter(gives_up).cloned().collect();
+    let left: Vec<_> = history.iter().filter(gives_up).cloned().collect();
     let of = |call: &Call<Did>, did| Call {
         thread: call.thread,
         began: call.began,
@@ -119,7 +118,7 @@ pub(crate) fn steps(history: Vec<Call<Did>>) -> Vec<Call<Step>> {
                 of(call, Step::PutBack { id }),
             ],
             did => {
-                let overlapping = given_up.iter().filter(|other| other.overlaps(call));
+                let overlapping = left.iter().filter(|other| other.overlaps(call));
                 let unseen = u32::try_from(overlapping.count()).expect("a small number");
                 vec![of(call, Step::Seen { did, unseen })]
             }
@@ -130,16 +129,16 @@ pub(crate) fn steps(history: Vec<Call<Did>>) -> Vec<Call<Step>> {
 /// The plain line: how far it reaches, and who stands where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct List {
-    pace: Pace,
-    last: i128,
+    pub(crate) pace: Pace,
+    pub(crate) last: i128,
     /// Who waits, and for how much to be minted; in order.
-    waiting: Vec<(u32, i128)>,
+    pub(crate) waiting: Vec<(u32, i128)>,
     /// Who has given up, but whose token is not back yet.
     leaving: Vec<u32>,
 }
 
 impl List {
-    const fn new(pace: Pace) -> Self {
+    pub(crate) const fn new(pace: Pace) -> Self {
         Self {
             pace,
             last: 0,
@@ -149,12 +148,12 @@ impl List {
     }
 
     /// Returns the next place: no further back than what the bucket holds.
-    fn next(&self, at: u64) -> i128 {
+    pub(crate) fn next(&self, at: u64) -> i128 {
         let oldest = self.pace.minted(at) - self.pace.capacity();
         self.last.max(oldest) + self.pace.token
     }
 
-    fn place(&self, id: u32) -> Option<i128> {
+    pub(crate) fn place(&self, id: u32) -> Option<i128> {
         let found = self.waiting.iter().find(|(other, _)| *other == id);
         found.map(|(_, place)| *place)
     }
@@ -182,7 +181,7 @@ impl List {
     }
 
     /// Moves those behind `id` up.
-    fn move_up(&mut self, id: u32) -> Option<()> {
+    pub(crate) fn move_up(&mut self, id: u32) -> Option<()> {
         let left = self.place(id)?;
         self.leave(id);
         let behind = self.waiting.iter_mut().filter(|(_, place)| *place > left);
@@ -288,7 +287,7 @@ pub(crate) struct Held<P> {
 
 impl<L> LineObject<L> {
     pub(crate) fn new(make: impl Fn(Pace) -> L, seed: u64) -> Self {
-        let pace = if seed.is_multiple_of(2) {
+        let pace = if seed % 2 == 0 {
             Pace::FLOOR
         } else {
             Pace::FOUR
@@ -373,82 +372,5 @@ impl<L: Limiter> Shared for LineObject<L> {
             did.push(Did::Take { at, wait });
         }
         did
-    }
-}
-
-/// What a twin does wrong when a place is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
-    None,
-    /// A token is minted for it: those ahead move up as well.
-    AllMoveUp,
-    /// Nothing: a token is lost, and those behind wait for it.
-    Hole,
-    /// The last in line takes it over.
-    LastJumpsIn,
-}
-
-/// A twin: the plain list under a lock.
-pub(crate) struct Plain(Mutex<List>, Mistake);
-
-impl Plain {
-    pub(crate) const fn new(pace: Pace, mistake: Mistake) -> Self {
-        Self(Mutex::new(List::new(pace)), mistake)
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&mut List) -> R) -> R {
-        work(&mut self.0.lock().expect("no thread panics"))
-    }
-}
-
-fn wait_for(pace: Pace, place: i128, at: u64) -> Option<Duration> {
-    let missing = place - pace.minted(at);
-    let nanos = (missing + pace.per_nano - 1) / pace.per_nano;
-    (missing > 0).then(|| Duration::from_nanos(u64::try_from(nanos).expect("a short wait")))
-}
-
-impl Limiter for Plain {
-    type Place<'a> = u32;
-
-    fn take(&self, at: u64) -> Option<Duration> {
-        self.with(|list| {
-            let next = list.next(at);
-            let wait = wait_for(list.pace, next, at);
-            if wait.is_none() {
-                list.last = next;
-            }
-            wait
-        })
-    }
-    fn reserve(&self, at: u64, id: u32) -> u32 {
-        self.with(|list| {
-            list.last = list.next(at);
-            list.waiting.push((id, list.last));
-        });
-        id
-    }
-    fn claim(&self, id: &mut u32, at: u64) -> Option<Duration> {
-        self.with(|list| wait_for(list.pace, list.place(*id).expect("it waits"), at))
-    }
-    fn give_up(&self, id: u32) {
-        let mistake = self.1;
-        self.with(|list| {
-            let left = list.place(id).expect("it waits");
-            match mistake {
-                Mistake::None => list.move_up(id).expect("it waits"),
-                Mistake::Hole => return,
-                Mistake::AllMoveUp => {
-                    for (_, place) in &mut list.waiting {
-                        *place -= list.pace.token;
-                    }
-                }
-                Mistake::LastJumpsIn => {
-                    if let Some((_, place)) = list.waiting.last_mut() {
-                        *place = left;
-                    }
-                }
-            }
-            list.last -= list.pace.token;
-        });
     }
 }

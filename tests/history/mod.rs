@@ -16,7 +16,8 @@ use fastrand::Rng;
 /// One call: what it did and answered, and when it began and ended on a clock that all threads share.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<O> {
-    pub(crate) thread: usize,
+    /// `None`: before the threads began, or after they ended.
+    pub(crate) thread: Option<usize>,
     pub(crate) began: u64,
     pub(crate) ended: u64,
     pub(crate) did: O,
@@ -113,7 +114,7 @@ pub(crate) fn record<S: Shared>(
                             let did = object.call(hand, &mut rng);
                             let ended = clock.fetch_add(1, SeqCst);
                             Call {
-                                thread,
+                                thread: Some(thread),
                                 began,
                                 ended,
                                 did,
@@ -143,7 +144,7 @@ pub(crate) fn record<S: Shared>(
 fn in_order<O>(clock: &AtomicU64, did: Vec<O>) -> Vec<Call<O>> {
     did.into_iter()
         .map(|did| Call {
-            thread: usize::MAX,
+            thread: None,
             began: clock.fetch_add(1, SeqCst),
             ended: clock.fetch_add(1, SeqCst),
             did,
@@ -157,7 +158,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
     let mut spins = 0_u32;
     while arrived.load(SeqCst) < all {
         spins += 1;
-        if spins.is_multiple_of(200) {
+        if spins % 200 == 0 {
             thread::yield_now();
         } else {
             hint::spin_loop();
@@ -185,10 +186,7 @@ where
                 ended,
                 did,
             } = call;
-            println!(
-                "{began:>6}..{ended:<6} thread {}: {did:?}",
-                thread.cast_signed()
-            );
+            println!("{began:>6}..{ended:<6} thread {thread:?}: {did:?}");
         }
         panic!("no order of these calls explains their answers");
     }

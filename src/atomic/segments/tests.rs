@@ -1,8 +1,4 @@
 //! The line in its three words, by one thread: every state in which a writer may have stopped.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use super::*;
 

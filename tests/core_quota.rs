@@ -1,0 +1,50 @@
+//! The retry quota at the ends of its range.
+
+use paceline::RetryQuota;
+
+#[test]
+fn a_capacity_of_0_refuses_whatever_costs_anything() {
+    let quota = RetryQuota::new(0);
+    assert!(quota.try_acquire(0).is_some());
+    assert!(quota.try_acquire(1).is_none());
+    assert!(quota.try_acquire(u32::MAX).is_none());
+    quota.credit(u32::MAX);
+    assert_eq!((quota.available(), quota.capacity()), (0, 0));
+}
+
+#[test]
+fn a_capacity_of_1_is_one_token() {
+    let quota = RetryQuota::new(1);
+    assert!(
+        quota.try_acquire(2).is_none(),
+        "above the capacity, for ever"
+    );
+    let permit = quota.try_acquire(1).expect("it is full");
+    assert!(quota.try_acquire(1).is_none());
+    assert!(quota.try_acquire(0).is_some_and(|free| free.cost() == 0));
+    quota.release(permit);
+    quota.credit(u32::MAX);
+    assert_eq!((quota.available(), quota.capacity()), (1, 1));
+}
+
+#[test]
+fn the_largest_capacity_neither_overflows_nor_wraps() {
+    let quota = RetryQuota::new(u32::MAX);
+    quota.credit(u32::MAX);
+    assert_eq!(quota.available(), u32::MAX);
+    let permit = quota.try_acquire(u32::MAX).expect("it is full");
+    assert_eq!((quota.available(), permit.cost()), (0, u32::MAX));
+    quota.credit(u32::MAX - 1);
+    assert!(quota.try_acquire(u32::MAX).is_none());
+    assert_eq!(quota.available(), u32::MAX - 1, "a refusal takes nothing");
+    quota.release(permit);
+    assert_eq!(quota.available(), u32::MAX);
+}
+
+#[test]
+fn a_permit_released_elsewhere_brings_no_more_than_fits() {
+    let (large, small) = (RetryQuota::new(500), RetryQuota::new(5));
+    let permit = large.try_acquire(100).expect("it is full");
+    small.release(permit);
+    assert_eq!((large.available(), small.available()), (400, 5));
+}
