@@ -39,9 +39,9 @@ pub(crate) trait Sequential: Clone + Eq + Hash {
 
 /// Whether the calls have an order that respects their times and that the model allows.
 pub(crate) fn has_an_order<S: Sequential>(start: &S, calls: &[Call<S::Step>]) -> bool {
-    assert!(calls.len() < 64, "one bit for each call");
-    let all = (1_u64 << calls.len()) - 1;
-    let mut open = vec![(0_u64, start.clone())];
+    assert!(calls.len() < 128, "one bit for each call");
+    let all = (1_u128 << calls.len()) - 1;
+    let mut open = vec![(0_u128, start.clone())];
     let mut tried = HashSet::new();
     while let Some((done, state)) = open.pop() {
         if done == all {
@@ -158,7 +158,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
     let mut spins = 0_u32;
     while arrived.load(SeqCst) < all {
         spins += 1;
-        if spins % 200 == 0 {
+        if spins % 4_000 == 0 {
             thread::yield_now();
         } else {
             hint::spin_loop();
