@@ -87,8 +87,7 @@ pub(crate) fn record<S: Shared>(
     calls: usize,
     seed: u64,
 ) -> Vec<Vec<Call<S::Did>>> {
-    let clock = AtomicU64::new(0);
-    let arrived = AtomicUsize::new(0);
+    let (clock, arrived) = (AtomicU64::new(0), AtomicUsize::new(0));
     let mut histories = Vec::new();
     let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
     for (object, seed) in objects.iter().zip(seed..) {
@@ -98,7 +97,7 @@ pub(crate) fn record<S: Shared>(
             all.push(hand);
         }
     }
-    let mut kept = Vec::new(); // what the threads still hold: dropped once all is written down
+    let mut kept = Vec::new(); // what is still held: dropped once all is written down
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .zip(hands)
@@ -111,6 +110,9 @@ pub(crate) fn record<S: Shared>(
                         meet(arrived, round * threads);
                         let one = |_| {
                             let began = clock.fetch_add(1, SeqCst);
+                            if rng.u8(..8) == 0 {
+                                thread::yield_now(); // on few cores little overlaps by itself
+                            }
                             let did = object.call(hand, &mut rng);
                             let ended = clock.fetch_add(1, SeqCst);
                             Call {
@@ -158,7 +160,7 @@ fn meet(arrived: &AtomicUsize, all: usize) {
     let mut spins = 0_u32;
     while arrived.load(SeqCst) < all {
         spins += 1;
-        if spins % 4_000 == 0 {
+        if spins % 200 == 0 {
             thread::yield_now();
         } else {
             hint::spin_loop();
