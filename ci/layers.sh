@@ -106,6 +106,11 @@ imports() {
 # Prints the number of a module's layer, or nothing if it has none.
 layer() { awk -v module="$1" '{ for (i = 1; i <= NF; i++) if ($i == module) print NR }' <<<"$layers"; }
 
+# Every model that a comment of the core names exists.
+while read -r model; do
+    grep -q "fn ${model#*::}()" "loom-tests/src/${model%%::*}.rs" 2>/dev/null || complain "no model $model in loom-tests"
+done < <(grep -rhoE '`(line|quota|send_rate)::[a-z_]+`' src/atomic | tr -d '`' | sort -u)
+
 declare -A home=()
 while read -r module name; do home["$name"]="$module"; done < <(names)
 for file in "${sources[@]}"; do

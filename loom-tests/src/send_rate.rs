@@ -251,8 +251,13 @@ fn a_window_never_counts_below_zero() {
             |rate| record(rate, 1_100, Outcome::NotThrottled),
         );
         let measured = rate.snapshot(at(1_100)).measured_rate;
-        // Three requests in all: at most 0.8 × 3/0.5 s.
-        assert!((0.0..=4.8 + 1e-6).contains(&measured), "{measured}");
+        // Three requests. Either both windows turned, with two or all three of them in the first, or one window of
+        // a second did, with two or three; the late one then only counts.
+        let orders = [0.2 * 3.2 + 1.6, 0.2 * 4.8, 1.6, 2.4];
+        assert!(
+            orders.iter().any(|order| close(measured, *order)),
+            "{measured}"
+        );
     });
 }
 

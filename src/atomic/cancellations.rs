@@ -130,7 +130,7 @@ impl Cancellations {
     /// Returns how many places were ever given up, perhaps too few.
     pub(super) fn total(&self) -> u64 {
         // Acquire, with the release in `cancel`: read before `issued` by everyone who subtracts it, it is never
-        // ahead of it. Model: `line::live_places_never_run_backwards`.
+        // ahead of it. Model: `send_rate::live_places_never_run_backwards`.
         self.total.load(Acquire)
     }
 

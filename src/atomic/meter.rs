@@ -76,8 +76,18 @@ impl Meter {
     fn load(&self) -> Reading {
         // Acquire: whoever sums the stripes after this load must see at least the counts that went into
         // the base it has read, or the difference would wrap. Pairs with the release in `turn`.
-        // Model: `meter::a_window_never_counts_below_zero`.
+        // Model: `send_rate::a_window_never_counts_below_zero`.
         Reading(self.reading.load(Acquire))
+    }
+
+    /// Replaces `seen` by `next`. False if another thread has replaced it first.
+    fn replace(&self, seen: Reading, next: Reading) -> bool {
+        // Release publishes the counts behind the base to the next one who sums. Strong, because one caller
+        // alone must never fail; after a loss all is loaded again.
+        // Models: `send_rate::a_window_never_counts_below_zero`, `send_rate::no_count_is_lost_at_a_turn`.
+        self.reading
+            .compare_exchange(seen.0, next.0, Release, Relaxed)
+            .is_ok()
     }
 
     /// Returns the measured rate.
@@ -107,12 +117,7 @@ impl Meter {
             let passed = window.wrapping_sub(reading.window());
             let measured = smoothed(reading.measured(), reading.counted(sum), passed);
             let next = Reading::new(measured, window, sum);
-            // Release publishes the counts behind `sum` to the next one who sums. Strong, because one
-            // caller alone must never fail; after a loss all is loaded again.
-            let swap = self
-                .reading
-                .compare_exchange(reading.0, next.0, Release, Relaxed);
-            if swap.is_ok() {
+            if self.replace(reading, next) {
                 return self.windows.window(window);
             }
         }
@@ -124,11 +129,7 @@ impl Meter {
         loop {
             let reading = self.load();
             let next = Reading::new(reading.measured(), window, self.counts.sum());
-            // As in `turn`.
-            let swap = self
-                .reading
-                .compare_exchange(reading.0, next.0, Release, Relaxed);
-            if swap.is_ok() {
+            if self.replace(reading, next) {
                 return self.windows.window(window);
             }
         }

@@ -148,7 +148,7 @@ pub(super) struct Segments {
 // segment `n` in `head` must see `anchor` and `previous` at `n − 1` or later (rule 3 put them there before), and
 // one that sees them at `n` must see `head` at `n` when it looks again (rule 4). A compare-and-swap
 // that loses hands nothing on: what it wanted is done, and the words are loaded again before they are used.
-// Models: `segments::a_reader_sees_one_line`, `segments::a_stopped_writer_stops_nobody`.
+// Models: `send_rate::a_reader_sees_one_line`; stopped writers: `ci/stall.sh`.
 impl Segments {
     /// Creates the words of a line that mints nothing, and stands at `minted`.
     pub(super) fn new(minted: Minted) -> Self {

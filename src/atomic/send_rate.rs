@@ -127,7 +127,8 @@ impl SendRate {
     /// # Errors
     ///
     /// The wait is exact to the nanosecond, as long as nobody else takes the token and the rate stays as it is,
-    /// and never zero. A refusal writes nothing of its own.
+    /// and never zero. While places in line are being given up it may be refused as if some were not yet. A refusal
+    /// writes nothing of its own.
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         if !self.gate.is_engaged() {
             return Ok(SendPermit::sent_at(now));
@@ -249,7 +250,7 @@ impl SendRate {
     pub(super) fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
         // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself, and
         // publishes nothing. It was read after `cancelled`, whose acquire makes it at least as new.
-        // Models: `send_rate::grants_never_exceed_what_was_minted`, `line::live_places_never_run_backwards`.
+        // Models: `send_rate::grants_never_exceed_what_was_minted`, `send_rate::live_places_never_run_backwards`.
         let mut seen = self.issued.load(Relaxed);
         loop {
             let next = step(Place::from_bits(seen))?;

@@ -27,7 +27,7 @@ impl Stripes {
         let index = thread_number() & self.0.len().wrapping_sub(1);
         if let Some(stripe) = self.0.get(index) {
             // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
-            // ordered by the meter's word. Model: `meter::no_count_is_lost`.
+            // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
             stripe.fetch_add(1, Relaxed);
         }
     }
