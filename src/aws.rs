@@ -28,3 +28,39 @@ pub(crate) fn after_throttle(peak: Rate) -> Rate {
 pub(crate) fn after_success(peak: Rate, elapsed: u64, measured: Rate) -> Rate {
     at_least_floor(rate_at(peak, elapsed).min(measured.doubled()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn per_second(tokens: u32) -> Rate {
+        Rate::from_ratio(tokens, SECOND)
+    }
+
+    #[test]
+    fn the_first_throttle_comes_at_the_measured_rate_and_later_ones_at_most_at_the_fill_rate() {
+        let (slow, fast) = (per_second(10), per_second(20));
+        assert_eq!(peak(fast, None), fast);
+        assert_eq!(peak(fast, Some(slow)), slow);
+        assert_eq!(peak(slow, Some(fast)), slow);
+    }
+
+    #[test]
+    fn a_throttle_leaves_seven_tenths_and_never_less_than_one_in_two_seconds() {
+        assert_eq!(after_throttle(per_second(10)), per_second(7));
+        let floor = Rate::from_ratio(1, 2 * SECOND);
+        assert_eq!(after_throttle(Rate::ZERO), floor);
+        assert_eq!(after_throttle(Rate::from_ratio(7, 10 * SECOND)), floor);
+    }
+
+    #[test]
+    fn a_success_gets_the_curve_up_to_twice_the_measured_rate_and_down_to_the_floor() {
+        let peak = per_second(100);
+        assert_eq!(after_success(peak, 0, per_second(60)), per_second(70));
+        assert_eq!(after_success(peak, 0, per_second(20)), per_second(40));
+        assert_eq!(
+            after_success(peak, 0, Rate::ZERO),
+            Rate::from_ratio(1, 2 * SECOND)
+        );
+    }
+}
