@@ -19,7 +19,8 @@ pub struct SendRateSnapshot {
     pub fill_rate: f64,
     /// The most tokens that the bucket holds.
     pub capacity: f64,
-    /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
+    /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity. More than that only while the
+    /// thread that recorded a throttle is stopped before it takes effect, which the next one to record sees to.
     pub available: f64,
     /// The measured rate of requests, per second.
     pub measured_rate: f64,
@@ -54,7 +55,7 @@ impl SendRate {
             fill_rate: per_second(fill),
             capacity,
             available: if throttle.is_engaged() {
-                units_to_tokens(available).min(capacity)
+                units_to_tokens(available)
             } else {
                 capacity
             },
