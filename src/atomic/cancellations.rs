@@ -134,6 +134,12 @@ impl Cancellations {
         self.total.load(Acquire)
     }
 
+    /// Adds `places` to the total, after they were noted: it is late rather than early (rule 1).
+    fn count(&self, places: u64) {
+        // Release: see `total`.
+        self.total.fetch_add(places, Release);
+    }
+
     fn front(&self) -> Front {
         Front(self.front.load(Relaxed))
     }
@@ -180,8 +186,7 @@ impl Cancellations {
     /// Gives `place` up.
     pub(super) fn cancel(&self, place: Place) {
         if self.note(place) {
-            // After the note, so that the total is late rather than early (rule 1). Release: see `total`.
-            self.total.fetch_add(1, Release);
+            self.count(1);
         }
     }
 
@@ -191,9 +196,7 @@ impl Cancellations {
             let front = self.front();
             let retired = front.retired().wrapping_add(tokens);
             if self.advance(front, Front::new(front.first(), retired)) {
-                // As in `cancel`.
-                self.total.fetch_add(tokens, Release);
-                return;
+                return self.count(tokens);
             }
         }
     }
