@@ -93,7 +93,7 @@ while IFS=: read -r file line text; do
         *".compare_exchange_weak("*) try "$file" "$line" 'compare_exchange_weak' 'torn_exchange' ;;
         *".compare_exchange("*) try "$file" "$line" 'compare_exchange' 'torn_exchange' ;;
     esac
-done < <(grep -nE 'load\(Acquire\)|Release, Relaxed\)|fetch_.*Release\)|\.compare_exchange' src/atomic/*.rs \
+done < <(grep -nHE 'load\(Acquire\)|Release, Relaxed\)|fetch_.*Release\)|\.compare_exchange' src/atomic/*.rs \
     | grep -v '^src/atomic/sync.rs' | grep -vE '^[^:]*:[0-9]*: *(//|use )')
 
 echo "$caught weakenings caught"
