@@ -261,8 +261,7 @@ fn a_window_never_counts_below_zero() {
     });
 }
 
-/// A thread that stops inside a throttle, wherever, does not keep the next one from taking effect, nor from
-/// anybody reading or acquiring. It is modelled by one that never goes on after the other has finished.
+/// What a reader sees while the rate is cut twice is the line before, between or after the cuts, never a mixture.
 #[test]
 fn a_reader_sees_one_line() {
     explore(Some(3), || {

@@ -101,3 +101,30 @@ fn a_head_holds_what_is_put_in() {
     );
     assert_eq!(anchor.folded(head, first), None, "nor does that one follow");
 }
+
+/// A writer that stopped for as many changes as there are sequence numbers, before it loaded what it folds.
+#[test]
+fn a_fold_that_comes_a_round_of_sequence_numbers_late_changes_nothing() {
+    let segments = Segments::new(Minted::from_bits(0));
+    let stale = change(&segments, 1_000, 1_000);
+    let mut now = 1_000;
+    for _ in 0..1_u32 << 16 {
+        now += 1_000_000;
+        change(&segments, now, 1_000);
+    }
+    let (head, before) = segments.read();
+    assert_eq!(
+        head.sequence(),
+        stale.sequence(),
+        "the numbers have come round"
+    );
+    segments.fold(stale);
+    assert_eq!(segments.read(), (head, before));
+    change(&segments, now + 1_000_000, 1_000);
+    let minted = segments.read().1.minted;
+    assert_eq!(
+        minted,
+        before.minted_at(now + 1_000_000),
+        "and the next change goes on from there"
+    );
+}
