@@ -4,8 +4,9 @@
 
 use crate::{
     ledger::BIN,
+    number::{grouped, number},
     panel,
-    report::{Report, grouped, number},
+    report::Report,
     scale::Scale,
     settings::{Settings, Via},
     svg::{Anchor, Area, Font, Picture},

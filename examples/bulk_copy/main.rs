@@ -19,20 +19,26 @@ extern crate alloc;
 
 mod chart;
 mod client;
+#[path = "../common/columns.rs"]
+mod columns;
 mod copy;
 mod job;
 mod ledger;
 mod mode;
+#[path = "../common/number.rs"]
+mod number;
 mod panel;
 mod policer;
 mod progress;
 mod report;
 mod s3;
+#[path = "../common/scale.rs"]
 mod scale;
 mod service;
 mod settings;
 mod store;
 mod strategies;
+#[path = "../common/svg.rs"]
 mod svg;
 mod table;
 mod tally;

@@ -5,9 +5,9 @@
 use crate::{
     chart::{ACCEPTED, Axes, FAINT, INK, REFUSED},
     ledger::Bin,
-    report::{Report, grouped, number},
+    number::{grouped, number, percent},
+    report::Report,
     svg::{Anchor, Area, Font, Picture},
-    table::percent,
 };
 
 /// The height of the columns at the end of the scale.

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::{mode::Mode, report::grouped};
+use crate::{mode::Mode, number::grouped};
 
 const TEMPLATE: &str = "{prefix:<9} {bar:32} {pos:>6}/{len}  {msg}";
 

@@ -7,6 +7,7 @@ use core::time::Duration;
 use crate::{
     ledger::Ledger,
     mode::Mode,
+    number::{number, share},
     settings::Settings,
     tally::{Counts, Mismatch, mismatches},
 };
@@ -74,44 +75,5 @@ impl Report {
         let rate = f64::from(settings.objects_per_second());
         let allowed = rate.mul_add(self.elapsed.as_secs_f64(), settings.limits().burst.into());
         number(self.copied) / allowed
-    }
-}
-
-/// Returns `part / whole`, or 0 if there is no whole.
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        return 0.0;
-    }
-    number(part) / number(whole)
-}
-
-/// Returns `count` as a float; exact up to 2⁵³.
-#[expect(clippy::cast_precision_loss, reason = "no run counts past 2^53")]
-pub(crate) const fn number(count: u64) -> f64 {
-    count as f64
-}
-
-/// Returns `count` with a comma between thousands.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        let left = digits.len().saturating_sub(index);
-        if index > 0 && left % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_set_apart() {
-        let texts = [0, 999, 1_000, 4_003, 1_234_567].map(grouped);
-        assert_eq!(texts, ["0", "999", "1,000", "4,003", "1,234,567"]);
     }
 }
