@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod law;
+mod queue;
 mod scene;
 mod scenes;
 mod service;

@@ -1,12 +1,10 @@
 //! Discrete events in virtual time: clients, their operations, and the network between them and the service.
 
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
-
 use fastrand::Rng;
 use paceline::{QuotaPermit, RetryQuota, SendPermit, Timestamp};
 
 use crate::law::{Law, Retry};
+use crate::queue::Queue;
 use crate::scene::{Load, MILLI, Scene};
 use crate::service::{Reply, Service};
 use crate::tally::Tally;
@@ -56,7 +54,7 @@ pub(crate) struct World<'a, L: Law> {
     quotas: Vec<RetryQuota>,
     service: Service,
     rng: Rng,
-    events: BinaryHeap<Reverse<u128>>,
+    events: Queue,
     /// Tells apart events of the same instant: first come, first served.
     serial: u64,
     tasks: Vec<Task<'a, L>>,
@@ -81,7 +79,7 @@ impl<'a, L: Law> World<'a, L> {
             quotas: laws.iter().map(|_| RetryQuota::new(scene.quota)).collect(),
             service: Service::new(scene),
             rng: Rng::with_seed(seed),
-            events: BinaryHeap::new(),
+            events: Queue::new(),
             serial: 0,
             tasks: Vec::new(),
             free: Vec::new(),
@@ -106,7 +104,7 @@ impl<'a, L: Law> World<'a, L> {
 
     fn run(&mut self) {
         let end = self.scene.seconds * 1_000 * MILLI;
-        while let Some(Reverse(event)) = self.events.pop() {
+        while let Some(event) = self.events.pop() {
             let (now, task) = unpack(event);
             if now >= end {
                 break;
@@ -257,7 +255,7 @@ impl<'a, L: Law> World<'a, L> {
     fn after(&mut self, task: usize, step: Step, at: u64) {
         self.tasks[task].step = step;
         self.serial += 1;
-        self.events.push(Reverse(pack(at, self.serial, task)));
+        self.events.push(pack(at, self.serial, task));
     }
 }
 
