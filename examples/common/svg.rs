@@ -1,4 +1,6 @@
-//! A drawing surface: the handful of SVG elements that the chart is made of.
+//! A drawing surface: the handful of SVG elements that charts are made of.
+
+#![expect(clippy::float_arithmetic, reason = "pixels")]
 
 use core::fmt::{self, Write as _};
 
@@ -55,28 +57,33 @@ impl Picture {
 
     /// Fills `areas` with one color.
     pub(crate) fn areas(&mut self, areas: &[Area], color: &str) {
+        let areas = areas.iter().filter(|area| area.height > 0.0);
+        let outlines: Vec<_> = areas.map(|area| area.corners()).collect();
+        self.outlines(&outlines, color);
+    }
+
+    /// Fills what lies within `outlines` with one color.
+    pub(crate) fn outlines<O: AsRef<[(f64, f64)]>>(&mut self, outlines: &[O], color: &str) {
         let mut path = String::new();
-        for area in areas.iter().filter(|area| area.height > 0.0) {
-            let Area {
-                x,
-                y,
-                width,
-                height,
-            } = area;
-            append(
-                &mut path,
-                format_args!("M{x:.2} {y:.2}h{width:.2}v{height:.2}h-{width:.2}z"),
-            );
+        for outline in outlines {
+            trace(&mut path, outline.as_ref());
+            path.push('z');
         }
         self.element(format_args!("<path d=\"{path}\" fill=\"{color}\"/>"));
     }
 
     /// Draws a line; `dash` is `none` or a pattern like `6 4`.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, dash: &str) {
-        let ((x1, y1), (x2, y2)) = (from, to);
+        self.path(&[from, to], 1.2, color, dash);
+    }
+
+    /// Draws a line through `points`.
+    pub(crate) fn path(&mut self, points: &[(f64, f64)], width: f64, color: &str, dash: &str) {
+        let mut path = String::new();
+        trace(&mut path, points);
         self.element(format_args!(
-            "<path d=\"M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}\" stroke=\"{color}\" \
-             stroke-width=\"1.2\" stroke-dasharray=\"{dash}\" fill=\"none\"/>"
+            "<path d=\"{path}\" stroke=\"{color}\" stroke-width=\"{width}\" \
+             stroke-dasharray=\"{dash}\" fill=\"none\"/>"
         ));
     }
 
@@ -130,12 +137,33 @@ impl Picture {
     }
 }
 
+impl Area {
+    fn corners(self) -> [(f64, f64); 4] {
+        let Self {
+            x,
+            y,
+            width,
+            height,
+        } = self;
+        let (right, foot) = (x + width, y + height);
+        [(x, y), (right, y), (right, foot), (x, foot)]
+    }
+}
+
+fn trace(path: &mut String, points: &[(f64, f64)]) {
+    for (index, (x, y)) in points.iter().enumerate() {
+        let step = if index == 0 { 'M' } else { 'L' };
+        append(path, format_args!("{step}{x:.1} {y:.1}"));
+    }
+}
+
 fn append(text: &mut String, more: fmt::Arguments<'_>) {
     // Writing into a string cannot fail.
     let _always_ok = text.write_fmt(more);
 }
 
-fn escaped(text: &str) -> String {
+/// Returns `text` as markup that shows it.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

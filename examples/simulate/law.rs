@@ -26,6 +26,8 @@ pub(crate) trait Law: Sized {
 
     /// Its name in the tables.
     const NAME: &'static str;
+    /// The same for people who do not know the name, in a few words.
+    const MEANS: &'static str = "";
     /// What its clients do about failures.
     const RETRY: Retry = Retry::Backoff;
 
@@ -37,6 +39,11 @@ pub(crate) trait Law: Sized {
 
     /// Tells what became of a request.
     fn record(&self, now: u64, permit: SendPermit, reply: Reply);
+
+    /// Returns how many requests it allows in a thousand seconds, unless it does not limit; only for the charts.
+    fn allowed(&self, _now: u64) -> Option<u64> {
+        None
+    }
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -57,6 +64,7 @@ pub(crate) struct Nothing;
 impl Law for Nothing {
     type Seat<'a> = ();
     const NAME: &'static str = "nothing";
+    const MEANS: &'static str = "no limit, asks again at once";
     const RETRY: Retry = Retry::AtOnce;
 
     fn new(_: &Scene) -> Self {
@@ -77,6 +85,7 @@ pub(crate) struct Backoff;
 impl Law for Backoff {
     type Seat<'a> = ();
     const NAME: &'static str = "backoff only";
+    const MEANS: &'static str = "no limit, waits before a retry";
 
     fn new(_: &Scene) -> Self {
         Self
@@ -96,6 +105,19 @@ fn send_rate(law: ControlLaw) -> SendRate {
     SendRate::with_open_places(law, Timestamp::ZERO, OPEN_PLACES)
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_arithmetic,
+    reason = "a rate for the eye"
+)]
+fn allowed(rate: &SendRate, now: u64) -> Option<u64> {
+    let state = rate.snapshot(Timestamp::from_nanos(now));
+    state
+        .enabled
+        .then_some((state.fill_rate * 1e3).round() as u64)
+}
+
 /// The published law as the AWS SDKs use it: who is refused sleeps and asks again.
 #[derive(Debug)]
 pub(crate) struct AwsAsking(SendRate);
@@ -103,6 +125,7 @@ pub(crate) struct AwsAsking(SendRate);
 impl Law for AwsAsking {
     type Seat<'a> = ();
     const NAME: &'static str = "Aws, asking again";
+    const MEANS: &'static str = "the published limiter, by polling";
 
     fn new(_: &Scene) -> Self {
         Self(send_rate(ControlLaw::Aws))
@@ -118,6 +141,10 @@ impl Law for AwsAsking {
         self.0
             .record(Timestamp::from_nanos(now), permit, outcome(reply));
     }
+
+    fn allowed(&self, now: u64) -> Option<u64> {
+        allowed(&self.0, now)
+    }
 }
 
 /// A law of the crate, with places in line.
@@ -130,6 +157,7 @@ pub(crate) struct AwsInLine {
 impl Law for AwsInLine {
     type Seat<'a> = Reservation<'a>;
     const NAME: &'static str = "Aws, in line";
+    const MEANS: &'static str = "the published limiter, in a queue";
 
     fn new(scene: &Scene) -> Self {
         Self {
@@ -148,6 +176,10 @@ impl Law for AwsInLine {
         self.rate
             .record(Timestamp::from_nanos(now), permit, outcome(reply));
     }
+
+    fn allowed(&self, now: u64) -> Option<u64> {
+        allowed(&self.rate, now)
+    }
 }
 
 /// A fixed rate: somebody told each client its equal part of the limit, and of every change.
@@ -160,6 +192,7 @@ pub(crate) struct Told {
 impl Law for Told {
     type Seat<'a> = u64;
     const NAME: &'static str = "told the limit";
+    const MEANS: &'static str = "an oracle: knows the true limit";
 
     fn new(scene: &Scene) -> Self {
         Self {

@@ -1,122 +1,136 @@
 //! Plays the limiters against services in virtual time, and prints what became of it.
 //!
-//! `cargo run --release --example simulate -- --scenario all [--seed 1] [--law Aws]`
+//! ```text
+//! cargo run --release --example simulate -- --scenario all [--plot FILE.html]
+//! ```
 //!
 //! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`. The same
 //! seed gives the same numbers on any machine: times are integer nanoseconds, and floating point is for printing.
+//!
+//! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters, which [`laws`]
+//! lists; [`world`] plays a scene with one of them against a [`service`], and counts in a [`tally`]. [`summary`] and
+//! [`table`] are what is printed; [`figure`] is the chart of a scene, and [`page`] has all of them.
 #![allow(
     clippy::arithmetic_side_effects,
-    clippy::float_arithmetic,
-    reason = "an example: its numbers are small, and for people to read"
+    reason = "an example: its numbers are small"
 )]
 
 extern crate alloc;
 
+mod axes;
+#[path = "../common/columns.rs"]
+mod columns;
+mod figure;
 mod law;
+mod laws;
+#[path = "../common/number.rs"]
+mod number;
+mod options;
+mod page;
+mod panel;
 mod queue;
+#[path = "../common/scale.rs"]
+mod scale;
 mod scene;
 mod scenes;
 mod service;
+mod setting;
+mod shares;
+mod summary;
+#[path = "../common/svg.rs"]
+mod svg;
+mod table;
 mod tally;
+mod waits;
+mod words;
 mod world;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, io};
 
-use law::{AwsAsking, AwsInLine, Backoff, Law, Nothing, Told};
+use clap::Parser;
+
+use figure::Played;
+use laws::{Entry, LAWS};
+use options::Options;
+use page::Section;
 use scene::Scene;
 use scenes::SCENES;
-use tally::Summary;
-
-/// What was asked for on the command line.
-struct Options {
-    scenario: String,
-    law: String,
-    seed: u64,
-}
-
-/// What plays a scene with one law.
-type Play = fn(&Scene, u64) -> Summary;
-
-fn play<L: Law>(scene: &Scene, seed: u64) -> Summary {
-    world::play::<L>(scene, seed).summary()
-}
-
-const LAWS: &[(&str, Play)] = &[
-    (Nothing::NAME, play::<Nothing>),
-    (Backoff::NAME, play::<Backoff>),
-    (AwsAsking::NAME, play::<AwsAsking>),
-    (AwsInLine::NAME, play::<AwsInLine>),
-    (Told::NAME, play::<Told>),
-];
+use summary::Summary;
 
 fn main() -> ExitCode {
-    let Some(options) = options() else {
-        eprintln!("simulate [--scenario all|NAME] [--law PART-OF-NAME] [--seed N]");
-        return ExitCode::FAILURE;
-    };
-    let mut found = false;
+    match run(&Options::parse()) {
+        Ok(0) => {
+            let names: Vec<_> = SCENES.iter().map(|scene| scene.name).collect();
+            eprintln!(
+                "simulate: no such scene or limiter; scenes: {}",
+                names.join(" ")
+            );
+            ExitCode::FAILURE
+        }
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("simulate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Plays what was asked for, and returns how many scenes that were.
+fn run(options: &Options) -> io::Result<usize> {
+    let mut sections = Vec::new();
+    let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {
-        found = true;
-        println!("\n### {}: {}\n", scene.name, scene.question);
-        println!("{HEAD}");
-        let laws = LAWS.iter().filter(|law| law.0.contains(&options.law));
-        for (name, play) in laws {
-            println!("{}", row(name, &play(scene, options.seed)));
+        let laws = LAWS.iter().filter(|law| options.allows(law.name));
+        let played: Vec<Played> = laws.map(|law| play(scene, law, options)).collect();
+        if played.is_empty() {
+            break;
         }
-    }
-    if found {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-impl Options {
-    fn wants(&self, scene: &Scene) -> bool {
-        scene.name == self.scenario || (self.scenario == "all" && scene.clients < 10_000)
-    }
-}
-
-fn options() -> Option<Options> {
-    let mut options = Options {
-        scenario: "all".into(),
-        law: String::new(),
-        seed: 1,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next()?;
-        match word.as_str() {
-            "--scenario" => options.scenario = value,
-            "--law" => options.law = value,
-            "--seed" => options.seed = value.parse().ok()?,
-            _ => return None,
+        count += 1;
+        let rows = played.iter().map(|one| (one.law.name, one.summary.clone()));
+        let tables = table::tables(scene, &rows.collect::<Vec<_>>());
+        println!("\n### {}: {}", scene.name, scene.question);
+        for table in &tables {
+            println!("\n{}", table::text(table, options.markdown));
         }
+        if !options.draws() {
+            continue;
+        }
+        let chart = figure::figure(scene, &played);
+        if let Some(folder) = &options.svg {
+            let name = scene.name.replace(['/', ','], "-");
+            write(&folder.join(format!("{name}.svg")), &chart)?;
+        }
+        sections.push(Section {
+            scene: *scene,
+            chart,
+            tables,
+        });
     }
-    Some(options)
+    if let Some(file) = &options.plot {
+        write(file, &page::page(&sections, &options.seeds_in_words()))?;
+    }
+    Ok(count)
 }
 
-const HEAD: &str = "\
-| limiter | of the ideal | throttled | failed (refused) | wake-ups | wait p50 | p99 | Jain | 90 % after (share) |
-|---|---|---|---|---|---|---|---|---|";
-
-fn row(name: &str, s: &Summary) -> String {
-    let reached: Vec<String> = s.reached.iter().map(change).collect();
-    format!(
-        "| {name} | {:.3} | {:.2} % | {} ({}) | {:.2} | {:.3} s | {:.3} s | {:.3} | {} |",
-        s.share,
-        s.throttled * 100.0,
-        s.failed,
-        s.refused,
-        s.wakes,
-        s.p50,
-        s.p99,
-        s.jain,
-        reached.join(", ")
-    )
+/// Plays one limiter with every seed.
+fn play(scene: &Scene, law: &'static Entry, options: &Options) -> Played {
+    let tally = (law.play)(scene, options.seed);
+    let mut summaries = vec![Summary::of(&tally)];
+    let more = options.more_seeds();
+    summaries.extend(more.map(|seed| Summary::of(&(law.play)(scene, seed))));
+    Played {
+        law,
+        tally,
+        first: summaries[0].clone(),
+        summary: Summary::mean(&summaries),
+    }
 }
 
-fn change((reached, share): &(Option<f64>, f64)) -> String {
-    let reached = reached.map_or("never".into(), |s| format!("{s:.1} s"));
-    format!("{reached} ({share:.2})")
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
 }

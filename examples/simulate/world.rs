@@ -36,6 +36,21 @@ enum Step {
     Hear(Reply),
 }
 
+impl Step {
+    /// Returns a number for the checksum.
+    fn kind(self) -> u64 {
+        match self {
+            Self::Arrive => 0,
+            Self::Begin => 1,
+            Self::Ask => 2,
+            Self::Reach => 3,
+            Self::Hear(Reply::Done) => 4,
+            Self::Hear(Reply::Failed) => 5,
+            Self::Hear(Reply::Throttled(hint)) => 6 + hint.unwrap_or(0),
+        }
+    }
+}
+
 /// One operation at a time: a worker, or an operation of an open client.
 struct Task<'a, L: Law + 'a> {
     client: u32,
@@ -109,6 +124,11 @@ impl<'a, L: Law> World<'a, L> {
             if now >= end {
                 break;
             }
+            // One limiter can be drawn over time; a line for each of many cannot.
+            if let [law] = self.laws {
+                self.tally.allow(now, |at| law.allowed(at));
+            }
+            self.tally.event(now, task, self.tasks[task].step.kind());
             self.advance(now, task);
         }
     }
