@@ -259,23 +259,52 @@ pub(crate) const SCENES: &[Scene] = &[
         seconds: 40,
         ..USUAL
     },
-    INTERNET,
+    STORM,
+    OVERLOAD,
     Scene {
-        name: "internet-unpaid",
-        question: "The same without a retry quota: how much is sent for what is useful?",
+        name: "internet-overload-unpaid",
+        question: "The same overload without a retry quota: how much is sent for what is useful?",
         quota: u32::MAX,
-        ..INTERNET
+        ..OVERLOAD
+    },
+    RETURN,
+    Scene {
+        name: "internet-outage-unpaid",
+        question: "10,000 clients after an outage of 60 s, without a retry quota: how much is sent for what is useful?",
+        quota: u32::MAX,
+        ..RETURN
     },
 ];
 
-const INTERNET: Scene = Scene {
-    name: "internet",
-    question: "10,000 clients start at once, 1e6/s, and after an outage of 60 s once more?",
-    policer: Policer::Bucket(1_000_000),
-    limit: &[(0, 1_000_000), (5_000, 0), (65_000, 1_000_000)],
+/// Ten thousand clients that would send 1.25 million a second if nothing held them back.
+const STORM: Scene = Scene {
+    name: "internet-start",
+    question: "10,000 clients start at once against a million a second: how soon is the limit used?",
+    policer: Policer::Bucket(100_000),
+    limit: &[(0, 1_000_000)],
     clients: 10_000,
     load: Load::Closed(10),
+    trip_us: 80_000,
     reask_ms: 1_000,
-    seconds: 80,
+    seconds: 20,
     ..USUAL
+};
+
+/// Clients that want half again as much as is allowed, whatever became of what they sent before.
+const OVERLOAD: Scene = Scene {
+    name: "internet-overload",
+    question: "10,000 clients want 1.5 million a second of a million: what do retries add?",
+    load: Load::Open(150),
+    quota: 100,
+    seconds: 4,
+    ..STORM
+};
+
+/// The workers again, all of whom find nothing allowed for a minute.
+const RETURN: Scene = Scene {
+    name: "internet-outage",
+    question: "10,000 clients after an outage of 60 s: do they come back without a storm?",
+    limit: &[(0, 1_000_000), (3_000, 0), (63_000, 1_000_000)],
+    seconds: 78,
+    ..STORM
 };
