@@ -29,6 +29,8 @@ mod options;
 mod page;
 mod panel;
 mod queue;
+#[cfg(test)]
+mod repeat;
 #[path = "../common/scale.rs"]
 mod scale;
 mod scene;
