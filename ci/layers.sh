@@ -11,6 +11,7 @@ cubic meter aws line backoff
 atomic
 clock random
 strategy
+config
 run
 "
 # The only files with floats: they convert the state for people to read.

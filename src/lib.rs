@@ -80,6 +80,8 @@ mod aws;
 mod backoff;
 #[cfg(feature = "std")]
 mod clock;
+#[cfg(feature = "std")]
+mod config;
 mod cubic;
 mod fixed;
 mod line;
@@ -103,6 +105,8 @@ pub use atomic::{
 pub use backoff::{BackoffStrategy, ExponentialBackoff};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
+#[cfg(feature = "std")]
+pub use config::{ProfileFile, ProfileFileError, ProfileFileFault, ProfileFileKind};
 #[cfg(feature = "std")]
 pub use random::{Random, SeededRandom, ThreadRandom};
 #[cfg(feature = "std")]
