@@ -106,7 +106,10 @@ pub use backoff::{BackoffStrategy, ExponentialBackoff};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
-pub use config::{ProfileFile, ProfileFileError, ProfileFileFault, ProfileFileKind};
+pub use config::{
+    ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError, ProfileFileFault,
+    ProfileFileKind, RetryConfig, RetryConfigLoader, RetryMode, SettingFault, SettingOrigin,
+};
 #[cfg(feature = "std")]
 pub use random::{Random, SeededRandom, ThreadRandom};
 #[cfg(feature = "std")]

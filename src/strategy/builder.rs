@@ -1,7 +1,7 @@
 //! Building `Standard` and `Adaptive`: what was chosen, and the defaults for the rest.
 
 use alloc::sync::Arc;
-use core::{fmt, marker::PhantomData, time::Duration};
+use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
     adaptive::Adaptive,
@@ -92,6 +92,12 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
+    /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
+    pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
+        self.choices.max_attempts.get_or_insert(sends.get());
+        self
+    }
+
     /// Gives the strategy a quota of its own of `tokens`. 0 refuses every retry.
     pub fn quota_capacity(mut self, tokens: u32) -> Self {
         self.choices.quota_capacity = Some(tokens);
@@ -179,7 +185,7 @@ impl StrategyBuilder<Standard> {
     }
 
     /// Builds the strategy from choices that are known to be right.
-    pub(super) fn build_checked(self) -> Standard {
+    pub(crate) fn build_checked(self) -> Standard {
         Standard::from_engine(self.choices.into_engine())
     }
 }
@@ -214,7 +220,7 @@ impl StrategyBuilder<Adaptive> {
     }
 
     /// Builds the strategy from choices that are known to be right.
-    pub(super) fn build_checked(mut self) -> Adaptive {
+    pub(crate) fn build_checked(mut self) -> Adaptive {
         let clock = self.choices.clock.take();
         let clock = clock.unwrap_or_else(|| Arc::new(MonotonicClock::new()));
         let law = self.choices.law.unwrap_or(ControlLaw::Aws);

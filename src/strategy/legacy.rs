@@ -1,7 +1,7 @@
 //! Legacy mode: plain backoff and nothing else, as before there were quotas.
 
 use alloc::sync::Arc;
-use core::time::Duration;
+use core::{num::NonZeroU32, time::Duration};
 
 use super::{
     RetryStrategy,
@@ -63,6 +63,13 @@ impl Legacy {
             backoff: Arc::new(ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)),
             random: Arc::new(ThreadRandom),
         }
+    }
+
+    /// Creates the strategy with that many sends, or with five.
+    pub(crate) fn from_max_attempts(sends: Option<NonZeroU32>) -> Self {
+        let mut rules = Self::builder();
+        rules.max_attempts = sends.map_or(MAX_ATTEMPTS, NonZeroU32::get);
+        Self::from_rules(rules)
     }
 
     fn from_rules(rules: LegacyBuilder) -> Self {

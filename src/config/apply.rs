@@ -1,0 +1,33 @@
+//! From settings to strategies.
+
+use alloc::sync::Arc;
+
+use super::{RetryConfig, RetryMode};
+use crate::{Adaptive, Legacy, RetryStrategy, Standard, StrategyBuilder};
+
+impl RetryConfig {
+    /// Builds a strategy of the chosen mode, or else [`Standard`].
+    ///
+    /// It keeps its own quota, and in adaptive mode its own send rate: build one for each resource
+    /// that is throttled on its own, and share it.
+    #[must_use]
+    pub fn build_strategy(&self) -> Arc<dyn RetryStrategy> {
+        match self.mode().unwrap_or_default() {
+            RetryMode::Standard => Arc::new(Standard::builder().config(self).build_checked()),
+            RetryMode::Adaptive => Arc::new(Adaptive::builder().config(self).build_checked()),
+            RetryMode::Legacy => Arc::new(Legacy::from_max_attempts(self.max_attempts())),
+        }
+    }
+}
+
+impl<M> StrategyBuilder<M> {
+    /// Takes over the settings of `config` that were not and will not be made on the builder.
+    ///
+    /// The mode is not among them: it is the builder's.
+    pub fn config(self, config: &RetryConfig) -> Self {
+        match config.max_attempts() {
+            Some(sends) => self.max_attempts_unless_set(sends),
+            None => self,
+        }
+    }
+}

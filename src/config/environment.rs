@@ -1,0 +1,60 @@
+//! The world outside: environment variables and files.
+
+use std::{env, ffi::OsString, fs, io, path::Path};
+
+/// Where settings are looked for: the process's environment, or another for a test.
+///
+/// # Examples
+///
+/// ```
+/// use std::{ffi::OsString, io, path::Path};
+/// use paceline::{Environment, RetryConfig, RetryMode};
+///
+/// struct Fake;
+///
+/// impl Environment for Fake {
+///     fn variable(&self, name: &str) -> Option<OsString> {
+///         (name == "AWS_RETRY_MODE").then(|| "adaptive".into())
+///     }
+///     fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+///         Err(io::ErrorKind::NotFound.into())
+///     }
+/// }
+///
+/// let config = RetryConfig::loader().load_from(&Fake)?;
+/// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
+/// assert_eq!(config.max_attempts(), None);
+/// # Ok::<(), paceline::ConfigError>(())
+/// ```
+pub trait Environment {
+    /// Returns the value of an environment variable, if it is set.
+    fn variable(&self, name: &str) -> Option<OsString>;
+
+    /// Returns the contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it could not be read.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Tells whether home folders are found and paths are joined as on Windows.
+    ///
+    /// By default as on the target.
+    fn is_windows(&self) -> bool {
+        cfg!(windows)
+    }
+}
+
+/// The environment of the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        env::var_os(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+}

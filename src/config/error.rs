@@ -1,0 +1,127 @@
+//! Why settings could not be read, and where.
+
+use core::{error::Error, fmt};
+use std::{io, path::PathBuf};
+
+use super::profile_error::ProfileFileError;
+
+/// Where a setting was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingOrigin {
+    /// In an environment variable.
+    Variable(&'static str),
+    /// In a profile file.
+    Profile {
+        /// The file.
+        file: PathBuf,
+        /// The profile's name.
+        profile: String,
+        /// The key, in lower case.
+        key: &'static str,
+    },
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => f.write_str(name),
+            Self::Profile { file, profile, key } => {
+                write!(f, "{}, profile {profile}, {key}", file.display())
+            }
+        }
+    }
+}
+
+/// Why settings could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting has a value that it cannot have.
+    Setting {
+        /// Where it was found.
+        origin: SettingOrigin,
+        /// Its text. Of a continued value the first line only: the rest may be another's secret.
+        value: String,
+        /// What is wrong with it.
+        fault: SettingFault,
+    },
+    /// A profile file has a line that means nothing.
+    File(ProfileFileError),
+    /// A file that the program named could not be read.
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A file is not in UTF-8.
+    NotUtf8 {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A profile that the program named is in neither file.
+    NoProfile {
+        /// Its name.
+        profile: String,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting {
+                origin,
+                value,
+                fault,
+            } => write!(f, "{origin}: {value:?}: {fault}"),
+            Self::File(error) => error.fmt(f),
+            Self::Unreadable { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::NotUtf8 { file } => write!(f, "{}: not in UTF-8", file.display()),
+            Self::NoProfile { profile } => write!(f, "no profile {profile:?}"),
+        }
+    }
+}
+
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreadable { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ProfileFileError> for ConfigError {
+    fn from(error: ProfileFileError) -> Self {
+        Self::File(error)
+    }
+}
+
+/// What is wrong with a setting's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingFault {
+    /// It names no mode.
+    UnknownMode,
+    /// It is no number in plain digits.
+    NotANumber,
+    /// It is 0, and the first send counts.
+    Zero,
+    /// It is more than `u32::MAX`.
+    TooLarge,
+    /// An indented line after it is part of it, as profile files have it.
+    Continued,
+}
+
+impl fmt::Display for SettingFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownMode => "not one of standard, adaptive, legacy",
+            Self::NotANumber => "not a number of sends",
+            Self::Zero => "must be at least 1: it counts the first send",
+            Self::TooLarge => "more than 4294967295",
+            Self::Continued => "an indented line continues it",
+        })
+    }
+}
