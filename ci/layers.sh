@@ -11,7 +11,7 @@ cubic meter aws line backoff
 atomic
 clock random
 strategy
-config
+config headers
 run
 "
 # The only files with floats: they convert the state for people to read.

@@ -68,6 +68,7 @@
 //! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
 //! | `tokio` | no | the asynchronous loop |
+//! | `http-date` | no | dates in the header `Retry-After` |
 //!
 //! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -84,6 +85,8 @@ mod clock;
 mod config;
 mod cubic;
 mod fixed;
+#[cfg(feature = "std")]
+mod headers;
 mod line;
 mod meter;
 #[cfg(feature = "std")]
@@ -110,6 +113,8 @@ pub use config::{
     ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError, ProfileFileFault,
     ProfileFileKind, RetryConfig, RetryConfigLoader, RetryMode, SettingFault, SettingOrigin,
 };
+#[cfg(feature = "std")]
+pub use headers::{HintError, HintFault};
 #[cfg(feature = "std")]
 pub use random::{Random, SeededRandom, ThreadRandom};
 #[cfg(feature = "std")]

@@ -34,10 +34,12 @@ pub enum Fault {
 pub enum RetryAfter {
     /// A hint that the backoff bounds from both sides: the header `x-amz-retry-after`, in
     /// milliseconds. [`HintPolicy`](crate::HintPolicy) says how.
+    /// [`parse_amz`](Self::parse_amz) reads it.
     Clamped(Duration),
     /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date.
     ///
-    /// Nothing bounds it from above: whoever reads the header decides how long is too long.
+    /// [`parse_http`](Self::parse_http) reads it. Nothing bounds it from above: whoever reads the header
+    /// decides how long is too long.
     Floor(Duration),
 }
 

@@ -1,0 +1,178 @@
+//! The headers by which a service says when to come back.
+
+use core::{error::Error, fmt, time::Duration};
+
+use crate::RetryAfter;
+
+const AMZ: &str = "x-amz-retry-after";
+const HTTP: &str = "Retry-After";
+
+/// The most bytes of a header's value that an error repeats.
+const SHOWN: usize = 64;
+
+impl RetryAfter {
+    /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits.
+    ///
+    /// The AWS SDKs ignore a value that means nothing, and so does a caller that takes `.ok()`
+    /// ("Retry behavior", AWS SDKs and Tools Reference Guide).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HintError`] if it is not that, or more than `u64::MAX`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::RetryAfter;
+    ///
+    /// let hint = RetryAfter::parse_amz("1500");
+    /// assert_eq!(hint, Ok(RetryAfter::Clamped(Duration::from_millis(1_500))));
+    /// assert!(RetryAfter::parse_amz("soon").is_err());
+    /// ```
+    pub fn parse_amz(value: impl AsRef<[u8]>) -> Result<Self, HintError> {
+        let value = value.as_ref().trim_ascii();
+        if !is_digits(value) {
+            return Err(HintError::new(AMZ, value, HintFault::NotMillis));
+        }
+        let millis =
+            number(value).ok_or_else(|| HintError::new(AMZ, value, HintFault::TooLarge))?;
+        Ok(Self::Clamped(Duration::from_millis(millis)))
+    }
+
+    /// Reads the value of the header `Retry-After`: seconds in digits, or a date.
+    ///
+    /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the answer's own `Date` it spares the
+    /// difference between two clocks. A date that has passed is a hint of zero. Seconds beyond
+    /// `u64::MAX` count as that many.
+    ///
+    /// Dates are understood with the feature `http-date`, in the three forms of RFC 9110, section
+    /// 5.6.7; years of two digits are 1970 to 2069.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HintError`] if it is neither.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use paceline::RetryAfter;
+    ///
+    /// let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    /// let hint = RetryAfter::parse_http("120", now);
+    /// assert_eq!(hint, Ok(RetryAfter::Floor(Duration::from_secs(120))));
+    ///
+    /// # #[cfg(feature = "http-date")] {
+    /// let sent = Duration::from_secs(784_111_747);
+    /// let hint = RetryAfter::parse_http("Sun, 06 Nov 1994 08:49:37 GMT", sent);
+    /// assert_eq!(hint, Ok(RetryAfter::Floor(Duration::from_secs(30))));
+    /// # }
+    /// ```
+    pub fn parse_http(value: impl AsRef<[u8]>, now: Duration) -> Result<Self, HintError> {
+        let value = value.as_ref().trim_ascii();
+        if is_digits(value) {
+            let seconds = number(value).unwrap_or(u64::MAX);
+            return Ok(Self::Floor(Duration::from_secs(seconds)));
+        }
+        match date(value) {
+            Some(date) => Ok(Self::Floor(date.saturating_sub(now))),
+            None => Err(HintError::new(HTTP, value, HintFault::NotDelayOrDate)),
+        }
+    }
+}
+
+fn is_digits(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// Returns the number that `digits` make, if it fits.
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Returns the time from 1970 to a date.
+#[cfg(feature = "http-date")]
+fn date(value: &[u8]) -> Option<Duration> {
+    let text = core::str::from_utf8(value).ok()?;
+    let date = httpdate::parse_http_date(text).ok()?;
+    date.duration_since(std::time::UNIX_EPOCH).ok()
+}
+
+#[cfg(not(feature = "http-date"))]
+const fn date(_: &[u8]) -> Option<Duration> {
+    None
+}
+
+/// A header on when to come back means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintError {
+    header: &'static str,
+    value: String,
+    fault: HintFault,
+}
+
+impl HintError {
+    fn new(header: &'static str, value: &[u8], fault: HintFault) -> Self {
+        let shown = value.get(..SHOWN).unwrap_or(value);
+        Self {
+            header,
+            value: String::from_utf8_lossy(shown).into_owned(),
+            fault,
+        }
+    }
+
+    /// Returns the header's name.
+    #[must_use]
+    pub const fn header(&self) -> &'static str {
+        self.header
+    }
+
+    /// Returns the first 64 bytes of its value, with what is not UTF-8 replaced.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Returns what is wrong with it.
+    #[must_use]
+    pub const fn fault(&self) -> HintFault {
+        self.fault
+    }
+}
+
+impl fmt::Display for HintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}: {}", self.header, self.value, self.fault)
+    }
+}
+
+impl Error for HintError {}
+
+/// What is wrong with a header on when to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HintFault {
+    /// It is not milliseconds in digits.
+    NotMillis,
+    /// It is more than `u64::MAX` milliseconds.
+    TooLarge,
+    /// It is neither seconds in digits nor a date.
+    NotDelayOrDate,
+}
+
+impl fmt::Display for HintFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotMillis => "not milliseconds in digits",
+            Self::TooLarge => "more milliseconds than 64 bits hold",
+            #[cfg(feature = "http-date")]
+            Self::NotDelayOrDate => "neither seconds in digits nor a date",
+            #[cfg(not(feature = "http-date"))]
+            Self::NotDelayOrDate => "not seconds in digits, and dates need the feature http-date",
+        })
+    }
+}

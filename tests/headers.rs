@@ -1,0 +1,191 @@
+//! Headers on when to come back: what they may say, where their numbers end, and what becomes of a
+//! hint in a strategy.
+#![cfg(feature = "std")]
+
+use core::{error::Error, time::Duration};
+
+use paceline::{Failure, HintFault, RetryAfter, RetryStrategy, Standard};
+
+/// 1994-11-06 08:49:37 UTC, the date of RFC 9110's examples.
+const DATE: Duration = Duration::from_secs(784_111_777);
+const FORMS: [&str; 3] = [
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov  6 08:49:37 1994",
+];
+
+fn amz(value: &str) -> Result<u128, HintFault> {
+    match RetryAfter::parse_amz(value) {
+        Ok(RetryAfter::Clamped(span)) => Ok(span.as_millis()),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.fault()),
+    }
+}
+
+fn http(value: &str, now: Duration) -> Result<Duration, HintFault> {
+    match RetryAfter::parse_http(value, now) {
+        Ok(RetryAfter::Floor(span)) => Ok(span),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.fault()),
+    }
+}
+
+#[test]
+fn amz_header_is_milliseconds() {
+    assert_eq!(amz("1500"), Ok(1_500));
+    assert_eq!(amz("0"), Ok(0));
+    assert_eq!(amz("007"), Ok(7));
+    assert_eq!(
+        amz(" 7\t"),
+        Ok(7),
+        "whitespace around a header's value is no part of it"
+    );
+}
+
+#[test]
+fn amz_header_is_digits_only() {
+    for value in [
+        "", " ", "invalid", "-100", "+5", "1.5", "1e3", "5ms", "1 5", "5_0", "٥", FORMS[0],
+    ] {
+        assert_eq!(amz(value), Err(HintFault::NotMillis), "{value:?}");
+    }
+}
+
+#[test]
+fn amz_header_ends_at_64_bits() {
+    assert_eq!(amz("18446744073709551615"), Ok(u128::from(u64::MAX)));
+    assert_eq!(amz("18446744073709551616"), Err(HintFault::TooLarge));
+    assert_eq!(amz("18446744073709551620"), Err(HintFault::TooLarge));
+    assert_eq!(amz(&"9".repeat(1_000)), Err(HintFault::TooLarge));
+    assert_eq!(amz(&format!("{}5", "0".repeat(1_000))), Ok(5));
+}
+
+#[test]
+fn http_header_is_seconds() {
+    assert_eq!(http("120", DATE), Ok(Duration::from_secs(120)));
+    assert_eq!(http("0", DATE), Ok(Duration::ZERO));
+    assert_eq!(http(" 7 ", Duration::MAX), Ok(Duration::from_secs(7)));
+}
+
+#[test]
+fn http_seconds_end_at_64_bits() {
+    let most = Ok(Duration::from_secs(u64::MAX));
+    assert_eq!(
+        http("18446744073709551614", DATE),
+        Ok(Duration::from_secs(u64::MAX - 1))
+    );
+    assert_eq!(http("18446744073709551615", DATE), most);
+    assert_eq!(http("18446744073709551616", DATE), most);
+    assert_eq!(http(&"9".repeat(1_000), DATE), most);
+}
+
+#[cfg(feature = "http-date")]
+#[test]
+fn http_header_is_a_date_in_three_forms() {
+    for form in FORMS {
+        let now = Duration::new(784_111_775, 500_000_000);
+        assert_eq!(http(form, now), Ok(Duration::from_millis(1_500)), "{form}");
+        assert_eq!(
+            http(&format!(" {form}\t"), Duration::ZERO),
+            Ok(DATE),
+            "{form}"
+        );
+    }
+}
+
+#[cfg(feature = "http-date")]
+#[test]
+fn date_that_has_passed_is_no_wait() {
+    for form in FORMS {
+        for later in [0, 1, u64::MAX - DATE.as_secs()] {
+            let now = DATE + Duration::from_secs(later);
+            assert_eq!(http(form, now), Ok(Duration::ZERO), "{form}");
+        }
+    }
+}
+
+#[cfg(feature = "http-date")]
+#[test]
+fn last_date_is_that_of_the_year_9999() {
+    let last = Duration::from_secs(253_402_300_799);
+    assert_eq!(
+        http("Fri, 31 Dec 9999 23:59:59 GMT", Duration::ZERO),
+        Ok(last)
+    );
+    assert_eq!(
+        http("Thursday, 01-Jan-70 00:00:00 GMT", Duration::ZERO),
+        Ok(Duration::ZERO)
+    );
+}
+
+#[test]
+fn http_header_is_nothing_else() {
+    for value in [
+        "",
+        "soon",
+        "-1",
+        "+1",
+        "1.5",
+        "1, 2",
+        "Mon, 06 Nov 1994 08:49:37 GMT", // it was a Sunday
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 24:00:00 GMT",
+        "Sun, 31 Feb 1994 08:49:37 GMT",
+        "1994-11-06T08:49:37Z",
+        "Wed, 31 Dec 1969 23:59:59 GMT",
+        "Ｓun, 06 Nov 1994 08:49:37 GMT",
+    ] {
+        assert_eq!(
+            http(value, DATE),
+            Err(HintFault::NotDelayOrDate),
+            "{value:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_errors() {
+    let error = RetryAfter::parse_amz(b"5\xff").unwrap_err();
+    assert_eq!(error.value(), "5\u{fffd}");
+    let error = RetryAfter::parse_http(b"Sun\xff", DATE).unwrap_err();
+    assert_eq!(error.fault(), HintFault::NotDelayOrDate);
+}
+
+#[test]
+fn error_names_header_and_value() {
+    let error = RetryAfter::parse_amz("so\"on").unwrap_err();
+    assert_eq!(error.header(), "x-amz-retry-after");
+    assert_eq!(
+        error.to_string(),
+        r#"x-amz-retry-after: "so\"on": not milliseconds in digits"#
+    );
+    assert!(error.source().is_none());
+    let error = RetryAfter::parse_http("x".repeat(100), DATE).unwrap_err();
+    assert_eq!(error.header(), "Retry-After");
+    assert_eq!(error.value(), "x".repeat(64));
+}
+
+/// The delay of a first retry after a transient failure without jitter, in milliseconds.
+fn delay(hint: Option<RetryAfter>) -> u128 {
+    let strategy = Standard::builder()
+        .base_delay(Duration::ZERO)
+        .build()
+        .unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let failure = hint.map_or(Failure::transient(), |hint| {
+        Failure::transient().with_retry_after(hint)
+    });
+    let token = strategy.refresh_retry_token(token, &failure).unwrap();
+    token.delay().as_millis()
+}
+
+#[test]
+fn hint_reaches_the_delay() {
+    let amz = |value: &str| delay(RetryAfter::parse_amz(value).ok());
+    assert_eq!(amz("1500"), 1_500);
+    assert_eq!(amz("10000"), 5_000, "clamped");
+    assert_eq!(amz("invalid"), 0, "ignored");
+    let http = |value: &str| delay(RetryAfter::parse_http(value, DATE).ok());
+    assert_eq!(http("10"), 10_000, "a floor");
+    assert_eq!(http("18446744073709551616"), u128::from(u64::MAX) * 1_000);
+}
