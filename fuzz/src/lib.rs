@@ -1,12 +1,14 @@
 //! The fuzz targets, as plain functions over bytes.
 //!
-//! Each takes the input for a sequence of operations, runs it on the real type and on a plain
-//! model, and compares every answer. The same function runs under libFuzzer (`fuzz_targets/`) and,
+//! Each takes the input for a sequence of operations, or for texts to read, runs it on the real type
+//! and on a plain model, and compares every answer. The same function runs under libFuzzer (`fuzz_targets/`) and,
 //! over the corpus and over generated inputs, as an ordinary test (`tests/targets.rs`).
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_precision_loss, reason = "counts here stay small")]
 
 mod clock;
+pub mod config;
+pub mod headers;
 pub mod law;
 pub mod line;
 pub mod quota;
@@ -16,6 +18,7 @@ pub mod quota;
 mod aws_model;
 #[path = "../../tests/law/law_check.rs"]
 mod law_check;
+mod profile_model;
 
 use core::iter;
 
