@@ -19,6 +19,8 @@ impl Rate {
     pub(crate) const BITS: u32 = Self::SIGNIFICANT.wrapping_add(5);
 
     pub(crate) const ZERO: Self = Self(0);
+    /// The least rate above zero: one token in 584 years.
+    pub(crate) const LEAST: Self = Self(1);
     /// The largest rate, 2⁻⁴⁴ under one token per nanosecond.
     pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
 
@@ -65,6 +67,30 @@ impl Rate {
     /// Returns twice the rate, at most [`MAX`](Self::MAX).
     pub(crate) fn doubled(self) -> Self {
         Self::from_raw(u128::from(self.0) << 1)
+    }
+
+    /// Returns `2^power` times the rate, at most [`MAX`](Self::MAX).
+    pub(crate) fn times_two_to(self, power: u32) -> Self {
+        Self::from_raw(u128::from(self.0) << power.min(64))
+    }
+
+    /// Returns the rate less `other`, at least zero.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self::from_raw(u128::from(self.0.saturating_sub(other.0)))
+    }
+
+    /// Returns how many times the rate must be halved to be `other` or less; 64 for a zero `other`.
+    pub(crate) const fn halvings_to(self, other: Self) -> u32 {
+        let mut halvings = 0;
+        while halvings < u64::BITS && (self.0 >> halvings) > other.0 {
+            halvings = halvings.wrapping_add(1);
+        }
+        halvings
+    }
+
+    /// Returns the whole tokens in `nanos` nanoseconds.
+    pub(crate) const fn tokens_in(self, nanos: u64) -> u64 {
+        multiply_high(self.0, nanos)
     }
 
     /// Returns `numerator / denominator` of the rate, rounded to nearest.

@@ -89,6 +89,7 @@ mod fixed;
 mod headers;
 mod line;
 mod meter;
+mod paced;
 #[cfg(feature = "std")]
 mod random;
 #[cfg(feature = "std")]
@@ -108,6 +109,7 @@ pub use atomic::{
 pub use backoff::{BackoffStrategy, ExponentialBackoff};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
+pub use paced::{PacedSettings, PacedSettingsError};
 #[cfg(feature = "std")]
 pub use config::{
     ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError, ProfileFileFault,

@@ -77,6 +77,11 @@ impl Place {
         Self(self.0.wrapping_add(units))
     }
 
+    /// Returns the place `units` further back.
+    pub(crate) const fn less(self, units: u64) -> Self {
+        Self(self.0.wrapping_sub(units))
+    }
+
     /// Returns the place once `count` of those before it are gone.
     pub(crate) const fn less_tokens(self, count: u64) -> Self {
         Self(self.0.wrapping_sub(count.wrapping_mul(TOKEN)))
@@ -105,6 +110,8 @@ pub(crate) struct Line {
     /// The start of the piece, in nanoseconds after the limiter's start.
     pub(crate) since: u64,
     pub(crate) rate: Rate,
+    /// The capacity, in nanoseconds at the rate.
+    pub(crate) burst: u64,
 }
 
 impl Line {
@@ -140,15 +147,26 @@ impl Line {
             .wrapping_add(to_signed(self.gain_units(now)))
     }
 
-    /// Returns the most tokens that the bucket holds: a second's worth and at least one.
+    /// Whether nothing is granted for a while, not even what the bucket holds.
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.rate.raw() == Rate::LEAST.raw()
+    }
+
+    /// Returns the most tokens that the bucket holds: what the burst lasts for, and at least one, but none in a pause.
     ///
     /// A function of the rate alone, so that it needs no word of its own.
-    #[expect(clippy::cast_possible_truncation, reason = "under 2³⁰ tokens")]
+    #[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
     pub(crate) const fn capacity(&self) -> u64 {
         // Rounded to nearest: a whole number of tokens must not lose one to the rounding of the rate.
-        let exact = (self.rate.raw() as u128).wrapping_mul(SECOND as u128);
-        let second = shift_right_rounding(exact, FINER) as u64;
-        if second > TOKEN { second } else { TOKEN }
+        let exact = (self.rate.raw() as u128).wrapping_mul(self.burst as u128);
+        let burst = shift_right_rounding(exact, FINER) as u64;
+        if self.is_paused() {
+            0
+        } else if burst > TOKEN {
+            burst
+        } else {
+            TOKEN
+        }
     }
 
     /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.

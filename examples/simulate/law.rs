@@ -52,7 +52,8 @@ fn nanos(span: Duration) -> u64 {
 
 fn outcome(reply: Reply) -> Outcome {
     match reply {
-        Reply::Throttled(_) => Outcome::Throttled,
+        Reply::Throttled(None) => Outcome::Throttled,
+        Reply::Throttled(Some(hint)) => Outcome::ThrottledFor(Duration::from_nanos(hint)),
         Reply::Done | Reply::Failed => Outcome::NotThrottled,
     }
 }
@@ -149,19 +150,36 @@ impl Law for AwsAsking {
 
 /// A law of the crate, with places in line.
 #[derive(Debug)]
-pub(crate) struct AwsInLine {
+pub(crate) struct InLine<const PACED: bool> {
     rate: SendRate,
     reask: u64,
 }
 
-impl Law for AwsInLine {
+/// The published law, with places in line.
+pub(crate) type AwsInLine = InLine<false>;
+/// The paced law, with places in line.
+pub(crate) type Paced = InLine<true>;
+
+impl<const PACED: bool> InLine<PACED> {
+    const LAW: ControlLaw = if PACED {
+        ControlLaw::Paced
+    } else {
+        ControlLaw::Aws
+    };
+}
+
+impl<const PACED: bool> Law for InLine<PACED> {
     type Seat<'a> = Reservation<'a>;
-    const NAME: &'static str = "Aws, in line";
-    const MEANS: &'static str = "the published limiter, in a queue";
+    const NAME: &'static str = if PACED { "Paced" } else { "Aws, in line" };
+    const MEANS: &'static str = if PACED {
+        "our limiter, in a queue"
+    } else {
+        "the published limiter, in a queue"
+    };
 
     fn new(scene: &Scene) -> Self {
         Self {
-            rate: send_rate(ControlLaw::Aws),
+            rate: send_rate(Self::LAW),
             reask: scene.reask_ms * MILLI,
         }
     }

@@ -1,6 +1,6 @@
 //! The limiters that are compared, in the order of the tables.
 
-use crate::law::{AwsAsking, AwsInLine, Backoff, Law, Nothing, Told};
+use crate::law::{AwsAsking, AwsInLine, Backoff, Law, Nothing, Paced, Told};
 use crate::scene::Scene;
 use crate::tally::Tally;
 use crate::world;
@@ -29,5 +29,6 @@ pub(crate) const LAWS: &[Entry] = &[
     entry::<Backoff>(),
     entry::<AwsAsking>(),
     entry::<AwsInLine>(),
+    entry::<Paced>(),
     entry::<Told>(),
 ];

@@ -3,7 +3,7 @@
 use super::bits::Field;
 use super::stripes::Stripes;
 use super::sync::{
-    AtomicU128,
+    AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::Rate;
@@ -53,6 +53,8 @@ const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
 pub(super) struct Meter {
     reading: AtomicU128,
     counts: Stripes,
+    /// Of the paced law: what had been counted at its last cut.
+    pub(super) mark: AtomicU64,
     windows: Windows,
 }
 
@@ -64,6 +66,7 @@ impl Meter {
         Self {
             reading: AtomicU128::new(Reading::new(Rate::ZERO, 0, count).0),
             counts: Stripes::new(count),
+            mark: AtomicU64::new(0),
             windows: Windows::new(start),
         }
     }
@@ -74,19 +77,28 @@ impl Meter {
     }
 
     fn load(&self) -> Reading {
+        Reading(self.load_bits())
+    }
+
+    /// Returns the sum of all counts, wrapping. To be called after the load of what it is compared with.
+    pub(super) fn sum(&self) -> u64 {
+        self.counts.sum()
+    }
+
+    pub(super) fn load_bits(&self) -> u128 {
         // Acquire: whoever sums the stripes after this load must see at least the counts that went into
         // the base it has read, or the difference would wrap. Pairs with the release in `turn`.
         // Model: `send_rate::a_window_never_counts_below_zero`.
-        Reading(self.reading.load(Acquire))
+        self.reading.load(Acquire)
     }
 
     /// Replaces `seen` by `next`. False if another thread has replaced it first.
-    fn replace(&self, seen: Reading, next: Reading) -> bool {
+    pub(super) fn replace_bits(&self, seen: u128, next: u128) -> bool {
         // Release publishes the counts behind the base to the next one who sums. Strong, because one caller
         // alone must never fail; after a loss all is loaded again.
         // Models: `send_rate::a_window_never_counts_below_zero`, `send_rate::no_count_is_lost_at_a_turn`.
         self.reading
-            .compare_exchange(seen.0, next.0, Release, Relaxed)
+            .compare_exchange(seen, next, Release, Relaxed)
             .is_ok()
     }
 
@@ -113,11 +125,11 @@ impl Meter {
                 return self.windows.window(reading.window());
             }
             // After the load, see there.
-            let sum = self.counts.sum();
+            let sum = self.sum();
             let passed = window.wrapping_sub(reading.window());
             let measured = smoothed(reading.measured(), reading.counted(sum), passed);
             let next = Reading::new(measured, window, sum);
-            if self.replace(reading, next) {
+            if self.replace_bits(reading.0, next.0) {
                 return self.windows.window(window);
             }
         }
@@ -128,8 +140,8 @@ impl Meter {
         let window = self.windows.index(now);
         loop {
             let reading = self.load();
-            let next = Reading::new(reading.measured(), window, self.counts.sum());
-            if self.replace(reading, next) {
+            let next = Reading::new(reading.measured(), window, self.sum());
+            if self.replace_bits(reading.0, next.0) {
                 return self.windows.window(window);
             }
         }

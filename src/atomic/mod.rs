@@ -2,7 +2,10 @@
 
 mod bits;
 mod cancellations;
+mod control;
+mod delivery;
 mod gate;
+mod law;
 mod meter;
 mod permit;
 mod reservation;

@@ -1,5 +1,7 @@
 //! What goes into a send rate and comes out of it.
 
+use core::time::Duration;
+
 use crate::Timestamp;
 
 /// How the fill rate answers to throttling.
@@ -8,6 +10,8 @@ use crate::Timestamp;
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
+    /// Ours: it paces at the rate that is delivered, and reaches the limit. See [`PacedSettings`](crate::PacedSettings).
+    Paced,
 }
 
 /// What became of a request, as far as the send rate is concerned.
@@ -18,6 +22,11 @@ pub enum Outcome {
     NotThrottled,
     /// The service throttled it.
     Throttled,
+    /// The service throttled it, and said for how long nothing should be sent.
+    ///
+    /// [`ControlLaw::Paced`] pauses for that long, a minute at most: nothing is granted, not even what the bucket
+    /// holds. To [`ControlLaw::Aws`] it is a throttle like others.
+    ThrottledFor(Duration),
 }
 
 /// A request that was let go, and when.

@@ -1,10 +1,10 @@
 //! The way back from a wrong timestamp.
 
+use super::law::Law;
 use super::send_rate::SendRate;
-use super::sync::Ordering::Relaxed;
 use crate::Timestamp;
 use crate::fixed::Rate;
-use crate::line::{Place, TOKEN};
+use crate::line::TOKEN;
 
 impl SendRate {
     /// Takes `now` for the present, whatever later timestamps the limiter has been given.
@@ -18,7 +18,11 @@ impl SendRate {
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.elapsed(now);
         self.throttle.bring_back(elapsed);
-        self.gate.close_at(self.meter.restart(elapsed).end);
+        let window_end = match self.law {
+            Law::Aws => self.meter.restart(elapsed).end,
+            Law::Paced(_) => self.meter.restart_delivery(elapsed),
+        };
+        self.gate.close_at(window_end);
         loop {
             let (head, line) = self.segments.read();
             let next = |since| head.next(since, head.rate(), head.throttle());
@@ -32,12 +36,7 @@ impl SendRate {
     /// Gives back the tokens that were promised but not minted by `elapsed`.
     fn write_off(&self, elapsed: u64) {
         let (_, line) = self.segments.read();
-        let cancelled = self.cancellations.total();
-        // Relaxed, after `cancelled`: see `issue`.
-        let issued = Place::from_bits(self.issued.load(Relaxed));
-        let ahead = issued
-            .less_tokens(cancelled)
-            .since(line.minted_at(elapsed).to_place());
+        let ahead = self.last_rank().since(line.minted_at(elapsed).to_place());
         if let Ok(ahead) = u64::try_from(ahead) {
             self.cancellations.write_off(ahead / TOKEN);
         }

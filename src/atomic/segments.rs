@@ -87,11 +87,12 @@ impl Head {
         Self::SEQUENCE.next(self.0) == head.sequence()
     }
 
-    const fn line(self, minted: Minted) -> Line {
+    const fn line(self, minted: Minted, burst: u64) -> Line {
         Line {
             minted,
             since: self.since(),
             rate: self.rate(),
+            burst,
         }
     }
 }
@@ -125,7 +126,7 @@ impl Anchor {
     /// Returns `V` at the beginning of `head` if this is the anchor of `previous`, the segment before it.
     const fn folded(self, previous: Head, head: Head) -> Option<Minted> {
         if self.is_of(previous) && previous.is_before(head) {
-            return Some(previous.line(self.minted()).minted_at(head.since()));
+            return Some(previous.line(self.minted(), 0).minted_at(head.since()));
         }
         None
     }
@@ -142,6 +143,8 @@ pub(super) struct Segments {
     head: AtomicU128,
     anchor: AtomicU128,
     previous: AtomicU128,
+    /// Of every segment, in nanoseconds at its rate.
+    burst: u64,
 }
 
 // Orderings. Loads acquire, successful compare-and-swaps release, in all three words: a reader that sees
@@ -150,13 +153,15 @@ pub(super) struct Segments {
 // that loses hands nothing on: what it wanted is done, and the words are loaded again before they are used.
 // Models: `send_rate::a_reader_sees_one_line`; stopped writers: `ci/stall.sh`.
 impl Segments {
-    /// Creates the words of a line that mints nothing, and stands at `minted`.
-    pub(super) fn new(minted: Minted) -> Self {
+    /// Creates the words of a line that mints nothing, and stands at `minted`; of buckets that hold `burst` nanoseconds
+    /// at their rate.
+    pub(super) fn new(minted: Minted, burst: u64) -> Self {
         let head = Head::initial();
         Self {
             head: AtomicU128::new(head.0),
             anchor: AtomicU128::new(Anchor::new(minted, head.sequence()).0),
             previous: AtomicU128::new(head.0),
+            burst,
         }
     }
 
@@ -188,7 +193,7 @@ impl Segments {
                 continue;
             }
             if let Some(minted) = minted {
-                return (head, head.line(minted));
+                return (head, head.line(minted, self.burst));
             }
         }
     }

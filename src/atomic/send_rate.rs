@@ -7,15 +7,17 @@ use crossbeam_utils::CachePadded;
 use super::bits::LAST_TIME;
 use super::cancellations::Cancellations;
 use super::gate::Gate;
+use super::law::Law;
 use super::meter::Meter;
-use super::permit::{ControlLaw, Outcome, SendPermit};
+use super::permit::{ControlLaw, SendPermit};
 use super::reservation::{Reservation, Turn};
-use super::segments::{Head, Segments};
+use super::segments::Segments;
 use super::sync::{AtomicU64, Ordering::Relaxed};
 use super::throttle::LastThrottle;
+use crate::Timestamp;
 use crate::fixed::Rate;
 use crate::line::{Line, Minted, Place, SKEW, TOKEN, Take};
-use crate::{Timestamp, aws};
+use crate::paced::{PacedSettings, started_at};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.
 ///
@@ -66,7 +68,7 @@ pub struct SendRate {
     pub(super) issued: CachePadded<AtomicU64>,
     pub(super) cancellations: Cancellations,
     start: Timestamp,
-    law: ControlLaw,
+    pub(super) law: Law,
 }
 
 /// Where the line begins: one and a half tokens before the wrap of places, of counts and of the ring, so that
@@ -86,7 +88,7 @@ const LEAST_WORDS: u32 = if cfg!(all(loom, feature = "loom")) {
 const OPEN_PLACES: u32 = 65_536;
 
 impl SendRate {
-    /// Creates a limiter that limits nothing until the first throttle.
+    /// Creates a limiter that limits nothing until the first throttle, with the law's own settings.
     ///
     /// Remembers 65,536 open places: see [`with_open_places`](Self::with_open_places).
     #[must_use]
@@ -101,25 +103,75 @@ impl SendRate {
     /// power of two, at least 512 and at most 2²⁴; a byte of memory holds four places.
     #[must_use]
     pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
+        let law = match law {
+            ControlLaw::Aws => Law::Aws,
+            ControlLaw::Paced => Law::Paced(PacedSettings::new()),
+        };
+        Self::build(law, start, places)
+    }
+
+    /// Creates a limiter of [`ControlLaw::Paced`] with `settings`.
+    ///
+    /// With a ceiling or an initial rate it limits from the start, with a full bucket. Remembers 65,536 open
+    /// places.
+    #[must_use]
+    pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
+        Self::build(Law::Paced(settings), start, OPEN_PLACES)
+    }
+
+    /// Creates a limiter of [`ControlLaw::Paced`] with `settings`, that remembers places given up while at most
+    /// `places` are open: see [`with_open_places`](Self::with_open_places).
+    #[must_use]
+    pub fn paced_with_open_places(settings: PacedSettings, start: Timestamp, places: u32) -> Self {
+        Self::build(Law::Paced(settings), start, places)
+    }
+
+    fn build(law: Law, start: Timestamp, places: u32) -> Self {
         let meter = Meter::new(start.as_nanos());
         let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
         let words = places.div_ceil(32).clamp(LEAST_WORDS, 1 << 19) as usize;
-        Self {
-            gate: CachePadded::new(Gate::new(meter.first_window_end())),
-            segments: Segments::new(BEGINNING),
+        let window_end = match law {
+            Law::Aws => meter.first_window_end(),
+            Law::Paced(_) => 0, // the first response begins a window
+        };
+        let rate = Self {
+            gate: CachePadded::new(Gate::new(window_end)),
+            segments: Segments::new(BEGINNING, law.burst()),
             throttle: LastThrottle::new(),
             meter,
             issued: CachePadded::new(AtomicU64::new(issued.to_bits())),
             cancellations: Cancellations::new(issued, GIVEN_UP, words),
             start,
             law,
-        }
+        };
+        rate.limit_from_the_start();
+        rate
+    }
+
+    /// Engages a limiter that is to limit from the start, with a full bucket.
+    fn limit_from_the_start(&self) {
+        let Law::Paced(settings) = self.law else {
+            return;
+        };
+        let Some(initial) = settings.start() else {
+            return;
+        };
+        self.gate.engage();
+        let last = self.throttle.load();
+        let next = last.next_with(0, started_at(&settings, initial).to_bits());
+        let _ = self.throttle.replace(last, next);
+        self.apply_throttle(0);
+        let (_, line) = self.segments.read();
+        let _ = self.issue(|issued| Ok::<_, Take>(issued.less(line.capacity())));
     }
 
     /// Returns the control law that the limiter was created with.
     #[must_use]
     pub const fn law(&self) -> ControlLaw {
-        self.law
+        match self.law {
+            Law::Aws => ControlLaw::Aws,
+            Law::Paced(_) => ControlLaw::Paced,
+        }
     }
 
     /// Takes a token, or takes nothing and returns how long it will be until there is one.
@@ -139,6 +191,21 @@ impl SendRate {
         };
         match self.take(&line, elapsed) {
             Take::Granted(_) => Ok(SendPermit::sent_at(now)),
+            Take::Wait(nanos) => self.try_moved(now, elapsed, nanos),
+        }
+    }
+
+    /// Tries once more if the law has moved the rate since it was last looked at. `nanos` is the wait otherwise.
+    fn try_moved(&self, now: Timestamp, elapsed: u64, nanos: u64) -> Result<SendPermit, Duration> {
+        if let Law::Aws = self.law {
+            return Err(self.wait(now, nanos));
+        }
+        self.follow_curve(elapsed);
+        let Some(line) = self.line(elapsed) else {
+            return Ok(SendPermit::sent_at(now));
+        };
+        match self.take(&line, elapsed) {
+            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
             Take::Wait(nanos) => Err(self.wait(now, nanos)),
         }
     }
@@ -148,28 +215,6 @@ impl SendRate {
     /// While the limiter limits nothing there is no line: the reservation looks again when it is claimed.
     pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
         Reservation::new(self, self.queue_up(now))
-    }
-
-    /// Records what became of a request.
-    ///
-    /// Call it once for every response, throttled or not, and for every attempt that failed without one.
-    pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let ControlLaw::Aws = self.law;
-        let _: SendPermit = permit; // The published law does not ask when a request was sent.
-        let elapsed = self.elapsed(now);
-        self.meter.count();
-        match outcome {
-            Outcome::NotThrottled => {
-                if !self.gate.is_quiet(elapsed) {
-                    let elapsed = self.turn_window(elapsed);
-                    self.follow_curve(elapsed);
-                }
-            }
-            Outcome::Throttled => {
-                let elapsed = self.turn_window(elapsed);
-                self.cut(elapsed);
-            }
-        }
     }
 
     /// Whether the target has the 128-bit atomics that the line of tokens is made of.
@@ -213,11 +258,41 @@ impl SendRate {
     /// Looks whether the turn of `place` has come; if not, returns the time until then.
     pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<Duration> {
         let elapsed = self.elapsed(now);
+        let nanos = match self.wait_for_place(place, elapsed)? {
+            nanos if self.law.is_published() => nanos,
+            _ => {
+                // The law may have moved the rate since it was last looked at.
+                self.follow_curve(elapsed);
+                self.wait_for_place(place, elapsed)?
+            }
+        };
+        Some(self.wait(now, nanos))
+    }
+
+    /// Returns the nanoseconds until the turn of `place`, or `None` if it has come.
+    fn wait_for_place(&self, place: Place, elapsed: u64) -> Option<u64> {
         let line = self.line(elapsed)?;
         self.retire(&line, elapsed);
         let rank = place.less_tokens(self.cancellations.before(place));
+        if line.is_paused() {
+            return Some(self.wait_for_resumption(&line, elapsed, rank));
+        }
         line.wait_for(elapsed, rank)
-            .map(|nanos| self.wait(now, nanos))
+    }
+
+    /// Returns the nanoseconds until the turn of the place at `rank`, from within a pause.
+    fn wait_for_resumption(&self, line: &Line, elapsed: u64, rank: Place) -> u64 {
+        let throttle = self.throttle.load();
+        let left = throttle.since().saturating_sub(elapsed).max(1);
+        let resumed = Line {
+            minted: line.minted_at(elapsed),
+            since: throttle.since(),
+            rate: self.law.resumed(throttle),
+            burst: line.burst,
+        };
+        resumed
+            .wait_for(elapsed, rank)
+            .map_or(left, |wait| wait.max(left))
     }
 
     /// Returns the current line, or `None` if the limiter limits nothing.
@@ -228,7 +303,7 @@ impl SendRate {
                 if !self.throttle.load().is_engaged() {
                     return None;
                 }
-                self.apply_throttle();
+                self.apply_throttle(elapsed);
             } else if line.is_too_long(elapsed) {
                 self.change(head, elapsed, head.rate(), head.throttle());
             } else {
@@ -243,7 +318,16 @@ impl SendRate {
             Take::Granted(next) => Ok(next),
             wait @ Take::Wait(_) => Err(wait),
         });
-        taken.map_or_else(|wait| wait, Take::Granted)
+        match taken {
+            Ok(next) => Take::Granted(next),
+            Err(_) if line.is_paused() => {
+                // Relaxed, after `cancelled`: see `issue`.
+                let issued = Place::from_bits(self.issued.load(Relaxed));
+                let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
+                Take::Wait(self.wait_for_resumption(line, elapsed, next.less_tokens(cancelled)))
+            }
+            Err(wait) => wait,
+        }
     }
 
     /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
@@ -267,9 +351,16 @@ impl SendRate {
         }
     }
 
+    /// Returns the last token promised, less those given back.
+    pub(super) fn last_rank(&self) -> Place {
+        let cancelled = self.cancellations.total();
+        // Relaxed, after `cancelled`: see `issue`.
+        Place::from_bits(self.issued.load(Relaxed)).less_tokens(cancelled)
+    }
+
     /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock: a single wrong
     /// timestamp must not let the whole line go. Once half the ring is in use there is no choice.
-    fn retire(&self, line: &Line, elapsed: u64) {
+    pub(super) fn retire(&self, line: &Line, elapsed: u64) {
         // Relaxed: an older value retires less, which only costs memory for a while.
         let issued = Place::from_bits(self.issued.load(Relaxed));
         let elapsed = if self.cancellations.is_half_full(issued) {
@@ -282,104 +373,5 @@ impl SendRate {
             let due = minted.plus(given_up.wrapping_mul(TOKEN));
             if due.since(issued) > 0 { issued } else { due }
         });
-    }
-
-    /// Turns the window of the measured rate if `elapsed` is past it, and returns the time to record at:
-    /// `elapsed`, or the beginning of the window if that is later.
-    ///
-    /// A thread that was stopped between reading its clock and recording does not take the line back further.
-    fn turn_window(&self, elapsed: u64) -> u64 {
-        let window = self.meter.turn(elapsed);
-        self.gate.open_until(window.end);
-        elapsed.max(window.start)
-    }
-
-    /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
-    fn follow_curve(&self, elapsed: u64) {
-        if !self.gate.is_engaged() {
-            return;
-        }
-        loop {
-            let head = self.segments.head();
-            let throttle = self.throttle.load();
-            if !head.follows(throttle.version()) {
-                self.apply_throttle();
-                continue;
-            }
-            if throttle.is_engaged() {
-                let since = elapsed.saturating_sub(throttle.since());
-                let rate = aws::after_success(throttle.peak(), since, self.meter.measured());
-                if rate != head.rate() {
-                    // One try: a loss means that another success, which computes the same curve, or a
-                    // throttle, which must not be undone, came first.
-                    self.change(head, elapsed, rate, throttle.version());
-                }
-            }
-            return;
-        }
-    }
-
-    /// Answers to a throttle. It is never lost: the call ends when it, or a later one, has taken effect.
-    fn cut(&self, elapsed: u64) {
-        self.gate.engage();
-        loop {
-            let last = self.throttle.load();
-            let head = self.segments.head();
-            // The head was read while this was the last throttle, so that it follows it or the one before.
-            if self.throttle.load() != last {
-                continue;
-            }
-            if !head.follows(last.version()) {
-                self.apply_throttle();
-                continue;
-            }
-            let fill = last.is_engaged().then(|| head.rate());
-            let peak = aws::peak(self.meter.measured(), fill);
-            if self.throttle.replace(last, last.next(elapsed, peak)) {
-                return self.apply_throttle();
-            }
-        }
-    }
-
-    /// Lets the last throttle's rate take effect, if it has not yet. Anyone may do it for the one that was
-    /// throttled: the rate follows from the throttle's word.
-    fn apply_throttle(&self) {
-        loop {
-            // In this order: a head older than the throttle makes the change fail, never go back.
-            let head = self.segments.head();
-            let throttle = self.throttle.load();
-            if head.follows(throttle.version()) {
-                return;
-            }
-            let rate = aws::after_throttle(throttle.peak());
-            self.change(head, throttle.since(), rate, throttle.version());
-        }
-    }
-
-    /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if it has ended.
-    fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) {
-        let (current, line) = self.segments.read();
-        if current == head {
-            self.end_segment(head, &line, elapsed.max(head.since()), |end| {
-                head.next(end, rate, throttle)
-            });
-        }
-    }
-
-    /// Replaces `head`, whose line is `line`, at `end`. False if another thread has replaced it first.
-    pub(super) fn end_segment(
-        &self,
-        head: Head,
-        line: &Line,
-        end: u64,
-        next: impl Fn(u64) -> Head,
-    ) -> bool {
-        let cancelled = self.cancellations.total();
-        // With the capacity that ends: what it has discarded must not come back with a larger one.
-        let _ = self.issue(|issued| Ok::<_, Take>(line.settled(end, issued, cancelled)));
-        let replaced = self.segments.replace(head, next(end));
-        // Here too, for callers who never wait in line: the front must not fall behind until places wrap.
-        self.retire(line, end);
-        replaced
     }
 }

@@ -1,10 +1,11 @@
 //! What a limiter looks like to people: the only floating point of the crate.
 
+use super::law::{Law, cut_of};
 use super::send_rate::SendRate;
 use super::sync::Ordering::Relaxed;
+use crate::Timestamp;
 use crate::fixed::Rate;
 use crate::line::Place;
-use crate::{Timestamp, aws};
 
 /// The state of a [`SendRate`], for people to read.
 ///
@@ -15,16 +16,19 @@ use crate::{Timestamp, aws};
 pub struct SendRateSnapshot {
     /// Whether the limiter limits: there has been a throttle.
     pub enabled: bool,
-    /// Tokens per second. While not enabled, the rate that the law would fill at.
+    /// Tokens per second; under [`ControlLaw::Paced`](crate::ControlLaw::Paced) those of the law at this moment, none
+    /// during a pause. While not enabled, the rate that the published law would fill at, and of the paced one the
+    /// highest there is.
     pub fill_rate: f64,
     /// The most tokens that the bucket holds.
     pub capacity: f64,
     /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity. More than that only while the
     /// thread that recorded a throttle is stopped before it takes effect, which the next one to record sees to.
     pub available: f64,
-    /// The measured rate of requests, per second.
+    /// The measured rate of requests, per second; of the paced law, of those that were not throttled.
     pub measured_rate: f64,
-    /// The rate that the last throttle was taken to have come at, per second; 0 before the first one.
+    /// The rate that the last throttle was taken to have come at, per second; 0 before the first one. Of the paced law
+    /// the peak it returns to.
     pub last_max_rate: f64,
 }
 
@@ -35,14 +39,22 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         let (head, mut line) = self.segments.read();
         let throttle = self.throttle.load();
-        let measured = self.meter.measured();
-        let since = elapsed.saturating_sub(throttle.since());
-        let fill = if !throttle.is_engaged() {
-            aws::after_success(throttle.peak(), since, measured)
-        } else if head.follows(throttle.version()) {
-            head.rate()
-        } else {
-            aws::after_throttle(throttle.peak())
+        let (measured, peak) = match self.law {
+            Law::Aws => (self.meter.measured(), throttle.peak()),
+            Law::Paced(_) => (
+                self.meter
+                    .delivered(elapsed)
+                    .map_or(Rate::ZERO, |delivered| delivered.rate(0)),
+                cut_of(throttle).memory.peak(),
+            ),
+        };
+        let follows = head.follows(throttle.version());
+        let fill = match self.law {
+            Law::Aws if throttle.is_engaged() && follows => head.rate(),
+            Law::Aws if throttle.is_engaged() => self.law.first_rate(throttle, elapsed).1,
+            Law::Aws => self.law.rate(throttle, elapsed, || measured),
+            Law::Paced(_) if !throttle.is_engaged() => Rate::MAX,
+            Law::Paced(_) => self.law.rate(throttle, elapsed, || measured),
         };
         let cancelled = self.cancellations.total();
         // Relaxed, after `cancelled`: see `issue`.
@@ -60,7 +72,7 @@ impl SendRate {
                 capacity
             },
             measured_rate: per_second(measured),
-            last_max_rate: per_second(throttle.peak()),
+            last_max_rate: per_second(peak),
         }
     }
 }

@@ -12,24 +12,36 @@ use crate::fixed::Rate;
 /// | bits | field |
 /// |---|---|
 /// | 62 | when the last throttle came, ns after the limiter's start |
-/// | 49 | the peak: the rate that was throttled, before it was reduced |
-/// | 17 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
+/// | 49 | what the law remembers; of the published one the peak: the rate that was throttled, before it was reduced |
+/// | 1 | whether the law has ended: the limiter limits nothing until the next throttle |
+/// | 16 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Throttle(u128);
 
 impl Throttle {
     const SINCE: Field = Field::lowest(TIME_BITS);
-    const PEAK: Field = Self::SINCE.above(Rate::BITS);
-    const VERSION: Field = Self::PEAK.above(17);
+    const MEMORY: Field = Self::SINCE.above(Rate::BITS);
+    const ENDED: Field = Self::MEMORY.above(1);
+    const VERSION: Field = Self::ENDED.above(16);
 
     /// Returns the state after one more throttle. Its time never goes back.
     pub(super) fn next(self, now: u64, peak: Rate) -> Self {
+        self.next_with(now, peak.to_bits())
+    }
+
+    /// Returns the state after one more throttle, or another cause to remember something else.
+    pub(super) fn next_with(self, now: u64, memory: u64) -> Self {
         let version = match Self::VERSION.next(self.0) {
             0 => 2,
             version => version,
         };
         let since = self.since().max(now);
-        Self(Self::SINCE.put(since) | Self::PEAK.put(peak.to_bits()) | Self::VERSION.put(version))
+        Self(Self::SINCE.put(since) | Self::MEMORY.put(memory) | Self::VERSION.put(version))
+    }
+
+    /// Returns the state in which nothing is limited any more.
+    pub(super) fn ended(self) -> Self {
+        Self(self.next_with(0, self.memory()).0 | Self::ENDED.put(1))
     }
 
     /// Returns the state with `now` for the time of the last throttle.
@@ -37,18 +49,24 @@ impl Throttle {
         Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
     }
 
-    /// Whether there has been a throttle: the limiter limits.
+    /// Whether the limiter limits: there has been a throttle, and the law has not ended since.
     pub(super) const fn is_engaged(self) -> bool {
-        self.version() != 0
+        self.version() != 0 && Self::ENDED.get(self.0) == 0
     }
 
+    /// Returns when the last throttle came; later than now during a pause that came with it.
     pub(super) const fn since(self) -> u64 {
         Self::SINCE.get(self.0)
     }
 
-    /// Returns the rate that was throttled; zero before the first throttle.
+    /// Returns what the law remembers; zero before the first throttle.
+    pub(super) const fn memory(self) -> u64 {
+        Self::MEMORY.get(self.0)
+    }
+
+    /// Returns the rate that was throttled, as the published law remembers it; zero before the first throttle.
     pub(super) const fn peak(self) -> Rate {
-        Self::PEAK.rate(self.0)
+        Rate::from_bits(self.memory())
     }
 
     pub(super) const fn version(self) -> u64 {
@@ -88,7 +106,7 @@ impl LastThrottle {
     /// Replaces `seen` by `next`. False if there was another throttle in between.
     pub(super) fn replace(&self, seen: Throttle, next: Throttle) -> bool {
         // Release hands over the head that the peak was taken from, see `load`; after a loss all is loaded again.
-        // A word comes back only after 131,070 throttles of one peak at one reading of the clock.
+        // A word comes back only after 65,534 throttles of one peak at one reading of the clock.
         self.0
             .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
@@ -107,12 +125,23 @@ mod tests {
         assert!(!last.load().is_engaged());
         assert_eq!(last.load().peak(), Rate::ZERO);
         let mut throttle = last.load();
-        for version in (1..1 << 17).chain([2, 3]) {
+        for version in (1..1 << 16).chain([2, 3]) {
             throttle = throttle.next(5, PEAK);
             assert_eq!(throttle.version(), version);
             assert!(throttle.is_engaged());
         }
         assert_eq!((throttle.since(), throttle.peak()), (5, PEAK));
+    }
+
+    #[test]
+    fn a_law_that_has_ended_limits_nothing_until_the_next_throttle() {
+        let on = Throttle(0).next_with(5, 77);
+        let off = on.ended();
+        assert!(on.is_engaged() && !off.is_engaged());
+        assert_eq!((off.since(), off.memory(), off.version()), (5, 77, 2));
+        let again = off.next_with(9, 78);
+        assert!(again.is_engaged());
+        assert_eq!((again.since(), again.memory(), again.version()), (9, 78, 3));
     }
 
     #[test]

@@ -16,6 +16,7 @@ fn line(tokens: u128, since: u64, per_second: u32) -> Line {
         minted: Minted::from_bits(tokens * ONE),
         since,
         rate: Rate::from_ratio(per_second, SECOND),
+        burst: SECOND,
     }
 }
 
@@ -40,6 +41,7 @@ fn any_line(rng: &mut Rng) -> Line {
         minted: Minted::from_bits(minted),
         since: any_size(rng, 62),
         rate: Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..40))),
+        burst: SECOND,
     }
 }
 
@@ -132,6 +134,7 @@ fn the_count_wraps_and_places_with_it() {
         minted: Minted::from_bits(MINTED_MASK),
         since: 0,
         rate: Rate::from_ratio(2, SECOND),
+        burst: SECOND,
     };
     let after = last.minted_at(SECOND).to_place();
     assert_eq!(after.since(last.minted.to_place()), 2 * to_signed(TOKEN));
@@ -301,6 +304,7 @@ fn a_line_is_too_long_after_two_to_the_37_tokens() {
         minted: Minted::from_bits(5 * ONE),
         since: 7,
         rate: Rate::from_raw(ONE >> 1),
+        burst: SECOND,
     };
     assert!(!fast.is_too_long(7 + (1 << 38) - 1));
     assert!(fast.is_too_long(7 + (1 << 38)));

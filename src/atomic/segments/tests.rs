@@ -1,6 +1,7 @@
 //! The line in its three words, by one thread: every state in which a writer may have stopped.
 
 use super::*;
+use crate::fixed::SECOND;
 
 fn rate(per_second: u32) -> Rate {
     Rate::from_ratio(per_second, 1_000_000_000)
@@ -16,7 +17,7 @@ fn change(segments: &Segments, since: u64, per_second: u32) -> Head {
 /// More changes than there are sequence numbers: what is minted is the sum over all pieces.
 #[test]
 fn a_reader_sees_the_sum_of_all_pieces() {
-    let segments = Segments::new(Minted::from_bits(u128::MAX));
+    let segments = Segments::new(Minted::from_bits(u128::MAX), SECOND);
     let mut want = u128::MAX;
     let mut last = segments.head();
     for step in 0..140_000_u64 {
@@ -25,13 +26,17 @@ fn a_reader_sees_the_sum_of_all_pieces() {
         last = change(&segments, since, u32::try_from(step % 977).expect("small"));
         let (head, line) = segments.read();
         assert_eq!(head, last);
-        assert_eq!(line, last.line(Minted::from_bits(want)), "step {step}");
+        assert_eq!(
+            line,
+            last.line(Minted::from_bits(want), SECOND),
+            "step {step}"
+        );
     }
 }
 
 #[test]
 fn folding_changes_no_answer_whenever_it_happens() {
-    let segments = Segments::new(Minted::from_bits(1 << 70));
+    let segments = Segments::new(Minted::from_bits(1 << 70), SECOND);
     for step in 1..20 {
         let head = change(&segments, step * 1_000, 5);
         let before = segments.read();
@@ -51,7 +56,7 @@ fn folding_changes_no_answer_whenever_it_happens() {
 /// A writer that stopped after it moved `anchor`, before it moved `previous`.
 #[test]
 fn a_fold_that_stopped_halfway_is_read_and_finished() {
-    let segments = Segments::new(Minted::from_bits(1 << 70));
+    let segments = Segments::new(Minted::from_bits(1 << 70), SECOND);
     change(&segments, 1_000, 5);
     let head = change(&segments, 2_000, 7);
     let before = segments.read();
@@ -66,7 +71,7 @@ fn a_fold_that_stopped_halfway_is_read_and_finished() {
 
 #[test]
 fn a_stale_writer_changes_nothing() {
-    let segments = Segments::new(Minted::from_bits(1 << 70));
+    let segments = Segments::new(Minted::from_bits(1 << 70), SECOND);
     let first = change(&segments, 1_000, 5);
     change(&segments, 2_000, 7);
     let third = change(&segments, 3_000, 9);
@@ -105,7 +110,7 @@ fn a_head_holds_what_is_put_in() {
 /// A writer that stopped for as many changes as there are sequence numbers, before it loaded what it folds.
 #[test]
 fn a_fold_that_comes_a_round_of_sequence_numbers_late_changes_nothing() {
-    let segments = Segments::new(Minted::from_bits(0));
+    let segments = Segments::new(Minted::from_bits(0), SECOND);
     let stale = change(&segments, 1_000, 1_000);
     let mut now = 1_000;
     for _ in 0..1_u32 << 16 {

@@ -1,0 +1,240 @@
+//! What is recorded, and how the rate follows from it.
+
+use core::time::Duration;
+
+use super::law::{Law, cut_of};
+use super::permit::{Outcome, SendPermit};
+use super::segments::Head;
+use super::send_rate::SendRate;
+use super::throttle::Throttle;
+use crate::fixed::{Rate, SECOND};
+use crate::line::{Line, Take};
+use crate::paced::{
+    self, Delivered, PacedSettings, Seen, WindowEnd, after_throttle, after_window, first_cut,
+};
+use crate::{Timestamp, aws};
+
+/// The longest pause that a hint brings: a wrong one must not stop a client for good.
+const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
+
+impl SendRate {
+    /// Records what became of a request.
+    ///
+    /// Call it once for every response, throttled or not, and for every attempt that failed without one.
+    pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
+        let elapsed = self.elapsed(now);
+        let hint = match outcome {
+            Outcome::NotThrottled => return self.record_delivered(elapsed, permit),
+            Outcome::Throttled => Duration::ZERO,
+            Outcome::ThrottledFor(hint) => hint,
+        };
+        self.gate.engage();
+        match self.law {
+            // The published law does not ask when a request was sent, nor what the service said.
+            Law::Aws => {
+                self.meter.count();
+                let elapsed = self.turn_window(elapsed);
+                self.replace_throttle(elapsed, |last, head| {
+                    let fill = last.is_engaged().then(|| head.rate());
+                    let peak = aws::peak(self.meter.measured(), fill);
+                    Some(last.next(elapsed, peak))
+                });
+            }
+            Law::Paced(settings) => {
+                let sent = self.elapsed(permit.time()).min(elapsed);
+                let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
+                let until = elapsed.saturating_add(pause.min(LONGEST_PAUSE));
+                self.replace_throttle(elapsed, |last, _| {
+                    self.paced_throttle(&settings, last, elapsed, sent, until)
+                });
+            }
+        }
+    }
+
+    fn record_delivered(&self, elapsed: u64, permit: SendPermit) {
+        self.meter.count();
+        if self.gate.is_quiet(elapsed) {
+            return;
+        }
+        match self.law {
+            Law::Aws => {
+                let elapsed = self.turn_window(elapsed);
+                self.follow_curve(elapsed);
+            }
+            Law::Paced(settings) => {
+                let sent = self.elapsed(permit.time()).min(elapsed);
+                self.end_window(&settings, elapsed, sent);
+                self.follow_curve(elapsed);
+            }
+        }
+    }
+
+    /// Turns the window of the measured rate if `elapsed` is past it, and returns the time to record at:
+    /// `elapsed`, or the beginning of the window if that is later.
+    ///
+    /// A thread that was stopped between reading its clock and recording does not take the line back further.
+    fn turn_window(&self, elapsed: u64) -> u64 {
+        let window = self.meter.turn(elapsed);
+        self.gate.open_until(window.end);
+        elapsed.max(window.start)
+    }
+
+    /// Ends the window of the delivered rate if it is over, and does what the paced law makes of it.
+    fn end_window(&self, settings: &PacedSettings, elapsed: u64, sent: u64) {
+        let throttle = self.throttle.load();
+        let starved = cut_of(throttle).memory.ramp() > 0;
+        let (end, known) = self.meter.end_window(elapsed, sent, starved);
+        self.gate.open_until(end);
+        let WindowEnd::Counted(rate) = known else {
+            return;
+        };
+        if !throttle.is_engaged() {
+            return;
+        }
+        self.replace_throttle(elapsed, |last, _| {
+            if !last.is_engaged() {
+                return None;
+            }
+            let cut = cut_of(last);
+            if let Some(memory) = after_window(settings, cut, elapsed, rate) {
+                return Some(last.next_with(elapsed, memory.to_bits()));
+            }
+            let delivered = self.meter.delivered(elapsed)?;
+            let over = paced::is_over(settings, cut, elapsed, &delivered);
+            (over && !self.is_waited_for(elapsed)).then(|| last.ended())
+        });
+    }
+
+    /// Whether somebody stands in line.
+    fn is_waited_for(&self, elapsed: u64) -> bool {
+        let (_, line) = self.segments.read();
+        let issued = self.last_rank();
+        line.wait_for(elapsed, issued).is_some()
+    }
+
+    /// Returns what a throttle makes of the paced law's memory. `until` is when the pause ends that it asks for.
+    fn paced_throttle(
+        &self,
+        settings: &PacedSettings,
+        last: Throttle,
+        now: u64,
+        sent: u64,
+        until: u64,
+    ) -> Option<Throttle> {
+        let delivered: Option<Delivered> = self.meter.delivered(now);
+        let seen = Seen {
+            now,
+            sent,
+            since_cut: self.meter.since_cut(last.version()),
+            delivered,
+        };
+        let memory = if last.is_engaged() {
+            after_throttle(settings, cut_of(last), &seen)
+        } else {
+            Some(first_cut(settings, &seen))
+        };
+        match memory {
+            Some(memory) => Some(last.next_with(until, memory.to_bits())),
+            // Nothing new but the pause.
+            None if until > now && until > last.since() => {
+                Some(last.next_with(until, last.memory()))
+            }
+            None => None,
+        }
+    }
+
+    /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
+    pub(super) fn follow_curve(&self, elapsed: u64) {
+        if !self.gate.is_engaged() {
+            return;
+        }
+        loop {
+            let head = self.segments.head();
+            let throttle = self.throttle.load();
+            if !head.follows(throttle.version()) {
+                self.apply_throttle(elapsed);
+                continue;
+            }
+            if throttle.is_engaged() {
+                let rate = self.law.rate(throttle, elapsed, || self.meter.measured());
+                if rate != head.rate() {
+                    // One try: a loss means that another success, which computes the same curve, or a
+                    // throttle, which must not be undone, came first.
+                    self.change(head, elapsed, rate, throttle.version());
+                }
+            }
+            return;
+        }
+    }
+
+    /// Replaces the throttle's word by what `next` makes of it, and lets that take effect; or leaves it.
+    ///
+    /// What is recorded is never lost: the call ends when it, or a later one, has taken effect, or when it makes
+    /// nothing of the word.
+    fn replace_throttle(&self, elapsed: u64, next: impl Fn(Throttle, Head) -> Option<Throttle>) {
+        loop {
+            let last = self.throttle.load();
+            let head = self.segments.head();
+            // The head was read while this was the last throttle, so that it follows it or the one before.
+            if self.throttle.load() != last {
+                continue;
+            }
+            if !head.follows(last.version()) {
+                self.apply_throttle(elapsed);
+                continue;
+            }
+            let mark = self.meter.mark();
+            let Some(next) = next(last, head) else {
+                return;
+            };
+            if self.throttle.replace(last, next) {
+                if !self.law.is_published() {
+                    self.meter.move_mark(mark, next.version());
+                }
+                return self.apply_throttle(elapsed);
+            }
+        }
+    }
+
+    /// Lets the last throttle's rate take effect, if it has not yet. Anyone may do it for the one that was
+    /// throttled: the rate follows from the throttle's word.
+    pub(super) fn apply_throttle(&self, elapsed: u64) {
+        loop {
+            // In this order: a head older than the throttle makes the change fail, never go back.
+            let head = self.segments.head();
+            let throttle = self.throttle.load();
+            if head.follows(throttle.version()) {
+                return;
+            }
+            let (since, rate) = self.law.first_rate(throttle, elapsed);
+            self.change(head, since, rate, throttle.version());
+        }
+    }
+
+    /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if it has ended.
+    pub(super) fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) {
+        let (current, line) = self.segments.read();
+        if current == head {
+            self.end_segment(head, &line, elapsed.max(head.since()), |end| {
+                head.next(end, rate, throttle)
+            });
+        }
+    }
+
+    /// Replaces `head`, whose line is `line`, at `end`. False if another thread has replaced it first.
+    pub(super) fn end_segment(
+        &self,
+        head: Head,
+        line: &Line,
+        end: u64,
+        next: impl Fn(u64) -> Head,
+    ) -> bool {
+        let cancelled = self.cancellations.total();
+        // With the capacity that ends: what it has discarded must not come back with a larger one.
+        let _ = self.issue(|issued| Ok::<_, Take>(line.settled(end, issued, cancelled)));
+        let replaced = self.segments.replace(head, next(end));
+        // Here too, for callers who never wait in line: the front must not fall behind until places wrap.
+        self.retire(line, end);
+        replaced
+    }
+}

@@ -1,0 +1,76 @@
+//! The two laws, as the words know them.
+
+use super::throttle::Throttle;
+use crate::aws;
+use crate::fixed::{Rate, SECOND};
+use crate::paced::{self, Cut, Memory, PacedSettings};
+
+/// The law of one limiter, with its settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Law {
+    Aws,
+    Paced(PacedSettings),
+}
+
+/// What the paced law remembers of the last cut.
+pub(super) const fn cut_of(throttle: Throttle) -> Cut {
+    Cut {
+        memory: Memory::from_bits(throttle.memory()),
+        since: throttle.since(),
+    }
+}
+
+impl Law {
+    /// Whether it is the published law, which moves the rate only when something is recorded.
+    pub(super) const fn is_published(&self) -> bool {
+        matches!(self, Self::Aws)
+    }
+
+    /// Returns how much a bucket holds, in nanoseconds at its rate.
+    pub(super) const fn burst(&self) -> u64 {
+        match self {
+            Self::Aws => SECOND,
+            Self::Paced(settings) => settings.burst_nanos(),
+        }
+    }
+
+    /// Returns the rate at `now`, of a limiter that has seen `throttle` last.
+    ///
+    /// Only the published law looks at what was `measured`.
+    pub(super) fn rate(
+        &self,
+        throttle: Throttle,
+        now: u64,
+        measured: impl FnOnce() -> Rate,
+    ) -> Rate {
+        match self {
+            Self::Aws => {
+                let elapsed = now.saturating_sub(throttle.since());
+                aws::after_success(throttle.peak(), elapsed, measured())
+            }
+            Self::Paced(_) if now < throttle.since() => Rate::LEAST,
+            Self::Paced(settings) => {
+                let cut = cut_of(throttle);
+                paced::rate_at(settings, cut.memory, cut.since, now)
+            }
+        }
+    }
+
+    /// Returns the rate that `throttle` brings, and the time from which it holds; to a caller at `now`.
+    ///
+    /// Zero if the law has ended.
+    pub(super) fn first_rate(&self, throttle: Throttle, now: u64) -> (u64, Rate) {
+        let since = throttle.since();
+        match self {
+            _ if !throttle.is_engaged() => (now, Rate::ZERO),
+            Self::Aws => (since, aws::after_throttle(throttle.peak())),
+            Self::Paced(_) if now < since => (now, Rate::LEAST),
+            Self::Paced(_) => (since, self.resumed(throttle)),
+        }
+    }
+
+    /// Returns the rate that the paced law goes on with after a cut, or a pause.
+    pub(super) fn resumed(&self, throttle: Throttle) -> Rate {
+        self.rate(throttle, throttle.since(), || Rate::MAX)
+    }
+}

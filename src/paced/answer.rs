@@ -1,0 +1,165 @@
+//! What the law makes of a throttle, and of what is delivered.
+
+use super::curve::{before_cut, fraction_of, rate_at};
+use super::delivered::Delivered;
+use super::memory::{Memory, Trip};
+use super::settings::PacedSettings;
+use crate::fixed::{Rate, SECOND};
+
+/// The last cut: what the law remembers of it, and when it was, in nanoseconds after the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) memory: Memory,
+    pub(crate) since: u64,
+}
+
+/// What is known when a throttle is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) now: u64,
+    /// When the request was sent.
+    pub(crate) sent: u64,
+    /// Responses delivered since the last cut, if they were counted from there.
+    pub(crate) since_cut: Option<u64>,
+    /// Nothing delivered yet: none.
+    pub(crate) delivered: Option<Delivered>,
+}
+
+/// Fewer responses than this say little.
+const FEW: u64 = 32;
+/// How many responses make a first estimate.
+const FIRST_FEW: u64 = 8;
+/// How many responses make a measured peak.
+const MEASURED: u64 = 12;
+/// How many halvings starvation adds at a time.
+const STARVED_STEP: u32 = 2;
+/// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing to estimate from.
+const BLIND_RAMP: u32 = 10;
+/// Throttles so soon after a cut belong to it, if there are few.
+const SETTLING: u64 = SECOND.wrapping_div(10);
+/// How long what came since a cut says more than the windows.
+const RECENT: u64 = SECOND.wrapping_mul(2);
+
+/// Returns the memory of the first cut.
+pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
+    let trip = seen.now.saturating_sub(seen.sent);
+    let (rate, known) = match seen.delivered {
+        Some(delivered) => (delivered.rate(1), delivered.responses() >= FIRST_FEW),
+        // One request in a round trip, at least.
+        None => (
+            Rate::from_ratio(1, trip.max(SECOND.wrapping_div(1_000))),
+            false,
+        ),
+    };
+    let (peak, ramp) = if known {
+        (rate, 0)
+    } else {
+        (rate.times_two_to(BLIND_RAMP), BLIND_RAMP)
+    };
+    Memory::new(settings.within(peak), ramp, Trip::new(trip))
+}
+
+/// Returns the memory of the next cut, or `None` if the throttle says nothing new.
+pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<Memory> {
+    // One cut for each overshoot: what was sent before it was sent too fast, as is known.
+    if seen.sent <= last.since {
+        return None;
+    }
+    let trip = seen.now.saturating_sub(seen.sent);
+    let span = seen.now.saturating_sub(last.since);
+    let (peak, ramp) = (last.memory.peak(), last.memory.ramp());
+    let sustained = rate_at(settings, last.memory, last.since, seen.now).min(peak);
+    let expected = sustained.tokens_in(span);
+    let count = seen.since_cut.unwrap_or(expected);
+    let starved = if ramp > 0 {
+        count == 0
+    } else {
+        expected >= FEW && count.saturating_mul(8) < expected
+    };
+    if starved {
+        let ramp = ramp.saturating_add(STARVED_STEP);
+        return Some(remember(settings, peak, ramp, trip));
+    }
+    if (expected < FEW && span < SETTLING) || span < trip.saturating_mul(2) {
+        return None;
+    }
+    let sent_at = rate_at(settings, last.memory, last.since, seen.sent);
+    let average = Rate::from_ratio(
+        u32::try_from(count.saturating_add(2)).unwrap_or(u32::MAX),
+        span,
+    );
+    let peak = if ramp > 0 {
+        average.max(sent_at.scaled(7, 10)).min(sent_at)
+    } else if average < sustained.scaled(3, 4) && span < RECENT {
+        average
+    } else {
+        measured_peak(seen.delivered, sent_at)
+    };
+    Some(remember(settings, peak, 0, trip))
+}
+
+/// Returns the rate that was delivered, if that is known, and at most the rate the request was sent at.
+fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
+    let Some(delivered) = delivered.filter(|delivered| delivered.responses() >= MEASURED) else {
+        return sent_at;
+    };
+    let rate = delivered.rate(0);
+    // Far less was delivered: it was not the service that held it back.
+    if rate < sent_at.scaled(57, 100) {
+        return sent_at;
+    }
+    rate.min(sent_at)
+}
+
+/// Returns the memory of a cut. There are no more halvings than lead to the floor.
+fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> Memory {
+    let peak = settings.within(peak);
+    let most = peak.halvings_to(settings.lowest());
+    Memory::new(peak, ramp.min(most), Trip::new(trip))
+}
+
+/// Returns the memory of a cut that lifts the rate to what was delivered in the last window, if that is more.
+///
+/// A fixed window that was found empty, or an outage, leaves a rate far too low; what is delivered proves it.
+pub(crate) fn after_window(
+    settings: &PacedSettings,
+    last: Cut,
+    now: u64,
+    counted: Rate,
+) -> Option<Memory> {
+    // Three responses a second are within the error of counting.
+    let proven = counted.minus(Rate::from_ratio(3, SECOND));
+    let rate = rate_at(settings, last.memory, last.since, now);
+    if now < last.since || fraction_of(proven, settings.beta()) <= rate {
+        return None;
+    }
+    let (peak, trip) = (last.memory.peak(), last.memory.trip());
+    if last.memory.ramp() == 0 || proven >= peak {
+        return Some(Memory::new(settings.within(proven), 0, trip));
+    }
+    // Starved: what was delivered is less than what is allowed. The old peak stays if a good part of it is proven.
+    if proven > peak.scaled(3, 10) {
+        let ramp = u32::from(proven <= peak.scaled(6, 10));
+        return Some(Memory::new(peak, ramp, trip));
+    }
+    let peak = settings.within(proven.max(peak.scaled(1, 5)));
+    Some(Memory::new(peak, 0, trip))
+}
+
+/// Whether the law has nothing to do any more: half a minute without a throttle, and a rate of more than four times
+/// what is delivered.
+pub(crate) fn is_over(
+    settings: &PacedSettings,
+    last: Cut,
+    now: u64,
+    delivered: &Delivered,
+) -> bool {
+    let calm = now.saturating_sub(last.since) > SECOND.wrapping_mul(30);
+    let rate = rate_at(settings, last.memory, last.since, now);
+    settings.may_end() && calm && rate > delivered.rate(2).times_two_to(2)
+}
+
+/// Returns the memory of a limiter that limits to `rate` from the start.
+pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
+    Memory::new(before_cut(settings, rate), 0, Trip::default())
+}
