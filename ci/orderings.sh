@@ -25,9 +25,10 @@ names() {
         */cancellations.rs) echo line:: live_places ;;
         */gate.rs) echo a_throttle_seen a_turn_of a_reset ;;
         */meter.rs) echo no_count a_window a_snapshot_shows a_reset ;;
+        */delivery.rs) echo paced:: ;;
         */retry_quota.rs) echo quota:: ;;
         */send_rate.rs) echo two_takers a_try_and places_are an_older ;;
-        *) echo send_rate:: ;;
+        *) echo send_rate:: paced:: ;;
     esac
 }
 

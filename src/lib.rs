@@ -109,7 +109,6 @@ pub use atomic::{
 pub use backoff::{BackoffStrategy, ExponentialBackoff};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
-pub use paced::{PacedSettings, PacedSettingsError};
 #[cfg(feature = "std")]
 pub use config::{
     ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError, ProfileFileFault,
@@ -117,6 +116,7 @@ pub use config::{
 };
 #[cfg(feature = "std")]
 pub use headers::{HintError, HintFault};
+pub use paced::{PacedSettings, PacedSettingsError};
 #[cfg(feature = "std")]
 pub use random::{Random, SeededRandom, ThreadRandom};
 #[cfg(feature = "std")]

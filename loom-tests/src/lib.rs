@@ -19,6 +19,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 mod line;
+mod paced;
 mod quota;
 mod send_rate;
 mod teeth;

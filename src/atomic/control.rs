@@ -133,14 +133,14 @@ impl SendRate {
         } else {
             Some(first_cut(settings, &seen))
         };
-        match memory {
-            Some(memory) => Some(last.next_with(until, memory.to_bits())),
-            // Nothing new but the pause.
-            None if until > now && until > last.since() => {
-                Some(last.next_with(until, last.memory()))
-            }
-            None => None,
-        }
+        let pauses = until > now;
+        // Nothing new but the pause, perhaps.
+        let memory = match memory {
+            None if pauses && until > last.since() => cut_of(last).memory,
+            memory => memory?,
+        };
+        let memory = if pauses { memory.with_pause() } else { memory };
+        Some(last.next_with(until, memory.to_bits()))
     }
 
     /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.

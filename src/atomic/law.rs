@@ -48,9 +48,11 @@ impl Law {
                 let elapsed = now.saturating_sub(throttle.since());
                 aws::after_success(throttle.peak(), elapsed, measured())
             }
-            Self::Paced(_) if now < throttle.since() => Rate::LEAST,
             Self::Paced(settings) => {
                 let cut = cut_of(throttle);
+                if cut.memory.has_pause() && now < cut.since {
+                    return Rate::LEAST;
+                }
                 paced::rate_at(settings, cut.memory, cut.since, now)
             }
         }
@@ -64,8 +66,10 @@ impl Law {
         match self {
             _ if !throttle.is_engaged() => (now, Rate::ZERO),
             Self::Aws => (since, aws::after_throttle(throttle.peak())),
-            Self::Paced(_) if now < since => (now, Rate::LEAST),
-            Self::Paced(_) => (since, self.resumed(throttle)),
+            Self::Paced(_) => {
+                let from = since.min(now);
+                (from, self.rate(throttle, from, || Rate::MAX))
+            }
         }
     }
 

@@ -43,7 +43,7 @@ impl Trip {
     }
 }
 
-/// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip; one is free.
+/// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory(u64);
 
@@ -53,6 +53,8 @@ impl Memory {
     const PEAK_BITS: u32 = 37;
     const RAMP_SHIFT: u32 = Self::PEAK_BITS;
     const TRIP_SHIFT: u32 = Self::RAMP_SHIFT.wrapping_add(5);
+
+    const PAUSE: u64 = 1 << 48;
 
     /// Returns the memory of a cut.
     ///
@@ -65,6 +67,16 @@ impl Memory {
                 | (ramp << Self::RAMP_SHIFT)
                 | (u64::from(trip.0) << Self::TRIP_SHIFT),
         )
+    }
+
+    /// Returns the memory of the same cut, with a pause until its time.
+    pub(crate) const fn with_pause(self) -> Self {
+        Self(self.0 | Self::PAUSE)
+    }
+
+    /// Whether nothing is sent before the time of the cut. Otherwise a time before it is that of an older clock.
+    pub(crate) const fn has_pause(self) -> bool {
+        self.0 & Self::PAUSE != 0
     }
 
     pub(crate) const fn from_bits(bits: u64) -> Self {

@@ -1,0 +1,166 @@
+//! Models of [`SendRate`] under the paced law: what its cuts, its windows, its end and those who ask do to each other.
+//!
+//! Claim: the words end as some order of the calls leaves them. Each model compares with both orders, run by one thread.
+
+use crate::explore;
+use loom::{sync::Arc, thread};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use std::time::Duration;
+
+const MILLI: u64 = 1_000_000;
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * MILLI)
+}
+
+fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
+    rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
+}
+
+/// A limiter whose first response of all was a throttle, after two seconds: half a token per second, and a ramp.
+fn blind() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    record(&rate, 2_000, 0, Outcome::Throttled);
+    rate
+}
+
+/// What there is to see at `now`: the law's state, and what the line makes a caller wait.
+fn seen(rate: &SendRate, now: u64) -> (bool, u64, u64, Result<SendPermit, Duration>) {
+    let state = rate.snapshot(at(now));
+    (
+        state.enabled,
+        state.fill_rate.to_bits(),
+        state.last_max_rate.to_bits(),
+        rate.try_acquire(at(now)),
+    )
+}
+
+type Call = fn(&SendRate);
+
+/// Runs both calls beside each other, after `setup`, and asserts that the outcome is that of an order.
+fn either_order(bound: usize, setup: fn() -> SendRate, one: Call, two: Call, now: u64) {
+    explore(Some(bound), move || {
+        let in_order = |first: Call, second: Call| {
+            let rate = setup();
+            first(&rate);
+            second(&rate);
+            seen(&rate, now)
+        };
+        let wanted = [in_order(one, two), in_order(two, one)];
+        let rate = Arc::new(setup());
+        let threads = [one, two].map(|call| {
+            let rate = Arc::clone(&rate);
+            thread::spawn(move || call(&rate))
+        });
+        for thread in threads {
+            thread.join().expect("the thread returns");
+        }
+        let got = seen(&rate, now);
+        assert!(wanted.contains(&got), "{got:?} is none of {wanted:?}");
+    });
+}
+
+/// Two throttles of one overshoot are one cut, whichever comes first.
+#[test]
+fn an_overshoot_is_cut_once() {
+    fn setup() -> SendRate {
+        let rate = blind();
+        record(&rate, 3_500, 3_450, Outcome::NotThrottled);
+        rate
+    }
+    either_order(
+        2,
+        setup,
+        |rate| record(rate, 4_000, 3_950, Outcome::Throttled),
+        |rate| record(rate, 4_010, 3_960, Outcome::Throttled),
+        4_100,
+    );
+}
+
+/// A window that lifts the rate and a throttle that cuts it: neither is lost, neither comes back.
+#[test]
+fn a_window_never_undoes_a_throttle() {
+    fn setup() -> SendRate {
+        let rate = blind();
+        for _ in 0..39 {
+            record(&rate, 2_600, 2_100, Outcome::NotThrottled);
+        }
+        rate
+    }
+    either_order(
+        1,
+        setup,
+        |rate| record(rate, 3_140, 3_000, Outcome::Throttled),
+        |rate| record(rate, 3_150, 3_100, Outcome::NotThrottled),
+        3_200,
+    );
+}
+
+/// A law that has come to its end, and a throttle: afterwards it limits.
+#[test]
+fn a_throttle_outlives_the_end() {
+    fn setup() -> SendRate {
+        let rate = blind();
+        record(&rate, 2_500, 2_100, Outcome::NotThrottled);
+        rate
+    }
+    // Without the throttle it ends there.
+    explore(Some(1), || {
+        let rate = Arc::new(setup());
+        let other = Arc::clone(&rate);
+        let ask = thread::spawn(move || other.try_acquire(at(39_999)));
+        let ended = Arc::clone(&rate);
+        let end = thread::spawn(move || record(&ended, 40_000, 39_900, Outcome::NotThrottled));
+        end.join().expect("the thread returns");
+        let _ = ask.join().expect("the thread returns");
+        assert!(!rate.snapshot(at(40_000)).enabled);
+    });
+    either_order(
+        1,
+        setup,
+        |rate| record(rate, 40_001, 40_000, Outcome::Throttled),
+        |rate| record(rate, 40_000, 39_900, Outcome::NotThrottled),
+        40_100,
+    );
+}
+
+/// Whoever asks moves the rate along, but never back over a throttle.
+#[test]
+fn who_asks_never_undoes_a_throttle() {
+    fn setup() -> SendRate {
+        let rate = blind();
+        record(&rate, 3_500, 3_450, Outcome::NotThrottled);
+        let _ = rate.try_acquire(at(3_500));
+        rate
+    }
+    either_order(
+        2,
+        setup,
+        |rate| record(rate, 4_000, 3_950, Outcome::Throttled),
+        |rate| {
+            let _ = rate.reserve(at(4_000)).claim(at(4_000));
+        },
+        4_100,
+    );
+}
+
+/// Once a pause is recorded nobody is let go before it ends.
+#[test]
+fn a_pause_stops_everybody() {
+    explore(Some(2), || {
+        let rate = Arc::new(blind());
+        let (one, two) = (Arc::clone(&rate), Arc::clone(&rate));
+        let pause = thread::spawn(move || {
+            let hint = Outcome::ThrottledFor(Duration::from_secs(1));
+            record(&one, 6_000, 5_950, hint);
+            one.try_acquire(at(6_000)).is_err()
+        });
+        let other = thread::spawn(move || two.try_acquire(at(6_000)).is_ok());
+        assert!(
+            pause.join().expect("the thread returns"),
+            "the bucket is paused"
+        );
+        let _ = other.join().expect("the thread returns");
+        assert!(rate.try_acquire(at(6_999)).is_err());
+    });
+}
