@@ -82,7 +82,8 @@ impl SendRate {
     /// Ends the window of the delivered rate if it is over, and does what the paced law makes of it.
     fn end_window(&self, settings: &PacedSettings, elapsed: u64, sent: u64) {
         let throttle = self.throttle.load();
-        let starved = cut_of(throttle).memory.ramp() > 0;
+        let cut = cut_of(throttle);
+        let starved = paced::is_starved(cut.memory, cut.since, elapsed);
         let (end, known) = self.meter.end_window(elapsed, sent, starved);
         self.gate.open_until(end);
         let WindowEnd::Counted(rate) = known else {

@@ -74,13 +74,23 @@ fn ramp_step(trip: Trip) -> u64 {
     RAMP_STEP.max(trip.nanos().saturating_mul(2))
 }
 
+/// Whether the rate is still on its way out of starvation at `now`.
+pub(crate) fn is_starved(memory: Memory, since: u64, now: u64) -> bool {
+    now.saturating_sub(since) < ramp_length(memory)
+}
+
+/// Returns how long the ramp out of starvation takes.
+fn ramp_length(memory: Memory) -> u64 {
+    ramp_step(memory.trip()).saturating_mul(u64::from(memory.ramp()))
+}
+
 /// Returns the rate at `now`, for a law that was cut last at `since`.
 ///
 /// The same for all of a step of 17 ms. Never under the floor, nor over the ceiling.
 pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now: u64) -> Rate {
     let elapsed = (now & GRID).saturating_sub(since);
     let step = ramp_step(memory.trip());
-    let ramp = step.saturating_mul(u64::from(memory.ramp()));
+    let ramp = ramp_length(memory);
     let rate = match elapsed.checked_sub(ramp) {
         None => starved(settings, memory.peak(), ramp.wrapping_sub(elapsed), step),
         Some(elapsed) => returning(settings, memory, elapsed),

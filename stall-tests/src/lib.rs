@@ -20,6 +20,7 @@
 extern crate alloc;
 
 mod hook;
+mod paced;
 mod quota;
 mod scene;
 mod stops;

@@ -1,0 +1,223 @@
+//! Threads stopped inside the paced law: the next one who comes finds it as if the call had happened, or had not.
+
+use core::mem;
+use core::time::Duration;
+
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, SendRateSnapshot, Timestamp};
+
+use crate::hook::{MOST, bounded, stopped_at};
+use crate::scene::at;
+use crate::workload::later;
+
+type Call = fn(&SendRate);
+
+/// The most steps of a call. Time goes in leaps here: all blocks of the ring, sixteen, may come due in one.
+const LONG: u64 = 2 * MOST;
+
+fn take(rate: &SendRate, now: Timestamp) -> Result<(), Duration> {
+    bounded(LONG, || rate.try_acquire(now)).map(drop)
+}
+
+fn look(rate: &SendRate, now: Timestamp) -> SendRateSnapshot {
+    bounded(LONG, || rate.snapshot(now))
+}
+
+fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
+    rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
+}
+
+/// Starved from the first response on: a throttle after two seconds, at half a token per second.
+fn starved() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 512);
+    record(&rate, 2_000, 0, Outcome::Throttled);
+    rate
+}
+
+/// Besides, 39 responses, one less than lifts the rate.
+fn delivering() -> SendRate {
+    let rate = starved();
+    for _ in 0..39 {
+        record(&rate, 2_600, 2_100, Outcome::NotThrottled);
+    }
+    rate
+}
+
+/// In a pause until 4.15 s.
+fn paused() -> SendRate {
+    let rate = delivering();
+    let hint = Outcome::ThrottledFor(Duration::from_secs(1));
+    record(&rate, 3_150, 3_000, hint);
+    rate
+}
+
+/// A limiter, the moment that calls are made in it, and the calls.
+struct Setting {
+    name: &'static str,
+    limiter: fn() -> SendRate,
+    now: u64,
+    calls: &'static [(&'static str, Call)],
+}
+
+const CALLS: &[Setting] = &[
+    Setting {
+        name: "starved",
+        limiter: starved,
+        now: 3_150,
+        calls: &[
+            ("throttle", |rate| {
+                record(rate, 3_150, 3_000, Outcome::Throttled);
+            }),
+            ("success", |rate| {
+                record(rate, 3_150, 3_000, Outcome::NotThrottled);
+            }),
+            ("ask", |rate| {
+                let _ = rate.try_acquire(at(3_150));
+            }),
+        ],
+    },
+    Setting {
+        name: "delivering",
+        limiter: delivering,
+        now: 3_150,
+        calls: &[
+            ("throttle", |rate| {
+                record(rate, 3_150, 3_000, Outcome::Throttled);
+            }),
+            ("window", |rate| {
+                record(rate, 3_150, 3_000, Outcome::NotThrottled);
+            }),
+            ("pause", |rate| {
+                let hint = Outcome::ThrottledFor(Duration::from_millis(500));
+                record(rate, 3_150, 3_000, hint);
+            }),
+            ("reset", |rate| rate.reset(at(3_150))),
+        ],
+    },
+    Setting {
+        name: "delivering, to its end",
+        limiter: delivering,
+        now: 60_000,
+        calls: &[
+            ("end", |rate| {
+                record(rate, 60_000, 59_000, Outcome::NotThrottled);
+            }),
+            ("throttle", |rate| {
+                record(rate, 60_000, 59_000, Outcome::Throttled);
+            }),
+        ],
+    },
+    Setting {
+        name: "paused",
+        limiter: paused,
+        now: 4_200,
+        calls: &[
+            ("ask", |rate| {
+                let _ = rate.try_acquire(at(4_200));
+            }),
+            ("claim", |rate| mem::forget(rate.reserve(at(4_200)))),
+            ("success", |rate| {
+                record(rate, 4_200, 4_160, Outcome::NotThrottled);
+            }),
+        ],
+    },
+];
+
+/// Takes all there is at `now`: no more than the bucket holds; and then nothing until it is said.
+fn take_all(rate: &SendRate, now: Timestamp) {
+    let _ = take(rate, now); // lets take effect what is still to
+    let seen = look(rate, now);
+    if !seen.enabled {
+        return assert_eq!(take(rate, now), Ok(()));
+    }
+    let mut granted = 0_u32;
+    while take(rate, now).is_ok() {
+        granted += 1;
+        assert!(f64::from(granted) <= seen.capacity, "{granted} of {seen:?}");
+    }
+}
+
+/// A throttle of a new request cuts, and one with a hint stops everybody for that long.
+fn throttle_and_pause(rate: &SendRate, now: u64) {
+    bounded(LONG, || record(rate, now, now - 1, Outcome::Throttled));
+    assert!(look(rate, at(now)).enabled, "the throttle is not lost");
+    let hint = Outcome::ThrottledFor(Duration::from_millis(300));
+    bounded(LONG, || record(rate, now + 100, now + 50, hint));
+    for millis in [100, 250, 399] {
+        let wait = take(rate, at(now + millis)).expect_err("a pause");
+        assert!(wait >= Duration::from_millis(400 - millis), "{wait:?}");
+    }
+    take_all(rate, at(now + 400));
+    let wait = take(rate, at(now + 400)).expect_err("all is taken");
+    assert_eq!(take(rate, later(at(now + 400), wait)), Ok(()));
+}
+
+/// Everything that others do at `now` and later, each call in a bounded number of steps.
+fn go_on(rate: &SendRate, now: u64) {
+    take_all(rate, at(now));
+    bounded(LONG, || record(rate, now, now - 1, Outcome::NotThrottled));
+    throttle_and_pause(rate, now + 200);
+    for step in 0..40 {
+        bounded(LONG, || {
+            record(rate, now + 2_000 + step, now + 1_900, Outcome::NotThrottled);
+        });
+    }
+    // Half a minute of calm, twice, to let the law end.
+    for seconds in [40, 80] {
+        let end = now + seconds * 1_000;
+        bounded(LONG, || record(rate, end, end - 1, Outcome::NotThrottled));
+    }
+    assert!(
+        !look(rate, at(now + 80_000)).enabled,
+        "it has come to its end"
+    );
+    throttle_and_pause(rate, now + 90_000);
+}
+
+/// Wherever a thread stops inside the law, everybody else goes on, and the law does too.
+#[test]
+fn a_thread_stopped_in_the_paced_law_stops_nobody() {
+    for setting in CALLS {
+        for (name, call) in setting.calls {
+            let stopped = (0..=2 * MOST).find(|step| {
+                let rate = (setting.limiter)();
+                let finished = stopped_at(*step, || call(&rate)).is_some();
+                go_on(&rate, setting.now + 1);
+                finished
+            });
+            let steps = stopped.expect("the call finishes");
+            assert!(steps > 0, "{}, {name}: no step", setting.name);
+            println!("{}, {name}: {steps} steps", setting.name);
+        }
+    }
+}
+
+/// Likewise for two threads, one after the other: the second finishes, unless it is stopped too.
+#[test]
+fn two_threads_stopped_in_the_paced_law_stop_nobody() {
+    for setting in CALLS {
+        for (_, first) in setting.calls {
+            for (_, second) in setting.calls {
+                let steps = (0..=LONG).find(|step| two_stop(setting, *first, *step, *second));
+                assert!(steps.is_some(), "the first call finishes");
+            }
+        }
+    }
+}
+
+/// Stops `first` at `step` and `second` at each of its steps. True if `first` finished before.
+fn two_stop(setting: &Setting, first: Call, step: u64, second: Call) -> bool {
+    let mut first_done = false;
+    let finished = (0..=LONG).find(|step_of_second| {
+        let rate = (setting.limiter)();
+        first_done = stopped_at(step, || first(&rate)).is_some();
+        let second_done = stopped_at(*step_of_second, || second(&rate)).is_some();
+        go_on(&rate, setting.now + 1);
+        second_done
+    });
+    assert!(
+        finished.is_some(),
+        "{}: the second call finishes",
+        setting.name
+    );
+    first_done
+}
