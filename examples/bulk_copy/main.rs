@@ -149,16 +149,20 @@ fn counts_agree(reports: &[Report]) -> bool {
 
 /// Returns the exit code, and says on standard error why it is not that of success.
 fn verdict(reports: &[Report]) -> ExitCode {
-    match reports.iter().find(|report| report.mode == Mode::Adaptive) {
-        Some(adaptive) if adaptive.is_complete() => ExitCode::SUCCESS,
-        Some(adaptive) => {
-            let lost = adaptive.failures.total();
-            eprintln!("adaptive lost {lost} of {} objects", adaptive.objects);
-            ExitCode::from(INCOMPLETE)
-        }
-        None => {
-            eprintln!("adaptive did not run, so nothing is shown to succeed");
-            ExitCode::from(INCOMPLETE)
-        }
+    let paces = |report: &&Report| report.mode.paces_sends();
+    if !reports.iter().any(|report| paces(&report)) {
+        eprintln!("neither adaptive nor paced did run, so nothing is shown to succeed");
+        return ExitCode::from(INCOMPLETE);
     }
+    let mut code = ExitCode::SUCCESS;
+    for report in reports
+        .iter()
+        .filter(paces)
+        .filter(|report| !report.is_complete())
+    {
+        let (name, lost) = (report.mode.name(), report.failures.total());
+        eprintln!("{name} lost {lost} of {} objects", report.objects);
+        code = ExitCode::from(INCOMPLETE);
+    }
+    code
 }

@@ -1,4 +1,4 @@
-//! The four ways of retrying that a run compares.
+//! The five ways of retrying that a run compares.
 
 use clap::ValueEnum;
 
@@ -11,13 +11,21 @@ pub(crate) enum Mode {
     Legacy,
     /// Up to three sends, and retries paid from a quota
     Standard,
-    /// Up to four sends, a quota, and a send rate that follows what the service admits
+    /// Up to four sends, a quota, and a send rate that follows what the service admits, by the published law
     Adaptive,
+    /// The same, by the crate's own law
+    Paced,
 }
 
 impl Mode {
     /// All modes, in the order of the table.
-    pub(crate) const ALL: [Self; 4] = [Self::None, Self::Legacy, Self::Standard, Self::Adaptive];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::None,
+        Self::Legacy,
+        Self::Standard,
+        Self::Adaptive,
+        Self::Paced,
+    ];
 
     /// Returns the name, as the flag has it.
     pub(crate) const fn name(self) -> &'static str {
@@ -26,7 +34,13 @@ impl Mode {
             Self::Legacy => "legacy",
             Self::Standard => "standard",
             Self::Adaptive => "adaptive",
+            Self::Paced => "paced",
         }
+    }
+
+    /// Tells whether sends are held back: everything should be copied then.
+    pub(crate) const fn paces_sends(self) -> bool {
+        matches!(self, Self::Adaptive | Self::Paced)
     }
 
     /// Returns a heading for people who have not read the flags.
@@ -36,6 +50,7 @@ impl Mode {
             Self::Legacy => "plain backoff",
             Self::Standard => "backoff and a retry quota",
             Self::Adaptive => "backoff, a retry quota and a send rate that adapts",
+            Self::Paced => "the same, with the crate's own law",
         };
         format!("{}: up to {attempts} sends, {what}", self.name())
     }

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 
 use paceline::{
-    Adaptive, Failure, Legacy, RetryQuota, RetryStrategy, Settings, SettingsError, Standard,
+    Adaptive, ControlLaw, Failure, Legacy, RetryQuota, RetryStrategy, Settings, SettingsError,
+    Standard,
 };
 
 use crate::mode::Mode;
@@ -36,9 +37,15 @@ impl Plan {
                 let warning = warning(strategy.settings(), strategy.quota(), workers);
                 Ok(Self::quoted(strategy, sends, warning))
             }
-            Mode::Adaptive => {
+            Mode::Adaptive | Mode::Paced => {
                 let sends = attempts(4);
-                let strategy = Adaptive::builder().max_attempts(sends).build()?;
+                let law = if mode == Mode::Paced {
+                    ControlLaw::Paced
+                } else {
+                    ControlLaw::Aws
+                };
+                let builder = Adaptive::builder().law(law);
+                let strategy = builder.max_attempts(sends).build()?;
                 let warning = warning(strategy.settings(), strategy.quota(), workers);
                 Ok(Self::quoted(strategy, sends, warning))
             }
@@ -104,14 +111,14 @@ mod tests {
     #[test]
     fn each_mode_sends_as_often_as_the_story_has_it() {
         let told = Mode::ALL.map(|mode| sends(mode, None));
-        let expected = [1, 5, 3, 4].map(|sends| (sends, Some(sends)));
+        let expected = [1, 5, 3, 4, 4].map(|sends| (sends, Some(sends)));
         assert_eq!(told, expected);
     }
 
     #[test]
     fn the_flag_overrides_the_sends_of_the_modes_that_retry() {
         let told = Mode::ALL.map(|mode| sends(mode, Some(7)));
-        let expected = [1, 7, 7, 7].map(|sends| (sends, Some(sends)));
+        let expected = [1, 7, 7, 7, 7].map(|sends| (sends, Some(sends)));
         assert_eq!(told, expected);
     }
 

@@ -11,8 +11,8 @@ use super::{
     token::StrategyId,
 };
 use crate::{
-    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, MonotonicClock, Random, RetryQuota,
-    ThreadRandom,
+    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, MonotonicClock, PacedSettings, Random,
+    RetryQuota, SendRate, ThreadRandom,
 };
 
 /// The tokens of a quota, in every SDK and generation.
@@ -69,6 +69,7 @@ struct Choices {
     random: Option<Arc<dyn Random>>,
     clock: Option<Arc<dyn Clock>>,
     law: Option<ControlLaw>,
+    paced: Option<PacedSettings>,
     fail_fast: bool,
 }
 
@@ -197,9 +198,15 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// Moves the send rate by `law`.
+    /// Moves the send rate by `law`, with the law's own settings.
     pub fn law(mut self, law: ControlLaw) -> Self {
-        self.choices.law = Some(law);
+        (self.choices.law, self.choices.paced) = (Some(law), None);
+        self
+    }
+
+    /// Moves the send rate by [`ControlLaw::Paced`] with `settings`.
+    pub fn paced(mut self, settings: PacedSettings) -> Self {
+        (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
         self
     }
 
@@ -224,8 +231,12 @@ impl StrategyBuilder<Adaptive> {
         let clock = self.choices.clock.take();
         let clock = clock.unwrap_or_else(|| Arc::new(MonotonicClock::new()));
         let law = self.choices.law.unwrap_or(ControlLaw::Aws);
+        let rate = match self.choices.paced {
+            Some(settings) => SendRate::paced(settings, clock.now()),
+            None => SendRate::new(law, clock.now()),
+        };
         let fail_fast = self.choices.fail_fast;
-        Adaptive::from_engine(self.choices.into_engine(), law, fail_fast, clock)
+        Adaptive::from_engine(self.choices.into_engine(), rate, fail_fast, clock)
     }
 }
 

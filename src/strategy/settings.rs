@@ -108,7 +108,7 @@ pub enum HintPolicy {
 /// | bare status 429, 509 | throttling |
 /// | bare status 503 | transient; a switch makes it throttling |
 /// | bare status 400, 403 | never retried |
-/// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws) |
+/// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws), the published one |
 /// | adaptive: fail fast | off |
 ///
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
