@@ -27,10 +27,12 @@ pub(crate) struct Seen {
 
 /// Fewer responses than this say little.
 const FEW: u64 = 32;
+/// None of so many that were to be expected says that nothing is allowed at the moment.
+const NOTHING_OF: u64 = 4;
 /// How many responses make a first estimate.
 const FIRST_FEW: u64 = 8;
 /// How many responses make a measured peak.
-const MEASURED: u64 = 12;
+const MEASURED: u64 = 6;
 /// How many halvings starvation adds at a time.
 const STARVED_STEP: u32 = 2;
 /// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing to estimate from.
@@ -74,7 +76,8 @@ pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -
     let starved = if ramp > 0 {
         count == 0
     } else {
-        expected >= FEW && count.saturating_mul(8) < expected
+        (expected >= NOTHING_OF && count == 0)
+            || (expected >= FEW && count.saturating_mul(8) < expected)
     };
     if starved {
         let ramp = ramp.saturating_add(STARVED_STEP);
