@@ -10,7 +10,9 @@ use crate::Timestamp;
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
-    /// Ours: it paces at the rate that is delivered, and reaches the limit. See [`PacedSettings`](crate::PacedSettings).
+    /// Ours: it paces at the rate that is delivered, cuts once for each overshoot, and is back at the limit within
+    /// seconds at any rate. It uses 0.9 to 1.0 of a limit of which the published law uses a third.
+    /// [`PacedSettings`](crate::PacedSettings) has its floor, ceiling and more; the rules stand in `src/paced/mod.rs`.
     Paced,
 }
 

@@ -42,7 +42,7 @@ const SETTLING: u64 = SECOND.wrapping_div(10);
 /// How long what came since a cut says more than the windows.
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
-/// Returns the memory of the first cut.
+/// Returns the memory of the first cut: rule 8.
 pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
     let trip = seen.now.saturating_sub(seen.sent);
     let (rate, known) = match seen.delivered {
@@ -63,7 +63,7 @@ pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
 
 /// Returns the memory of the next cut, or `None` if the throttle says nothing new.
 pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<Memory> {
-    // One cut for each overshoot: what was sent before it was sent too fast, as is known.
+    // Rule 1: what was sent before the cut was sent too fast, as is known.
     if seen.sent <= last.since {
         return None;
     }
@@ -73,24 +73,19 @@ pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -
     let sustained = rate_at(settings, last.memory, last.since, seen.now).min(peak);
     let expected = sustained.tokens_in(span);
     let count = seen.since_cut.unwrap_or(expected);
-    let starved = if ramp > 0 {
-        count == 0
-    } else {
-        (expected >= NOTHING_OF && count == 0)
-            || (expected >= FEW && count.saturating_mul(8) < expected)
-    };
-    if starved {
+    if (ramp > 0 && count == 0) || (ramp == 0 && is_next_to_nothing(count, expected)) {
         let ramp = ramp.saturating_add(STARVED_STEP);
         return Some(remember(settings, peak, ramp, trip));
     }
+    // Rule 1.
     if (expected < FEW && span < SETTLING) || span < trip.saturating_mul(2) {
         return None;
     }
-    let sent_at = rate_at(settings, last.memory, last.since, seen.sent);
     let average = Rate::from_ratio(
         u32::try_from(count.saturating_add(2)).unwrap_or(u32::MAX),
         span,
     );
+    let sent_at = rate_at(settings, last.memory, last.since, seen.sent);
     let peak = if ramp > 0 {
         average.max(sent_at.scaled(7, 10)).min(sent_at)
     } else if average < sustained.scaled(3, 4) && span < RECENT {
@@ -101,7 +96,13 @@ pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -
     Some(remember(settings, peak, 0, trip))
 }
 
-/// Returns the rate that was delivered, if that is known, and at most the rate the request was sent at.
+/// Rule 6: whether `count` is so much less than `expected` that the service lets nothing through at the moment.
+const fn is_next_to_nothing(count: u64, expected: u64) -> bool {
+    (expected >= NOTHING_OF && count == 0)
+        || (expected >= FEW && count.saturating_mul(8) < expected)
+}
+
+/// Rule 5: returns the rate that was delivered, if that is known, and at most the rate the request was sent at.
 fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
     let Some(delivered) = delivered.filter(|delivered| delivered.responses() >= MEASURED) else {
         return sent_at;
@@ -121,7 +122,7 @@ fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> Memor
     Memory::new(peak, ramp.min(most), Trip::new(trip))
 }
 
-/// Returns the memory of a cut that lifts the rate to what was delivered in the last window, if that is more.
+/// Rule 7: returns the memory of a cut that lifts the rate to what was delivered in the last window, if that is more.
 ///
 /// A fixed window that was found empty, or an outage, leaves a rate far too low; what is delivered proves it.
 pub(crate) fn after_window(
@@ -149,7 +150,7 @@ pub(crate) fn after_window(
     Some(Memory::new(peak, 0, trip))
 }
 
-/// Whether the law has nothing to do any more: half a minute without a throttle, and a rate of more than four times
+/// Rule 10: whether the law has nothing to do any more: half a minute without a throttle, and a rate of more than four times
 /// what is delivered.
 pub(crate) fn is_over(
     settings: &PacedSettings,

@@ -25,7 +25,7 @@ const GRID: u64 = !((1 << 24) - 1);
 
 /// Returns β at `peak`, 32 fraction bits: `1 − min(0.45, (1 − β) + 1/√peak)`.
 ///
-/// At low rates a cut is deeper: one throttled request of few says as much as many of many.
+/// Rule 2. At low rates a cut is deeper: one throttled request of few says as much as many of many.
 fn beta(settings: &PacedSettings, peak: Rate) -> u64 {
     let root = square_root(peak).max(1);
     let extra = (u128::from(ONE) << 32)
@@ -98,7 +98,7 @@ pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now:
     settings.within(rate)
 }
 
-/// Returns the rate `left` before the end of a ramp: half of `β·peak` for each step.
+/// Rule 6: returns the rate `left` before the end of a ramp: half of `β·peak` for each step.
 fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
     let steps = (u128::from(left) << 32)
         .checked_div(u128::from(step))
@@ -117,7 +117,7 @@ fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
     )
 }
 
-/// Returns the rate `elapsed` after a cut: a fifth-power return to the peak, then a cubic one away from it, and a
+/// Rules 2 to 4: returns the rate `elapsed` after a cut: a fifth-power return to the peak, then a cubic one away from it, and a
 /// line on top of both that gives each of those who share a limit the same.
 fn returning(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
     let peak = memory.peak();
