@@ -23,6 +23,7 @@ use shuttle::{
 };
 
 mod line;
+mod paced;
 mod quota;
 mod send_rate;
 mod strategy;
