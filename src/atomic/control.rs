@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::bits::LAST_TIME;
 use super::law::{Law, cut_of};
 use super::permit::{Outcome, SendPermit};
 use super::segments::Head;
@@ -43,7 +44,9 @@ impl SendRate {
             Law::Paced(settings) => {
                 let sent = self.elapsed(permit.time()).min(elapsed);
                 let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
-                let until = elapsed.saturating_add(pause.min(LONGEST_PAUSE));
+                let until = elapsed
+                    .saturating_add(pause.min(LONGEST_PAUSE))
+                    .min(LAST_TIME);
                 self.replace_throttle(elapsed, |last, _| {
                     self.paced_throttle(&settings, last, elapsed, sent, until)
                 });
@@ -156,13 +159,26 @@ impl SendRate {
                 self.apply_throttle(elapsed);
                 continue;
             }
-            if throttle.is_engaged() {
-                let rate = self.law.rate(throttle, elapsed, || self.meter.measured());
-                if rate != head.rate() {
-                    // One try: a loss means that another success, which computes the same curve, or a
-                    // throttle, which must not be undone, came first.
-                    self.change(head, elapsed, rate, throttle.version());
+            if !throttle.is_engaged() {
+                return;
+            }
+            if !self.law.is_published() {
+                // In a pause, or by an older clock than the last cut's, there is nothing to move.
+                if elapsed < throttle.since() {
+                    return;
                 }
+                // A pause ends when it was to end, not when somebody looks.
+                if head.since() < throttle.since() {
+                    let rate = self.law.resumed(throttle);
+                    self.change(head, throttle.since(), rate, throttle.version());
+                    continue;
+                }
+            }
+            let rate = self.law.rate(throttle, elapsed, || self.meter.measured());
+            if rate != head.rate() {
+                // One try: a loss means that another success, which computes the same curve, or a
+                // throttle, which must not be undone, came first.
+                self.change(head, elapsed, rate, throttle.version());
             }
             return;
         }
