@@ -10,9 +10,10 @@ impl SendRate {
     /// Takes `now` for the present, whatever later timestamps the limiter has been given.
     ///
     /// A timestamp far in the future makes callers at true time wait until it has come. This brings the
-    /// limiter back: the fill rate and the measured rate stay as they are, what is limited stays limited, and the
-    /// bucket holds at most what it held. Tokens promised beyond those minted are written off: each place that
-    /// is open may let one request go at once, whether it is claimed or given up.
+    /// limiter back: the fill rate and the measured rate stay as they are (under
+    /// [`ControlLaw::Paced`](crate::ControlLaw::Paced) the fill rate is the law's at `now`), what is limited stays
+    /// limited, and the bucket holds at most what it held. Tokens promised beyond those minted are written off: each
+    /// place that is open may let one request go at once, whether it is claimed or given up.
     ///
     /// Calls that overlap it, with timestamps that it is meant to undo, may undo it in turn.
     pub fn reset(&self, now: Timestamp) {
@@ -29,6 +30,10 @@ impl SendRate {
             if head.rate() == Rate::ZERO || self.end_segment(head, &line, elapsed, next) {
                 break;
             }
+        }
+        if !self.law.is_published() {
+            // What that time made of the rate must not stay, nor a bucket as large.
+            self.follow_curve(elapsed);
         }
         self.write_off(elapsed);
     }
