@@ -1,6 +1,6 @@
 //! What the law makes of a throttle, and of what is delivered.
 
-use super::curve::{before_cut, fraction_of, rate_at};
+use super::curve::{after_cut, before_cut, rate_at};
 use super::delivered::Delivered;
 use super::memory::{Memory, Trip};
 use super::settings::PacedSettings;
@@ -134,7 +134,7 @@ pub(crate) fn after_window(
     // Three responses a second are within the error of counting.
     let proven = counted.minus(Rate::from_ratio(3, SECOND));
     let rate = rate_at(settings, last.memory, last.since, now);
-    if now < last.since || fraction_of(proven, settings.beta()) <= rate {
+    if now < last.since || after_cut(settings, proven) <= rate {
         return None;
     }
     let (peak, trip) = (last.memory.peak(), last.memory.trip());

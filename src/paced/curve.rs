@@ -38,6 +38,11 @@ fn beta(settings: &PacedSettings, peak: Rate) -> u64 {
     ONE.saturating_sub(cut)
 }
 
+/// Returns the rate that a cut at `peak` leads to.
+pub(crate) fn after_cut(settings: &PacedSettings, peak: Rate) -> Rate {
+    fraction_of(peak, beta(settings, peak))
+}
+
 /// Returns the peak from which a cut leads to `rate`.
 pub(crate) fn before_cut(settings: &PacedSettings, rate: Rate) -> Rate {
     // Each round leaves at most 0.4 of the error.
@@ -57,7 +62,7 @@ fn square_root(rate: Rate) -> u64 {
 }
 
 /// Returns `rate · factor`, for a factor with 32 fraction bits.
-pub(crate) fn fraction_of(rate: Rate, factor: u64) -> Rate {
+fn fraction_of(rate: Rate, factor: u64) -> Rate {
     Rate::from_raw(u128::from(rate.raw()).wrapping_mul(u128::from(factor)) >> 32)
 }
 
@@ -109,7 +114,7 @@ fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
     // Straight lines between powers of two.
     let whole = steps.div_ceil(u128::from(ONE));
     let fraction = whole.wrapping_shl(32).saturating_sub(steps);
-    let low = fraction_of(peak, beta(settings, peak));
+    let low = after_cut(settings, peak);
     let line = u128::from(ONE).saturating_add(fraction);
     let halvings = u32::try_from(whole).unwrap_or(u32::MAX).saturating_add(32);
     Rate::from_raw(
