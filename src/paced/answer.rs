@@ -167,3 +167,10 @@ pub(crate) fn is_over(
 pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
     Memory::new(before_cut(settings, rate), 0, Trip::default())
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests;

@@ -175,3 +175,10 @@ fn product(a: u64, b: u64) -> u64 {
     let product = u128::from(a).wrapping_mul(u128::from(b)) >> 32;
     u64::try_from(product).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests;

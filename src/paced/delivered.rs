@@ -66,3 +66,10 @@ impl Delivered {
         WindowEnd::Counted(Rate::from_ratio(count, self.elapsed))
     }
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests;

@@ -104,3 +104,6 @@ impl Memory {
         Trip((self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f)
     }
 }
+
+#[cfg(test)]
+mod tests;

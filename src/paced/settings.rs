@@ -254,3 +254,6 @@ impl fmt::Display for PacedSettingsError {
 }
 
 impl Error for PacedSettingsError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Which memories there are: 49 bits, and what is lost in them.
+
+use super::*;
+use crate::fixed::SECOND;
+
+const UNIT: u64 = 1 << 24;
+
+#[test]
+fn a_trip_is_rounded_down_to_three_significant_bits() {
+    for (units, kept) in [
+        (0, 0),
+        (1, 1),
+        (6, 6),
+        (7, 7),
+        (8, 8),
+        (9, 8),
+        (10, 10),
+        (15, 14),
+        (16, 16),
+        (19, 16),
+        (20, 20),
+        (31, 28),
+        (32, 32),
+        (63, 56),
+        (64, 64),
+        (127, 112),
+        (255, 224),
+        (511, 448),
+        (512, 512),
+        (639, 512),
+        (640, 640),
+        (895, 768),
+        (896, 896),
+        (1_023, 896),
+    ] {
+        let trip = Trip::new(units * UNIT);
+        assert_eq!(trip.nanos(), kept * UNIT, "{units} units");
+        assert_eq!(Trip::new(units * UNIT + UNIT - 1), trip, "{units} units");
+        assert_eq!(Trip::new(trip.nanos()), trip, "rounding twice is once");
+    }
+}
+
+#[test]
+fn trips_over_fifteen_seconds_count_as_fifteen() {
+    assert_eq!(Trip::new(u64::MAX).nanos(), 896 * UNIT);
+    assert_eq!(Trip::new(1_024 * UNIT).nanos(), 896 * UNIT);
+    assert_eq!(Trip::new(1 << 63).nanos() / SECOND, 15);
+    assert_eq!(Trip::default().nanos(), 0);
+}
+
+#[test]
+fn there_are_36_trips_each_longer_than_the_one_before() {
+    let lengths: Vec<u64> = (0..36).map(|bits| Trip(bits).nanos()).collect();
+    assert!(lengths.is_sorted_by(|a, b| a < b), "{lengths:?}");
+    for (bits, nanos) in (0..).zip(lengths) {
+        assert_eq!(Trip::new(nanos), Trip(bits));
+    }
+}
+
+#[test]
+fn what_is_packed_is_unpacked_and_fills_48_bits() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    for bits in 0..36 {
+        for ramp in 0..=31 {
+            let peak = Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..64)));
+            let memory = Memory::new(peak, ramp, Trip(bits));
+            assert_eq!((memory.ramp(), memory.trip()), (ramp, Trip(bits)));
+            assert_eq!(memory.to_bits() >> 48, 0);
+            assert_eq!(Memory::from_bits(memory.to_bits()), memory);
+            assert_eq!(
+                Memory::new(memory.peak(), ramp, memory.trip()),
+                memory,
+                "what was rounded stays"
+            );
+        }
+    }
+    let full = Memory::new(Rate::MAX, u32::MAX, Trip::new(u64::MAX));
+    assert_eq!(full.ramp(), 31, "no more halvings than that");
+    assert_eq!(full.trip().nanos(), 896 * UNIT);
+    assert_eq!(Memory::new(Rate::ZERO, 0, Trip::default()).to_bits(), 0);
+}
+
+#[test]
+fn a_peak_keeps_32_significant_bits_and_what_is_low_loses_12_bits() {
+    let all = u64::MAX >> 20; // 44 bits
+    for exponent in 0..=20 {
+        let peak = Rate::from_raw(u128::from(all) << exponent);
+        let kept = Memory::new(peak, 3, Trip(5)).peak();
+        assert_eq!(kept.raw(), (all >> 12) << (12 + exponent));
+    }
+    for (raw, kept) in [(4_095, 0), (4_096, 4_096), (9_223_372_037, 9_223_368_704)] {
+        let peak = Rate::from_raw(raw);
+        assert_eq!(Memory::new(peak, 0, Trip::default()).peak().raw(), kept);
+    }
+}
