@@ -1,0 +1,391 @@
+//! The paced law through the public calls, by one caller: cuts, pauses, starvation, the way back to no limit,
+//! and what each setting does.
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    reason = "numbers here stay small"
+)]
+
+use core::time::Duration;
+
+use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+
+const SECOND: u64 = 1_000_000_000;
+const MILLI: u64 = SECOND / 1_000;
+/// When [`engaged`] cuts.
+const CUT: u64 = SECOND;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn nanos(wait: Duration) -> u64 {
+    u64::try_from(wait.as_nanos()).expect("a wait is short of 2⁶⁴ ns")
+}
+
+/// Records the response to a request that was sent at `sent`.
+fn record_sent(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
+    rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
+}
+
+fn record(rate: &SendRate, now: u64, outcome: Outcome) {
+    record_sent(rate, now, now, outcome);
+}
+
+/// Delivers 100 requests in the first second, and then throttles one.
+fn cut_at_a_hundred(rate: &SendRate) {
+    for step in 0..100 {
+        record(rate, step * CUT / 100, Outcome::NotThrottled);
+    }
+    record(rate, CUT, Outcome::Throttled);
+}
+
+fn engaged() -> SendRate {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    cut_at_a_hundred(&rate);
+    rate
+}
+
+fn engaged_with(settings: PacedSettings) -> SendRate {
+    let rate = SendRate::paced(settings, Timestamp::ZERO);
+    cut_at_a_hundred(&rate);
+    rate
+}
+
+/// Asserts that `got` is `want`, up to a thousandth: the first window begins 2¹⁶ ns late.
+fn assert_near(got: f64, want: f64) {
+    assert!(
+        (got - want).abs() <= want / 1_000.0,
+        "got {got}, want {want}"
+    );
+}
+
+fn drain(rate: &SendRate, now: u64) -> u64 {
+    let mut granted = 0;
+    while rate.try_acquire(at(now)).is_ok() {
+        granted += 1;
+    }
+    granted
+}
+
+/// Takes tokens as they come until `end`, each after exactly the wait that was named for it.
+fn take_until(rate: &SendRate, mut now: u64, end: u64) -> u64 {
+    let mut granted = 0;
+    while now <= end {
+        match rate.try_acquire(at(now)) {
+            Ok(_) => granted += 1,
+            Err(wait) => now += nanos(wait),
+        }
+    }
+    granted
+}
+
+#[test]
+fn nothing_is_limited_before_the_first_throttle() {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    assert_eq!(rate.law(), ControlLaw::Paced);
+    for _ in 0..100_000 {
+        assert!(rate.try_acquire(at(0)).is_ok());
+    }
+    record(&rate, 0, Outcome::NotThrottled);
+    assert!(!rate.snapshot(at(0)).enabled);
+    assert_eq!(rate.snapshot(at(0)).last_max_rate.to_bits(), 0);
+}
+
+#[test]
+fn the_first_throttle_cuts_the_rate_that_was_delivered() {
+    let got = engaged().snapshot(at(CUT));
+    assert!(got.enabled);
+    assert_near(got.measured_rate, 100.0);
+    assert_near(got.last_max_rate, 101.0);
+    // 1 − 0.1 − 1/√101
+    assert_near(got.fill_rate, 80.85);
+    assert_near(got.capacity, 80.85 / 20.0);
+}
+
+#[test]
+fn an_overshoot_is_cut_once_whatever_was_in_flight() {
+    let rate = engaged();
+    for step in 1..=100 {
+        record(&rate, CUT + step * 5 * MILLI, Outcome::NotThrottled);
+    }
+    let later = at(CUT + 3 * SECOND);
+    let before = rate.snapshot(later);
+    for (now, sent) in [
+        (CUT, CUT),
+        (CUT + 550 * MILLI, CUT - 1),
+        (CUT + 600 * MILLI, CUT),
+        (CUT + 601 * MILLI, CUT + 300 * MILLI), // its trip was half of the time since
+    ] {
+        record_sent(&rate, now, sent, Outcome::Throttled);
+        assert_eq!(
+            rate.snapshot(later),
+            before,
+            "sent at {sent}, throttled at {now}"
+        );
+    }
+    record_sent(
+        &rate,
+        CUT + 601 * MILLI,
+        CUT + 301 * MILLI,
+        Outcome::Throttled,
+    );
+    let after = rate.snapshot(later).last_max_rate;
+    assert!(
+        after < before.last_max_rate,
+        "two trips after the cut it is news"
+    );
+}
+
+/// A bucket of 100 tokens, full.
+fn full_bucket() -> SendRate {
+    let settings = PacedSettings::new()
+        .initial_rate(100, seconds(1))
+        .and_then(|settings| settings.burst(seconds(1)))
+        .expect("in range");
+    SendRate::paced(settings, Timestamp::ZERO)
+}
+
+#[test]
+fn a_hint_pauses_the_whole_bucket_and_the_wait_is_exact() {
+    for hint in [1, 7 * MILLI, 1_500 * MILLI, 60 * SECOND] {
+        let rate = full_bucket();
+        let pause = Outcome::ThrottledFor(Duration::from_nanos(hint));
+        record_sent(&rate, SECOND, SECOND - MILLI, pause);
+        let end = SECOND + hint;
+        let got = rate.snapshot(at(end - 1));
+        assert!(got.enabled && got.fill_rate < 1e-9, "{got:?}");
+        assert_eq!((got.capacity.to_bits(), got.available.to_bits()), (0, 0));
+        let wait = rate.try_acquire(at(SECOND)).expect_err("paused");
+        let due = SECOND + nanos(wait);
+        assert!(due > end, "what the bucket held is gone");
+        let mut place = rate.reserve(at(SECOND));
+        assert_eq!(place.claim(at(SECOND)), Err(wait));
+        assert_eq!(
+            place.claim(at(end - 1)),
+            Err(Duration::from_nanos(due - (end - 1)))
+        );
+        assert_eq!(place.claim(at(due - 1)), Err(Duration::from_nanos(1)));
+        assert!(place.claim(at(due)).is_ok(), "a hint of {hint} ns");
+    }
+}
+
+#[test]
+fn whoever_asks_again_after_the_wait_is_let_go_though_nobody_looked_in_between() {
+    for hint in [1, 16 * MILLI, 17 * MILLI, 999 * MILLI, 30 * SECOND] {
+        for late in [0, MILLI, 500 * MILLI] {
+            let rate = engaged();
+            let pause = Outcome::ThrottledFor(Duration::from_nanos(hint));
+            record_sent(&rate, CUT + SECOND, CUT + SECOND, pause);
+            let asked = CUT + SECOND + late.min(hint - 1);
+            let wait = rate.try_acquire(at(asked)).expect_err("paused");
+            let due = at(asked + nanos(wait));
+            assert!(
+                rate.try_acquire(due).is_ok(),
+                "{hint} ns, asked {late} ns late"
+            );
+            assert!(rate.try_acquire(due).is_err(), "one token");
+        }
+    }
+}
+
+#[test]
+fn the_places_in_a_line_that_is_paused_come_due_when_they_are_told() {
+    let rate = engaged();
+    let now = CUT + SECOND;
+    record(&rate, now, Outcome::ThrottledFor(seconds(2)));
+    let mut places: Vec<_> = (0..20).map(|_| rate.reserve(at(now))).collect();
+    for place in &mut places {
+        let wait = place.claim(at(now)).expect_err("paused");
+        let due = now + nanos(wait);
+        assert!(due > now + 2 * SECOND);
+        assert!(place.claim(at(due)).is_ok());
+    }
+}
+
+#[test]
+fn a_hint_counts_as_a_minute_at_most() {
+    let wait_after = |hint| {
+        let rate = engaged();
+        record(&rate, CUT + SECOND, Outcome::ThrottledFor(hint));
+        rate.try_acquire(at(CUT + SECOND)).expect_err("paused")
+    };
+    let minute = wait_after(seconds(60));
+    assert_eq!(minute.as_secs(), 60);
+    assert_eq!(wait_after(seconds(61)), minute);
+    assert_eq!(wait_after(Duration::MAX), minute);
+    assert_eq!(wait_after(seconds(59)) + seconds(1), minute);
+}
+
+#[test]
+fn a_later_hint_prolongs_a_pause_and_none_shortens_it() {
+    let rate = engaged();
+    let pause = |millis| Outcome::ThrottledFor(Duration::from_millis(millis));
+    record(&rate, CUT + SECOND, pause(1_000));
+    let wait = || rate.try_acquire(at(CUT + SECOND)).expect_err("paused");
+    let second = wait();
+    for (outcome, longer) in [
+        (Outcome::Throttled, 0),
+        (pause(999), 0),
+        (pause(1_000), 0),
+        (pause(1_500), 500),
+        (pause(1_200), 500),
+    ] {
+        // Sent long before the cut: it changes nothing but the pause.
+        let peak = rate.snapshot(at(CUT + SECOND)).last_max_rate;
+        record_sent(&rate, CUT + SECOND, 0, outcome);
+        assert_eq!(wait(), second + Duration::from_millis(longer));
+        let kept = rate.snapshot(at(CUT + SECOND)).last_max_rate;
+        assert_eq!(kept.to_bits(), peak.to_bits());
+    }
+}
+
+#[test]
+fn what_gets_nothing_starves_and_doubles_its_way_back() {
+    let rate = engaged();
+    let now = CUT + 10 * SECOND;
+    let peak = rate.snapshot(at(now)).last_max_rate;
+    let cut = rate.snapshot(at(CUT)).fill_rate;
+    record_sent(&rate, now, now - MILLI, Outcome::Throttled);
+    for (millis, part) in [(0, 4.0), (250, 2.0), (500, 1.0)] {
+        let got = rate.snapshot(at(now + millis * MILLI + 17 * MILLI));
+        assert_eq!(got.last_max_rate.to_bits(), peak.to_bits());
+        let want = cut / part;
+        assert!(
+            (want..want * 1.15).contains(&got.fill_rate),
+            "{got:?}, {want}"
+        );
+    }
+    // Nothing again: two more halvings; and so on to the floor.
+    let mut now = now + MILLI;
+    record_sent(&rate, now, now, Outcome::Throttled);
+    assert_near(rate.snapshot(at(now)).fill_rate, cut / 16.0);
+    for _ in 0..10 {
+        now += MILLI;
+        record_sent(&rate, now, now, Outcome::Throttled);
+    }
+    assert_near(rate.snapshot(at(now)).fill_rate, 0.5);
+    assert_eq!(
+        rate.snapshot(at(now)).last_max_rate.to_bits(),
+        peak.to_bits()
+    );
+    assert!(rate.snapshot(at(now + 3 * SECOND)).fill_rate > cut);
+}
+
+/// One response a second from the cut on. Windows end at 2 s, 10 s, 18 s, 26 s and 34 s.
+fn calm(rate: &SendRate, seconds: core::ops::RangeInclusive<u64>) {
+    for second in seconds {
+        record(rate, second * SECOND, Outcome::NotThrottled);
+    }
+}
+
+#[test]
+fn after_half_a_minute_of_calm_nothing_is_limited_until_the_next_throttle() {
+    let rate = engaged();
+    calm(&rate, 1..=33);
+    assert!(rate.snapshot(at(33 * SECOND)).enabled);
+    calm(&rate, 34..=34);
+    assert!(!rate.snapshot(at(34 * SECOND)).enabled);
+    let mut place = rate.reserve(at(34 * SECOND));
+    assert!(place.claim(at(0)).is_ok());
+    assert!((0..100_000).all(|_| rate.try_acquire(at(34 * SECOND)).is_ok()));
+    calm(&rate, 35..=60);
+    assert!(!rate.snapshot(at(60 * SECOND)).enabled);
+    // The next throttle is a first one: at the rate that was delivered, and the one throttled.
+    record(&rate, 60 * SECOND, Outcome::Throttled);
+    let got = rate.snapshot(at(60 * SECOND));
+    assert!(got.enabled);
+    assert!((1.0..2.0 * 1_024.0).contains(&got.last_max_rate), "{got:?}");
+    assert!(drain(&rate, 60 * SECOND) < 100);
+}
+
+#[test]
+fn the_law_does_not_end_while_somebody_waits_in_line() {
+    let settings = PacedSettings::new().burst(Duration::ZERO);
+    let rate = engaged_with(settings.expect("in range"));
+    calm(&rate, 1..=33);
+    let places: Vec<_> = (0..3).map(|_| rate.reserve(at(34 * SECOND - 1))).collect();
+    calm(&rate, 34..=34);
+    assert!(
+        rate.snapshot(at(34 * SECOND)).enabled,
+        "two have not been let go"
+    );
+    drop(places);
+    calm(&rate, 35..=41);
+    assert!(rate.snapshot(at(41 * SECOND)).enabled);
+    calm(&rate, 42..=42);
+    assert!(!rate.snapshot(at(42 * SECOND)).enabled);
+}
+
+#[test]
+fn a_limiter_with_a_ceiling_never_ends_and_one_with_an_initial_rate_does() {
+    let second = seconds(1);
+    let ceiling = PacedSettings::new().ceiling(1_000, second);
+    let rate = engaged_with(ceiling.expect("in range"));
+    calm(&rate, 1..=200);
+    assert!(rate.snapshot(at(200 * SECOND)).enabled);
+    let initial = PacedSettings::new().initial_rate(1_000, second);
+    let rate = SendRate::paced(initial.expect("in range"), Timestamp::ZERO);
+    assert!(rate.snapshot(at(0)).enabled);
+    calm(&rate, 1..=30);
+    assert!(rate.snapshot(at(30 * SECOND)).enabled);
+    calm(&rate, 31..=40);
+    assert!(!rate.snapshot(at(40 * SECOND)).enabled);
+}
+
+#[test]
+fn a_fixed_limiter_grants_so_many_in_each_interval_and_its_burst_whatever_is_throttled() {
+    let fixed = PacedSettings::fixed(16, seconds(1)).expect("in range");
+    for (burst, held) in [(0, 1), (50, 1), (1_000, 16), (10_000, 160)] {
+        let settings = fixed.burst(Duration::from_millis(burst)).expect("in range");
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
+        assert_eq!(drain(&rate, 0), held, "it starts full");
+        for second in 0..20 {
+            // Rates are rounded to 44 bits: a token may come a nanosecond late.
+            let (begin, end) = (second * SECOND + 10, (second + 1) * SECOND + 9);
+            assert_eq!(take_until(&rate, begin, end), 16, "second {second}");
+            record(&rate, end, Outcome::Throttled);
+            record(&rate, end, Outcome::NotThrottled);
+        }
+        assert_eq!(drain(&rate, 3_600 * SECOND), held, "and is full again");
+        let fill = rate.snapshot(at(3_600 * SECOND)).fill_rate;
+        assert!((fill - 16.0).abs() < 1e-9, "{fill}");
+    }
+}
+
+#[test]
+fn an_initial_rate_is_the_rate_at_the_start() {
+    for tokens in [1, 4, 5, 10, 70, 1_000, 1_000_000] {
+        let settings = PacedSettings::new().initial_rate(tokens, seconds(1));
+        let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+        let got = rate.snapshot(at(0));
+        let want = f64::from(tokens);
+        assert!(got.enabled);
+        assert!((got.fill_rate - want).abs() < want * 1e-6, "{got:?}");
+        assert_near(got.available, (want / 20.0).max(1.0));
+    }
+}
+
+#[test]
+fn each_setting_shows() {
+    let second = seconds(1);
+    let new = PacedSettings::new();
+    let floor = engaged_with(new.floor(90, second).expect("in range"));
+    assert_near(floor.snapshot(at(CUT)).fill_rate, 90.0);
+    let ceiling = engaged_with(new.ceiling(200, second).expect("in range"));
+    assert_near(ceiling.snapshot(at(100 * SECOND)).fill_rate, 200.0);
+    let beta = engaged_with(new.beta_permille(800).expect("in range"));
+    assert_near(
+        beta.snapshot(at(CUT)).fill_rate,
+        101.0 * 0.8 - 101_f64.sqrt(),
+    );
+    let burst = engaged_with(new.burst(second).expect("in range"));
+    let got = burst.snapshot(at(CUT));
+    assert!((got.capacity - got.fill_rate).abs() < 1e-6);
+    let least = engaged_with(new.burst(Duration::ZERO).expect("in range"));
+    assert!((least.snapshot(at(CUT)).capacity - 1.0).abs() < 1e-12);
+}
