@@ -1,0 +1,360 @@
+//! The paced law with its default settings, in `f64` and for one caller. Rates are per second.
+//!
+//! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is rounded down to
+//! whole requests. Where the words of the limiter round, it rounds alike: window starts down to 2¹⁶ ns, the clock
+//! of the curve down to 2²⁴ ns, trips to three bits, peaks and delivered rates to 32 bits and to steps of 2.2 ×
+//! 10⁻⁷ per second. What is left is the rounding of rates to 44 bits and of products to 32 fraction bits.
+
+const SECOND: u64 = 1_000_000_000;
+/// What a rate of one unit is, per second.
+const UNIT: f64 = 1e9 / 18_446_744_073_709_551_616.0;
+/// The floor, as rates hold it: within 2 × 10⁻¹¹ of 0.5.
+const FLOOR: f64 = 9_223_372_037.0 * UNIT;
+/// The highest rate, one in a nanosecond.
+const HIGHEST: f64 = 1e9;
+/// The rate of a pause: one unit.
+const PAUSED: f64 = UNIT;
+const BETA: f64 = 0.9;
+
+/// How often each rule has answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answers {
+    first: u64,
+    blind: u64,
+    sent_before: u64,
+    too_soon: u64,
+    starved: u64,
+    on_the_ramp: u64,
+    average: u64,
+    measured: u64,
+    sent_at: u64,
+    paused: u64,
+    windows: u64,
+    interrupted: u64,
+    lifted: u64,
+    lifted_starved: u64,
+    ended: u64,
+}
+
+impl Answers {
+    pub(crate) fn counts(self) -> [u64; 15] {
+        [
+            self.first,
+            self.blind,
+            self.sent_before,
+            self.too_soon,
+            self.starved,
+            self.on_the_ramp,
+            self.average,
+            self.measured,
+            self.sent_at,
+            self.paused,
+            self.windows,
+            self.interrupted,
+            self.lifted,
+            self.lifted_starved,
+            self.ended,
+        ]
+    }
+}
+
+/// What the law remembers of the last cut.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cut {
+    peak: f64,
+    ramp: u32,
+    trip: u64,
+    since: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PacedModel {
+    pub(crate) enabled: bool,
+    pub(crate) answers: Answers,
+    cut: Cut,
+    /// Whether there has ever been a throttle: until then responses within the window's second are only counted.
+    alert: bool,
+    quiet_until: u64,
+    /// When the current window began, and the responses in it.
+    window: Option<u64>,
+    count: u64,
+    /// The rate of the window before, or zero.
+    before: f64,
+    since_cut: u64,
+}
+
+impl PacedModel {
+    pub(crate) fn last_max_rate(&self) -> f64 {
+        self.cut.peak
+    }
+
+    /// Goes on from this peak.
+    pub(crate) fn take_over(&mut self, peak: f64) {
+        self.cut.peak = peak;
+    }
+
+    pub(crate) fn measured_rate(&self, now: u64) -> f64 {
+        self.window.map_or(0.0, |_| self.delivered(now, 0))
+    }
+
+    pub(crate) fn fill_rate(&self, now: u64) -> f64 {
+        if !self.enabled {
+            HIGHEST
+        } else if now < self.cut.since {
+            PAUSED
+        } else {
+            self.cut.rate(now)
+        }
+    }
+
+    /// A response that was not throttled.
+    pub(crate) fn succeed(&mut self, now: u64, sent: u64) {
+        self.count += 1;
+        self.since_cut += 1;
+        if !self.alert && now < self.quiet_until {
+            return;
+        }
+        let Some(began) = self.window else {
+            let began = sent.max(now.saturating_sub(SECOND));
+            self.window = Some(window_start(began));
+            self.quiet_until = began + SECOND;
+            return;
+        };
+        let elapsed = now.saturating_sub(began);
+        if elapsed < SECOND || (self.count < 32 && elapsed < 8 * SECOND) {
+            self.quiet_until = self.quiet_until.max(began + SECOND);
+            return;
+        }
+        let starved = self.cut.ramp > 0;
+        let interrupted =
+            self.before > 0.0 && elapsed >= 2 * SECOND && (starved || self.count > 32);
+        let counted = self.count as f64 / seconds(elapsed);
+        self.window = Some(window_start(now));
+        self.count = 0;
+        self.quiet_until = now + SECOND;
+        if interrupted {
+            self.answers.interrupted += 1;
+            return;
+        }
+        self.answers.windows += 1;
+        self.before = kept(counted);
+        if self.enabled && !self.lift(now, counted) {
+            self.end(now);
+        }
+    }
+
+    /// A response that was throttled, with a hint in nanoseconds.
+    pub(crate) fn throttle(&mut self, now: u64, sent: u64, hint: u64) {
+        self.alert = true;
+        let until = now + hint.min(60 * SECOND);
+        let answer = if self.enabled {
+            self.next_cut(now, sent)
+        } else {
+            Some(self.first_cut(now, sent))
+        };
+        if let Some((peak, ramp)) = answer {
+            self.remember(peak, ramp, now - sent, until);
+        } else if until > now && until > self.cut.since {
+            self.answers.paused += 1;
+            self.cut.since = until;
+            self.since_cut = 0;
+        }
+    }
+
+    /// The rate of the window before, for one second, and of the current one.
+    fn delivered(&self, now: u64, more: u64) -> f64 {
+        let elapsed = now.saturating_sub(self.window.unwrap_or(now));
+        let count = (self.count + more) as f64;
+        let rate = if self.before > 0.0 {
+            (count + self.before) / seconds(elapsed + SECOND)
+        } else {
+            count / seconds(elapsed.max(1))
+        };
+        rate.min(HIGHEST)
+    }
+
+    /// About how many responses that is made of.
+    fn responses(&self) -> u64 {
+        self.count + self.before as u64
+    }
+
+    /// The peak and the halvings of the first cut.
+    fn first_cut(&mut self, now: u64, sent: u64) -> (f64, u32) {
+        self.answers.first += 1;
+        if self.window.is_some() && self.responses() >= 8 {
+            return (self.delivered(now, 1), 0);
+        }
+        self.answers.blind += 1;
+        let rate = match self.window {
+            Some(_) => self.delivered(now, 1),
+            None => 1.0 / seconds((now - sent).max(SECOND / 1_000)),
+        };
+        ((rate * 1_024.0).min(HIGHEST), 10)
+    }
+
+    /// The peak and the halvings of the next cut, if the throttle says anything new.
+    fn next_cut(&mut self, now: u64, sent: u64) -> Option<(f64, u32)> {
+        let Cut {
+            peak, ramp, since, ..
+        } = self.cut;
+        if sent <= since {
+            self.answers.sent_before += 1;
+            return None;
+        }
+        let span = now - since;
+        let allowed = self.cut.rate(now).min(peak);
+        let expected = (allowed * seconds(span)) as u64;
+        let starved = if ramp > 0 {
+            self.since_cut == 0
+        } else {
+            expected >= 32 && self.since_cut * 8 < expected
+        };
+        if starved {
+            self.answers.starved += 1;
+            return Some((peak, ramp + 2));
+        }
+        if (expected < 32 && span < SECOND / 10) || span < 2 * (now - sent) {
+            self.answers.too_soon += 1;
+            return None;
+        }
+        let sent_at = self.cut.rate(sent);
+        let average = (self.since_cut + 2) as f64 / seconds(span);
+        if ramp > 0 {
+            self.answers.on_the_ramp += 1;
+            return Some((average.max(0.7 * sent_at).min(sent_at), 0));
+        }
+        if average < 0.75 * allowed && span < 2 * SECOND {
+            self.answers.average += 1;
+            return Some((average, 0));
+        }
+        let delivered = self.delivered(now, 0);
+        if self.responses() < 12 || delivered < 0.57 * sent_at {
+            self.answers.sent_at += 1;
+            return Some((sent_at, 0));
+        }
+        self.answers.measured += 1;
+        Some((delivered.min(sent_at), 0))
+    }
+
+    /// Lifts the rate to what a window has counted, if that is more.
+    fn lift(&mut self, now: u64, counted: f64) -> bool {
+        let Cut {
+            peak,
+            ramp,
+            trip,
+            since,
+        } = self.cut;
+        let proven = (counted - 3.0).max(0.0);
+        if now < since || after_cut(proven) <= self.cut.rate(now) {
+            return false;
+        }
+        self.answers.lifted += 1;
+        self.answers.lifted_starved += u64::from(ramp > 0);
+        let (peak, ramp) = if ramp == 0 || proven >= peak {
+            (proven, 0)
+        } else if proven > 0.6 * peak {
+            (peak, 0)
+        } else if proven > 0.3 * peak {
+            (peak, 1)
+        } else {
+            (proven.max(0.2 * peak), 0)
+        };
+        self.remember(peak, ramp, trip, now);
+        true
+    }
+
+    /// Ends the law if half a minute was calm, and it allows over four times what is delivered.
+    fn end(&mut self, now: u64) {
+        let calm = now.saturating_sub(self.cut.since) > 30 * SECOND;
+        if calm && self.cut.rate(now) > 4.0 * self.delivered(now, 2) {
+            self.enabled = false;
+            self.answers.ended += 1;
+        }
+    }
+
+    fn remember(&mut self, peak: f64, ramp: u32, trip: u64, since: u64) {
+        let peak = peak.clamp(FLOOR, HIGHEST);
+        // No more halvings than lead to the floor, but for a first cut.
+        let mut most = if self.enabled { 0 } else { 31 };
+        while self.enabled && peak / 2_f64.powi(most) > FLOOR {
+            most += 1;
+        }
+        self.cut = Cut {
+            peak: kept(peak),
+            ramp: ramp.min(most as u32),
+            trip: rounded_trip(trip),
+            since: self.cut.since.max(since),
+        };
+        self.since_cut = 0;
+        self.enabled = true;
+    }
+}
+
+impl Cut {
+    /// The rate between this cut and the next.
+    fn rate(&self, now: u64) -> f64 {
+        let elapsed = (now >> 24 << 24).saturating_sub(self.since);
+        let step = (SECOND / 4).max(2 * self.trip);
+        let ramp = u64::from(self.ramp) * step;
+        let rate = if elapsed < ramp {
+            // Doubling in each step, in straight lines.
+            let steps = (ramp - elapsed) as f64 / step as f64;
+            let whole = steps.ceil();
+            after_cut(self.peak) * (1.0 + whole - steps) / 2_f64.powf(whole)
+        } else {
+            self.returning(elapsed - ramp)
+        };
+        rate.clamp(FLOOR, HIGHEST)
+    }
+
+    /// A fifth power up to the peak, a cube beyond it, and a line on top.
+    fn returning(&self, elapsed: u64) -> f64 {
+        let peak = self.peak;
+        let elapsed = seconds(elapsed);
+        let until = (15.0 / peak).clamp(2.5, 12.0);
+        let part = if elapsed < until {
+            let cut = 1.0 - after_cut(peak) / peak;
+            1.0 - cut * (1.0 - elapsed / until).powi(5)
+        } else {
+            let doubling = 2.5_f64.max(2.0 * seconds(self.trip));
+            1.0 + ((elapsed - until) / doubling).min(64.0).powi(3)
+        };
+        let line = (0.15 * peak.sqrt()).min(0.06 * peak);
+        peak * part + line * elapsed.min(4_096.0)
+    }
+}
+
+/// What a cut leaves of a peak.
+fn after_cut(peak: f64) -> f64 {
+    if peak <= 0.0 {
+        return 0.0;
+    }
+    peak * (1.0 - (1.0 - BETA + 1.0 / peak.sqrt()).min(0.45))
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// Window starts are kept in units of 2¹⁶ ns, and none is zero.
+fn window_start(nanos: u64) -> u64 {
+    (nanos >> 16).max(1) << 16
+}
+
+/// A rate with 32 significant bits, in steps of 4,096 units at least, rounded down.
+fn kept(rate: f64) -> f64 {
+    let units = rate / UNIT;
+    let step = 2_f64.powi(units.max(1.0).log2() as i32 - 31).max(4_096.0);
+    // What was kept before stays: floats that are off by 2⁻⁵³ do not take a step.
+    (units / step + 1e-4).floor() * step * UNIT
+}
+
+/// A trip in units of 2²⁴ ns, to three significant bits, and at most 7 × 2⁷ of them.
+fn rounded_trip(nanos: u64) -> u64 {
+    let units = (nanos >> 24).min(1_023);
+    let mut step = 1;
+    while units / step >= 8 {
+        step *= 2;
+    }
+    (units / step * step) << 24
+}
