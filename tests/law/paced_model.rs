@@ -125,7 +125,7 @@ impl PacedModel {
             self.quiet_until = self.quiet_until.max(began + SECOND);
             return;
         }
-        let starved = self.cut.ramp > 0;
+        let starved = now.saturating_sub(self.cut.since) < self.cut.ramp_length();
         let interrupted =
             self.before > 0.0 && elapsed >= 2 * SECOND && (starved || self.count > 32);
         let counted = self.count as f64 / seconds(elapsed);
@@ -207,7 +207,8 @@ impl PacedModel {
         let starved = if ramp > 0 {
             self.since_cut == 0
         } else {
-            expected >= 32 && self.since_cut * 8 < expected
+            (expected >= 4 && self.since_cut == 0)
+                || (expected >= 32 && self.since_cut * 8 < expected)
         };
         if starved {
             self.answers.starved += 1;
@@ -228,7 +229,7 @@ impl PacedModel {
             return Some((average, 0));
         }
         let delivered = self.delivered(now, 0);
-        if self.responses() < 12 || delivered < 0.57 * sent_at {
+        if self.responses() < 6 || delivered < 0.57 * sent_at {
             self.answers.sent_at += 1;
             return Some((sent_at, 0));
         }
@@ -291,11 +292,18 @@ impl PacedModel {
 }
 
 impl Cut {
+    fn ramp_step(&self) -> u64 {
+        (SECOND / 4).max(2 * self.trip)
+    }
+
+    fn ramp_length(&self) -> u64 {
+        u64::from(self.ramp) * self.ramp_step()
+    }
+
     /// The rate between this cut and the next.
     fn rate(&self, now: u64) -> f64 {
         let elapsed = (now >> 24 << 24).saturating_sub(self.since);
-        let step = (SECOND / 4).max(2 * self.trip);
-        let ramp = u64::from(self.ramp) * step;
+        let (step, ramp) = (self.ramp_step(), self.ramp_length());
         let rate = if elapsed < ramp {
             // Doubling in each step, in straight lines.
             let steps = (ramp - elapsed) as f64 / step as f64;

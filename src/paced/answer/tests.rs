@@ -166,16 +166,29 @@ fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_starved() {
         assert_eq!(after(span, count), Some(memory(peak, 2, MILLI)), "{count}");
     }
     assert_eq!(after(span, 4).expect("a cut").ramp(), 0);
-    assert_eq!(
-        after(span - SECOND / 8, 0).expect("a cut").ramp(),
-        0,
-        "of 31"
-    );
+    let next = after(span - SECOND / 8, 1).expect("a cut");
+    assert_eq!(next.ramp(), 0, "one of 31");
     // Uncounted, it is taken to have got what it allowed.
     let mut uncounted = seen(span, MILLI, 0);
     uncounted.since_cut = None;
     let next = after_throttle(&defaults(), last, &uncounted);
     assert_eq!(next.expect("a cut").ramp(), 0);
+}
+
+#[test]
+fn a_law_that_got_none_of_four_is_starved() {
+    let last = cut(per_second(8), 0);
+    let mut starved = [0; 2];
+    for step in 8..60 {
+        let now = SINCE + step * STEP;
+        let allowed = rate_at(&defaults(), last.memory, SINCE, now).min(last.memory.peak());
+        let four = allowed.tokens_in(step * STEP) >= 4;
+        let after = |count| after_throttle(&defaults(), last, &seen(step * STEP, MILLI, count));
+        assert_eq!(after(0).expect("a cut").ramp() > 0, four, "{step} steps");
+        assert_eq!(after(1).expect("a cut").ramp(), 0, "{step} steps");
+        starved[usize::from(four)] += 1;
+    }
+    assert!(starved[0] > 10 && starved[1] > 10, "{starved:?}");
 }
 
 #[test]
@@ -270,9 +283,9 @@ fn a_cut_is_at_the_rate_delivered_and_at_most_at_what_was_sent_at() {
         after_throttle(&defaults(), last, &seen)
     };
     let at_sent = Some(memory(sent_at, 0, STEP));
-    let tenth = SECOND / 10;
-    assert_eq!(after(12, tenth), Some(memory(per_second(120), 0, STEP)));
-    assert_eq!(after(11, tenth), at_sent, "too few to tell");
+    let short = SECOND / 20;
+    assert_eq!(after(6, short), Some(memory(per_second(120), 0, STEP)));
+    assert_eq!(after(5, short / 2), at_sent, "too few to tell");
     assert_eq!(after(300, SECOND), at_sent, "more than was sent at");
     assert_eq!(after(150, SECOND), Some(memory(per_second(150), 0, STEP)));
     // 57 % of 206.9/s: 118 tell, 117 do not.

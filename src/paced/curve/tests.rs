@@ -151,6 +151,30 @@ fn a_starved_rate_doubles_in_each_step_to_what_a_cut_leaves() {
 }
 
 #[test]
+fn the_law_is_starved_until_its_ramp_ends() {
+    let law = memory(100, 3, 0);
+    for (now, starved) in [
+        (0, true),
+        (NOW, true),
+        (NOW + 3 * SECOND / 4 - 1, true),
+        (NOW + 3 * SECOND / 4, false),
+    ] {
+        assert_eq!(is_starved(law, NOW, now), starved, "at {now}");
+    }
+    assert!(is_starved(
+        memory(100, 1, LONG_TRIP),
+        NOW,
+        NOW + 2 * LONG_TRIP - 1
+    ));
+    assert!(!is_starved(
+        memory(100, 1, LONG_TRIP),
+        NOW,
+        NOW + 2 * LONG_TRIP
+    ));
+    assert!(!is_starved(memory(100, 0, LONG_TRIP), NOW, NOW));
+}
+
+#[test]
 fn rates_move_in_steps_of_17_ms_and_not_before_the_cut() {
     let settings = PacedSettings::new();
     let law = memory(100, 2, 0);

@@ -81,6 +81,19 @@ fn what_is_packed_is_unpacked_and_fills_48_bits() {
 }
 
 #[test]
+fn a_pause_is_one_bit_more() {
+    let memory = Memory::new(Rate::MAX, 31, Trip::new(u64::MAX));
+    let paused = memory.with_pause();
+    assert!(paused.has_pause() && !memory.has_pause());
+    assert_eq!(paused.to_bits(), memory.to_bits() | 1 << 48);
+    assert_eq!(
+        (paused.peak(), paused.ramp(), paused.trip()),
+        (memory.peak(), memory.ramp(), memory.trip())
+    );
+    assert_eq!(paused.with_pause(), paused);
+}
+
+#[test]
 fn a_peak_keeps_32_significant_bits_and_what_is_low_loses_12_bits() {
     let all = u64::MAX >> 20; // 44 bits
     for exponent in 0..=20 {
