@@ -56,7 +56,7 @@ outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 fai
 outage-hint, backoff only: sent 13868 useful 10586 throttled 3268 finished 10575 failed 1818 refused 1810 wakes 1411 sleeps 1450 p50 16 p99 1275068416 events 29172 checksum c7aeb3a5b4dcee0f
 outage-hint, Aws, asking again: sent 2625 useful 2565 throttled 60 finished 2565 failed 0 refused 0 wakes 114604 sleeps 60 p50 2031616 p99 8321499136 events 119918 checksum 36dbd363bce52de0
 outage-hint, Aws, in line: sent 2626 useful 2566 throttled 60 finished 2566 failed 0 refused 0 wakes 36317 sleeps 60 p50 121634816 p99 4563402752 events 41633 checksum e8f9e39d02947461
-outage-hint, Paced: sent 10584 useful 10479 throttled 94 finished 10464 failed 0 refused 0 wakes 30440 sleeps 94 p50 75497472 p99 419430400 events 51635 checksum 6dcac63f27646bfd
+outage-hint, Paced: sent 10630 useful 10521 throttled 97 finished 10508 failed 0 refused 0 wakes 30454 sleeps 97 p50 75497472 p99 503316480 events 51741 checksum 1a78bd54e863eb08
 outage-hint, told the limit: sent 10500 useful 10487 throttled 0 finished 10476 failed 0 refused 0 wakes 10499 sleeps 0 p50 75497472 p99 83886080 events 31526 checksum 95fd4d522e7cd2f5
 ";
 

@@ -142,7 +142,7 @@ pub(crate) fn after_window(
         return Some(Memory::new(settings.within(proven), 0, trip));
     }
     // Starved: what was delivered is less than what is allowed. The old peak stays if a good part of it is proven.
-    if proven > peak.scaled(3, 10) {
+    if proven > peak.scaled(1, 4) {
         let ramp = u32::from(proven <= peak.scaled(6, 10));
         return Some(Memory::new(peak, ramp, trip));
     }

@@ -255,7 +255,7 @@ impl PacedModel {
             (proven, 0)
         } else if proven > 0.6 * peak {
             (peak, 0)
-        } else if proven > 0.3 * peak {
+        } else if proven > 0.25 * peak {
             (peak, 1)
         } else {
             (proven.max(0.2 * peak), 0)

@@ -57,8 +57,9 @@ fn a_starved_law_keeps_a_peak_of_which_a_good_part_is_proven() {
     assert_eq!(after(EXACT * 9), Some((all, 0)));
     assert_eq!(after(EXACT * 6 + one), Some((all, 0)));
     assert_eq!(after(EXACT * 6), Some((all, 1)));
-    assert_eq!(after(EXACT * 3 + one), Some((all, 1)));
-    assert_eq!(after(EXACT * 3), Some((EXACT * 3, 0)));
+    let quarter = EXACT * 5 / 2;
+    assert_eq!(after(quarter + one), Some((all, 1)));
+    assert_eq!(after(quarter), Some((quarter, 0)));
     assert_eq!(after(EXACT * 2 + one), Some((EXACT * 2 + one, 0)));
     assert_eq!(after(EXACT * 2), Some((EXACT * 2, 0)));
     assert_eq!(after(EXACT), Some((EXACT * 2, 0)));
