@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Weakens every non-relaxed memory ordering of the core in turn, and tears every compare-and-swap into a load and
 # a store in turn, and runs the models on each. Ends "every weakening is caught", or with those that are not.
+# Arguments are files of src/atomic to do alone: `ci/orderings.sh src/atomic/meter.rs`.
 # Those that no model of loom's can see stand in ci/orderings.txt, each with the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,6 +41,8 @@ models() { # names...
 echo "unchanged:"
 models a_ two_ || { tail -30 "$root/$work/log"; echo "the models fail on the code as it is"; exit 1; }
 
+files=(src/atomic/*.rs)
+(($# == 0)) || files=("$@")
 caught=0
 missed=()
 try() { # file line from to
@@ -94,7 +97,7 @@ while IFS=: read -r file line text; do
         *".compare_exchange_weak("*) try "$file" "$line" 'compare_exchange_weak' 'torn_exchange' ;;
         *".compare_exchange("*) try "$file" "$line" 'compare_exchange' 'torn_exchange' ;;
     esac
-done < <(grep -nHE 'load\(Acquire\)|Release, Relaxed\)|fetch_.*Release\)|\.compare_exchange' src/atomic/*.rs \
+done < <(grep -nHE 'load\(Acquire\)|Release, Relaxed\)|fetch_.*Release\)|\.compare_exchange' "${files[@]}" \
     | grep -v '^src/atomic/sync.rs' | grep -vE '^[^:]*:[0-9]*: *(//|use )')
 
 echo "$caught weakenings caught"

@@ -50,7 +50,7 @@ const TOP: f64 = 26.0;
 const LINE: f64 = 16.0;
 /// How many characters fit into a line of the title, and of the text below it.
 const TITLE: usize = 86;
-const WIDE: usize = 146;
+const WIDE: usize = 132;
 
 /// Returns the chart as an SVG document.
 pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
