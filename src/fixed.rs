@@ -152,10 +152,7 @@ pub(crate) fn cube_root(value: u64) -> (u64, u32) {
         root = root.wrapping_sub(1);
     }
     let rest = cube.wrapping_sub(cubed(root)) << 21;
-    let slope = root
-        .wrapping_mul(root)
-        .wrapping_mul(3)
-        .wrapping_add(root.wrapping_mul(3) >> 1);
+    let slope = root.wrapping_mul(root).wrapping_mul(3);
     let fraction = divide(rest, slope);
     let scaled = (root << 21).wrapping_add(fraction);
     (
