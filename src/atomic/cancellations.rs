@@ -145,15 +145,17 @@ impl Cancellations {
     }
 
     /// Returns the lap of the ring that `block` is in, from 1, wrapping.
-    const fn lap(&self, block: u64) -> u64 {
-        let from_origin = block.wrapping_sub(self.origin) & (u64::MAX >> (64 - BLOCK_BITS));
+    fn lap(&self, block: u64) -> u64 {
+        let from_origin = block.wrapping_sub(self.origin);
         let lap = (from_origin >> self.ring.len().trailing_zeros()).wrapping_add(1);
+        // Also rids it of what a block number has not.
         lap & (u64::MAX >> u64::BITS.wrapping_sub(self.lap_bits()))
     }
 
-    const fn lap_bits(&self) -> u32 {
-        let natural = BLOCK_BITS.wrapping_sub(self.ring.len().trailing_zeros());
-        if natural < 31 { natural } else { 31 }
+    fn lap_bits(&self) -> u32 {
+        BLOCK_BITS
+            .wrapping_sub(self.ring.len().trailing_zeros())
+            .min(31)
     }
 
     /// Returns the word of `block`'s slot and how many laps it is ahead of `block`.
