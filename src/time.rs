@@ -67,3 +67,23 @@ impl Timestamp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_past_the_end_of_the_range_is_none_and_the_last_one_is_the_last() {
+        let last = Timestamp::from_nanos(u64::MAX);
+        let whole = Duration::from_nanos(u64::MAX);
+        assert_eq!(Timestamp::ZERO.checked_add(whole), Some(last));
+        assert_eq!(Timestamp::from_nanos(1).checked_add(whole), None);
+        // 2⁶⁴ ns and more would wrap to next to nothing.
+        for more in 1..4 {
+            let span = whole.saturating_add(Duration::from_nanos(more));
+            assert_eq!(Timestamp::ZERO.checked_add(span), None);
+            assert_eq!(Timestamp::ZERO.saturating_add(span), last);
+        }
+        assert_eq!(last.checked_add(Duration::ZERO), Some(last));
+    }
+}

@@ -143,6 +143,33 @@ fn reset_brings_a_limiter_back_from_a_wrong_timestamp() {
     );
 }
 
+/// What was promised and not minted, ten places here, is written off by whole tokens.
+#[test]
+fn a_reset_writes_off_what_a_wrong_timestamp_has_promised() {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    record(&rate, 0, Outcome::Throttled);
+    for _ in 0..9 {
+        let mut place = rate.reserve(at(0));
+        assert!(place.claim(at(u64::MAX)).is_ok(), "by that clock it is due");
+    }
+    let mut open = rate.reserve(at(0));
+    let half = SECOND;
+    assert_eq!(open.claim(at(half)), Err(Duration::from_secs(19)));
+
+    rate.reset(at(half));
+    // Half of the first token has been minted, so that half a token is still owed.
+    assert_eq!(open.claim(at(half)), Err(Duration::from_secs(1)));
+    assert_eq!(rate.try_acquire(at(half)), Err(Duration::from_secs(3)));
+    assert!(open.claim(at(half + SECOND)).is_ok());
+    assert!(rate.try_acquire(at(half + 3 * SECOND)).is_ok());
+    rate.reset(at(half + 3 * SECOND));
+    assert_eq!(
+        rate.try_acquire(at(half + 3 * SECOND)),
+        Err(Duration::from_secs(2)),
+        "with nothing owed nothing is written off"
+    );
+}
+
 #[test]
 fn unix_time_works_from_an_origin_of_zero() {
     let now = 1_795_000_000 * SECOND;

@@ -95,6 +95,7 @@ fn a_head_holds_what_is_put_in() {
     assert_eq!(head.next(0, Rate::ZERO, 0).sequence(), 0, "wraps");
     assert!(first.is_before(head) && !head.is_before(first) && !head.is_before(head));
     assert!(head.follows(1) && head.follows(7) && !head.follows(2));
+    assert_eq!(first.throttle(), 0);
     assert!(first.follows(0) && first.follows(6) && !first.follows(1));
     let anchor = Anchor::new(Minted::from_bits(u128::MAX), head.sequence());
     assert_eq!(anchor.minted(), Minted::from_bits(u128::MAX));
