@@ -79,7 +79,7 @@ impl Rate {
         Self::from_raw(u128::from(self.0.saturating_sub(other.0)))
     }
 
-    /// Returns how many times the rate must be halved to be `other` or less; 64 for a zero `other`.
+    /// Returns how many times the rate must be halved to be `other` or less, at most 64.
     pub(crate) const fn halvings_to(self, other: Self) -> u32 {
         let mut halvings = 0;
         while halvings < u64::BITS && (self.0 >> halvings) > other.0 {
@@ -222,6 +222,53 @@ mod tests {
             (exact + 1) << 4
         );
         assert_eq!(Rate::from_ratio(1, 2 * SECOND).raw(), 9_223_372_037);
+    }
+
+    #[test]
+    fn a_rate_doubled_many_times_saturates_and_a_difference_stops_at_zero() {
+        let (three, seven) = (Rate::from_raw(3), Rate::from_raw(7));
+        assert_eq!(three.times_two_to(0), three);
+        assert_eq!(three.times_two_to(5).raw(), 96);
+        assert_eq!(three.times_two_to(1), three.doubled());
+        for power in [63, 64, 65, 128, u32::MAX] {
+            assert_eq!(three.times_two_to(power), Rate::MAX, "power {power}");
+            assert_eq!(Rate::ZERO.times_two_to(power), Rate::ZERO);
+        }
+        assert_eq!(seven.minus(three).raw(), 4);
+        assert_eq!(three.minus(seven), Rate::ZERO);
+    }
+
+    #[test]
+    fn halvings_are_the_fewest_that_bring_one_rate_down_to_another() {
+        for (rate, other, halvings) in [
+            (8, 9, 0),
+            (8, 8, 0),
+            (8, 7, 1),
+            (9, 4, 1),
+            (9, 3, 2),
+            (9, 0, 4),
+            (0, 0, 0),
+        ] {
+            let (rate, other) = (Rate::from_raw(rate), Rate::from_raw(other));
+            assert_eq!(rate.halvings_to(other), halvings, "{rate:?} to {other:?}");
+        }
+        assert_eq!(Rate::MAX.halvings_to(Rate::ZERO), 64);
+        assert_eq!(Rate::MAX.halvings_to(Rate::LEAST), 63);
+    }
+
+    #[test]
+    fn tokens_are_counted_when_they_are_whole() {
+        let rate = Rate::from_raw(1 << 62); // one token in 4 ns
+        for (nanos, tokens) in [
+            (0, 0),
+            (3, 0),
+            (4, 1),
+            (7, 1),
+            (8, 2),
+            (u64::MAX, (1 << 62) - 1),
+        ] {
+            assert_eq!(rate.tokens_in(nanos), tokens, "{nanos} ns");
+        }
     }
 
     #[test]
