@@ -96,3 +96,61 @@ fn units_to_tokens(units: u128) -> f64 {
 }
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+#[cfg(test)]
+#[expect(clippy::float_arithmetic, reason = "for people to read")]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::{ControlLaw, Outcome, SendPermit};
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    fn record(rate: &SendRate, nanos: u64, outcome: Outcome) {
+        rate.record(at(nanos), SendPermit::sent_at(at(nanos)), outcome);
+    }
+
+    fn assert_close(got: f64, want: f64) {
+        assert!((got - want).abs() < 1e-6 * want, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn before_the_first_throttle_it_shows_what_the_law_would_fill_at() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        for _ in 0..10 {
+            record(&rate, 0, Outcome::NotThrottled);
+        }
+        record(&rate, SECOND >> 1, Outcome::NotThrottled);
+        let early = rate.snapshot(at(2 * SECOND));
+        assert!(!early.enabled);
+        assert_close(early.fill_rate, 3.2); // 0.4 · 2³
+        let late = rate.snapshot(at(10 * SECOND));
+        assert_close(late.measured_rate, 17.6);
+        assert_close(late.fill_rate, 35.2); // twice that
+        assert_close(late.capacity, 35.2);
+        assert_close(late.available, 35.2);
+        assert_eq!(late.last_max_rate.to_bits(), 0);
+    }
+
+    /// As if the thread that recorded it had stopped right after its compare-and-swap.
+    #[test]
+    fn a_throttle_that_has_yet_to_take_effect_is_shown_as_if_it_had() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        record(&rate, 0, Outcome::Throttled);
+        let last = rate.throttle.load();
+        let next = last.next(SECOND, Rate::from_ratio(10, SECOND));
+        assert!(rate.throttle.replace(last, next));
+        let shown = rate.snapshot(at(5 * SECOND));
+        assert!(shown.enabled);
+        assert_close(shown.fill_rate, 7.0);
+        assert_close(shown.capacity, 7.0);
+        assert_close(shown.last_max_rate, 10.0);
+        rate.apply_throttle(5 * SECOND);
+        assert_eq!(
+            rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
+            shown.fill_rate.to_bits()
+        );
+    }
+}

@@ -64,13 +64,18 @@ fn thread_number() -> usize {
 }
 
 #[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
-const fn stripe_count() -> usize {
-    1
-}
+use single::{stripe_count, thread_number};
 
+/// One stripe for all.
 #[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
-const fn thread_number() -> usize {
-    0
+mod single {
+    pub(super) const fn stripe_count() -> usize {
+        1
+    }
+
+    pub(super) const fn thread_number() -> usize {
+        0
+    }
 }
 
 #[cfg(test)]
@@ -101,9 +106,13 @@ mod tests {
             }
         });
         let used = stripes.0.iter().filter(|stripe| stripe.load(Relaxed) > 0);
+        let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        assert!(stripes.0.len() >= cores.min(64), "one for each core");
         // Other tests' threads are numbered in between.
         assert!(used.count() > stripes.0.len() / 4);
         assert_eq!(stripes.sum(), stripes.0.len() as u64 * 4);
         assert_eq!(thread_number(), thread_number());
+        let another = std::thread::spawn(thread_number).join();
+        assert_ne!(another.ok(), Some(thread_number()), "each has its own");
     }
 }
