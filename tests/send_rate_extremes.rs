@@ -170,6 +170,24 @@ fn a_reset_writes_off_what_a_wrong_timestamp_has_promised() {
     );
 }
 
+/// A long line leaves no choice but to go by that clock: for those who stand in it, not for those who come later.
+#[test]
+fn a_wrong_timestamp_moves_nobody_who_comes_later() {
+    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);
+    record(&rate, 0, Outcome::Throttled);
+    let mut before: Vec<_> = (0..320).map(|_| rate.reserve(at(0))).collect();
+    let last = before.last_mut().expect("a line");
+    assert!(last.claim(at(u64::MAX)).is_ok(), "by that clock it is due");
+    let mut after: Vec<_> = (0..100).map(|_| rate.reserve(at(0))).collect();
+    let waits = |places: &mut [Reservation<'_>]| -> Vec<_> {
+        places.iter_mut().map(|place| place.claim(at(0))).collect()
+    };
+    let want = waits(&mut after[..50]);
+    assert!(want.iter().all(Result::is_err), "their turn is to come");
+    after.truncate(50);
+    assert_eq!(waits(&mut after), want, "giving up the last 50 moves none");
+}
+
 #[test]
 fn unix_time_works_from_an_origin_of_zero() {
     let now = 1_795_000_000 * SECOND;

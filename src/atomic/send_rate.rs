@@ -375,3 +375,6 @@ impl SendRate {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
