@@ -12,8 +12,8 @@ tree="$out/tree"
 rm -rf "$tree"
 mkdir -p "$tree"
 git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo src \
-    'tests/core_*.rs' tests/golden_quota.rs tests/law tests/law_traces.rs 'tests/send_rate_*.rs' |
-    tar --null -T - -cf - | tar xf - -C "$tree"
+    'tests/core_*.rs' tests/golden_quota.rs tests/law tests/law_traces.rs tests/paced_traces.rs 'tests/send_rate_*.rs' |
+    tar --null -T - -cf - | tar xmf - -C "$tree"
 cd "$tree"
 sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' \
     -e '/^\[dev-dependencies\]/,/^$/{/^\[|^fastrand|^$/!d}' Cargo.toml
