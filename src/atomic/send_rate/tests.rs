@@ -42,3 +42,20 @@ fn a_throttle_that_has_yet_to_take_effect_does_once_somebody_asks() {
         assert!(limits(&rate));
     }
 }
+
+#[test]
+fn a_hint_that_ends_no_later_than_the_pause_changes_nothing() {
+    let settings = PacedSettings::fixed(10, Duration::from_secs(1)).expect("in range");
+    let rate = SendRate::paced(settings, Timestamp::ZERO);
+    let permit = SendPermit::sent_at(at(SECOND >> 1));
+    let record = |now, hint| {
+        let hint = Duration::from_nanos(hint);
+        rate.record(at(now), permit, Outcome::ThrottledFor(hint));
+        rate.throttle.load()
+    };
+    let pause = record(SECOND, 2 * SECOND);
+    assert_eq!(pause.since(), 3 * SECOND);
+    assert_eq!(record(2 * SECOND, SECOND - 1), pause);
+    assert_eq!(record(2 * SECOND, SECOND), pause);
+    assert_eq!(record(2 * SECOND, SECOND + 1).since(), 3 * SECOND + 1);
+}
