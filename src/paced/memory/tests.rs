@@ -1,5 +1,7 @@
 //! Which memories there are: 49 bits, and what is lost in them.
 
+use alloc::vec::Vec;
+
 use super::*;
 use crate::fixed::SECOND;
 

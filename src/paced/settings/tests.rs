@@ -1,5 +1,7 @@
 //! Every setting at both ends of its range, and beyond.
 
+use alloc::string::ToString;
+
 use super::*;
 
 const ONE_SECOND: Duration = Duration::from_secs(1);
