@@ -35,7 +35,7 @@ names() {
 
 models() { # names...
     cargo test --release -p loom-tests --lib --no-run >"$root/$work/log" 2>&1 || return
-    timeout 200 cargo test --release -p loom-tests --lib -- "$@" >"$root/$work/log" 2>&1
+    timeout 300 cargo test --release -p loom-tests --lib -- "$@" >"$root/$work/log" 2>&1
 }
 
 echo "unchanged:"

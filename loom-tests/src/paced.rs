@@ -3,9 +3,13 @@
 //! Claim: the words end as some order of the calls leaves them. Each model compares with both orders, run by one thread.
 
 use crate::explore;
-use loom::{sync::Arc, thread};
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::OnceLock;
+
+use loom::sync::Arc as LoomArc;
+use loom::thread;
 use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
-use std::time::Duration;
 
 const MILLI: u64 = 1_000_000;
 
@@ -39,23 +43,33 @@ type Call = fn(&SendRate);
 
 /// Runs both calls beside each other, after `setup`, and asserts that the outcome is that of an order.
 fn either_order(bound: usize, setup: fn() -> SendRate, one: Call, two: Call, now: u64) {
-    explore(Some(bound), move || {
+    // In a model of their own, once: a model must do the same in every run.
+    let orders = Arc::new(OnceLock::new());
+    let result = Arc::clone(&orders);
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    builder.check(move || {
         let in_order = |first: Call, second: Call| {
             let rate = setup();
             first(&rate);
             second(&rate);
             seen(&rate, now)
         };
-        let wanted = [in_order(one, two), in_order(two, one)];
-        let rate = Arc::new(setup());
+        result.get_or_init(|| [in_order(one, two), in_order(two, one)]);
+    });
+    explore(Some(bound), move || {
+        let rate = LoomArc::new(setup());
         let threads = [one, two].map(|call| {
-            let rate = Arc::clone(&rate);
+            let rate = LoomArc::clone(&rate);
             thread::spawn(move || call(&rate))
         });
         for thread in threads {
             thread.join().expect("the thread returns");
         }
-        let got = seen(&rate, now);
+        let (got, wanted) = (
+            seen(&rate, now),
+            orders.get().expect("both orders were run"),
+        );
         assert!(wanted.contains(&got), "{got:?} is none of {wanted:?}");
     });
 }
@@ -106,10 +120,10 @@ fn a_throttle_outlives_the_end() {
     }
     // Without the throttle it ends there.
     explore(Some(1), || {
-        let rate = Arc::new(setup());
-        let other = Arc::clone(&rate);
+        let rate = LoomArc::new(setup());
+        let other = LoomArc::clone(&rate);
         let ask = thread::spawn(move || other.try_acquire(at(39_999)));
-        let ended = Arc::clone(&rate);
+        let ended = LoomArc::clone(&rate);
         let end = thread::spawn(move || record(&ended, 40_000, 39_900, Outcome::NotThrottled));
         end.join().expect("the thread returns");
         let _ = ask.join().expect("the thread returns");
@@ -148,8 +162,8 @@ fn who_asks_never_undoes_a_throttle() {
 #[test]
 fn a_pause_stops_everybody() {
     explore(Some(2), || {
-        let rate = Arc::new(blind());
-        let (one, two) = (Arc::clone(&rate), Arc::clone(&rate));
+        let rate = LoomArc::new(blind());
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
         let pause = thread::spawn(move || {
             let hint = Outcome::ThrottledFor(Duration::from_secs(1));
             record(&one, 6_000, 5_950, hint);
