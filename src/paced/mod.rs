@@ -25,7 +25,9 @@
 //!    lets nothing through at the moment, which says nothing of its limit: the peak stays, the rate is quartered,
 //!    again at each further throttle, and doubles every 250 ms (or two round trips) on its way back.
 //!    The first throttle after that ends it: the peak is `(n + 2)/t` or 0.7 times the rate, if that is more.
-//! 7. *A window that delivered more* than the rate allows, after starvation, lifts the rate to that.
+//! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was delivered is the peak of a new
+//!    cut. After starvation, when it may be far less than is allowed, the old peak stays if a quarter of it was delivered,
+//!    and a fifth of it in any case.
 //! 8. *The first cut* takes `D` with one response on top for the peak. If there were fewer than eight, it knows
 //!    next to nothing: it begins there, and doubles as after starvation.
 //! 9. *A hint* pauses everything until the time that the service gave, a minute at most.
