@@ -115,6 +115,13 @@ mod tests {
     }
 
     #[test]
+    fn a_measured_rate_is_rounded_to_nearest() {
+        for (units, fifth) in [(2, 0), (3, 1), (7, 1), (8, 2)] {
+            assert_eq!(smoothed(Rate::from_raw(units), 0, 1).raw(), fifth);
+        }
+    }
+
+    #[test]
     fn windows_are_aligned_to_the_origin_and_numbered_from_a_whole_second() {
         let windows = Windows::new(7 * SECOND + 700_000_000);
         assert_eq!(

@@ -85,5 +85,6 @@ mod tests {
             assert_eq!(Timestamp::ZERO.saturating_add(span), last);
         }
         assert_eq!(last.checked_add(Duration::ZERO), Some(last));
+        assert_eq!(last.as_nanos(), u64::MAX);
     }
 }

@@ -283,6 +283,17 @@ fn the_capacity_is_a_second_and_at_least_one() {
 }
 
 #[test]
+fn a_pause_holds_nothing_not_even_what_the_bucket_held() {
+    let mut pause = line(5, 0, 10);
+    assert!(!pause.is_paused());
+    pause.rate = Rate::LEAST;
+    assert!(pause.is_paused());
+    assert_eq!(pause.capacity(), 0);
+    assert_eq!(pause.available(SECOND, place(2), 0), 0);
+    assert_eq!(pause.settled(SECOND, place(2), 0), place(5));
+}
+
+#[test]
 fn what_is_available_is_exact_and_never_negative() {
     let line = line(3, SECOND, 4);
     let quarter = u128::from(line.rate.raw()) * u128::from(SECOND / 4);
