@@ -30,6 +30,10 @@ impl Field {
     }
 
     /// Whether this field ends with the word.
+    #[allow(
+        dead_code,
+        reason = "asserted at compile time, which Rust 1.85 does not count as a use"
+    )]
     pub(super) const fn is_last(self) -> bool {
         self.shift.wrapping_add(self.width) == u128::BITS
     }
