@@ -132,6 +132,9 @@ mod tests {
         assert_close(late.capacity, 35.2);
         assert_close(late.available, 35.2);
         assert_eq!(late.last_max_rate.to_bits(), 0);
+        let paced = SendRate::new(ControlLaw::Paced, Timestamp::ZERO).snapshot(at(SECOND));
+        assert!(!paced.enabled);
+        assert_close(paced.fill_rate, 1e9);
     }
 
     /// As if the thread that recorded it had stopped right after its compare-and-swap.
