@@ -152,21 +152,9 @@ impl Line {
         self.rate.raw() == Rate::LEAST.raw()
     }
 
-    /// Returns the most tokens that the bucket holds: what the burst lasts for, and at least one, but none in a pause.
-    ///
-    /// A function of the rate alone, so that it needs no word of its own.
-    #[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
+    /// Returns the most tokens that the bucket holds.
     pub(crate) const fn capacity(&self) -> u64 {
-        // Rounded to nearest: a whole number of tokens must not lose one to the rounding of the rate.
-        let exact = (self.rate.raw() as u128).wrapping_mul(self.burst as u128);
-        let burst = shift_right_rounding(exact, FINER) as u64;
-        if self.is_paused() {
-            0
-        } else if burst > TOKEN {
-            burst
-        } else {
-            TOKEN
-        }
+        capacity(self.rate, self.burst)
     }
 
     /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.
@@ -220,6 +208,24 @@ impl Line {
             .checked_div(rate);
         let due = elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX));
         Some(due.saturating_add(self.since).saturating_sub(now))
+    }
+}
+
+/// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at least one, but none in a
+/// pause.
+///
+/// A function of the rate alone, so that it needs no word of its own.
+#[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
+pub(crate) const fn capacity(rate: Rate, burst: u64) -> u64 {
+    // Rounded to nearest: a whole number of tokens must not lose one to the rounding of the rate.
+    let exact = (rate.raw() as u128).wrapping_mul(burst as u128);
+    let burst = shift_right_rounding(exact, FINER) as u64;
+    if rate.raw() == Rate::LEAST.raw() {
+        0
+    } else if burst > TOKEN {
+        burst
+    } else {
+        TOKEN
     }
 }
 

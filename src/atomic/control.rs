@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use super::bits::LAST_TIME;
+use super::gate::Gate;
 use super::law::{Law, cut_of};
+use super::limit::Limited;
+use super::meter::Meter;
 use super::permit::{Outcome, SendPermit};
 use super::segments::Head;
 use super::send_rate::SendRate;
@@ -30,11 +33,55 @@ impl SendRate {
             Outcome::ThrottledFor(hint) => hint,
         };
         self.gate.engage();
+        self.about_to_limit()
+            .record_throttled(elapsed, permit, hint);
+    }
+
+    fn record_delivered(&self, elapsed: u64, permit: SendPermit) {
+        self.meter.count();
+        if self.gate.is_quiet(elapsed) {
+            return;
+        }
+        match (&self.law, self.limited()) {
+            (Law::Aws, limited) => {
+                let elapsed = turn_window(&self.gate, &self.meter, elapsed);
+                if let Some(limited) = limited {
+                    limited.follow_curve(elapsed);
+                }
+            }
+            (Law::Paced(_), None) => {
+                let sent = self.elapsed(permit.time()).min(elapsed);
+                let (end, _) = self.meter.end_window(elapsed, sent, false);
+                self.gate.open_until(end);
+            }
+            (Law::Paced(settings), Some(limited)) => {
+                let sent = self.elapsed(permit.time()).min(elapsed);
+                limited.end_window(settings, elapsed, sent);
+                limited.follow_curve(elapsed);
+            }
+        }
+    }
+}
+
+/// Turns the window of the measured rate if `elapsed` is past it, and returns the time to record at:
+/// `elapsed`, or the beginning of the window if that is later.
+///
+/// A thread that was stopped between reading its clock and recording does not take the line back further.
+fn turn_window(gate: &Gate, meter: &Meter, elapsed: u64) -> u64 {
+    let window = meter.turn(elapsed);
+    gate.open_until(window.end);
+    elapsed.max(window.start)
+}
+
+impl Limited<'_> {
+    /// Records a throttle that asked for a pause of `hint`.
+    #[cold]
+    fn record_throttled(&self, elapsed: u64, permit: SendPermit, hint: Duration) {
         match self.law {
             // The published law does not ask when a request was sent, nor what the service said.
             Law::Aws => {
                 self.meter.count();
-                let elapsed = self.turn_window(elapsed);
+                let elapsed = turn_window(self.gate, self.meter, elapsed);
                 self.replace_throttle(elapsed, |last, head| {
                     let fill = last.is_engaged().then(|| head.rate());
                     let peak = aws::peak(self.meter.measured(), fill);
@@ -48,38 +95,10 @@ impl SendRate {
                     .saturating_add(pause.min(LONGEST_PAUSE))
                     .min(LAST_TIME);
                 self.replace_throttle(elapsed, |last, _| {
-                    self.paced_throttle(&settings, last, elapsed, sent, until)
+                    self.paced_throttle(settings, last, elapsed, sent, until)
                 });
             }
         }
-    }
-
-    fn record_delivered(&self, elapsed: u64, permit: SendPermit) {
-        self.meter.count();
-        if self.gate.is_quiet(elapsed) {
-            return;
-        }
-        match self.law {
-            Law::Aws => {
-                let elapsed = self.turn_window(elapsed);
-                self.follow_curve(elapsed);
-            }
-            Law::Paced(settings) => {
-                let sent = self.elapsed(permit.time()).min(elapsed);
-                self.end_window(&settings, elapsed, sent);
-                self.follow_curve(elapsed);
-            }
-        }
-    }
-
-    /// Turns the window of the measured rate if `elapsed` is past it, and returns the time to record at:
-    /// `elapsed`, or the beginning of the window if that is later.
-    ///
-    /// A thread that was stopped between reading its clock and recording does not take the line back further.
-    fn turn_window(&self, elapsed: u64) -> u64 {
-        let window = self.meter.turn(elapsed);
-        self.gate.open_until(window.end);
-        elapsed.max(window.start)
     }
 
     /// Ends the window of the delivered rate if it is over, and does what the paced law makes of it.
@@ -129,7 +148,7 @@ impl SendRate {
         let seen = Seen {
             now,
             sent,
-            since_cut: self.meter.since_cut(last.version()),
+            since_cut: self.mark.since_cut(last.version(), self.meter),
             delivered,
         };
         let memory = if last.is_engaged() {
@@ -200,13 +219,13 @@ impl SendRate {
                 self.apply_throttle(elapsed);
                 continue;
             }
-            let mark = self.meter.mark();
+            let mark = self.mark.load();
             let Some(next) = next(last, head) else {
                 return;
             };
             if self.throttle.replace(last, next) {
                 if !self.law.is_published() {
-                    self.meter.move_mark(mark, next.version());
+                    self.mark.advance(mark, next.version(), self.meter);
                 }
                 return self.apply_throttle(elapsed);
             }

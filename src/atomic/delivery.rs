@@ -5,7 +5,7 @@
 
 use super::bits::{Field, TIME_BITS};
 use super::meter::Meter;
-use super::sync::Ordering::Relaxed;
+use super::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
 use crate::paced::{Delivered, WINDOW, WindowEnd};
 
@@ -138,23 +138,32 @@ impl Meter {
             }
         }
     }
+}
 
-    /// Returns the mark of the last cut.
-    pub(super) fn mark(&self) -> Mark {
+/// What had been counted at the last cut.
+#[derive(Debug)]
+pub(super) struct LastMark(AtomicU64);
+
+impl LastMark {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn load(&self) -> Mark {
         // Relaxed, here and below: a mark says of which version it is, and a count that is behind is taken for none.
-        Mark(self.mark.load(Relaxed))
+        Mark(self.0.load(Relaxed))
     }
 
     /// Marks the cut of `version`, unless `seen` has been replaced: by the mark of a later one.
-    pub(super) fn move_mark(&self, seen: Mark, version: u64) {
-        let next = Mark::new(version, self.sum());
-        let _ = self.mark.compare_exchange(seen.0, next.0, Relaxed, Relaxed);
+    pub(super) fn advance(&self, seen: Mark, version: u64, meter: &Meter) {
+        let next = Mark::new(version, meter.sum());
+        let _ = self.0.compare_exchange(seen.0, next.0, Relaxed, Relaxed);
     }
 
     /// Returns the responses since the cut of `version`. `None` while the thread that cut has not marked it.
-    pub(super) fn since_cut(&self, version: u64) -> Option<u64> {
-        let mark = self.mark();
-        mark.is_of(version).then(|| mark.counted(self.sum()))
+    pub(super) fn since_cut(&self, version: u64, meter: &Meter) -> Option<u64> {
+        let mark = self.load();
+        mark.is_of(version).then(|| mark.counted(meter.sum()))
     }
 }
 
@@ -246,15 +255,16 @@ mod tests {
     #[test]
     fn a_mark_counts_what_comes_after_it_and_is_of_one_version() {
         let meter = Meter::new(0);
-        assert_eq!(meter.since_cut(1), None);
-        let old = meter.mark();
+        let last = LastMark::new();
+        assert_eq!(last.since_cut(1, &meter), None);
+        let old = last.load();
         count(&meter, 5);
-        meter.move_mark(old, 1);
+        last.advance(old, 1, &meter);
         count(&meter, 3);
-        assert_eq!(meter.since_cut(1), Some(3));
-        assert_eq!(meter.since_cut(2), None);
-        meter.move_mark(old, 7);
-        assert_eq!(meter.since_cut(7), None, "a later mark stays");
+        assert_eq!(last.since_cut(1, &meter), Some(3));
+        assert_eq!(last.since_cut(2, &meter), None);
+        last.advance(old, 7, &meter);
+        assert_eq!(last.since_cut(7, &meter), None, "a later mark stays");
         let mark = Mark::new(3, 10);
         assert_eq!((mark.counted(12), mark.counted(9)), (2, 0));
         assert_eq!(Mark::new(3, u64::MAX).counted(1), 2);

@@ -1,15 +1,18 @@
 //! The two laws, as the words know them.
 
+use alloc::boxed::Box;
+
 use super::throttle::Throttle;
 use crate::aws;
 use crate::fixed::{Rate, SECOND};
 use crate::paced::{self, Cut, Memory, PacedSettings};
 
 /// The law of one limiter, with its settings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Law {
     Aws,
-    Paced(PacedSettings),
+    /// Its settings are elsewhere, so that a limiter stays small.
+    Paced(Box<PacedSettings>),
 }
 
 /// What the paced law remembers of the last cut.
@@ -21,13 +24,17 @@ pub(super) const fn cut_of(throttle: Throttle) -> Cut {
 }
 
 impl Law {
+    pub(super) fn paced(settings: PacedSettings) -> Self {
+        Self::Paced(Box::new(settings))
+    }
+
     /// Whether it is the published law, which moves the rate only when something is recorded.
     pub(super) const fn is_published(&self) -> bool {
         matches!(self, Self::Aws)
     }
 
     /// Returns how much a bucket holds, in nanoseconds at its rate.
-    pub(super) const fn burst(&self) -> u64 {
+    pub(super) fn burst(&self) -> u64 {
         match self {
             Self::Aws => SECOND,
             Self::Paced(settings) => settings.burst_nanos(),

@@ -3,7 +3,7 @@
 use super::bits::Field;
 use super::stripes::Stripes;
 use super::sync::{
-    AtomicU64, AtomicU128,
+    AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::fixed::Rate;
@@ -53,8 +53,6 @@ const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
 pub(super) struct Meter {
     reading: AtomicU128,
     counts: Stripes,
-    /// Of the paced law: what had been counted at its last cut.
-    pub(super) mark: AtomicU64,
     windows: Windows,
 }
 
@@ -66,7 +64,6 @@ impl Meter {
         Self {
             reading: AtomicU128::new(Reading::new(Rate::ZERO, 0, count).0),
             counts: Stripes::new(count),
-            mark: AtomicU64::new(0),
             windows: Windows::new(start),
         }
     }

@@ -71,7 +71,8 @@ impl<'a> Reservation<'a> {
         match self.turn {
             Turn::Claimed(permit) => return Ok(permit),
             Turn::Placed(place) => {
-                if let Some(wait) = self.rate.check(place, now) {
+                let limited = self.rate.limited();
+                if let Some(wait) = limited.and_then(|limited| limited.check(place, now)) {
                     return Err(wait);
                 }
             }
@@ -85,7 +86,9 @@ impl<'a> Reservation<'a> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if let Turn::Placed(place) = self.turn {
-            self.rate.cancellations.cancel(place);
+            if let Some(limited) = self.rate.limited() {
+                limited.cancellations.cancel(place);
+            }
         }
     }
 }

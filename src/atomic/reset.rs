@@ -1,6 +1,7 @@
 //! The way back from a wrong timestamp.
 
 use super::law::Law;
+use super::limit::Limited;
 use super::send_rate::SendRate;
 use crate::Timestamp;
 use crate::fixed::Rate;
@@ -18,12 +19,24 @@ impl SendRate {
     /// Calls that overlap it, with timestamps that it is meant to undo, may undo it in turn.
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.elapsed(now);
-        self.throttle.bring_back(elapsed);
+        let limited = self.limited();
+        if let Some(limited) = limited {
+            limited.throttle.bring_back(elapsed);
+        }
         let window_end = match self.law {
             Law::Aws => self.meter.restart(elapsed).end,
             Law::Paced(_) => self.meter.restart_delivery(elapsed),
         };
         self.gate.close_at(window_end);
+        if let Some(limited) = limited {
+            limited.reset(elapsed);
+        }
+    }
+}
+
+impl Limited<'_> {
+    /// Begins a segment at `elapsed`, and writes off what was promised beyond.
+    fn reset(&self, elapsed: u64) {
         loop {
             let (head, line) = self.segments.read();
             let next = |since| head.next(since, head.rate(), head.throttle());

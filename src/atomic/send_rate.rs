@@ -2,21 +2,15 @@
 
 use core::time::Duration;
 
-use crossbeam_utils::CachePadded;
-
-use super::bits::LAST_TIME;
-use super::cancellations::Cancellations;
 use super::gate::Gate;
 use super::law::Law;
+use super::lazy::Lazy;
+use super::limit::{Limit, Limited, elapsed};
 use super::meter::Meter;
 use super::permit::{ControlLaw, SendPermit};
 use super::reservation::{Reservation, Turn};
-use super::segments::Segments;
-use super::sync::{AtomicU64, Ordering::Relaxed};
-use super::throttle::LastThrottle;
 use crate::Timestamp;
-use crate::fixed::Rate;
-use crate::line::{Line, Minted, Place, SKEW, TOKEN, Take};
+use crate::line::Take;
 use crate::paced::{PacedSettings, started_at};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.
@@ -60,29 +54,15 @@ use crate::paced::{PacedSettings, started_at};
 /// ```
 #[derive(Debug)]
 pub struct SendRate {
-    pub(super) gate: CachePadded<Gate>,
-    pub(super) segments: Segments,
-    pub(super) throttle: LastThrottle,
+    pub(super) gate: Gate,
+    /// Made by the first throttle.
+    limit: Lazy<Limit>,
     pub(super) meter: Meter,
-    /// The last token promised. Every limited request writes it, so it has a line of its own.
-    pub(super) issued: CachePadded<AtomicU64>,
-    pub(super) cancellations: Cancellations,
     start: Timestamp,
     pub(super) law: Law,
+    /// How many open places are remembered.
+    places: u32,
 }
-
-/// Where the line begins: one and a half tokens before the wrap of places, of counts and of the ring, so that
-/// every test crosses it.
-const BEGINNING: Minted = Minted::from_bits((3_u128 << 63).wrapping_neg());
-/// How many places had been given up by then.
-const GIVEN_UP: u64 = 1_u64.wrapping_neg();
-
-/// The fewest words of the ring: with fewer, laps would wrap sooner than places.
-const LEAST_WORDS: u32 = if cfg!(all(loom, feature = "loom")) {
-    1
-} else {
-    16
-};
 
 /// How many open places are remembered when one is given up, unless the caller says otherwise.
 const OPEN_PLACES: u32 = 65_536;
@@ -105,7 +85,7 @@ impl SendRate {
     pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
         let law = match law {
             ControlLaw::Aws => Law::Aws,
-            ControlLaw::Paced => Law::Paced(PacedSettings::new()),
+            ControlLaw::Paced => Law::paced(PacedSettings::new()),
         };
         Self::build(law, start, places)
     }
@@ -116,33 +96,29 @@ impl SendRate {
     /// places.
     #[must_use]
     pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
-        Self::build(Law::Paced(settings), start, OPEN_PLACES)
+        Self::build(Law::paced(settings), start, OPEN_PLACES)
     }
 
     /// Creates a limiter of [`ControlLaw::Paced`] with `settings`, that remembers places given up while at most
     /// `places` are open: see [`with_open_places`](Self::with_open_places).
     #[must_use]
     pub fn paced_with_open_places(settings: PacedSettings, start: Timestamp, places: u32) -> Self {
-        Self::build(Law::Paced(settings), start, places)
+        Self::build(Law::paced(settings), start, places)
     }
 
     fn build(law: Law, start: Timestamp, places: u32) -> Self {
         let meter = Meter::new(start.as_nanos());
-        let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
-        let words = places.div_ceil(32).clamp(LEAST_WORDS, 1 << 19) as usize;
         let window_end = match law {
             Law::Aws => meter.first_window_end(),
             Law::Paced(_) => 0, // the first response begins a window
         };
         let rate = Self {
-            gate: CachePadded::new(Gate::new(window_end)),
-            segments: Segments::new(BEGINNING, law.burst()),
-            throttle: LastThrottle::new(),
+            gate: Gate::new(window_end),
+            limit: Lazy::new(|| Limit::new(law.burst(), places)),
             meter,
-            issued: CachePadded::new(AtomicU64::new(issued.to_bits())),
-            cancellations: Cancellations::new(issued, GIVEN_UP, words),
             start,
             law,
+            places,
         };
         rate.limit_from_the_start();
         rate
@@ -150,19 +126,20 @@ impl SendRate {
 
     /// Engages a limiter that is to limit from the start, with a full bucket.
     fn limit_from_the_start(&self) {
-        let Law::Paced(settings) = self.law else {
+        let Law::Paced(settings) = &self.law else {
             return;
         };
         let Some(initial) = settings.start() else {
             return;
         };
         self.gate.engage();
-        let last = self.throttle.load();
-        let next = last.next_with(0, started_at(&settings, initial).to_bits());
-        let _ = self.throttle.replace(last, next);
-        self.apply_throttle(0);
-        let (_, line) = self.segments.read();
-        let _ = self.issue(|issued| Ok::<_, Take>(issued.less(line.capacity())));
+        let limited = self.about_to_limit();
+        let last = limited.throttle.load();
+        let next = last.next_with(0, started_at(settings, initial).to_bits());
+        let _ = limited.throttle.replace(last, next);
+        limited.apply_throttle(0);
+        let (_, line) = limited.segments.read();
+        let _ = limited.issue(|issued| Ok::<_, Take>(issued.less(line.capacity())));
     }
 
     /// Returns the control law that the limiter was created with.
@@ -182,31 +159,9 @@ impl SendRate {
     /// and never zero. While places in line are being given up it may be refused as if some were not yet. A refusal
     /// writes nothing of its own.
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
-        if !self.gate.is_engaged() {
-            return Ok(SendPermit::sent_at(now));
-        }
-        let elapsed = self.elapsed(now);
-        let Some(line) = self.line(elapsed) else {
-            return Ok(SendPermit::sent_at(now));
-        };
-        match self.take(&line, elapsed) {
-            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
-            Take::Wait(nanos) => self.try_moved(now, elapsed, nanos),
-        }
-    }
-
-    /// Tries once more if the law has moved the rate since it was last looked at. `nanos` is the wait otherwise.
-    fn try_moved(&self, now: Timestamp, elapsed: u64, nanos: u64) -> Result<SendPermit, Duration> {
-        if let Law::Aws = self.law {
-            return Err(self.wait(now, nanos));
-        }
-        self.follow_curve(elapsed);
-        let Some(line) = self.line(elapsed) else {
-            return Ok(SendPermit::sent_at(now));
-        };
-        match self.take(&line, elapsed) {
-            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
-            Take::Wait(nanos) => Err(self.wait(now, nanos)),
+        match self.engaged() {
+            None => Ok(SendPermit::sent_at(now)),
+            Some(limited) => limited.try_acquire(now),
         }
     }
 
@@ -229,150 +184,45 @@ impl SendRate {
 
     /// Returns the time since the start, as words hold it.
     pub(super) fn elapsed(&self, now: Timestamp) -> u64 {
-        now.as_nanos()
-            .saturating_sub(self.start.as_nanos())
-            .min(LAST_TIME)
+        elapsed(self.start, now)
     }
 
-    /// Returns the wait of `nanos` after `now`, or after the start if that is later.
-    fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
-        Duration::from_nanos(nanos).saturating_add(self.start.saturating_since(now))
+    /// Returns the limiter as one that limits, if it has ever been about to.
+    pub(super) fn limited(&self) -> Option<Limited<'_>> {
+        self.limit.get().map(|limit| self.with(limit))
+    }
+
+    /// Returns the limiter as one that is about to limit.
+    pub(super) fn about_to_limit(&self) -> Limited<'_> {
+        self.with(
+            self.limit
+                .get_or_make(|| Limit::new(self.law.burst(), self.places)),
+        )
+    }
+
+    fn with<'a>(&'a self, limit: &'a Limit) -> Limited<'a> {
+        Limited {
+            limit,
+            gate: &self.gate,
+            meter: &self.meter,
+            law: &self.law,
+            start: self.start,
+        }
+    }
+
+    /// Returns what a request has to look at, `None` if nothing holds it back.
+    pub(super) fn engaged(&self) -> Option<Limited<'_>> {
+        if self.gate.is_engaged() {
+            self.limited()
+        } else {
+            None
+        }
     }
 
     /// Takes a place in line, or none if the limiter limits nothing.
     pub(super) fn queue_up(&self, now: Timestamp) -> Turn {
-        if !self.gate.is_engaged() {
-            return Turn::Unlimited;
-        }
-        let elapsed = self.elapsed(now);
-        let Some(line) = self.line(elapsed) else {
-            return Turn::Unlimited;
-        };
-        let cancelled = self.cancellations.total();
-        let place = self
-            .issue(|issued| Ok::<_, Take>(line.settled(elapsed, issued, cancelled).plus(TOKEN)));
-        self.retire(&line, elapsed);
-        place.map_or(Turn::Unlimited, Turn::Placed)
-    }
-
-    /// Looks whether the turn of `place` has come; if not, returns the time until then.
-    pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<Duration> {
-        let elapsed = self.elapsed(now);
-        let nanos = match self.wait_for_place(place, elapsed)? {
-            nanos if self.law.is_published() => nanos,
-            _ => {
-                // The law may have moved the rate since it was last looked at.
-                self.follow_curve(elapsed);
-                self.wait_for_place(place, elapsed)?
-            }
-        };
-        Some(self.wait(now, nanos))
-    }
-
-    /// Returns the nanoseconds until the turn of `place`, or `None` if it has come.
-    fn wait_for_place(&self, place: Place, elapsed: u64) -> Option<u64> {
-        let line = self.line(elapsed)?;
-        self.retire(&line, elapsed);
-        let rank = place.less_tokens(self.cancellations.before(place));
-        if line.is_paused() {
-            return Some(self.wait_for_resumption(&line, elapsed, rank));
-        }
-        line.wait_for(elapsed, rank)
-    }
-
-    /// Returns the nanoseconds until the turn of the place at `rank`, from within a pause.
-    fn wait_for_resumption(&self, line: &Line, elapsed: u64, rank: Place) -> u64 {
-        let throttle = self.throttle.load();
-        let left = throttle.since().saturating_sub(elapsed).max(1);
-        let resumed = Line {
-            minted: line.minted_at(elapsed),
-            since: throttle.since(),
-            rate: self.law.resumed(throttle),
-            burst: line.burst,
-        };
-        resumed
-            .wait_for(elapsed, rank)
-            .map_or(left, |wait| wait.max(left))
-    }
-
-    /// Returns the current line, or `None` if the limiter limits nothing.
-    fn line(&self, elapsed: u64) -> Option<Line> {
-        loop {
-            let (head, line) = self.segments.read();
-            if head.rate() == Rate::ZERO {
-                if !self.throttle.load().is_engaged() {
-                    return None;
-                }
-                self.apply_throttle(elapsed);
-            } else if line.is_too_long(elapsed) {
-                self.change(head, elapsed, head.rate(), head.throttle());
-            } else {
-                return Some(line);
-            }
-        }
-    }
-
-    fn take(&self, line: &Line, elapsed: u64) -> Take {
-        let cancelled = self.cancellations.total();
-        let taken = self.issue(|issued| match line.take(elapsed, issued, cancelled) {
-            Take::Granted(next) => Ok(next),
-            wait @ Take::Wait(_) => Err(wait),
-        });
-        match taken {
-            Ok(next) => Take::Granted(next),
-            Err(_) if line.is_paused() => {
-                // Relaxed, after `cancelled`: see `issue`.
-                let issued = Place::from_bits(self.issued.load(Relaxed));
-                let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
-                Take::Wait(self.wait_for_resumption(line, elapsed, next.less_tokens(cancelled)))
-            }
-            Err(wait) => wait,
-        }
-    }
-
-    /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
-    pub(super) fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
-        // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself, and
-        // publishes nothing. It was read after `cancelled`, whose acquire makes it at least as new.
-        // Models: `send_rate::grants_never_exceed_what_was_minted`, `send_rate::live_places_never_run_backwards`.
-        let mut seen = self.issued.load(Relaxed);
-        loop {
-            let next = step(Place::from_bits(seen))?;
-            if next.to_bits() == seen {
-                return Ok(next);
-            }
-            match self
-                .issued
-                .compare_exchange_weak(seen, next.to_bits(), Relaxed, Relaxed)
-            {
-                Ok(_) => return Ok(next),
-                Err(actual) => seen = actual,
-            }
-        }
-    }
-
-    /// Returns the last token promised, less those given back.
-    pub(super) fn last_rank(&self) -> Place {
-        let cancelled = self.cancellations.total();
-        // Relaxed, after `cancelled`: see `issue`.
-        Place::from_bits(self.issued.load(Relaxed)).less_tokens(cancelled)
-    }
-
-    /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock: a single wrong
-    /// timestamp must not let the whole line go. Once half the ring is in use there is no choice.
-    pub(super) fn retire(&self, line: &Line, elapsed: u64) {
-        // Relaxed: an older value retires less, which only costs memory for a while.
-        let issued = Place::from_bits(self.issued.load(Relaxed));
-        let elapsed = if self.cancellations.is_half_full(issued) {
-            elapsed
-        } else {
-            elapsed.min(self.gate.window_end().saturating_add(SKEW))
-        };
-        let minted = line.minted_at(elapsed).to_place();
-        self.cancellations.retire(|given_up| {
-            let due = minted.plus(given_up.wrapping_mul(TOKEN));
-            if due.since(issued) > 0 { issued } else { due }
-        });
+        self.engaged()
+            .map_or(Turn::Unlimited, |limited| limited.queue_up(now))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::law::{Law, cut_of};
 use super::send_rate::SendRate;
-use super::sync::Ordering::Relaxed;
+use super::throttle::Throttle;
 use crate::Timestamp;
 use crate::fixed::Rate;
-use crate::line::Place;
+use crate::line::capacity;
 
 /// The state of a [`SendRate`], for people to read.
 ///
@@ -37,8 +37,9 @@ impl SendRate {
     #[must_use]
     pub fn snapshot(&self, now: Timestamp) -> SendRateSnapshot {
         let elapsed = self.elapsed(now);
-        let (head, mut line) = self.segments.read();
-        let throttle = self.throttle.load();
+        let limited = self.limited();
+        let segment = limited.map(|limited| limited.segments.read());
+        let throttle = limited.map_or(Throttle::NONE, |limited| limited.throttle.load());
         let (measured, peak) = match self.law {
             Law::Aws => (self.meter.measured(), throttle.peak()),
             Law::Paced(_) => (
@@ -48,29 +49,27 @@ impl SendRate {
                 cut_of(throttle).memory.peak(),
             ),
         };
-        let follows = head.follows(throttle.version());
-        let fill = match self.law {
-            Law::Aws if throttle.is_engaged() && follows => head.rate(),
-            Law::Aws if throttle.is_engaged() => self.law.first_rate(throttle, elapsed).1,
-            Law::Aws => self.law.rate(throttle, elapsed, || measured),
-            Law::Paced(_) if !throttle.is_engaged() => Rate::MAX,
-            Law::Paced(_) => self.law.rate(throttle, elapsed, || measured),
+        let engaged = throttle.is_engaged();
+        let fill = match (&self.law, segment) {
+            (Law::Aws, Some((head, _))) if engaged && head.follows(throttle.version()) => {
+                head.rate()
+            }
+            (Law::Aws, _) if engaged => self.law.first_rate(throttle, elapsed).1,
+            (Law::Paced(_), _) if !engaged => Rate::MAX,
+            _ => self.law.rate(throttle, elapsed, || measured),
         };
-        let cancelled = self.cancellations.total();
-        // Relaxed, after `cancelled`: see `issue`.
-        let issued = Place::from_bits(self.issued.load(Relaxed));
-        let available = line.available(elapsed, issued, cancelled);
-        line.rate = fill;
-        let capacity = units_to_tokens(u128::from(line.capacity()) << 40);
+        let capacity = units_to_tokens(u128::from(capacity(fill, self.law.burst())) << 40);
+        let available = match (limited, segment) {
+            (Some(limited), Some((_, line))) if engaged => {
+                units_to_tokens(limited.available(&line, elapsed))
+            }
+            _ => capacity,
+        };
         SendRateSnapshot {
-            enabled: throttle.is_engaged(),
+            enabled: engaged,
             fill_rate: per_second(fill),
             capacity,
-            available: if throttle.is_engaged() {
-                units_to_tokens(available)
-            } else {
-                capacity
-            },
+            available,
             measured_rate: per_second(measured),
             last_max_rate: per_second(peak),
         }
@@ -142,15 +141,16 @@ mod tests {
     fn a_throttle_that_has_yet_to_take_effect_is_shown_as_if_it_had() {
         let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         record(&rate, 0, Outcome::Throttled);
-        let last = rate.throttle.load();
+        let limited = rate.about_to_limit();
+        let last = limited.throttle.load();
         let next = last.next(SECOND, Rate::from_ratio(10, SECOND));
-        assert!(rate.throttle.replace(last, next));
+        assert!(limited.throttle.replace(last, next));
         let shown = rate.snapshot(at(5 * SECOND));
         assert!(shown.enabled);
         assert_close(shown.fill_rate, 7.0);
         assert_close(shown.capacity, 7.0);
         assert_close(shown.last_max_rate, 10.0);
-        rate.apply_throttle(5 * SECOND);
+        limited.apply_throttle(5 * SECOND);
         assert_eq!(
             rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
             shown.fill_rate.to_bits()

@@ -2,8 +2,8 @@
 
 use alloc::boxed::Box;
 
+use super::padded::Padded as CachePadded;
 use super::sync::{AtomicU64, Ordering::Relaxed};
-use crossbeam_utils::CachePadded;
 
 /// A count in stripes, a cache line for each.
 ///

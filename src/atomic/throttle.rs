@@ -24,6 +24,9 @@ impl Throttle {
     const ENDED: Field = Self::MEMORY.above(1);
     const VERSION: Field = Self::ENDED.above(16);
 
+    /// The state before the first throttle.
+    pub(super) const NONE: Self = Self(0);
+
     /// Returns the state after one more throttle. Its time never goes back.
     pub(super) fn next(self, now: u64, peak: Rate) -> Self {
         self.next_with(now, peak.to_bits())
@@ -83,7 +86,7 @@ pub(super) struct LastThrottle(AtomicU128);
 
 impl LastThrottle {
     pub(super) fn new() -> Self {
-        Self(AtomicU128::new(0))
+        Self(AtomicU128::new(Throttle::NONE.0))
     }
 
     pub(super) fn load(&self) -> Throttle {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Outcome;
-use crate::fixed::SECOND;
+use crate::fixed::{Rate, SECOND};
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -31,14 +31,15 @@ fn a_throttle_that_has_yet_to_take_effect_does_once_somebody_asks() {
         |rate| rate.reserve(at(0)).claim(at(0)).is_err(),
         |rate| {
             rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::NotThrottled);
-            rate.segments.head().rate() != Rate::ZERO
+            rate.about_to_limit().segments.head().rate() != Rate::ZERO
         },
     ];
     for limits in ways {
         let rate = limiter();
         rate.gate.engage();
-        let last = rate.throttle.load();
-        assert!(rate.throttle.replace(last, last.next(0, Rate::MAX)));
+        let limited = rate.about_to_limit();
+        let last = limited.throttle.load();
+        assert!(limited.throttle.replace(last, last.next(0, Rate::MAX)));
         assert!(limits(&rate));
     }
 }
@@ -51,7 +52,7 @@ fn a_hint_that_ends_no_later_than_the_pause_changes_nothing() {
     let record = |now, hint| {
         let hint = Duration::from_nanos(hint);
         rate.record(at(now), permit, Outcome::ThrottledFor(hint));
-        rate.throttle.load()
+        rate.about_to_limit().throttle.load()
     };
     let pause = record(SECOND, 2 * SECOND);
     assert_eq!(pause.since(), 3 * SECOND);
