@@ -98,6 +98,9 @@ mod run;
 mod strategy;
 mod time;
 
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub use atomic::modelled;
 #[cfg(stall)]
 #[doc(hidden)]
 pub use atomic::stall;

@@ -14,29 +14,32 @@ const WINDOW: u64 = SECOND.wrapping_div(2);
 /// limiter, rounded down to a whole second, and times are counted from the start itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
-    /// The time from the beginning of window 0 to the start, under one second.
-    lead: u64,
+    /// The nanoseconds from the beginning of window 0 to the start, under one second.
+    lead: u32,
 }
 
 impl Windows {
     /// Returns the windows of a limiter that starts at `start` nanoseconds.
+    #[expect(clippy::cast_possible_truncation, reason = "under a second")]
     pub(crate) const fn new(start: u64) -> Self {
         Self {
-            lead: start.wrapping_rem(SECOND),
+            lead: start.wrapping_rem(SECOND) as u32,
         }
     }
 
     /// Returns the number of the window that holds the instant `elapsed` after the start.
     pub(crate) const fn index(self, elapsed: u64) -> u64 {
-        elapsed.saturating_add(self.lead).wrapping_div(WINDOW)
+        let elapsed = elapsed.saturating_add(self.lead as u64);
+        elapsed.wrapping_div(WINDOW)
     }
 
     /// Returns window `index`.
     pub(crate) const fn window(self, index: u64) -> Window {
         let start = index.saturating_mul(WINDOW);
+        let lead = self.lead as u64;
         Window {
-            start: start.saturating_sub(self.lead),
-            end: start.saturating_add(WINDOW).saturating_sub(self.lead),
+            start: start.saturating_sub(lead),
+            end: start.saturating_add(WINDOW).saturating_sub(lead),
         }
     }
 }

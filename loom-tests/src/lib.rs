@@ -22,6 +22,7 @@ mod line;
 mod paced;
 mod quota;
 mod send_rate;
+mod stripes;
 mod teeth;
 
 /// Runs `model` over every interleaving, or over those with at most `bound` preemptions.

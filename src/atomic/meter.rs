@@ -1,7 +1,7 @@
 //! The measured rate under many threads: striped counts, and one word that turns the window.
 
 use super::bits::Field;
-use super::stripes::Stripes;
+use super::stripes::{Stripe, Stripes};
 use super::sync::{
     AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
@@ -73,6 +73,24 @@ impl Meter {
         self.counts.add_one();
     }
 
+    /// Counts one request at `now`, and may allow for some without the time.
+    pub(super) fn count_at(&self, now: u64) {
+        match self.counts.stripe() {
+            Some(stripe) => stripe.add_one_at(now),
+            None => self.counts.add_one(),
+        }
+    }
+
+    /// Counts one request if the calling thread need not look at the clock for it.
+    pub(super) fn count_untimed(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::try_add_one)
+    }
+
+    /// Whether the calling thread need not look at the clock for its next request.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::is_ahead)
+    }
+
     fn load(&self) -> Reading {
         Reading(self.load_bits())
     }
@@ -94,9 +112,14 @@ impl Meter {
         // Release publishes the counts behind the base to the next one who sums. Strong, because one caller
         // alone must never fail; after a loss all is loaded again.
         // Models: `send_rate::a_window_never_counts_below_zero`, `send_rate::no_count_is_lost_at_a_turn`.
-        self.reading
+        let replaced = self
+            .reading
             .compare_exchange(seen, next, Release, Relaxed)
-            .is_ok()
+            .is_ok();
+        if replaced {
+            self.counts.settle();
+        }
+        replaced
     }
 
     /// Returns the measured rate.

@@ -9,6 +9,8 @@ mod law;
 mod lazy;
 mod limit;
 mod meter;
+#[cfg(all(loom, feature = "loom"))]
+pub mod modelled;
 mod padded;
 mod permit;
 mod reservation;
@@ -18,6 +20,7 @@ mod segments;
 mod send_rate;
 #[cfg(feature = "std")]
 pub(crate) mod sequence;
+mod slots;
 mod snapshot;
 #[cfg(stall)]
 pub mod stall;

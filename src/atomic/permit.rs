@@ -37,18 +37,32 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SendPermit {
-    sent_at: Timestamp,
+    /// `None` if it was let go without a look at the clock, while nothing was limited.
+    sent_at: Option<Timestamp>,
 }
 
 impl SendPermit {
     /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
     pub const fn sent_at(t: Timestamp) -> Self {
-        Self { sent_at: t }
+        Self { sent_at: Some(t) }
     }
 
-    /// Returns when the request was let go.
+    /// Returns the permit of a request that was sent at no known time.
+    pub(super) const fn untimed() -> Self {
+        Self { sent_at: None }
+    }
+
+    /// Returns when the request was let go, [`Timestamp::ZERO`] if nobody looked
+    /// ([`SendRate::try_acquire_with`](crate::SendRate::try_acquire_with)).
     #[must_use]
     pub const fn time(self) -> Timestamp {
-        self.sent_at
+        match self.sent_at {
+            Some(time) => time,
+            None => Timestamp::ZERO,
+        }
+    }
+
+    pub(super) const fn is_timed(self) -> bool {
+        self.sent_at.is_some()
     }
 }

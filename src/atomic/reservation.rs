@@ -64,20 +64,29 @@ impl<'a> Reservation<'a> {
     /// rises or somebody ahead gives up, and grow, when the rate falls: ask again when it has passed, or
     /// sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        self.claim_with(|| now)
+    }
+
+    /// As [`claim`](Self::claim), and asks for the time only if the turn has not been claimed yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    pub fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        if let Turn::Claimed(permit) = self.turn {
+            return Ok(permit);
+        }
+        let now = now();
         if let Turn::Unlimited = self.turn {
             self.turn = self.rate.queue_up(now);
         }
-        let permit = SendPermit::sent_at(now);
-        match self.turn {
-            Turn::Claimed(permit) => return Ok(permit),
-            Turn::Placed(place) => {
-                let limited = self.rate.limited();
-                if let Some(wait) = limited.and_then(|limited| limited.check(place, now)) {
-                    return Err(wait);
-                }
+        if let Turn::Placed(place) = self.turn {
+            let limited = self.rate.limited();
+            if let Some(wait) = limited.and_then(|limited| limited.check(place, now)) {
+                return Err(wait);
             }
-            Turn::Unlimited => {}
         }
+        let permit = SendPermit::sent_at(now);
         self.turn = Turn::Claimed(permit);
         Ok(permit)
     }

@@ -165,11 +165,45 @@ impl SendRate {
         }
     }
 
+    /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
+    ///
+    /// It does not while nothing is limited and the calling thread is busy: see [`record_with`](Self::record_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_with(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Duration> {
+        if self.may_go_untimed() {
+            Ok(SendPermit::untimed())
+        } else {
+            self.try_acquire(now())
+        }
+    }
+
     /// Takes a place in line: first come, first served.
     ///
     /// While the limiter limits nothing there is no line: the reservation looks again when it is claimed.
     pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
         Reservation::new(self, self.queue_up(now))
+    }
+
+    /// As [`reserve`](Self::reserve), and asks for the time only if it matters.
+    ///
+    /// A place that is had without it is claimed already.
+    pub fn reserve_with(&self, now: impl FnOnce() -> Timestamp) -> Reservation<'_> {
+        let turn = if self.may_go_untimed() {
+            Turn::Claimed(SendPermit::untimed())
+        } else {
+            self.queue_up(now())
+        };
+        Reservation::new(self, turn)
+    }
+
+    fn may_go_untimed(&self) -> bool {
+        !self.gate.is_engaged() && self.meter.is_ahead()
     }
 
     /// Whether the target has the 128-bit atomics that the line of tokens is made of.
@@ -180,6 +214,10 @@ impl SendRate {
     #[must_use]
     pub fn is_lock_free() -> bool {
         super::sync::AtomicU128::is_lock_free()
+    }
+
+    pub(super) const fn start(&self) -> Timestamp {
+        self.start
     }
 
     /// Returns the time since the start, as words hold it.

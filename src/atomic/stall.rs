@@ -38,6 +38,12 @@ macro_rules! hooked {
                 step();
                 self.0.load(order)
             }
+
+            #[allow(dead_code, reason = "not every width is stored")]
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                step();
+                self.0.store(value, order);
+            }
         }
     )*};
 }
@@ -63,6 +69,7 @@ macro_rules! hooked_swaps {
 
 hooked_swaps!(
     AtomicU32 compare_exchange_weak: u32,
+    AtomicU32 compare_exchange: u32,
     AtomicU64 compare_exchange_weak: u64,
     AtomicU64 compare_exchange: u64,
     AtomicU128 compare_exchange: u128
@@ -72,6 +79,11 @@ impl AtomicU64 {
     pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
         step();
         self.0.fetch_add(value, order)
+    }
+
+    pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        self.0.fetch_and(value, order)
     }
 
     pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {

@@ -2,117 +2,254 @@
 
 use alloc::boxed::Box;
 
-use super::padded::Padded as CachePadded;
-use super::sync::{AtomicU64, Ordering::Relaxed};
+use super::lazy::Lazy;
+use super::padded::Padded;
+use super::slots::{SLOTS, number};
+use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::fixed::to_signed;
 
-/// A count in stripes, a cache line for each.
+/// How often others may meet at the first stripes between two [settlements](Stripes::settle) before there are
+/// stripes for everybody.
+const MEETINGS: u32 = 128;
+
+/// A count in stripes.
 ///
-/// With `std` there are as many as the machine has cores, and threads take turns at them; without,
-/// there is one.
+/// The first thread that counts has one to itself, and all others share another. If they do so often, each core
+/// gets one in a cache line of its own, and threads take turns at what is left. A count that one thread makes at
+/// a time is small, then, and one that many make has no line that they all write.
 #[derive(Debug)]
-pub(super) struct Stripes(Box<[CachePadded<AtomicU64>]>);
+pub(super) struct Stripes {
+    /// The number of the thread that counts in `own`, plus one; 0 if there is none yet.
+    owner: AtomicU32,
+    /// The low bits of `shared` when it was settled last.
+    met: AtomicU32,
+    own: Stripe,
+    shared: AtomicU64,
+    more: Lazy<Wide>,
+}
+
+/// Stripes for everybody.
+#[derive(Debug)]
+struct Wide {
+    /// By the number of the thread.
+    own: Box<[Padded<Stripe>]>,
+    /// A power of two of them, for the rest.
+    shared: Box<[Padded<AtomicU64>]>,
+}
+
+impl Wide {
+    fn new() -> Self {
+        let cores = cores();
+        Self {
+            own: (0..cores).map(|_| Padded::new(Stripe::new(0))).collect(),
+            shared: (0..cores.min(16))
+                .map(|_| Padded::new(AtomicU64::new(0)))
+                .collect(),
+        }
+    }
+
+    /// Adds one for a thread that has no stripe to itself.
+    fn add_one(&self, number: usize) {
+        let index = number & self.shared.len().wrapping_sub(1);
+        if let Some(stripe) = self.shared.get(index) {
+            // Relaxed: as in `Stripes::add_among_others`.
+            stripe.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        let own = self.own.iter().map(|stripe| &stripe.count);
+        let shared = self.shared.iter().map(|stripe| &**stripe);
+        // Relaxed: see `Stripes::sum`.
+        own.chain(shared)
+            .fold(0, |sum, stripe| sum.wrapping_add(stripe.load(Relaxed)))
+    }
+}
 
 impl Stripes {
     /// Creates a count of `start`, which may lie just before the wrap.
     pub(super) fn new(start: u64) -> Self {
-        let counts = (0..stripe_count()).map(|i| {
-            let count = if i == 0 { start } else { 0 };
-            CachePadded::new(AtomicU64::new(count))
-        });
-        Self(counts.collect())
+        Self {
+            owner: AtomicU32::new(0),
+            met: AtomicU32::new(0),
+            own: Stripe::new(start),
+            shared: AtomicU64::new(0),
+            more: Lazy::new(Wide::new),
+        }
     }
 
     /// Adds one.
     pub(super) fn add_one(&self) {
-        let index = thread_number() & self.0.len().wrapping_sub(1);
-        if let Some(stripe) = self.0.get(index) {
-            // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
-            // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
-            stripe.fetch_add(1, Relaxed);
+        self.add_one_as(number());
+    }
+
+    /// Adds one, for the thread that has `number`.
+    pub(super) fn add_one_as(&self, number: usize) {
+        match self.stripe_of(number) {
+            Some(stripe) => stripe.add_one(),
+            None => self.add_among_others(number),
+        }
+    }
+
+    /// Returns the stripe that the calling thread has to itself.
+    pub(super) fn stripe(&self) -> Option<&Stripe> {
+        self.stripe_of(number())
+    }
+
+    /// Returns the stripe that only the thread with `number` writes.
+    fn stripe_of(&self, number: usize) -> Option<&Stripe> {
+        match self.wide() {
+            Some(wide) => wide.own.get(number).map(|stripe| &**stripe),
+            None => self.is_owner(number).then_some(&self.own),
+        }
+    }
+
+    fn wide(&self) -> Option<&Wide> {
+        // A model has all there is from the start: it would never see the first stripes.
+        if cfg!(all(loom, feature = "loom")) {
+            return None;
+        }
+        self.more.get()
+    }
+
+    /// Whether `own` belongs to the thread with `number`. If it is nobody's it does from now on.
+    fn is_owner(&self, number: usize) -> bool {
+        let Some(mark) = (number < SLOTS)
+            .then(|| u32::try_from(number).ok()?.checked_add(1))
+            .flatten()
+        else {
+            return false;
+        };
+        // Relaxed: the word never changes again once it names a number, and what is written by that number is handed
+        // from thread to thread with it. Model: `stripes::two_threads_never_own_one_stripe`.
+        match self.owner.load(Relaxed) {
+            0 => self
+                .owner
+                .compare_exchange(0, mark, Relaxed, Relaxed)
+                .is_ok(),
+            owner => owner == mark,
+        }
+    }
+
+    /// Adds one for a thread that has no stripe to itself.
+    fn add_among_others(&self, number: usize) {
+        if let Some(wide) = self.wide() {
+            return wide.add_one(number);
+        }
+        // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
+        // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
+        let shared = self.shared.fetch_add(1, Relaxed);
+        // Relaxed: a hint.
+        let met = low(shared).wrapping_sub(self.met.load(Relaxed));
+        if cfg!(feature = "std") && met >= MEETINGS {
+            self.more.get_or_make(Wide::new);
+        }
+    }
+
+    /// Forgets how often threads have met.
+    pub(super) fn settle(&self) {
+        if self.wide().is_none() {
+            // Relaxed: a hint.
+            let shared = low(self.shared.load(Relaxed));
+            if self.met.load(Relaxed) != shared {
+                self.met.store(shared, Relaxed);
+            }
         }
     }
 
     /// Returns the sum, wrapping.
     pub(super) fn sum(&self) -> u64 {
         // Relaxed: see the meter, which orders sums by its own word.
-        self.0
-            .iter()
-            .fold(0, |sum, stripe| sum.wrapping_add(stripe.load(Relaxed)))
+        let first = self.own.count.load(Relaxed);
+        let first = first.wrapping_add(self.shared.load(Relaxed));
+        self.wide()
+            .map_or(first, |wide| first.wrapping_add(wide.sum()))
     }
 }
 
-/// Returns a power of two.
-#[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
-fn stripe_count() -> usize {
-    /// More would make a limiter large and a turn of the window slow.
-    const MOST: usize = 64;
+#[expect(clippy::cast_possible_truncation, reason = "only differences are used")]
+const fn low(count: u64) -> u32 {
+    count as u32
+}
+
+/// Returns a power of two: as many as there are cores, or fewer; 1 if threads have no numbers.
+fn cores() -> usize {
+    #[cfg(feature = "std")]
     let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
-    cores.min(MOST).next_power_of_two()
+    #[cfg(not(feature = "std"))]
+    let cores = 1_usize;
+    cores.min(SLOTS).next_power_of_two()
 }
 
-/// Numbers the threads of the process in the order in which they first ask.
-#[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
-fn thread_number() -> usize {
-    use super::sequence::Sequence;
-    static NEXT: Sequence = Sequence::starting_at(0);
-    std::thread_local! {
-        #[expect(clippy::cast_possible_truncation, reason = "only the low bits are used")]
-        static NUMBER: usize = NEXT.next() as usize;
-    }
-    // A thread whose locals are gone shares the first stripe.
-    NUMBER.try_with(|number| *number).unwrap_or(0)
+/// How long a thread may go without a look at the clock, in units of 2¹⁶ ns: 2 ms.
+const LONGEST: u64 = 31;
+/// A look after less than this, 0.5 ms, allows for more next time.
+const SHORT: u64 = 8;
+/// The most requests between two looks.
+const MOST: u64 = 255;
+
+/// A count that one thread at a time adds to, and when that thread has to look at the clock again.
+#[derive(Debug)]
+pub(super) struct Stripe {
+    count: AtomicU64,
+    /// The count at which the time is to be asked for.
+    until: AtomicU64,
+    /// When it was asked for last, in 2¹⁶ ns, above 16 bits of how many requests were let go without it since.
+    pace: AtomicU64,
 }
 
-#[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
-use single::{stripe_count, thread_number};
-
-/// One stripe for all.
-#[cfg(not(all(feature = "std", not(all(loom, feature = "loom")))))]
-mod single {
-    pub(super) const fn stripe_count() -> usize {
-        1
+// Relaxed throughout: only the thread that has the stripe writes it, so that what it has loaded is still there when
+// it stores. Others read the count, which never goes back. The next thread with the same number has seen all, see
+// `slots`. Model: `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
+impl Stripe {
+    fn new(start: u64) -> Self {
+        Self {
+            count: AtomicU64::new(start),
+            until: AtomicU64::new(start),
+            pace: AtomicU64::new(0),
+        }
     }
 
-    pub(super) const fn thread_number() -> usize {
-        0
+    fn add_one(&self) {
+        let count = self.count.load(Relaxed);
+        self.count.store(count.wrapping_add(1), Relaxed);
+    }
+
+    /// Whether another one may be counted without a look at the clock.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.leads(self.count.load(Relaxed))
+    }
+
+    fn leads(&self, count: u64) -> bool {
+        to_signed(self.until.load(Relaxed).wrapping_sub(count)) > 0
+    }
+
+    /// Adds one if that may be done without a look at the clock.
+    pub(super) fn try_add_one(&self) -> bool {
+        let count = self.count.load(Relaxed);
+        if !self.leads(count) {
+            return false;
+        }
+        self.count.store(count.wrapping_add(1), Relaxed);
+        true
+    }
+
+    /// Adds one at `now`, and allows for as many without a look at the clock as come in about a millisecond.
+    pub(super) fn add_one_at(&self, now: u64) {
+        let pace = self.pace.load(Relaxed);
+        let now = now >> 16;
+        let batch = pace & 0xffff;
+        let batch = match now.wrapping_sub(pace >> 16) {
+            0..SHORT => batch.wrapping_mul(2).wrapping_add(1).min(MOST),
+            SHORT..=LONGEST => batch,
+            passed => batch.wrapping_mul(LONGEST).checked_div(passed).unwrap_or(0),
+        };
+        let count = self.count.load(Relaxed).wrapping_add(1);
+        self.pace.store((now << 16) | batch, Relaxed);
+        self.until.store(count.wrapping_add(batch), Relaxed);
+        self.count.store(count, Relaxed);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_count_is_the_sum_of_all_stripes_and_wraps() {
-        let stripes = Stripes::new(u64::MAX);
-        assert_eq!(stripes.sum(), u64::MAX);
-        assert!(stripes.0.len().is_power_of_two());
-        stripes.add_one();
-        stripes.add_one();
-        assert_eq!(stripes.sum(), 1);
-        for stripe in &stripes.0 {
-            stripe.fetch_add(3, Relaxed);
-        }
-        assert_eq!(stripes.sum(), stripes.0.len() as u64 * 3 + 1);
-    }
-
-    #[cfg(feature = "std")]
-    #[test]
-    fn threads_take_turns_at_the_stripes() {
-        let stripes = Stripes::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 * stripes.0.len() {
-                scope.spawn(|| stripes.add_one());
-            }
-        });
-        let used = stripes.0.iter().filter(|stripe| stripe.load(Relaxed) > 0);
-        let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
-        assert!(stripes.0.len() >= cores.min(64), "one for each core");
-        // Other tests' threads are numbered in between.
-        assert!(used.count() > stripes.0.len() / 4);
-        assert_eq!(stripes.sum(), stripes.0.len() as u64 * 4);
-        assert_eq!(thread_number(), thread_number());
-        let another = std::thread::spawn(thread_number).join();
-        assert_ne!(another.ok(), Some(thread_number()), "each has its own");
-    }
-}
+mod tests;

@@ -45,6 +45,7 @@ pub struct Adaptive {
     engine: Engine,
     rate: SendRate,
     fail_fast: bool,
+    exact_timing: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -70,12 +71,14 @@ impl Adaptive {
         engine: Engine,
         rate: SendRate,
         fail_fast: bool,
+        exact_timing: bool,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             engine,
             rate,
             fail_fast,
+            exact_timing,
             clock,
         }
     }
@@ -116,12 +119,24 @@ impl Adaptive {
         self.fail_fast
     }
 
+    /// Tells whether the clock is read for every send.
+    #[must_use]
+    pub const fn exact_timing(&self) -> bool {
+        self.exact_timing
+    }
+
     /// Tells the send rate how the send in progress came out.
     fn record(&self, token: &RetryToken, outcome: Outcome) {
-        let now = self.clock.now();
+        let now = || self.clock.now();
         // A caller that took no turn has no permit: its request was sent at some time before now.
-        let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-        self.rate.record(now, permit, outcome);
+        let permit = token
+            .send_permit()
+            .unwrap_or_else(|| SendPermit::sent_at(now()));
+        if self.exact_timing {
+            self.rate.record(now(), permit, outcome);
+        } else {
+            self.rate.record_with(now, permit, outcome);
+        }
     }
 }
 
@@ -168,14 +183,23 @@ impl RetryStrategy for Adaptive {
     }
 
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        let now = self.clock.now();
+        let now = || self.clock.now();
         if self.fail_fast {
-            let granted = self.rate.try_acquire(now);
+            let granted = if self.exact_timing {
+                self.rate.try_acquire(now())
+            } else {
+                self.rate.try_acquire_with(now)
+            };
             granted
                 .map(SendTurn::granted)
                 .map_err(|wait| SendRefused { wait })
         } else {
-            Ok(SendTurn::reserved(self.rate.reserve(now), &*self.clock))
+            let place = if self.exact_timing {
+                self.rate.reserve(now())
+            } else {
+                self.rate.reserve_with(now)
+            };
+            Ok(SendTurn::reserved(place, &*self.clock))
         }
     }
 }

@@ -53,6 +53,7 @@ pub struct StrategyBuilder<M> {
 
 /// What the caller chose; `None` where the default depends on other choices, or is made anew.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 struct Choices {
     generation: RetryGeneration,
     dynamodb: bool,
@@ -71,6 +72,7 @@ struct Choices {
     law: Option<ControlLaw>,
     paced: Option<PacedSettings>,
     fail_fast: bool,
+    exact_timing: bool,
 }
 
 impl<M> StrategyBuilder<M> {
@@ -216,6 +218,15 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
+    /// Reads the clock for every send and every response.
+    ///
+    /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
+    /// [`SendRate::record_with`] says what that costs in exactness. Once throttled, all do.
+    pub fn exact_timing(mut self, yes: bool) -> Self {
+        self.choices.exact_timing = yes;
+        self
+    }
+
     /// Builds the strategy, whose send rate starts now by its clock.
     ///
     /// # Errors
@@ -235,8 +246,8 @@ impl StrategyBuilder<Adaptive> {
             Some(settings) => SendRate::paced(settings, clock.now()),
             None => SendRate::new(law, clock.now()),
         };
-        let fail_fast = self.choices.fail_fast;
-        Adaptive::from_engine(self.choices.into_engine(), rate, fail_fast, clock)
+        let (fail_fast, exact) = (self.choices.fail_fast, self.choices.exact_timing);
+        Adaptive::from_engine(self.choices.into_engine(), rate, fail_fast, exact, clock)
     }
 }
 

@@ -110,6 +110,7 @@ pub enum HintPolicy {
 /// | bare status 400, 403 | never retried |
 /// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws), the published one |
 /// | adaptive: fail fast | off |
+/// | adaptive: exact timing | off |
 ///
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
 /// SDKs and Tools Reference Guide; "Retrying Requests" in Smithy's client guide.

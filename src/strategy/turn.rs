@@ -65,7 +65,7 @@ impl<'a> SendTurn<'a> {
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         match &mut self.0 {
             Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine { place, clock } => place.claim(clock.now()),
+            Turn::InLine { place, clock } => place.claim_with(|| clock.now()),
         }
     }
 }

@@ -1,0 +1,52 @@
+//! What the models look at that the public types make no room for: only under `--cfg loom`.
+
+use super::slots::Slots;
+use super::stripes::Stripes;
+
+/// The numbers of threads.
+#[derive(Debug)]
+pub struct Numbers(Slots);
+
+impl Numbers {
+    /// Creates the numbers, all of them free.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(Slots::new())
+    }
+
+    /// Takes the lowest free number.
+    #[must_use]
+    pub fn take(&self) -> Option<usize> {
+        self.0.take()
+    }
+
+    /// Gives `number` back.
+    pub fn give_back(&self, number: usize) {
+        self.0.give_back(number);
+    }
+}
+
+/// A count in stripes.
+#[derive(Debug)]
+pub struct Count(Stripes);
+
+impl Count {
+    /// Creates a count of zero.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(Stripes::new(0))
+    }
+
+    /// Adds one, for the thread with `number`.
+    pub fn add_one_as(&self, number: usize) {
+        self.0.add_one_as(number);
+    }
+
+    /// Returns the sum.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.0.sum()
+    }
+}
