@@ -33,15 +33,66 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
     /// Retry 0 is the first send and has no delay. `throttle` says that the latest failure was a
     /// throttling error. `random` is uniform over all of `u64`.
     fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration;
+
+    /// Returns the delay like [`delay`](Self::delay), for a rule that goes by the delay before.
+    ///
+    /// `previous` is what this method returned for the retry before, without the service's hint, and
+    /// zero for the first retry. Strategies call this one. By default it ignores `previous`.
+    fn delay_after(&self, retry: u32, throttle: bool, random: u64, previous: Duration) -> Duration {
+        let _ = previous;
+        self.delay(retry, throttle, random)
+    }
 }
 
-/// Exponential backoff with full jitter: `b × min(base × 2^(retry − 1), max_delay)`.
+/// How much of a backoff is left to chance, so that clients that failed together do not come back together.
 ///
-/// `b` is uniform over (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole
-/// nanoseconds. So `random = u64::MAX` gives exactly the capped delay. The cap comes before the
+/// `x` is the capped backoff `min(base × 2^(retry − 1), max_delay)`, and `b` is uniform over (0, 1].
+///
+/// | kind | delay | least | mean |
+/// |---|---|---|---|
+/// | `Full` | `b × x` | 0 | `x / 2` |
+/// | `Equal` | `x / 2 + b × x / 2` | `x / 2` | `3x / 4` |
+/// | `Decorrelated` | `min(base + b × 3 × previous, max_delay)` | `base` | `base + 1.5 × previous` |
+/// | `None` | `x` | `x` | `x` |
+///
+/// Sources: "Exponential Backoff And Jitter", AWS Architecture Blog, for the names; smithy-python for
+/// the formula of `Decorrelated`, in which the delay before the first retry counts as `base`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{BackoffStrategy, ExponentialBackoff, Jitter};
+///
+/// let second = Duration::from_secs(1);
+/// let least = |jitter| ExponentialBackoff::new(second, 20 * second).with_jitter(jitter).delay(2, false, 0);
+/// assert_eq!(least(Jitter::Full), Duration::ZERO);
+/// assert_eq!(least(Jitter::Equal), second);
+/// assert_eq!(least(Jitter::None), 2 * second);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// All of it: what AWS's modes do, and what spreads best.
+    #[default]
+    Full,
+    /// Half of it, for services to which a delay near zero does harm.
+    Equal,
+    /// A step from the delay before, whichever retry it is. Delays at the cap are not spread.
+    Decorrelated,
+    /// Nothing. Clients that fail together come back together: for tests, and for a client on its own.
+    None,
+}
+
+/// Exponential backoff: `min(base × 2^(retry − 1), max_delay)`, of which a [`Jitter`] takes a part.
+///
+/// With full jitter, the default, it is `b × min(base × 2^(retry − 1), max_delay)`. `b` is uniform over
+/// (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole nanoseconds. So
+/// `random = u64::MAX` gives exactly the capped delay. The cap comes before the
 /// jitter, so delays at the cap are spread as well (botocore's fix #3178). The base is chosen by the
 /// latest failure, the exponent by the number of the retry whatever came before ("Retry behavior",
-/// AWS SDKs and Tools Reference Guide). A base or cap of zero gives no delays; spans beyond
+/// AWS SDKs and Tools Reference Guide). A base or cap of zero gives no delays but the
+/// [floor](Self::with_throttling_floor), if there is one; spans beyond
 /// 2⁶⁴ − 1 ns, 584 years, count as that.
 ///
 /// # Examples
@@ -60,7 +111,9 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 pub struct ExponentialBackoff {
     base: Duration,
     throttling_base: Duration,
+    throttling_floor: Duration,
     max_delay: Duration,
+    jitter: Jitter,
 }
 
 impl ExponentialBackoff {
@@ -70,7 +123,9 @@ impl ExponentialBackoff {
         Self {
             base,
             throttling_base: base,
+            throttling_floor: Duration::ZERO,
             max_delay,
+            jitter: Jitter::Full,
         }
     }
 
@@ -82,30 +137,105 @@ impl ExponentialBackoff {
             ..self
         }
     }
+
+    /// Lets no delay after a throttling error be shorter than `floor`, whatever the jitter. Zero by default.
+    ///
+    /// The jitter spreads over what is left above it, so that delays do not gather at the floor. A
+    /// backoff below the floor is lifted to it, one above `max_delay` too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{BackoffStrategy, ExponentialBackoff};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let backoff = ExponentialBackoff::new(second, 20 * second).with_throttling_floor(second / 2);
+    /// assert_eq!(backoff.delay(2, true, 0), second / 2);
+    /// assert_eq!(backoff.delay(2, true, u64::MAX / 2), second / 2 + 3 * second / 4);
+    /// assert_eq!(backoff.delay(2, false, 0), Duration::ZERO);
+    /// ```
+    #[must_use]
+    pub const fn with_throttling_floor(self, floor: Duration) -> Self {
+        Self {
+            throttling_floor: floor,
+            ..self
+        }
+    }
+
+    /// Replaces the kind of jitter.
+    #[must_use]
+    pub const fn with_jitter(self, jitter: Jitter) -> Self {
+        Self { jitter, ..self }
+    }
+
+    /// Returns `base × 2^exponent` under the cap, in nanoseconds.
+    fn grown(&self, base: u64, exponent: u32) -> u64 {
+        let factor = 1_u64.checked_shl(exponent).unwrap_or(u64::MAX);
+        base.saturating_mul(factor).min(nanos(self.max_delay))
+    }
+
+    /// Returns a delay that goes by `previous`, in nanoseconds: the base, and up to three times that.
+    fn stepped(&self, base: u64, previous: u64, random: u64) -> u64 {
+        let cap = nanos(self.max_delay);
+        if base == 0 || cap == 0 {
+            return 0;
+        }
+        let reach = previous.max(base).saturating_mul(3);
+        base.saturating_add(part(reach, random)).min(cap)
+    }
 }
 
 impl BackoffStrategy for ExponentialBackoff {
+    /// With [`Jitter::Decorrelated`] the delay before counts as the backoff of that retry before jitter.
     fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
+        let previous = match self.jitter {
+            Jitter::Decorrelated => {
+                let base = if throttle {
+                    self.throttling_base
+                } else {
+                    self.base
+                };
+                Duration::from_nanos(self.grown(nanos(base), retry.saturating_sub(2)))
+            }
+            Jitter::Full | Jitter::Equal | Jitter::None => Duration::ZERO,
+        };
+        self.delay_after(retry, throttle, random, previous)
+    }
+
+    fn delay_after(&self, retry: u32, throttle: bool, random: u64, previous: Duration) -> Duration {
         let Some(exponent) = retry.checked_sub(1) else {
             return Duration::ZERO;
         };
-        let base = if throttle {
-            self.throttling_base
+        let (base, floor) = if throttle {
+            (nanos(self.throttling_base), nanos(self.throttling_floor))
         } else {
-            self.base
+            (nanos(self.base), 0)
         };
-        let grown = nanos(base).saturating_mul(2_u64.saturating_pow(exponent));
-        Duration::from_nanos(jittered(grown.min(nanos(self.max_delay)), random))
+        if matches!(self.jitter, Jitter::Decorrelated) {
+            let stepped = self.stepped(base, nanos(previous), random);
+            return Duration::from_nanos(stepped.max(floor));
+        }
+        let most = self.grown(base, exponent);
+        let least = match self.jitter {
+            Jitter::Full | Jitter::Decorrelated => 0,
+            Jitter::Equal => most >> 1,
+            Jitter::None => most,
+        };
+        let least = least.max(floor);
+        let chance = part(most.saturating_sub(least), random);
+        Duration::from_nanos(least.saturating_add(chance))
     }
 }
 
 /// Returns `span` in nanoseconds, or the largest number there is.
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+const fn nanos(span: Duration) -> u64 {
+    let whole = span.as_secs().saturating_mul(1_000_000_000);
+    whole.saturating_add(span.subsec_nanos() as u64)
 }
 
 /// Returns `whole × (random + 1) / 2⁶⁴`, rounded down.
-fn jittered(whole: u64, random: u64) -> u64 {
+fn part(whole: u64, random: u64) -> u64 {
     // Cannot overflow: (2⁶⁴ − 1) × 2⁶⁴ < 2¹²⁸.
     let scaled = u128::from(whole).wrapping_mul(u128::from(random).wrapping_add(1));
     u64::try_from(scaled >> 64).unwrap_or(u64::MAX)

@@ -109,7 +109,7 @@ pub use atomic::{
     SendRateSnapshot,
 };
 #[cfg(feature = "std")]
-pub use backoff::{BackoffStrategy, ExponentialBackoff};
+pub use backoff::{BackoffStrategy, ExponentialBackoff, Jitter};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
@@ -126,10 +126,10 @@ pub use random::{Random, SeededRandom, ThreadRandom};
 pub use run::{Attempt, Operation, RetryStrategyExt, RunError, Stopped};
 #[cfg(feature = "std")]
 pub use strategy::{
-    Adaptive, Failure, Fault, ForeignToken, HasFault, HintPolicy, InitialTokenRefused, Legacy,
-    LegacyBuilder, MaybePolicy, RefusalReason, RetryAfter, RetryGeneration, RetryInfo,
-    RetryRefused, RetrySafety, RetryStrategy, RetryToken, SendRefused, SendTurn,
-    ServiceUnavailable, Settings, SettingsError, Standard, StrategyBuilder, StrategyId,
+    Adaptive, Execution, Failure, Fault, ForeignToken, HasFault, HintPolicy, Idempotency,
+    InitialTokenRefused, Legacy, LegacyBuilder, MaybePolicy, RefusalReason, RetryAfter,
+    RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy, RetryToken, SendRefused,
+    SendTurn, ServiceUnavailable, Settings, SettingsError, Standard, StrategyBuilder, StrategyId,
 };
 pub use time::Timestamp;
 

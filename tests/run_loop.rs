@@ -141,7 +141,7 @@ fn exhausted_quota_tells_its_numbers_and_the_backoff_it_saved() {
     assert_eq!((stopped.attempts(), stopped.backoff()), (2, ms(100)));
     assert_eq!(
         stopped.to_string(),
-        "failed after 2 attempts: retry quota exhausted: 6 available, 14 needed"
+        "failed after 2 attempts: retry quota exhausted: 6 available, 14 needed, for a wait of 100ms"
     );
     assert_eq!(slept, [ms(50)]);
 }

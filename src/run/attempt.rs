@@ -1,6 +1,6 @@
 //! What an operation is told about the attempt it is to make.
 
-use core::fmt;
+use core::{fmt, time::Duration};
 
 /// One attempt of an operation.
 ///
@@ -10,6 +10,7 @@ pub struct Attempt {
     number: u32,
     max: Option<u32>,
     connection_reusable: bool,
+    time_limit: Option<Duration>,
 }
 
 impl Attempt {
@@ -18,7 +19,12 @@ impl Attempt {
             number,
             max,
             connection_reusable,
+            time_limit: None,
         }
+    }
+
+    pub(super) const fn with_time_limit(self, time_limit: Option<Duration>) -> Self {
+        Self { time_limit, ..self }
     }
 
     /// Returns the number of this attempt: 1 for the first send.
@@ -37,6 +43,15 @@ impl Attempt {
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable
+    }
+
+    /// Returns the time that the attempt has from its beginning, or `None` without a limit.
+    ///
+    /// The smaller of [`attempt_timeout`](crate::Operation::attempt_timeout) and what was left of the
+    /// [`deadline`](crate::Operation::deadline). To be handed to whatever does the sending.
+    #[must_use]
+    pub const fn time_limit(&self) -> Option<Duration> {
+        self.time_limit
     }
 }
 

@@ -3,8 +3,9 @@
 use core::time::Duration;
 
 use super::{
-    Attempt, Operation, RunError,
-    course::{Course, Step, part_of},
+    Attempt, Operation, RunError, Stopped,
+    course::{Course, Ended, Step, part_of},
+    limits::Deadline,
 };
 use crate::{Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn};
 
@@ -31,12 +32,15 @@ impl<S: RetryStrategy + ?Sized, Z: FnMut(Duration)> Operation<'_, S, Z> {
         classify: impl Fn(&E) -> Failure,
         mut op: impl FnMut(Attempt) -> Result<T, E>,
     ) -> Result<T, RunError<E>> {
-        let mut course = Course::begin(self.strategy, self.scope);
+        let deadline = self.limits.start();
+        let mut course = Course::begin(self.strategy, self.scope, self.limits, &deadline);
         loop {
-            self.pause(course.delay());
+            self.pause(course.delay()?);
             let turn = course.take_turn()?;
-            let attempt = course.send(self.wait_for(turn));
-            match course.finish(op(attempt), &classify) {
+            let permit = self.wait_for(turn, &deadline);
+            let permit = permit.map_err(|why| course.stop(why))?;
+            let attempt = course.send(permit);
+            match course.finish(Ended::Returned(op(attempt)), &classify) {
                 Step::Return(value) => return Ok(value),
                 Step::TryAgain => {}
                 Step::GiveUp(delay, stopped) => {
@@ -47,11 +51,19 @@ impl<S: RetryStrategy + ?Sized, Z: FnMut(Duration)> Operation<'_, S, Z> {
         }
     }
 
-    fn wait_for(&mut self, mut turn: SendTurn<'_>) -> SendPermit {
+    fn wait_for(
+        &mut self,
+        mut turn: SendTurn<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<SendPermit, Stopped> {
         loop {
             match turn.claim() {
-                Ok(permit) => return permit,
-                Err(wait) => self.pause(part_of(wait)),
+                Ok(permit) => return Ok(permit),
+                Err(wait) => {
+                    deadline.allows(wait)?;
+                    self.pause(part_of(wait));
+                    deadline.allows(Duration::ZERO)?;
+                }
             }
         }
     }

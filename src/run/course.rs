@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use super::{Attempt, RunError};
+use super::{
+    Attempt, RunError, Stopped,
+    limits::{Deadline, Limits},
+};
 use crate::{Failure, RetryStrategy, RetryToken, SendPermit, SendTurn};
 
 /// The longest sleep before a turn is looked at again: the rate may have risen meanwhile.
@@ -16,11 +19,21 @@ pub(super) fn part_of(wait: Duration) -> Duration {
 /// An operation under way.
 pub(super) struct Course<'a, S: ?Sized, E> {
     strategy: &'a S,
+    limits: Limits<'a>,
+    deadline: &'a Deadline<'a>,
     /// `None` if the initial token was refused, and between an attempt's end and the decision.
     token: Option<RetryToken>,
     /// The attempts begun.
     attempts: u32,
     last_error: Option<E>,
+}
+
+/// How an attempt ended.
+pub(super) enum Ended<T, E> {
+    Returned(Result<T, E>),
+    /// Its time was up. A loop that cannot cut off makes none of these.
+    #[cfg(feature = "tokio")]
+    CutOff,
 }
 
 /// What comes after an attempt.
@@ -32,9 +45,16 @@ pub(super) enum Step<T, E> {
 }
 
 impl<'a, S: RetryStrategy + ?Sized, E> Course<'a, S, E> {
-    pub(super) fn begin(strategy: &'a S, scope: Option<&str>) -> Self {
+    pub(super) fn begin(
+        strategy: &'a S,
+        scope: Option<&str>,
+        limits: Limits<'a>,
+        deadline: &'a Deadline<'a>,
+    ) -> Self {
         Self {
             strategy,
+            limits,
+            deadline,
             token: strategy.acquire_initial_token(scope).ok(),
             attempts: 0,
             last_error: None,
@@ -42,18 +62,20 @@ impl<'a, S: RetryStrategy + ?Sized, E> Course<'a, S, E> {
     }
 
     /// Returns the time to sleep before the next attempt.
-    pub(super) fn delay(&self) -> Duration {
-        self.token
-            .as_ref()
-            .map_or(Duration::ZERO, RetryToken::delay)
+    pub(super) fn delay(&mut self) -> Result<Duration, RunError<E>> {
+        let token = self.token.as_ref();
+        let delay = token.map_or(Duration::ZERO, RetryToken::delay);
+        let in_time = self.deadline.allows(delay);
+        in_time.map(|()| delay).map_err(|why| self.stop(why))
     }
 
     /// Takes a turn to send, or ends the operation with the error that it has.
     pub(super) fn take_turn(&mut self) -> Result<SendTurn<'a>, RunError<E>> {
-        self.strategy.send_turn().map_err(|refused| {
-            let reusable = self.connection_reusable();
-            RunError::by_send(self.last_error.take(), refused, self.attempts, reusable)
-        })
+        // Asked before the turn is: one that has come may be spent already.
+        let in_time = self.deadline.allows(Duration::ZERO);
+        in_time.map_err(|why| self.stop(why))?;
+        let turn = self.strategy.send_turn();
+        turn.map_err(|refused| self.stop(Stopped::SendRefused { wait: refused.wait }))
     }
 
     /// Begins an attempt with the permit of its turn.
@@ -67,38 +89,63 @@ impl<'a, S: RetryStrategy + ?Sized, E> Course<'a, S, E> {
             }
             None => Some(1),
         };
-        Attempt::new(self.attempts, max, reusable)
+        let (left, limit) = (self.deadline.left(), self.limits.attempt);
+        let limit = match (left, limit) {
+            (Some(left), Some(limit)) => Some(left.min(limit)),
+            (left, limit) => left.or(limit),
+        };
+        Attempt::new(self.attempts, max, reusable).with_time_limit(limit)
     }
 
     /// Ends an attempt: records its outcome and decides what comes next.
     pub(super) fn finish<T>(
         &mut self,
-        outcome: Result<T, E>,
+        ended: Ended<T, E>,
         classify: impl Fn(&E) -> Failure,
     ) -> Step<T, E> {
         let token = self.token.take();
-        let error = match (outcome, token) {
-            (Ok(value), token) => {
+        let (error, failure) = match ended {
+            Ended::Returned(Ok(value)) => {
                 // A strategy that refuses its own token changes nothing about the success.
                 let _recorded = token.map(|token| self.strategy.record_success(token));
                 return Step::Return(value);
             }
-            (Err(error), None) => {
-                return Step::GiveUp(Duration::ZERO, RunError::by_initial_token(error));
+            Ended::Returned(Err(error)) => {
+                let failure = classify(&error);
+                (Some(error), failure)
             }
-            (Err(error), Some(token)) => {
-                match self.strategy.refresh_retry_token(token, &classify(&error)) {
-                    Err(refused) => {
-                        let stopped = RunError::by_refresh(error, &refused, self.attempts);
-                        return Step::GiveUp(refused.delay(), stopped);
-                    }
-                    Ok(token) => self.token = Some(token),
-                }
-                error
-            }
+            #[cfg(feature = "tokio")]
+            Ended::CutOff => (None, Failure::timeout()),
         };
-        self.last_error = Some(error);
-        Step::TryAgain
+        self.last_error = error;
+        let Some(token) = token else {
+            return Step::GiveUp(Duration::ZERO, self.stop(Stopped::InitialTokenRefused));
+        };
+        let token = token
+            .with_idempotency(self.limits.idempotency)
+            .with_time_left(self.deadline.left());
+        match self.strategy.refresh_retry_token(token, &failure) {
+            Err(refused) => {
+                let error = self.last_error.take();
+                let stopped = RunError::by_refresh(error, &refused, self.attempts);
+                Step::GiveUp(refused.delay(), stopped)
+            }
+            Ok(token) => {
+                self.token = Some(token);
+                // For strategies that do not ask: ours have refused.
+                if self.limits.idempotency.permits(&failure) {
+                    Step::TryAgain
+                } else {
+                    Step::GiveUp(Duration::ZERO, self.stop(Stopped::MaybeExecuted))
+                }
+            }
+        }
+    }
+
+    /// Ends the operation for a reason that is not its strategy's.
+    pub(super) fn stop(&mut self, why: Stopped) -> RunError<E> {
+        let reusable = self.connection_reusable();
+        RunError::by_loop(self.last_error.take(), why, self.attempts, reusable)
     }
 
     fn connection_reusable(&self) -> bool {

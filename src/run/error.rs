@@ -28,6 +28,17 @@ pub enum Stopped {
     },
     /// Its failure must not be retried.
     NotRetryable,
+    /// The work may have been done, and the operation is
+    /// [not idempotent](crate::Idempotency::NotIdempotent).
+    MaybeExecuted,
+    /// The next attempt would not have begun before the [deadline](crate::Operation::deadline).
+    OutOfTime {
+        /// The wait that was not begun: a backoff, or a wait for a turn at the rate of the moment. Zero if
+        /// the time was up.
+        wait: Duration,
+        /// The time that was left.
+        left: Duration,
+    },
     /// The retry quota held less than the retry costs.
     QuotaExhausted {
         /// The tokens that were there a moment after the refusal.
@@ -49,9 +60,13 @@ pub enum Stopped {
 }
 
 impl<E> RunError<E> {
-    pub(super) const fn by_refresh(error: E, refused: &RetryRefused, attempts: u32) -> Self {
+    pub(super) const fn by_refresh(
+        error: Option<E>,
+        refused: &RetryRefused,
+        attempts: u32,
+    ) -> Self {
         Self {
-            error: Some(error),
+            error,
             why: Stopped::by(refused.reason()),
             attempts,
             backoff: refused.backoff(),
@@ -59,38 +74,29 @@ impl<E> RunError<E> {
         }
     }
 
-    pub(super) const fn by_initial_token(error: E) -> Self {
-        Self {
-            error: Some(error),
-            why: Stopped::InitialTokenRefused,
-            attempts: 1,
-            backoff: Duration::ZERO,
-            connection_reusable: true,
-        }
-    }
-
-    pub(super) const fn by_send(
+    /// For reasons of the loop, not of the strategy's decision on a retry.
+    pub(super) const fn by_loop(
         error: Option<E>,
-        refused: SendRefused,
+        why: Stopped,
         attempts: u32,
         connection_reusable: bool,
     ) -> Self {
         Self {
             error,
-            why: Stopped::SendRefused { wait: refused.wait },
+            why,
             attempts,
             backoff: Duration::ZERO,
             connection_reusable,
         }
     }
 
-    /// Returns the error of the last attempt, or `None` if the very first send was refused.
+    /// Returns the error of the last attempt, or `None` if it was [cut off](Self::is_cut_off) or there was none.
     #[must_use]
     pub const fn error(&self) -> Option<&E> {
         self.error.as_ref()
     }
 
-    /// Returns the error of the last attempt, or `None` if the very first send was refused.
+    /// Returns the error of the last attempt, or `None` if it was [cut off](Self::is_cut_off) or there was none.
     #[must_use]
     pub fn into_error(self) -> Option<E> {
         self.error
@@ -108,10 +114,39 @@ impl<E> RunError<E> {
         self.attempts
     }
 
-    /// Returns the delay that a retry would have had if the quota had allowed it, else zero.
+    /// Returns the delay that a retry would have had if the quota or the time had allowed it, else zero.
     #[must_use]
     pub const fn backoff(&self) -> Duration {
         self.backoff
+    }
+
+    /// Returns how long one would have waited for the next attempt, whatever it was for: a backoff or a
+    /// turn to send. Zero if there was to be none.
+    ///
+    /// A loop that goes on with other work can slow down by it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, RetryStrategyExt, Standard};
+    ///
+    /// let strategy = Standard::builder().quota_capacity(0).build()?;
+    /// let stopped = strategy.run(|_| Err::<(), _>(Failure::transient())).unwrap_err();
+    /// std::thread::sleep(stopped.wait()); // the quota is gone: not at full speed to the next one
+    /// # Ok::<(), paceline::SettingsError>(())
+    /// ```
+    #[must_use]
+    pub const fn wait(&self) -> Duration {
+        match self.why {
+            Stopped::SendRefused { wait } | Stopped::OutOfTime { wait, .. } => wait,
+            _ => self.backoff,
+        }
+    }
+
+    /// Tells whether the last attempt was cut off because its time was up, so that it left no error.
+    #[must_use]
+    pub const fn is_cut_off(&self) -> bool {
+        self.attempts > 0 && self.error.is_none()
     }
 
     /// Tells whether the connection of the last attempt may be used again.
@@ -128,7 +163,11 @@ impl<E> fmt::Display for RunError<E> {
             f,
             "failed after {} attempt{plural}: {}",
             self.attempts, self.why
-        )
+        )?;
+        match self.why {
+            Stopped::QuotaExhausted { .. } => write!(f, ", for a wait of {:?}", self.backoff),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -145,6 +184,8 @@ impl Stopped {
         match *reason {
             RefusalReason::MaxAttempts { max } => Self::MaxAttempts { max },
             RefusalReason::NotRetryable => Self::NotRetryable,
+            RefusalReason::MaybeExecuted => Self::MaybeExecuted,
+            RefusalReason::OutOfTime { wait, left } => Self::OutOfTime { wait, left },
             RefusalReason::QuotaExhausted { available, needed } => {
                 Self::QuotaExhausted { available, needed }
             }
@@ -159,6 +200,8 @@ impl fmt::Display for Stopped {
         match *self {
             Self::MaxAttempts { max } => RefusalReason::MaxAttempts { max }.fmt(f),
             Self::NotRetryable => RefusalReason::NotRetryable.fmt(f),
+            Self::MaybeExecuted => RefusalReason::MaybeExecuted.fmt(f),
+            Self::OutOfTime { wait, left } => RefusalReason::OutOfTime { wait, left }.fmt(f),
             Self::QuotaExhausted { available, needed } => {
                 RefusalReason::QuotaExhausted { available, needed }.fmt(f)
             }

@@ -4,6 +4,7 @@ mod attempt;
 mod blocking;
 mod course;
 mod error;
+mod limits;
 mod operation;
 #[cfg(feature = "tokio")]
 mod tokio;

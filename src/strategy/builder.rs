@@ -11,8 +11,8 @@ use super::{
     token::StrategyId,
 };
 use crate::{
-    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, MonotonicClock, PacedSettings, Random,
-    RetryQuota, SendRate, ThreadRandom,
+    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, Jitter, MonotonicClock, PacedSettings,
+    Random, RetryQuota, SendRate, ThreadRandom,
 };
 
 /// The tokens of a quota, in every SDK and generation.
@@ -61,6 +61,8 @@ struct Choices {
     max_backoff: Option<Duration>,
     base_delay: Option<Duration>,
     throttling_base_delay: Option<Duration>,
+    throttling_floor: Option<Duration>,
+    jitter: Option<Jitter>,
     backoff: Option<Arc<dyn BackoffStrategy>>,
     quota_capacity: Option<u32>,
     quota: Option<Arc<RetryQuota>>,
@@ -130,6 +132,36 @@ impl<M> StrategyBuilder<M> {
     /// Replaces the first backoff before jitter after throttling.
     pub fn throttling_base_delay(mut self, span: Duration) -> Self {
         self.choices.throttling_base_delay = Some(span);
+        self
+    }
+
+    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by default.
+    ///
+    /// Full jitter draws delays near zero now and then. [`ExponentialBackoff::with_throttling_floor`]
+    /// says how the rest spreads.
+    pub fn throttling_floor(mut self, span: Duration) -> Self {
+        self.choices.throttling_floor = Some(span);
+        self
+    }
+
+    /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use paceline::{BackoffStrategy, Jitter, SettingsError, Standard};
+    ///
+    /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
+    /// let least = strategy.settings().backoff().delay(1, false, 0);
+    /// assert_eq!(least, Duration::from_millis(25));
+    ///
+    /// let above = Standard::builder().throttling_floor(Duration::from_secs(21)).build();
+    /// assert_eq!(above.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
+    /// # Ok::<(), SettingsError>(())
+    /// ```
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.choices.jitter = Some(jitter);
         self
     }
 
@@ -273,6 +305,12 @@ impl Choices {
             Err(SettingsError::ZeroMaxAttempts)
         } else if self.backoff.is_some() && base_given {
             Err(SettingsError::BackoffWithBaseDelay)
+        } else if self.backoff.is_some() && self.jitter.is_some() {
+            Err(SettingsError::BackoffWithJitter)
+        } else if self.backoff.is_some() && self.throttling_floor.is_some() {
+            Err(SettingsError::BackoffWithFloor)
+        } else if self.throttling_floor > Some(self.max_backoff.unwrap_or(MAX_BACKOFF)) {
+            Err(SettingsError::FloorAboveMaxBackoff)
         } else if self.quota.is_some() && self.quota_capacity.is_some() {
             Err(SettingsError::QuotaWithCapacity)
         } else {
@@ -321,6 +359,8 @@ impl Choices {
         };
         ExponentialBackoff::new(self.base_delay.unwrap_or(other), max_backoff)
             .with_throttling_base(self.throttling_base_delay.unwrap_or(throttling))
+            .with_throttling_floor(self.throttling_floor.unwrap_or_default())
+            .with_jitter(self.jitter.unwrap_or_default())
     }
 
     /// Tells whether DynamoDB's own defaults apply.

@@ -32,7 +32,8 @@ impl Engine {
         RetryToken::new(self.id).with_attempt(1, Some(self.settings.max_attempts))
     }
 
-    /// Decides on a retry: is the failure retryable, is a send left, can it be paid; then when.
+    /// Decides on a retry: is the failure retryable, may the work be done twice, is a send left, is there
+    /// time for the delay, can it be paid.
     ///
     /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep that
     /// is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is ours.
@@ -46,14 +47,19 @@ impl Engine {
         if !self.settings.maybe_policy.permits(failure) {
             return Err(refused(RefusalReason::NotRetryable));
         }
+        if !token.idempotency().permits(failure) {
+            return Err(refused(RefusalReason::MaybeExecuted));
+        }
         let (attempt, max) = (token.attempt(), self.settings.max_attempts);
         if attempt >= max {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
+        let (backoff, delay) = self.delay(attempt, failure, token.backoff());
+        if let Some(reason) = out_of_time(delay, token.time_left()) {
+            return Err(refused(reason).with_backoff(delay));
+        }
         let needed = self.settings.generation.cost(failure);
-        let paid = self.quota.try_acquire(needed);
-        let delay = self.delay(attempt, failure);
-        let Some(permit) = paid else {
+        let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(RefusalReason::QuotaExhausted { available, needed })
                 .with_backoff(delay)
@@ -62,6 +68,7 @@ impl Engine {
         Ok(token
             .with_attempt(attempt.saturating_add(1), Some(max))
             .with_delay(delay)
+            .with_backoff(backoff)
             .with_connection_reusable(reusable)
             .with_paid(permit))
     }
@@ -74,12 +81,16 @@ impl Engine {
         }
     }
 
-    /// Returns the delay of the `retry`-th retry, with the service's hint taken into account.
-    fn delay(&self, retry: u32, failure: &Failure) -> Duration {
+    /// Returns the backoff of the `retry`-th retry after one of `previous`, and the delay: that with the
+    /// service's hint taken into account.
+    fn delay(&self, retry: u32, failure: &Failure, previous: Duration) -> (Duration, Duration) {
         let settings = &self.settings;
         let random = settings.random.next_u64();
-        let backoff = settings.backoff.delay(retry, failure.is_throttle(), random);
-        match (failure.retry_after(), settings.hint_policy) {
+        let throttle = failure.is_throttle();
+        let backoff = settings
+            .backoff
+            .delay_after(retry, throttle, random, previous);
+        let delay = match (failure.retry_after(), settings.hint_policy) {
             (None, _) => backoff,
             (Some(RetryAfter::Floor(hint)), _)
             | (Some(RetryAfter::Clamped(hint)), HintPolicy::Floor) => hint.max(backoff),
@@ -87,7 +98,8 @@ impl Engine {
                 RetryGeneration::V2_0 => hint.min(settings.max_backoff),
                 RetryGeneration::V2_1 => hint.clamp(backoff, backoff.saturating_add(HINT_HEADROOM)),
             },
-        }
+        };
+        (backoff, delay)
     }
 
     /// Tells whether the connection on which `failure` came may be used again.
@@ -99,6 +111,12 @@ impl Engine {
             RetryGeneration::V2_1 => true,
         }
     }
+}
+
+/// Returns the reason to refuse a `delay` after which no time is left to send.
+pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<RefusalReason> {
+    let left = left.filter(|left| delay >= *left)?;
+    Some(RefusalReason::OutOfTime { wait: delay, left })
 }
 
 /// Tells whether a failure is transient: retryable, and not because of throttling.

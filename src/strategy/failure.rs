@@ -1,6 +1,8 @@
 //! What a strategy sees of a failed attempt: plain data, whatever the error's type.
 
-use super::info::{Fault, RetryAfter, RetryInfo, RetrySafety, safety_by_fault};
+use super::info::{
+    Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, safety_by_fault,
+};
 
 /// A failed attempt, as a strategy sees it.
 ///
@@ -31,6 +33,7 @@ pub struct Failure {
     fault: Fault,
     throttle: bool,
     timeout: bool,
+    execution: Execution,
     retry_after: Option<RetryAfter>,
 }
 
@@ -42,6 +45,7 @@ impl Failure {
             fault: error.fault(),
             throttle: error.is_throttle(),
             timeout: error.is_timeout(),
+            execution: error.execution(),
             retry_after: error.retry_after(),
         }
     }
@@ -54,16 +58,15 @@ impl Failure {
             fault,
             throttle: false,
             timeout: false,
+            execution: Execution::Maybe,
             retry_after: None,
         }
     }
 
     /// Returns a throttling error: safe to retry, and the send rate hears of it.
     pub const fn throttling() -> Self {
-        Self {
-            throttle: true,
-            ..Self::from_fault(Fault::Other).with_retry_safety(RetrySafety::Yes)
-        }
+        let failure = Self::from_fault(Fault::Other).with_throttle(true);
+        failure.with_retry_safety(RetrySafety::Yes)
     }
 
     /// Returns a passing fault of the server's that is safe to retry.
@@ -119,14 +122,24 @@ impl Failure {
         Self { fault, ..self }
     }
 
-    /// Says whether it is a throttling error. The retry safety stays.
+    /// Says whether it is a throttling error, and with it whether the work may have been done: what is
+    /// throttled was turned away. The retry safety stays.
     pub const fn with_throttle(self, throttle: bool) -> Self {
-        Self { throttle, ..self }
+        Self {
+            throttle,
+            execution: execution_by_throttle(throttle),
+            ..self
+        }
     }
 
     /// Says whether it is a timeout. The retry safety stays.
     pub const fn with_timeout(self, timeout: bool) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Says whether the work may have been done.
+    pub const fn with_execution(self, execution: Execution) -> Self {
+        Self { execution, ..self }
     }
 
     /// Adds the service's hint on when to come back.
@@ -161,6 +174,12 @@ impl Failure {
         self.timeout
     }
 
+    /// Tells whether the work may have been done.
+    #[must_use]
+    pub const fn execution(&self) -> Execution {
+        self.execution
+    }
+
     /// Returns the service's hint on when to come back.
     #[must_use]
     pub const fn retry_after(&self) -> Option<RetryAfter> {
@@ -180,6 +199,10 @@ impl RetryInfo for Failure {
 
     fn is_timeout(&self) -> bool {
         self.timeout
+    }
+
+    fn execution(&self) -> Execution {
+        self.execution
     }
 
     fn retry_after(&self) -> Option<RetryAfter> {

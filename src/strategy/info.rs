@@ -26,6 +26,23 @@ pub enum Fault {
     Other,
 }
 
+/// What a failure says about the work that was asked for: whether the service may have done it.
+///
+/// Another question than whether a retry may succeed: a connection that breaks after the request went out
+/// is worth a retry, and the order may have been placed all the same. [`Idempotency`](crate::Idempotency)
+/// brings the two together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Execution {
+    /// Nothing was sent: the connection was refused, or there was none.
+    NotSent,
+    /// The service turned the request away and did nothing: it throttled.
+    Rejected,
+    /// The work may have been done, in whole or in part, or nobody knows.
+    #[default]
+    Maybe,
+}
+
 /// The service's own word on when to come back.
 ///
 /// A hint changes the delay of a retry. It makes no failure retryable and passes no limit.
@@ -92,6 +109,14 @@ pub trait RetryInfo {
         false
     }
 
+    /// Tells whether the work may have been done.
+    ///
+    /// By default [`Rejected`](Execution::Rejected) if the request was throttled, else
+    /// [`Maybe`](Execution::Maybe).
+    fn execution(&self) -> Execution {
+        execution_by_throttle(self.is_throttle())
+    }
+
     /// Returns the service's hint on when to come back. None by default.
     fn retry_after(&self) -> Option<RetryAfter> {
         None
@@ -135,5 +160,14 @@ pub(super) const fn safety_by_fault(fault: Fault) -> RetrySafety {
     match fault {
         Fault::Client => RetrySafety::No,
         Fault::Server | Fault::Other => RetrySafety::Maybe,
+    }
+}
+
+/// Returns whether the work may have been done, if only throttling is known.
+pub(super) const fn execution_by_throttle(throttle: bool) -> Execution {
+    if throttle {
+        Execution::Rejected
+    } else {
+        Execution::Maybe
     }
 }

@@ -5,7 +5,7 @@ use core::{num::NonZeroU32, time::Duration};
 
 use super::{
     RetryStrategy,
-    engine::is_transient,
+    engine::{is_transient, out_of_time},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
     settings::{MaybePolicy, SettingsError},
@@ -124,15 +124,23 @@ impl RetryStrategy for Legacy {
         if !retryable {
             return Err(refused(RefusalReason::NotRetryable));
         }
+        if !token.idempotency().permits(failure) {
+            return Err(refused(RefusalReason::MaybeExecuted));
+        }
         let (attempt, max) = (token.attempt(), self.rules.max_attempts);
         if attempt >= max {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
         let random = self.rules.random.next_u64();
-        let backoff = &self.rules.backoff;
+        let (rule, throttle) = (&self.rules.backoff, failure.is_throttle());
+        let delay = rule.delay_after(attempt, throttle, random, token.backoff());
+        if let Some(reason) = out_of_time(delay, token.time_left()) {
+            return Err(refused(reason).with_backoff(delay));
+        }
         Ok(token
             .with_attempt(attempt.saturating_add(1), Some(max))
-            .with_delay(backoff.delay(attempt, failure.is_throttle(), random))
+            .with_delay(delay)
+            .with_backoff(delay)
             .with_connection_reusable(reusable))
     }
 

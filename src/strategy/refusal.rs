@@ -107,7 +107,7 @@ impl RetryRefused {
         }
     }
 
-    /// Returns the delay that the retry would have had if the quota had allowed it, else zero.
+    /// Returns the delay that the retry would have had if the quota and the time had allowed it, else zero.
     ///
     /// A loop that goes on with other work after an exhausted quota can slow down by it.
     #[must_use]
@@ -141,6 +141,16 @@ pub enum RefusalReason {
     },
     /// The failure must not be retried.
     NotRetryable,
+    /// The work may have been done, and the operation is
+    /// [not idempotent](crate::Idempotency::NotIdempotent).
+    MaybeExecuted,
+    /// The delay would use up the time that the operation has left. No quota was asked for.
+    OutOfTime {
+        /// The delay that the retry would have had.
+        wait: Duration,
+        /// The time that was left.
+        left: Duration,
+    },
     /// The retry quota holds less than the retry costs. Nothing was taken.
     QuotaExhausted {
         /// The tokens that were there when looked at again, a moment after the refusal. Other
@@ -160,6 +170,12 @@ impl fmt::Display for RefusalReason {
         match self {
             Self::MaxAttempts { max } => write!(f, "all {max} attempts made"),
             Self::NotRetryable => f.write_str("the failure is not retryable"),
+            Self::MaybeExecuted => {
+                f.write_str("the work may have been done, and must not be done twice")
+            }
+            Self::OutOfTime { wait, left } => {
+                write!(f, "out of time: {left:?} left, and a wait of {wait:?}")
+            }
             Self::QuotaExhausted { available, needed } => write!(
                 f,
                 "retry quota exhausted: {available} available, {needed} needed"

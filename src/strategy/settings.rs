@@ -101,6 +101,8 @@ pub enum HintPolicy {
 /// | credit of a success | what its last retry cost, else 1 |
 /// | first backoff | 50 ms; 1 s after throttling (2.0: 1 s; DynamoDB in 2.1: 25 ms; 1 s after throttling) |
 /// | longest backoff | 20 s |
+/// | jitter | full |
+/// | least backoff after throttling | 0 |
 /// | [`RetrySafety::Maybe`] | retried if the fault is the server's |
 /// | `x-amz-retry-after` | clamped to between the backoff and 5 s more |
 /// | `Retry-After` | a floor |
@@ -178,6 +180,12 @@ pub enum SettingsError {
     ZeroMaxAttempts,
     /// A backoff of the caller's own was given together with a base delay, which it would ignore.
     BackoffWithBaseDelay,
+    /// A backoff of the caller's own was given together with a jitter, which it would ignore.
+    BackoffWithJitter,
+    /// A backoff of the caller's own was given together with a floor, which it would ignore.
+    BackoffWithFloor,
+    /// The floor of backoffs after throttling is above the longest backoff, which is 20 s unless set.
+    FloorAboveMaxBackoff,
     /// A quota of the caller's own was given together with a capacity, which it would ignore.
     QuotaWithCapacity,
 }
@@ -187,6 +195,9 @@ impl fmt::Display for SettingsError {
         f.write_str(match self {
             Self::ZeroMaxAttempts => "max_attempts must be at least 1: it counts the first send",
             Self::BackoffWithBaseDelay => "a base delay has no effect on a backoff of your own",
+            Self::BackoffWithJitter => "a jitter has no effect on a backoff of your own",
+            Self::BackoffWithFloor => "a throttling floor has no effect on a backoff of your own",
+            Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
         })
     }

@@ -6,7 +6,10 @@ use core::{any::Any, fmt, time::Duration};
 use crate::{
     QuotaPermit, SendPermit,
     atomic::sequence::Sequence,
-    strategy::refusal::{ForeignToken, RefusalReason, RetryRefused},
+    strategy::{
+        idempotency::Idempotency,
+        refusal::{ForeignToken, RefusalReason, RetryRefused},
+    },
 };
 
 /// Tells strategies apart, so that a token can find its own.
@@ -68,6 +71,11 @@ pub struct RetryToken {
     max_attempts: Option<u32>,
     delay: Duration,
     connection_reusable: bool,
+    idempotency: Idempotency,
+    /// In nanoseconds; as many as there are if there is no limit.
+    time_left_ns: u64,
+    /// The backoff before the next send without the service's hint.
+    backoff_ns: u64,
     sent: Option<SendPermit>,
     paid: Option<QuotaPermit>,
     state: Option<State>,
@@ -82,6 +90,9 @@ impl RetryToken {
             max_attempts: None,
             delay: Duration::ZERO,
             connection_reusable: true,
+            idempotency: Idempotency::Idempotent,
+            time_left_ns: u64::MAX,
+            backoff_ns: 0,
             sent: None,
             paid: None,
             state: None,
@@ -107,6 +118,61 @@ impl RetryToken {
     /// Says whether the connection of the failed attempt may be used again.
     pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
         self.connection_reusable = reusable;
+        self
+    }
+
+    /// Says whether the operation may be carried out twice: it stays with the token. Yes by default.
+    ///
+    /// Our strategies refuse to retry what may not be, with [`RefusalReason::MaybeExecuted`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, Idempotency, RefusalReason, RetryStrategy, Standard};
+    ///
+    /// let strategy = Standard::new();
+    /// let token = strategy.acquire_initial_token(None).unwrap();
+    /// let token = token.with_idempotency(Idempotency::NotIdempotent);
+    /// let token = strategy.refresh_retry_token(token, &Failure::throttling()).unwrap();
+    /// let refused = strategy.refresh_retry_token(token, &Failure::timeout()).unwrap_err();
+    /// assert!(matches!(refused.reason(), RefusalReason::MaybeExecuted));
+    /// ```
+    pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.idempotency = idempotency;
+        self
+    }
+
+    /// Says how much time the operation has left, to be said anew before each
+    /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no limit, and
+    /// so is a span beyond 2⁶⁴ − 2 ns, 584 years.
+    ///
+    /// Our strategies refuse a retry whose delay would use all of it up, with
+    /// [`RefusalReason::OutOfTime`], and take no quota for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Failure, RetryAfter, RetryStrategy, Standard};
+    ///
+    /// let strategy = Standard::new();
+    /// let token = strategy.acquire_initial_token(None).unwrap();
+    /// let token = token.with_time_left(Some(Duration::from_secs(2)));
+    /// let later = RetryAfter::Floor(Duration::from_secs(60));
+    /// let failure = Failure::transient().with_retry_after(later);
+    /// let refused = strategy.refresh_retry_token(token, &failure).unwrap_err();
+    /// assert_eq!(refused.to_string(), "out of time: 2s left, and a wait of 60s");
+    /// assert_eq!(refused.backoff(), Duration::from_secs(60));
+    /// assert_eq!(strategy.quota().available(), 500);
+    /// ```
+    pub fn with_time_left(mut self, left: Option<Duration>) -> Self {
+        self.time_left_ns = left.map_or(u64::MAX, nanos);
+        self
+    }
+
+    /// Remembers the backoff without a hint, from which the next one may step on.
+    pub(super) fn with_backoff(mut self, backoff: Duration) -> Self {
+        self.backoff_ns = nanos(backoff);
         self
     }
 
@@ -155,6 +221,26 @@ impl RetryToken {
         self.connection_reusable
     }
 
+    /// Tells whether the operation may be carried out twice.
+    #[must_use]
+    pub const fn idempotency(&self) -> Idempotency {
+        self.idempotency
+    }
+
+    /// Returns how much time the operation had left when it was last said, or `None` without a limit.
+    #[must_use]
+    pub const fn time_left(&self) -> Option<Duration> {
+        match self.time_left_ns {
+            u64::MAX => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// Returns the backoff before the next send without a hint: zero before the first.
+    pub(super) const fn backoff(&self) -> Duration {
+        Duration::from_nanos(self.backoff_ns)
+    }
+
     /// Remembers the permit of the send in progress, for the record of its outcome.
     pub const fn sent(&mut self, permit: SendPermit) {
         self.sent = Some(permit);
@@ -181,6 +267,11 @@ impl RetryToken {
     pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
         self.paid.take()
     }
+}
+
+/// Returns `span` in nanoseconds, or the largest number there is.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A strategy's own state, of which nothing can be printed.

@@ -1,0 +1,47 @@
+//! Whether an operation may be carried out twice.
+
+use super::{failure::Failure, info::Execution};
+
+/// Whether carrying an operation out twice comes to the same as once.
+///
+/// | | retried after |
+/// |---|---|
+/// | `Idempotent` | whatever is retryable |
+/// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
+///
+/// It makes no failure retryable and passes no limit. A loop is told by
+/// [`Operation::idempotency`](crate::Operation::idempotency), whoever calls a strategy without one by
+/// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature `http`,
+/// `Idempotency::of_request` reads it from a request.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Execution, Failure, Idempotency};
+///
+/// let once = Idempotency::NotIdempotent;
+/// assert!(once.permits(&Failure::throttling()));
+/// assert!(once.permits(&Failure::transient().with_execution(Execution::NotSent)));
+/// assert!(!once.permits(&Failure::timeout()));
+/// assert!(Idempotency::Idempotent.permits(&Failure::timeout()));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Idempotency {
+    /// Twice is as good as once, or the service tells a repetition by its key.
+    #[default]
+    Idempotent,
+    /// Twice is wrong: an order without a key.
+    NotIdempotent,
+}
+
+impl Idempotency {
+    /// Tells whether the operation may be sent again after `failure`, as far as this goes.
+    #[must_use]
+    pub const fn permits(self, failure: &Failure) -> bool {
+        match (self, failure.execution()) {
+            (Self::Idempotent, _) | (_, Execution::NotSent | Execution::Rejected) => true,
+            (Self::NotIdempotent, Execution::Maybe) => false,
+        }
+    }
+}
