@@ -304,6 +304,39 @@ fn refused_repetition_costs_no_quota_and_is_recorded() {
     assert!(strategy.send_rate().snapshot(now(&hands)).enabled);
 }
 
+/// Refuses a retry of an operation with a token like this.
+fn refused(strategy: &dyn RetryStrategy, with: impl Fn(RetryToken) -> RetryToken) -> RetryRefused {
+    let token = with(strategy.acquire_initial_token(None).unwrap());
+    let refused = strategy.refresh_retry_token(token, &http(500));
+    refused.unwrap_err()
+}
+
+#[test]
+fn strategies_refuse_without_our_loop() {
+    let standard = standard().build().unwrap();
+    let legacy = Legacy::builder().random(Fixed::whole()).build().unwrap();
+    let strategies: [(&dyn RetryStrategy, u64); 2] = [(&standard, 50), (&legacy, 1000)];
+    for (strategy, delay) in strategies {
+        let once = Idempotency::NotIdempotent;
+        let reason = refused(strategy, |token| token.with_idempotency(once)).into_reason();
+        assert!(matches!(reason, RefusalReason::MaybeExecuted), "{reason}");
+        let late = refused(strategy, |token| token.with_time_left(Some(ms(delay))));
+        assert!(matches!(late.reason(), RefusalReason::OutOfTime { .. }));
+        assert_eq!((late.backoff(), late.delay()), (ms(delay), ms(0)));
+    }
+    assert_eq!(standard.quota().available(), 500);
+}
+
+#[test]
+fn token_tells_the_time_that_is_left_up_to_584_years() {
+    let token = RetryToken::new(StrategyId::new());
+    assert_eq!(token.time_left(), None);
+    let token = token.with_time_left(Some(ms(7)));
+    assert_eq!(token.time_left(), Some(ms(7)));
+    let token = token.with_time_left(Some(Duration::MAX));
+    assert_eq!(token.time_left(), None);
+}
+
 #[test]
 fn loop_holds_careless_strategies_to_the_deadline() {
     let strategy = Careless(StrategyId::new());
