@@ -12,6 +12,7 @@ atomic
 clock random
 strategy
 config headers
+classify
 run
 "
 # The only files with floats: they convert the state for people to read.

@@ -77,6 +77,13 @@ impl Clock for MonotonicClock {
     }
 }
 
+/// Returns the time since 1970-01-01 00:00 UTC by the system's clock, for headers with dates: zero before
+/// that. It may go back.
+#[cfg(feature = "http")]
+pub(crate) fn wall_time() -> core::time::Duration {
+    std::time::UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
 #[cfg(feature = "quanta")]
 use by_counter::Source;
 #[cfg(not(feature = "quanta"))]

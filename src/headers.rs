@@ -82,12 +82,12 @@ impl RetryAfter {
     }
 }
 
-fn is_digits(value: &[u8]) -> bool {
+pub(crate) fn is_digits(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
 /// Returns the number that `digits` make, if it fits.
-fn number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, digit| {
         let digit = digit.wrapping_sub(b'0');
         number.checked_mul(10)?.checked_add(u64::from(digit))
@@ -96,7 +96,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// Returns the time from 1970 to a date.
 #[cfg(feature = "http-date")]
-fn date(value: &[u8]) -> Option<Duration> {
+pub(crate) fn date(value: &[u8]) -> Option<Duration> {
     let text = core::str::from_utf8(value).ok()?;
     let date = httpdate::parse_http_date(text).ok()?;
     date.duration_since(std::time::UNIX_EPOCH).ok()
@@ -116,7 +116,7 @@ pub struct HintError {
 }
 
 impl HintError {
-    fn new(header: &'static str, value: &[u8], fault: HintFault) -> Self {
+    pub(crate) fn new(header: &'static str, value: &[u8], fault: HintFault) -> Self {
         let shown = value.get(..SHOWN).unwrap_or(value);
         Self {
             header,
@@ -152,7 +152,7 @@ impl fmt::Display for HintError {
 
 impl Error for HintError {}
 
-/// What is wrong with a header on when to come back.
+/// What is wrong with a header on when to come back, or on how much is left until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HintFault {
@@ -162,6 +162,12 @@ pub enum HintFault {
     TooLarge,
     /// It is neither seconds in digits nor a date.
     NotDelayOrDate,
+    /// It is no list of quotas with `r` and `t`, and no dictionary with `remaining` and `reset`.
+    NotRateLimit,
+    /// It is not a count in digits, or more than `u64::MAX`.
+    NotCount,
+    /// It is not seconds or a time in digits, or more than `u64::MAX`.
+    NotReset,
 }
 
 impl fmt::Display for HintFault {
@@ -169,6 +175,9 @@ impl fmt::Display for HintFault {
         f.write_str(match self {
             Self::NotMillis => "not milliseconds in digits",
             Self::TooLarge => "more milliseconds than 64 bits hold",
+            Self::NotRateLimit => "neither a list of quotas nor a dictionary of one",
+            Self::NotCount => "not a count in digits",
+            Self::NotReset => "not seconds or a time in digits",
             #[cfg(feature = "http-date")]
             Self::NotDelayOrDate => "neither seconds in digits nor a date",
             #[cfg(not(feature = "http-date"))]

@@ -69,6 +69,7 @@
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
 //! | `tokio` | no | the asynchronous loop |
 //! | `http-date` | no | dates in the header `Retry-After` |
+//! | `http` | no | classifiers for the responses of the crate `http`; has `http-date` |
 //!
 //! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -79,6 +80,8 @@ mod atomic;
 mod aws;
 #[cfg(feature = "std")]
 mod backoff;
+#[cfg(feature = "std")]
+mod classify;
 #[cfg(feature = "std")]
 mod clock;
 #[cfg(feature = "std")]
@@ -110,6 +113,10 @@ pub use atomic::{
 };
 #[cfg(feature = "std")]
 pub use backoff::{BackoffStrategy, ExponentialBackoff, Jitter};
+#[cfg(feature = "std")]
+pub use classify::{Chain, Classifier, IoErrors, RateLimit, aws_error_code};
+#[cfg(feature = "http")]
+pub use classify::{HttpAnswer, HttpResponses, RateLimits, Skew, SkewedClock};
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]

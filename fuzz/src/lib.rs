@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_precision_loss, reason = "counts here stay small")]
 
+pub mod answers;
 mod clock;
 pub mod config;
 pub mod headers;

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use paceline_fuzz::{config, headers, law, line, quota};
+use paceline_fuzz::{answers, config, headers, law, line, quota};
 
 /// Runs `target` over `inputs` generated inputs of up to `longest` bytes, and over its corpus.
 fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
@@ -51,4 +51,9 @@ fn config() {
 #[test]
 fn headers() {
     run("headers", 100_000, 64, headers::headers);
+}
+
+#[test]
+fn answers() {
+    run("answers", 100_000, 128, answers::answers);
 }

@@ -1,0 +1,232 @@
+//! `answers`: error codes in bodies and quotas in headers, of any text, against what was put in.
+
+use core::{cmp::Reverse, time::Duration};
+
+use arbitrary::{Arbitrary, Unstructured};
+use paceline::{RateLimit, aws_error_code};
+
+#[derive(Arbitrary, Debug)]
+enum Input {
+    Bytes(Vec<u8>),
+    Xml {
+        way: Way,
+        code: Text,
+        before: Vec<Noise>,
+        cut: Option<u8>,
+    },
+    Json {
+        members: Vec<Member>,
+        cut: Option<u8>,
+    },
+    Quotas(Vec<Quota>),
+}
+
+/// From the root to the error.
+#[derive(Arbitrary, Debug)]
+enum Way {
+    Plain,
+    Query,
+    Ec2,
+    Wrong,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Noise {
+    Comment,
+    Element(Text),
+    Nested(u8, Text),
+    Empty,
+    Attribute,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Member {
+    Type(Text),
+    Code(Text),
+    Capital(Text),
+    Other(Text),
+    Number(i64),
+    Nested(u8, Text),
+}
+
+/// Text without the characters that mean something in the formats.
+#[derive(Arbitrary, Debug)]
+struct Text(Vec<u8>);
+
+#[derive(Arbitrary, Debug)]
+struct Quota {
+    name: Text,
+    remaining: Option<u32>,
+    reset: Option<u32>,
+    other: Option<Text>,
+}
+
+/// Reads what `data` encodes.
+///
+/// # Panics
+///
+/// Panics if what is read is not what was put in.
+pub fn answers(data: &[u8]) {
+    let Ok(input) = Input::arbitrary(&mut Unstructured::new(data)) else {
+        return;
+    };
+    match input {
+        Input::Bytes(bytes) => check_any(&bytes),
+        Input::Xml {
+            way,
+            code,
+            before,
+            cut,
+        } => {
+            let (head, tail) = way.tags();
+            let noise: String = before.iter().map(Noise::text).collect();
+            let body = format!("{head}{noise}<Code>{}</Code>{tail}", code.text());
+            let want = code.code().filter(|_| !matches!(way, Way::Wrong));
+            check(&body, cut, want.as_deref());
+        }
+        Input::Json { members, cut } => {
+            let texts: Vec<String> = members.iter().map(Member::text).collect();
+            let body = format!("{{{}}}", texts.join(" , "));
+            check(&body, cut, best(&members).as_deref());
+        }
+        Input::Quotas(quotas) => check_quotas(&quotas),
+    }
+}
+
+/// Of any bytes only this is known: a code is a part of them, and space before them changes nothing.
+fn check_any(bytes: &[u8]) {
+    let code = aws_error_code(bytes);
+    if let Some(code) = code {
+        assert!((1..=128).contains(&code.len()), "{code}");
+        assert!(
+            bytes
+                .windows(code.len())
+                .any(|part| part == code.as_bytes())
+        );
+    }
+    if !bytes.starts_with(b"\xef\xbb\xbf") {
+        assert_eq!(aws_error_code(&[b" \n", bytes].concat()), code);
+    }
+    if let Ok(limit) = RateLimit::parse(bytes) {
+        let again = [bytes, b", z;r=999999999999999"].concat();
+        assert!(RateLimit::parse(again).is_ok_and(|both| both.remaining() <= limit.remaining()));
+    }
+    let _ = RateLimit::parse_pair(bytes, bytes, Duration::ZERO);
+}
+
+/// A body has its code; one that ends too early has that or none.
+fn check(body: &str, cut: Option<u8>, want: Option<&str>) {
+    let got = aws_error_code(body.as_bytes());
+    assert_eq!(got, want, "{body}");
+    if let Some(cut) = cut {
+        let part = &body.as_bytes()[..usize::from(cut) % body.len()];
+        let got = aws_error_code(part);
+        assert!(got.is_none() || got == want, "{body} until {cut}");
+        check_any(part);
+    }
+}
+
+/// The code of an object: the first that is one, under the key that comes first.
+fn best(members: &[Member]) -> Option<String> {
+    let of = |rank: u8| {
+        let codes = members
+            .iter()
+            .filter_map(move |member| match (rank, member) {
+                (0, Member::Type(text)) | (1, Member::Code(text)) | (2, Member::Capital(text)) => {
+                    text.code()
+                }
+                _ => None,
+            });
+        codes.into_iter().next()
+    };
+    (0..3).find_map(of)
+}
+
+fn check_quotas(quotas: &[Quota]) {
+    let texts: Vec<String> = quotas.iter().map(Quota::text).collect();
+    let field = texts.join(", ");
+    let known = quotas
+        .iter()
+        .filter_map(|quota| Some((quota.remaining?, quota.reset)));
+    let want = known.max_by_key(|(remaining, reset)| (Reverse(*remaining), *reset));
+    let got = RateLimit::parse(&field);
+    let got = got.ok().map(|limit| (limit.remaining(), limit.reset()));
+    let seconds = |reset: u32| Duration::from_secs(reset.into());
+    let want = want.map(|(remaining, reset)| (u64::from(remaining), reset.map(seconds)));
+    assert_eq!(got, want, "{field}");
+}
+
+impl Way {
+    fn tags(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("<?xml version=\"1.0\"?>\n<Error>", "</Error>"),
+            Self::Query => ("<ErrorResponse x='>'><Error>", "</Error></ErrorResponse>"),
+            Self::Ec2 => ("<Response><Errors><Error>", "</Error></Errors></Response>"),
+            Self::Wrong => ("<Result><Error>", "</Error></Result>"),
+        }
+    }
+}
+
+impl Noise {
+    fn text(&self) -> String {
+        match self {
+            Self::Comment => "<!-- <Code>No</Code> </Error> -->".to_owned(),
+            Self::Element(text) => format!("<Message>{}</Message>", text.text()),
+            Self::Nested(depth, text) => {
+                let depth = usize::from(*depth);
+                let (open, close) = ("<Error>".repeat(depth), "</Error>".repeat(depth));
+                format!("<x>{open}<Code>{}</Code>{close}</x>", text.text())
+            }
+            Self::Empty => "<Code/><Code />".to_owned(),
+            Self::Attribute => "<x a=\"</Error><Code>No</Code>\" b='\">'/>".to_owned(),
+        }
+    }
+}
+
+impl Member {
+    fn text(&self) -> String {
+        match self {
+            Self::Type(text) => format!(r#""__type": "name#{}""#, text.text()),
+            Self::Code(text) => format!(r#""code":"{}:http://x/#y""#, text.text()),
+            Self::Capital(text) => format!(r#""Code" :"{}""#, text.text()),
+            Self::Other(text) => format!(r#""message":"}}\\\"{}\\""#, text.text()),
+            Self::Number(number) => format!(r#""code":{number}"#),
+            Self::Nested(depth, text) => {
+                let depth = usize::from(*depth);
+                let (open, close) = (r#"{"code":["#.repeat(depth), "]}".repeat(depth));
+                format!(r#""x":{{"code":{open}"{}"{close}}}"#, text.text())
+            }
+        }
+    }
+}
+
+impl Text {
+    fn text(&self) -> String {
+        let plain = self.0.iter().map(|byte| char::from(byte % 128));
+        plain
+            .filter(|c| (' '..='~').contains(c) && !"<>\"\\#:;,=".contains(*c))
+            .collect()
+    }
+
+    /// The error code that the text is, if it is one.
+    fn code(&self) -> Option<String> {
+        let text = self.text();
+        let code = text.trim_matches(' ');
+        let is_code = code
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        (is_code && (1..=128).contains(&code.len())).then(|| code.to_owned())
+    }
+}
+
+impl Quota {
+    fn text(&self) -> String {
+        let number = |name: &str, number: Option<u32>| {
+            number.map_or_else(String::new, |number| format!("; {name}={number}"))
+        };
+        let other = self.other.as_ref();
+        let other = other.map_or_else(String::new, |text| format!(";pk=\"{};r=1\"", text.text()));
+        let (r, t) = (number("r", self.remaining), number("t", self.reset));
+        format!("\"{}\"{r}{other}{t}", self.name.text())
+    }
+}

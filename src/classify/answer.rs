@@ -1,0 +1,155 @@
+//! An answer over HTTP, as the classifiers see it.
+
+use core::{fmt, time::Duration};
+
+use http::{HeaderMap, Response, StatusCode, header};
+
+use super::{body::bare_code, skew::Skew};
+use crate::{Fault, RetryAfter, clock::wall_time, headers::date};
+
+/// What the classifiers want to know of an answer: its status, its headers, and its error code.
+///
+/// Made from a response of the crate `http`, or of any client that has its status and headers.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "http")] {
+/// use paceline::{Classifier, HttpAnswer, HttpResponses, aws_error_code};
+///
+/// // CopyObject of S3 sends status 200 before it knows how it ends.
+/// let response = http::Response::new(&b"<Error><Code>SlowDown</Code></Error>"[..]);
+/// let answer = HttpAnswer::of(&response).with_body(response.body(), aws_error_code);
+/// assert_eq!(answer.code(), Some("SlowDown"));
+/// assert!(HttpResponses::new().classify(&answer).unwrap().is_throttle());
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct HttpAnswer<'a> {
+    status: StatusCode,
+    headers: &'a HeaderMap,
+    code: Option<&'a str>,
+    local_time: Option<Duration>,
+}
+
+impl<'a> HttpAnswer<'a> {
+    /// Creates it from its parts. The error code is that of the header `x-amzn-errortype`, if there is one.
+    pub fn new(status: StatusCode, headers: &'a HeaderMap) -> Self {
+        let code = headers.get("x-amzn-errortype");
+        Self {
+            status,
+            headers,
+            code: code.and_then(|value| bare_code(value.as_bytes())),
+            local_time: None,
+        }
+    }
+
+    /// Creates it from a response whose body does not matter, or is not there yet.
+    pub fn of<B>(response: &'a Response<B>) -> Self {
+        Self::new(response.status(), response.headers())
+    }
+
+    /// Adds the error code in the body, as `read` finds it, unless a header had one.
+    ///
+    /// [`aws_error_code`](crate::aws_error_code) is such a `read`; others can be closures. An answer of status
+    /// 200 with a code that means a retry is a failure, so do not give bodies that may be anything.
+    pub fn with_body(
+        self,
+        body: &'a (impl AsRef<[u8]> + ?Sized),
+        read: impl FnOnce(&'a [u8]) -> Option<&'a str>,
+    ) -> Self {
+        Self {
+            code: self.code.or_else(|| read(body.as_ref())),
+            ..self
+        }
+    }
+
+    /// Replaces the error code by one that the caller knows already.
+    pub fn with_code(self, code: &'a str) -> Self {
+        Self {
+            code: Some(code),
+            ..self
+        }
+    }
+
+    /// Says when by the local clock, since 1970-01-01 00:00 UTC, the service answered: best the middle between
+    /// sending and receiving. Else the system is asked for the time when it matters.
+    pub fn with_local_time(self, time: Duration) -> Self {
+        Self {
+            local_time: Some(time),
+            ..self
+        }
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the headers.
+    #[must_use]
+    pub const fn headers(&self) -> &'a HeaderMap {
+        self.headers
+    }
+
+    /// Returns the error code.
+    #[must_use]
+    pub const fn code(&self) -> Option<&'a str> {
+        self.code
+    }
+
+    /// Returns the service's hint: `x-amz-retry-after` if it means something, else `Retry-After`.
+    ///
+    /// Dates count from the answer's own `Date`, else from the local time. Of several headers of one name the first counts.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<RetryAfter> {
+        let get = |name| self.headers.get(name);
+        let amz = get("x-amz-retry-after").and_then(|value| RetryAfter::parse_amz(value).ok());
+        amz.or_else(|| RetryAfter::parse_http(get("retry-after")?, self.now()).ok())
+    }
+
+    /// Returns how far the service's clock is from the local one, by the header `Date`, or `None` without.
+    ///
+    /// The date is in whole seconds, so an answer of the same moment may seem up to a second behind.
+    #[must_use]
+    pub fn skew(&self) -> Option<Skew> {
+        Some(Skew::between(self.date()?, self.local_time()))
+    }
+
+    /// Returns the time since 1970 by the service's own clock, else by the local one.
+    pub(super) fn now(&self) -> Duration {
+        self.date().unwrap_or_else(|| self.local_time())
+    }
+
+    /// Returns whose fault the status says it is.
+    pub(super) fn fault(&self) -> Fault {
+        if self.status.is_client_error() {
+            Fault::Client
+        } else if self.status.is_server_error() {
+            Fault::Server
+        } else {
+            Fault::Other
+        }
+    }
+
+    fn date(&self) -> Option<Duration> {
+        date(self.headers.get(header::DATE)?.as_bytes())
+    }
+
+    fn local_time(&self) -> Duration {
+        self.local_time.unwrap_or_else(wall_time)
+    }
+}
+
+/// Headers are left out: they may be secret.
+impl fmt::Debug for HttpAnswer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAnswer")
+            .field("status", &self.status)
+            .field("code", &self.code)
+            .field("local_time", &self.local_time)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,51 @@
+//! The error code in the body of an answer of AWS.
+
+mod json;
+mod xml;
+
+/// The longest code that is taken for one.
+const LONGEST: usize = 128;
+
+/// Returns the error code in the body of an answer of AWS, or `None` if there is none.
+///
+/// | body | code |
+/// |---|---|
+/// | XML | the text of `Error/Code`, `ErrorResponse/Error/Code` or `Response/Errors/Error/Code`, from the root |
+/// | JSON | of the outermost object the string `__type`, else `code`, else `Code`, without what stands before `#` and after `:` |
+///
+/// A code is up to 128 letters, digits, `.`, `_` and `-`. It takes one pass without allocation, whatever the
+/// bytes; XML with a document type is not read, JSON that ends too early neither.
+///
+/// A stored object may look like an error. So of answers with status 200 give only those to it that may
+/// have an error in them, such as those of S3's `CopyObject` and `CompleteMultipartUpload`.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::aws_error_code;
+///
+/// let body = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>";
+/// assert_eq!(aws_error_code(body), Some("SlowDown"));
+/// let body = br#"{"__type": "com.amazon.coral.service#ThrottlingException"}"#;
+/// assert_eq!(aws_error_code(body), Some("ThrottlingException"));
+/// assert_eq!(aws_error_code(b"<ListBucketResult/>"), None);
+/// ```
+#[must_use]
+pub fn aws_error_code(body: &[u8]) -> Option<&str> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let body = body.trim_ascii_start();
+    match body.first()? {
+        b'<' => xml::error_code(body),
+        b'{' => json::error_code(body),
+        _ => None,
+    }
+}
+
+/// Returns the code in `text`, which may name a namespace before it and a link behind it.
+pub(super) fn bare_code(text: &[u8]) -> Option<&str> {
+    let text = text.split(|byte| *byte == b':').next()?;
+    let text = text.rsplit(|byte| *byte == b'#').next()?.trim_ascii();
+    let is_code = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let fits = (1..=LONGEST).contains(&text.len()) && text.iter().all(is_code);
+    core::str::from_utf8(text).ok().filter(|_| fits)
+}

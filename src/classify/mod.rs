@@ -1,0 +1,109 @@
+//! What the errors of other crates mean to a strategy.
+
+#[cfg(feature = "http")]
+mod answer;
+mod body;
+mod code;
+#[cfg(feature = "http")]
+mod http;
+mod io;
+mod rate_limit;
+#[cfg(feature = "http")]
+mod request;
+#[cfg(feature = "http")]
+mod skew;
+
+#[cfg(feature = "http")]
+pub use self::{
+    answer::HttpAnswer,
+    http::HttpResponses,
+    rate_limit::RateLimits,
+    skew::{Skew, SkewedClock},
+};
+pub use body::aws_error_code;
+pub use io::IoErrors;
+pub use rate_limit::RateLimit;
+
+use crate::Failure;
+
+/// Tells what errors of the type `E` mean, as far as it knows.
+///
+/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] one that does not know
+/// passes on to the next. [`IoErrors`] is built in, and with the feature `http` `HttpResponses`,
+/// `RateLimits` and `SkewedClock`.
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use paceline::{Chain, Classifier, Failure, IoErrors, RetryStrategyExt, Standard};
+///
+/// // A share that vanishes now and then; of the rest the built-in classifier knows more.
+/// let mine = |error: &io::Error| match error.kind() {
+///     io::ErrorKind::NotFound => Some(Failure::transient()),
+///     _ => None,
+/// };
+/// let chain = Chain::new(mine, IoErrors);
+/// let classify = |error: &io::Error| chain.classify(error).unwrap_or(Failure::not_retryable());
+///
+/// let answer = Standard::new().run_with(classify, |attempt| match attempt.number() {
+///     1 => Err(io::Error::from(io::ErrorKind::NotFound)),
+///     2 => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+///     _ => Ok("there it is"),
+/// });
+/// assert_eq!(answer.unwrap(), "there it is");
+/// ```
+pub trait Classifier<E: ?Sized> {
+    /// Returns what `error` means, or `None` if this classifier does not know.
+    ///
+    /// Not to be confused with [`Failure::not_retryable`], which is an answer, and ends a [`Chain`].
+    fn classify(&self, error: &E) -> Option<Failure>;
+}
+
+impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
+    fn classify(&self, error: &E) -> Option<Failure> {
+        self(error)
+    }
+}
+
+/// Asks one classifier, and the next one if that does not know.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Chain, Classifier, Failure};
+///
+/// let busy = |code: &u32| (*code == 7).then(Failure::throttling);
+/// let down = |code: &u32| (*code == 9).then(Failure::transient);
+/// let wrong = |code: &u32| (*code < 100).then(Failure::not_retryable);
+/// let chain = Chain::new(busy, down).or(wrong);
+/// assert_eq!(chain.classify(&7), Some(Failure::throttling()));
+/// assert_eq!(chain.classify(&8), Some(Failure::not_retryable()));
+/// assert_eq!(chain.classify(&100), None);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<A, B> {
+    first: A,
+    next: B,
+}
+
+impl<A, B> Chain<A, B> {
+    /// Creates the chain that asks `first` before `next`.
+    #[must_use]
+    pub const fn new(first: A, next: B) -> Self {
+        Self { first, next }
+    }
+
+    /// Asks `last` if nobody so far knows.
+    #[must_use]
+    pub fn or<C>(self, last: C) -> Chain<Self, C> {
+        Chain::new(self, last)
+    }
+}
+
+impl<E: ?Sized, A: Classifier<E>, B: Classifier<E>> Classifier<E> for Chain<A, B> {
+    fn classify(&self, error: &E) -> Option<Failure> {
+        let known = self.first.classify(error);
+        known.or_else(|| self.next.classify(error))
+    }
+}
