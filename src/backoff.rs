@@ -109,10 +109,10 @@ pub enum Jitter {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExponentialBackoff {
-    base: Duration,
-    throttling_base: Duration,
-    throttling_floor: Duration,
-    max_delay: Duration,
+    base_ns: u64,
+    throttling_base_ns: u64,
+    throttling_floor_ns: u64,
+    max_delay_ns: u64,
     jitter: Jitter,
 }
 
@@ -121,10 +121,10 @@ impl ExponentialBackoff {
     #[must_use]
     pub const fn new(base: Duration, max_delay: Duration) -> Self {
         Self {
-            base,
-            throttling_base: base,
-            throttling_floor: Duration::ZERO,
-            max_delay,
+            base_ns: nanos(base),
+            throttling_base_ns: nanos(base),
+            throttling_floor_ns: 0,
+            max_delay_ns: nanos(max_delay),
             jitter: Jitter::Full,
         }
     }
@@ -133,7 +133,7 @@ impl ExponentialBackoff {
     #[must_use]
     pub const fn with_throttling_base(self, base: Duration) -> Self {
         Self {
-            throttling_base: base,
+            throttling_base_ns: nanos(base),
             ..self
         }
     }
@@ -158,7 +158,7 @@ impl ExponentialBackoff {
     #[must_use]
     pub const fn with_throttling_floor(self, floor: Duration) -> Self {
         Self {
-            throttling_floor: floor,
+            throttling_floor_ns: nanos(floor),
             ..self
         }
     }
@@ -169,15 +169,24 @@ impl ExponentialBackoff {
         Self { jitter, ..self }
     }
 
+    /// Returns the base and the floor, in nanoseconds.
+    const fn bounds(&self, throttle: bool) -> (u64, u64) {
+        if throttle {
+            (self.throttling_base_ns, self.throttling_floor_ns)
+        } else {
+            (self.base_ns, 0)
+        }
+    }
+
     /// Returns `base × 2^exponent` under the cap, in nanoseconds.
     fn grown(&self, base: u64, exponent: u32) -> u64 {
         let factor = 1_u64.checked_shl(exponent).unwrap_or(u64::MAX);
-        base.saturating_mul(factor).min(nanos(self.max_delay))
+        base.saturating_mul(factor).min(self.max_delay_ns)
     }
 
     /// Returns a delay that goes by `previous`, in nanoseconds: the base, and up to three times that.
     fn stepped(&self, base: u64, previous: u64, random: u64) -> u64 {
-        let cap = nanos(self.max_delay);
+        let cap = self.max_delay_ns;
         if base == 0 || cap == 0 {
             return 0;
         }
@@ -191,12 +200,8 @@ impl BackoffStrategy for ExponentialBackoff {
     fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
         let previous = match self.jitter {
             Jitter::Decorrelated => {
-                let base = if throttle {
-                    self.throttling_base
-                } else {
-                    self.base
-                };
-                Duration::from_nanos(self.grown(nanos(base), retry.saturating_sub(2)))
+                let (base, _) = self.bounds(throttle);
+                Duration::from_nanos(self.grown(base, retry.saturating_sub(2)))
             }
             Jitter::Full | Jitter::Equal | Jitter::None => Duration::ZERO,
         };
@@ -207,11 +212,7 @@ impl BackoffStrategy for ExponentialBackoff {
         let Some(exponent) = retry.checked_sub(1) else {
             return Duration::ZERO;
         };
-        let (base, floor) = if throttle {
-            (nanos(self.throttling_base), nanos(self.throttling_floor))
-        } else {
-            (nanos(self.base), 0)
-        };
+        let (base, floor) = self.bounds(throttle);
         if matches!(self.jitter, Jitter::Decorrelated) {
             let stepped = self.stepped(base, nanos(previous), random);
             return Duration::from_nanos(stepped.max(floor));
