@@ -55,6 +55,13 @@
 //! clients share with Jain 0.87 instead of 0.94. Counting throttled and delivered requests after each cut, for a better
 //! estimate in 5, was worth 0.02 in two scenes, and a write by each request.
 //!
+//! For more equal parts and fewer throttles, each beside the law itself with the same seeds: a peak lowered to 0.9 when the
+//! cut comes before `K` is over (CUBIC's fast convergence) takes a fixed window from 0.94 to 0.89, with 3.3 % throttled
+//! instead of 2.0; a `K` of 5 s at least throttles 5.3 % of a hundred clients' requests instead of 6.6, but takes Jain to
+//! 0.92 from 0.94 where their limit halves. Cuts to 0.75 that only the line gives back, for a client cut early, take a
+//! hundred clients' Jain from 0.94 to 0.97, with 6.1 % throttled; but ten clients' from 0.98 to 0.96, a doubled limit's use
+//! from 0.94 to 0.82, and a sliding window's from 0.93 to 0.87.
+//!
 //! Where it is no better than the published law stands in the README: it uses the whole of a limit that many share, so
 //! that a few more of their requests are throttled.
 
