@@ -24,14 +24,16 @@ pub(crate) fn after_throttle(peak: Rate) -> Rate {
     at_least_floor(reduced(peak))
 }
 
-/// Returns the fill rate after a success, `elapsed` nanoseconds after the last throttle at `peak`.
-pub(crate) fn after_success(peak: Rate, elapsed: u64, measured: Rate) -> Rate {
-    at_least_floor(rate_at(peak, elapsed).min(measured.doubled()))
+/// Returns the fill rate after a success, `elapsed` nanoseconds after the last throttle at `peak`, which the curve is
+/// back at after `peak_time` ([`time_to_peak`](crate::cubic::time_to_peak)).
+pub(crate) fn after_success(peak: Rate, peak_time: u64, elapsed: u64, measured: Rate) -> Rate {
+    at_least_floor(rate_at(peak, peak_time, elapsed).min(measured.doubled()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cubic::time_to_peak;
 
     fn per_second(tokens: u32) -> Rate {
         Rate::from_ratio(tokens, SECOND)
@@ -56,10 +58,16 @@ mod tests {
     #[test]
     fn a_success_gets_the_curve_up_to_twice_the_measured_rate_and_down_to_the_floor() {
         let peak = per_second(100);
-        assert_eq!(after_success(peak, 0, per_second(60)), per_second(70));
-        assert_eq!(after_success(peak, 0, per_second(20)), per_second(40));
         assert_eq!(
-            after_success(peak, 0, Rate::ZERO),
+            after_success(peak, time_to_peak(peak), 0, per_second(60)),
+            per_second(70)
+        );
+        assert_eq!(
+            after_success(peak, time_to_peak(peak), 0, per_second(20)),
+            per_second(40)
+        );
+        assert_eq!(
+            after_success(peak, time_to_peak(peak), 0, Rate::ZERO),
             Rate::from_ratio(1, 2 * SECOND)
         );
     }

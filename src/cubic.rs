@@ -21,13 +21,12 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 }
 
 /// Returns the rate `elapsed` nanoseconds after a throttle at `peak`, before the limit of twice
-/// the measured rate: `C·(t − K)³ + peak`.
+/// the measured rate: `C·(t − K)³ + peak`, with `K` of [`time_to_peak`].
 ///
 /// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and is flat
 /// after 73 minutes, where every peak there is has long been passed.
-pub(crate) fn rate_at(peak: Rate, elapsed: u64) -> Rate {
+pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
     let time = elapsed.min(HORIZON) << TIME_FRACTION;
-    let peak_time = time_to_peak(peak);
     let raw = u128::from(peak.raw());
     Rate::from_raw(match time.checked_sub(peak_time) {
         Some(after) => raw.saturating_add(rise(after)),
@@ -72,6 +71,10 @@ fn rise(span: u64) -> u128 {
 )]
 mod tests {
     use super::*;
+
+    fn rate_at(peak: Rate, elapsed: u64) -> Rate {
+        super::rate_at(peak, time_to_peak(peak), elapsed)
+    }
     use crate::fixed::SECOND;
 
     /// One unit of a rate, per second.

@@ -93,15 +93,6 @@ impl Place {
     }
 }
 
-/// What a caller who asks for the next token gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Take {
-    /// The token: `issued` moves here.
-    Granted(Place),
-    /// None yet: nanoseconds until there is one, at least 1.
-    Wait(u64),
-}
-
 /// A straight piece of `V`: from `since` on, tokens are minted at `rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -181,13 +172,30 @@ impl Line {
         }
     }
 
-    /// Decides about the next token, for a caller who would rather not wait for it.
-    pub(crate) fn take(&self, now: u64, issued: Place, cancelled: u64) -> Take {
-        let next = self.settled(now, issued, cancelled).plus(TOKEN);
-        match self.wait_for(now, next.less_tokens(cancelled)) {
-            None => Take::Granted(next),
-            Some(wait) => Take::Wait(wait),
+    /// Returns the nanoseconds until there is another token, after a take that found none. At least 1.
+    pub(crate) fn wait_for_next(&self, now: u64, issued: Place, cancelled: u64) -> u64 {
+        let behind = self.since.saturating_sub(now);
+        if behind > SKEW {
+            let next = self.settled(now, issued, cancelled).plus(TOKEN);
+            return self.wait_for(now, next.less_tokens(cancelled)).unwrap_or(1);
         }
+        // A bucket that has no token has none to write off.
+        self.time_until(now, issued.plus(TOKEN).less_tokens(cancelled))
+    }
+
+    /// Returns what of the line a take at `now` goes by, or `None` if the piece
+    /// [is too long](Self::is_too_long).
+    #[inline]
+    pub(crate) const fn level(&self, now: u64) -> Option<Level> {
+        let gain = self.gain_units(now);
+        if gain >= LONGEST {
+            return None;
+        }
+        Some(Level {
+            minted: self.minted.to_place().plus(gain),
+            capacity: self.capacity(),
+            too_early: self.since.saturating_sub(now) > SKEW,
+        })
     }
 
     /// Returns the nanoseconds from `now` until `V` reaches `place`, or `None` if it has.
@@ -199,16 +207,62 @@ impl Line {
         if self.past(now, place) >= 0 {
             return behind.checked_sub(SKEW).filter(|wait| *wait > 0);
         }
+        Some(self.time_until(now, place))
+    }
+
+    /// Returns the nanoseconds from `now` until `V` reaches `place`, which it has not.
+    fn time_until(&self, now: u64, place: Place) -> u64 {
         let missing = place.since(self.minted.to_place());
         let target = u128::from(u64::try_from(missing).unwrap_or(0)) << FINER;
         let needed = target.saturating_sub(self.minted.below_place());
-        let rate = u128::from(self.rate.raw());
-        let elapsed = needed
-            .saturating_add(rate.saturating_sub(1))
-            .checked_div(rate);
-        let due = elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX));
-        Some(due.saturating_add(self.since).saturating_sub(now))
+        nanos_for(needed, self.rate)
+            .saturating_add(self.since)
+            .saturating_sub(now)
     }
+}
+
+/// What a take goes by, computed once however often it is tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    minted: Place,
+    capacity: u64,
+    /// Whether the caller's clock is too far behind for anything to be had.
+    too_early: bool,
+}
+
+impl Level {
+    /// Takes the next token: returns where `issued` moves, or `None` if there is no token.
+    #[inline]
+    pub(crate) const fn take(self, issued: Place, cancelled: u64) -> Option<Place> {
+        let past = self.minted.since(issued.less_tokens(cancelled));
+        // What does not fit the bucket is written off first.
+        let excess = past.saturating_sub(to_signed(self.capacity));
+        let (excess, held) = if excess > 0 {
+            (excess.unsigned_abs(), self.capacity)
+        } else if past > 0 {
+            (0, past.unsigned_abs())
+        } else {
+            return None;
+        };
+        if held < TOKEN || self.too_early {
+            return None;
+        }
+        Some(issued.plus(excess.wrapping_add(TOKEN)))
+    }
+}
+
+/// Returns the nanoseconds that `needed` tokens, with 64 fraction bits, take at `rate`, rounded up; all there are if
+/// nothing is minted.
+fn nanos_for(needed: u128, rate: Rate) -> u64 {
+    let rate = rate.raw();
+    // A fraction of a token is what nearly all ask for, and by far the cheaper division.
+    if let (Ok(needed), true) = (u64::try_from(needed), rate > 0) {
+        return needed.div_ceil(rate);
+    }
+    let elapsed = needed
+        .saturating_add(u128::from(rate.saturating_sub(1)))
+        .checked_div(u128::from(rate));
+    elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX))
 }
 
 /// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at least one, but none in a

@@ -137,6 +137,7 @@ mod tests {
             0,
             "the first window ended before the start"
         );
+        assert_eq!(Windows::new(7 * SECOND + 1).window(0).end, SECOND / 2 - 1);
         assert_eq!(windows.window(1).end, 300_000_000);
         assert_eq!(windows.index(299_999_999), 1);
         assert_eq!(windows.index(300_000_000), 2);

@@ -1,5 +1,6 @@
 //! What is recorded, and how the rate follows from it.
 
+use core::convert::Infallible;
 use core::time::Duration;
 
 use super::bits::LAST_TIME;
@@ -11,8 +12,10 @@ use super::permit::{Outcome, SendPermit};
 use super::segments::Head;
 use super::send_rate::SendRate;
 use super::throttle::Throttle;
+use crate::cubic::time_to_peak;
 use crate::fixed::{Rate, SECOND};
-use crate::line::{Line, Take};
+use crate::line::Line;
+use crate::meter::Windows;
 use crate::paced::{
     self, Delivered, PacedSettings, Seen, WindowEnd, after_throttle, after_window, first_cut,
 };
@@ -59,14 +62,22 @@ impl SendRate {
         if outcome != Outcome::NotThrottled {
             return self.record(now(), permit, outcome);
         }
-        if self.gate.is_engaged() {
-            let elapsed = self.elapsed(now());
-            self.record_delivered(elapsed, permit);
-        } else if !self.meter.count_untimed() {
-            let elapsed = self.elapsed(now());
-            self.meter.count_at(elapsed);
-            self.follow(elapsed, permit);
+        if self.count_untimed() {
+            return;
         }
+        let elapsed = self.elapsed(now());
+        if self.gate.is_engaged() {
+            self.meter.count();
+        } else {
+            self.meter.count_at(elapsed);
+        }
+        self.follow(elapsed, permit);
+    }
+
+    /// Counts a request that was not throttled without a look at the clock, if that may be.
+    #[inline]
+    pub(crate) fn count_untimed(&self) -> bool {
+        !self.gate.is_engaged() && self.meter.count_untimed()
     }
 
     fn record_delivered(&self, elapsed: u64, permit: SendPermit) {
@@ -81,7 +92,7 @@ impl SendRate {
         }
         match (&self.law, self.limited()) {
             (Law::Aws, limited) => {
-                let elapsed = turn_window(&self.gate, &self.meter, elapsed);
+                let elapsed = turn_window(&self.gate, &self.meter, self.windows, elapsed);
                 if let Some(limited) = limited {
                     limited.follow_curve(elapsed);
                 }
@@ -93,7 +104,9 @@ impl SendRate {
             }
             (Law::Paced(settings), Some(limited)) => {
                 let sent = sent_at(self.start(), permit, elapsed);
-                limited.end_window(settings, elapsed, sent);
+                if elapsed >= self.gate.window_end() {
+                    limited.end_window(settings, elapsed, sent);
+                }
                 limited.follow_curve(elapsed);
             }
         }
@@ -104,8 +117,8 @@ impl SendRate {
 /// `elapsed`, or the beginning of the window if that is later.
 ///
 /// A thread that was stopped between reading its clock and recording does not take the line back further.
-fn turn_window(gate: &Gate, meter: &Meter, elapsed: u64) -> u64 {
-    let window = meter.turn(elapsed);
+fn turn_window(gate: &Gate, meter: &Meter, windows: Windows, elapsed: u64) -> u64 {
+    let window = meter.turn(windows, elapsed);
     gate.open_until(window.end);
     elapsed.max(window.start)
 }
@@ -127,7 +140,7 @@ impl Limited<'_> {
             // The published law does not ask when a request was sent, nor what the service said.
             Law::Aws => {
                 self.meter.count();
-                let elapsed = turn_window(self.gate, self.meter, elapsed);
+                let elapsed = turn_window(self.gate, self.meter, self.windows, elapsed);
                 self.replace_throttle(elapsed, |last, head| {
                     let fill = last.is_engaged().then(|| head.rate());
                     let peak = aws::peak(self.meter.measured(), fill);
@@ -216,6 +229,11 @@ impl Limited<'_> {
         Some(last.next_with(until, memory.to_bits()))
     }
 
+    /// Whether nothing is to be gained by [`follow_curve`](Self::follow_curve) at `elapsed`, under the paced law.
+    pub(super) fn is_followed(&self, elapsed: u64) -> bool {
+        self.followed.is_at(self.throttle.load(), elapsed)
+    }
+
     /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
     pub(super) fn follow_curve(&self, elapsed: u64) {
         if !self.gate.is_engaged() {
@@ -231,26 +249,46 @@ impl Limited<'_> {
             if !throttle.is_engaged() {
                 return;
             }
-            if !self.law.is_published() {
+            match self.law {
+                Law::Aws => self.follow_published(head, throttle, elapsed),
                 // In a pause, or by an older clock than the last cut's, there is nothing to move.
-                if elapsed < throttle.since() {
-                    return;
-                }
+                Law::Paced(_) if elapsed < throttle.since() => {}
                 // A pause ends when it was to end, not when somebody looks.
-                if head.since() < throttle.since() {
+                Law::Paced(_) if head.since() < throttle.since() => {
                     let rate = self.law.resumed(throttle);
                     self.change(head, throttle.since(), rate, throttle.version());
                     continue;
                 }
-            }
-            let rate = self.law.rate(throttle, elapsed, || self.meter.measured());
-            if rate != head.rate() {
-                // One try: a loss means that another success, which computes the same curve, or a
-                // throttle, which must not be undone, came first.
-                self.change(head, elapsed, rate, throttle.version());
+                Law::Paced(_) => self.follow_paced(head, throttle, elapsed),
             }
             return;
         }
+    }
+
+    fn follow_published(&self, head: Head, throttle: Throttle, elapsed: u64) {
+        let rate = self.law.rate(
+            throttle,
+            elapsed,
+            || self.meter.measured(),
+            |peak| self.followed.time_to_peak(peak),
+        );
+        if rate != head.rate() {
+            // One try: a loss means that another success, which computes the same curve, or a
+            // throttle, which must not be undone, came first.
+            self.change(head, elapsed, rate, throttle.version());
+        }
+    }
+
+    fn follow_paced(&self, head: Head, throttle: Throttle, elapsed: u64) {
+        if self.followed.is_at(throttle, elapsed) {
+            return;
+        }
+        let rate = self.law.rate(throttle, elapsed, || Rate::MAX, time_to_peak);
+        if rate != head.rate() {
+            // One try: as above.
+            self.change(head, elapsed, rate, throttle.version());
+        }
+        self.followed.note(throttle, elapsed);
     }
 
     /// Replaces the throttle's word by what `next` makes of it, and lets that take effect; or leaves it.
@@ -317,7 +355,7 @@ impl Limited<'_> {
     ) -> bool {
         let cancelled = self.cancellations.total();
         // With the capacity that ends: what it has discarded must not come back with a larger one.
-        let _ = self.issue(|issued| Ok::<_, Take>(line.settled(end, issued, cancelled)));
+        let _ = self.issue(|issued| Ok::<_, Infallible>(line.settled(end, issued, cancelled)));
         let replaced = self.segments.replace(head, next(end));
         // Here too, for callers who never wait in line: the front must not fall behind until places wrap.
         self.retire(line, end);

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_first_window_begins_with_the_first_request() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         assert_eq!(meter.delivered(0), None);
         count(&meter, 1);
         assert_eq!(meter.delivered(0), None, "counted, but by nobody ended");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_window_ends_once_and_the_next_begins_there() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         let begun = 65_536;
         meter.end_window(begun, begun, false);
         count(&meter, 40);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_silence_is_no_rate() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         meter.end_window(65_536, 65_536, false);
         count(&meter, 33);
         let end = 65_536 + WINDOW;
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_restart_keeps_the_rate_and_forgets_the_counts() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         assert_eq!(meter.restart_delivery(7), 0, "nothing to restart");
         meter.end_window(9 * SECOND, 9 * SECOND, false);
         count(&meter, 3);
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_mark_counts_what_comes_after_it_and_is_of_one_version() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         let last = LastMark::new();
         assert_eq!(last.since_cut(1, &meter), None);
         let old = last.load();

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use super::throttle::Throttle;
 use crate::aws;
+use crate::cubic::time_to_peak;
 use crate::fixed::{Rate, SECOND};
 use crate::paced::{self, Cut, Memory, PacedSettings};
 
@@ -43,17 +44,19 @@ impl Law {
 
     /// Returns the rate at `now`, of a limiter that has seen `throttle` last.
     ///
-    /// Only the published law looks at what was `measured`.
+    /// Only the published law looks at what was `measured`, and asks for the time to a peak.
     pub(super) fn rate(
         &self,
         throttle: Throttle,
         now: u64,
         measured: impl FnOnce() -> Rate,
+        time_to_peak: impl FnOnce(Rate) -> u64,
     ) -> Rate {
         match self {
             Self::Aws => {
                 let elapsed = now.saturating_sub(throttle.since());
-                aws::after_success(throttle.peak(), elapsed, measured())
+                let peak = throttle.peak();
+                aws::after_success(peak, time_to_peak(peak), elapsed, measured())
             }
             Self::Paced(settings) => {
                 let cut = cut_of(throttle);
@@ -75,13 +78,13 @@ impl Law {
             Self::Aws => (since, aws::after_throttle(throttle.peak())),
             Self::Paced(_) => {
                 let from = since.min(now);
-                (from, self.rate(throttle, from, || Rate::MAX))
+                (from, self.rate(throttle, from, || Rate::MAX, time_to_peak))
             }
         }
     }
 
     /// Returns the rate that the paced law goes on with after a cut, or a pause.
     pub(super) fn resumed(&self, throttle: Throttle) -> Rate {
-        self.rate(throttle, throttle.since(), || Rate::MAX)
+        self.rate(throttle, throttle.since(), || Rate::MAX, time_to_peak)
     }
 }

@@ -1,11 +1,13 @@
 //! The line of tokens of a limiter that limits: who may go, and who has to wait for how long.
 
+use core::convert::Infallible;
 use core::ops::Deref;
 use core::time::Duration;
 
 use super::bits::LAST_TIME;
 use super::cancellations::Cancellations;
 use super::delivery::LastMark;
+use super::followed::Followed;
 use super::gate::Gate;
 use super::law::Law;
 use super::meter::Meter;
@@ -17,7 +19,8 @@ use super::sync::{AtomicU64, Ordering::Relaxed};
 use super::throttle::LastThrottle;
 use crate::Timestamp;
 use crate::fixed::Rate;
-use crate::line::{Line, Minted, Place, SKEW, TOKEN, Take};
+use crate::line::{Level, Line, Minted, Place, SKEW, TOKEN};
+use crate::meter::Windows;
 
 /// The words that a limiter needs once it limits; before its first throttle it has none.
 #[derive(Debug)]
@@ -26,6 +29,7 @@ pub(super) struct Limit {
     pub(super) throttle: LastThrottle,
     /// Of the paced law.
     pub(super) mark: LastMark,
+    pub(super) followed: Followed,
     pub(super) cancellations: Cancellations,
     /// The last token promised. Every limited request writes it, so it has a line of its own.
     pub(super) issued: Padded<AtomicU64>,
@@ -54,6 +58,7 @@ impl Limit {
             segments: Segments::new(BEGINNING, burst),
             throttle: LastThrottle::new(),
             mark: LastMark::new(),
+            followed: Followed::new(),
             cancellations: Cancellations::new(issued, GIVEN_UP, words),
             issued: Padded::new(AtomicU64::new(issued.to_bits())),
         }
@@ -66,6 +71,7 @@ pub(super) struct Limited<'a> {
     pub(super) limit: &'a Limit,
     pub(super) gate: &'a Gate,
     pub(super) meter: &'a Meter,
+    pub(super) windows: Windows,
     pub(super) law: &'a Law,
     pub(super) start: Timestamp,
 }
@@ -80,31 +86,40 @@ impl Deref for Limited<'_> {
 
 impl Limited<'_> {
     /// Takes a token, or returns the wait.
+    #[inline]
     pub(super) fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         let elapsed = self.elapsed(now);
-        let Some(line) = self.line(elapsed) else {
-            return Ok(SendPermit::sent_at(now));
-        };
-        match self.take(&line, elapsed) {
-            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
-            Take::Wait(nanos) => self.try_moved(now, elapsed, nanos),
+        let (head, line) = self.segments.read();
+        let level = line.level(elapsed).filter(|_| head.rate() != Rate::ZERO);
+        match level.map(|level| self.try_take(level)) {
+            Some(Ok(_)) => Ok(SendPermit::sent_at(now)),
+            Some(Err((issued, cancelled))) if self.is_final(&line, elapsed) => {
+                Err(self.wait(now, line.wait_for_next(elapsed, issued, cancelled)))
+            }
+            _ => self.try_again(now, elapsed),
         }
     }
 
-    /// Tries once more if the law has moved the rate since it was last looked at. `nanos` is the wait otherwise.
-    #[cold]
-    fn try_moved(&self, now: Timestamp, elapsed: u64, nanos: u64) -> Result<SendPermit, Duration> {
-        if let Law::Aws = self.law {
+    /// Whether a take from `line` that failed would fail again.
+    fn is_final(&self, line: &Line, elapsed: u64) -> bool {
+        !line.is_paused() && (self.law.is_published() || self.is_followed(elapsed))
+    }
+
+    /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that has moved, a clamp
+    /// that has to be written down, a pause.
+    #[inline(never)]
+    fn try_again(&self, now: Timestamp, elapsed: u64) -> Result<SendPermit, Duration> {
+        let granted = Ok(SendPermit::sent_at(now));
+        let Some(nanos) = self.take(elapsed) else {
+            return granted;
+        };
+        if self.law.is_published() || self.is_followed(elapsed) {
             return Err(self.wait(now, nanos));
         }
+        // The law may have moved the rate since it was last looked at.
         self.follow_curve(elapsed);
-        let Some(line) = self.line(elapsed) else {
-            return Ok(SendPermit::sent_at(now));
-        };
-        match self.take(&line, elapsed) {
-            Take::Granted(_) => Ok(SendPermit::sent_at(now)),
-            Take::Wait(nanos) => Err(self.wait(now, nanos)),
-        }
+        self.take(elapsed)
+            .map_or(granted, |nanos| Err(self.wait(now, nanos)))
     }
 
     /// Returns the time since the start, as words hold it.
@@ -114,7 +129,8 @@ impl Limited<'_> {
 
     /// Returns the wait of `nanos` after `now`, or after the start if that is later.
     fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
-        Duration::from_nanos(nanos).saturating_add(self.start.saturating_since(now))
+        let early = self.start.as_nanos().saturating_sub(now.as_nanos());
+        Duration::from_nanos(nanos.saturating_add(early))
     }
 
     /// Takes a place in line, or none if the limiter limits nothing.
@@ -124,8 +140,9 @@ impl Limited<'_> {
             return Turn::Unlimited;
         };
         let cancelled = self.cancellations.total();
-        let place = self
-            .issue(|issued| Ok::<_, Take>(line.settled(elapsed, issued, cancelled).plus(TOKEN)));
+        let place = self.issue(|issued| {
+            Ok::<_, Infallible>(line.settled(elapsed, issued, cancelled).plus(TOKEN))
+        });
         self.retire(&line, elapsed);
         place.map_or(Turn::Unlimited, Turn::Placed)
     }
@@ -134,7 +151,7 @@ impl Limited<'_> {
     pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<Duration> {
         let elapsed = self.elapsed(now);
         let nanos = match self.wait_for_place(place, elapsed)? {
-            nanos if self.law.is_published() => nanos,
+            nanos if self.law.is_published() || self.is_followed(elapsed) => nanos,
             _ => {
                 // The law may have moved the rate since it was last looked at.
                 self.follow_curve(elapsed);
@@ -187,21 +204,29 @@ impl Limited<'_> {
         }
     }
 
-    fn take(&self, line: &Line, elapsed: u64) -> Take {
+    #[inline]
+    fn try_take(&self, level: Level) -> Result<Place, (Place, u64)> {
         let cancelled = self.cancellations.total();
-        let taken = self.issue(|issued| match line.take(elapsed, issued, cancelled) {
-            Take::Granted(next) => Ok(next),
-            wait @ Take::Wait(_) => Err(wait),
-        });
-        match taken {
-            Ok(next) => Take::Granted(next),
-            Err(_) if line.is_paused() => {
-                // Relaxed, after `cancelled`: see `issue`.
-                let issued = Place::from_bits(self.issued.load(Relaxed));
-                let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
-                Take::Wait(self.wait_for_resumption(line, elapsed, next.less_tokens(cancelled)))
+        self.issue(|issued| level.take(issued, cancelled).ok_or((issued, cancelled)))
+    }
+
+    /// Takes a token if there is one or nothing is limited; else returns the nanoseconds until there is.
+    fn take(&self, elapsed: u64) -> Option<u64> {
+        loop {
+            let line = self.line(elapsed)?;
+            // One that is too long has just been started anew.
+            let Some(level) = line.level(elapsed) else {
+                continue;
+            };
+            let Err((issued, cancelled)) = self.try_take(level) else {
+                return None;
+            };
+            if !line.is_paused() {
+                return Some(line.wait_for_next(elapsed, issued, cancelled));
             }
-            Err(wait) => wait,
+            let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
+            let rank = next.less_tokens(cancelled);
+            return Some(self.wait_for_resumption(&line, elapsed, rank));
         }
     }
 

@@ -53,18 +53,15 @@ const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
 pub(super) struct Meter {
     reading: AtomicU128,
     counts: Stripes,
-    windows: Windows,
 }
 
 impl Meter {
-    /// Creates a meter that starts at `start` nanoseconds of the caller's time.
-    pub(super) fn new(start: u64) -> Self {
+    pub(super) fn new() -> Self {
         // Just before the wrap of both, so that every test crosses it.
         let count = u64::MAX.wrapping_sub(1);
         Self {
             reading: AtomicU128::new(Reading::new(Rate::ZERO, 0, count).0),
             counts: Stripes::new(count),
-            windows: Windows::new(start),
         }
     }
 
@@ -127,22 +124,17 @@ impl Meter {
         self.load().measured()
     }
 
-    /// Returns the end of the first window that counts.
-    pub(super) const fn first_window_end(&self) -> u64 {
-        self.windows.window(0).end
-    }
-
     /// Closes the window that was counted until now, if `now` is past its end, and returns the one that is
     /// counted from here on.
     ///
     /// Nobody waits: whoever closes it first has done it for all. No count is left out or counted
     /// twice, because the sum that one window ends with is the base of the next.
-    pub(super) fn turn(&self, now: u64) -> Window {
-        let window = self.windows.index(now);
+    pub(super) fn turn(&self, windows: Windows, now: u64) -> Window {
+        let window = windows.index(now);
         loop {
             let reading = self.load();
             if window <= reading.window() {
-                return self.windows.window(reading.window());
+                return windows.window(reading.window());
             }
             // After the load, see there.
             let sum = self.sum();
@@ -150,19 +142,19 @@ impl Meter {
             let measured = smoothed(reading.measured(), reading.counted(sum), passed);
             let next = Reading::new(measured, window, sum);
             if self.replace_bits(reading.0, next.0) {
-                return self.windows.window(window);
+                return windows.window(window);
             }
         }
     }
 
     /// Makes the window that holds `now` the one that is counted, from zero. The measured rate stays.
-    pub(super) fn restart(&self, now: u64) -> Window {
-        let window = self.windows.index(now);
+    pub(super) fn restart(&self, windows: Windows, now: u64) -> Window {
+        let window = windows.index(now);
         loop {
             let reading = self.load();
             let next = Reading::new(reading.measured(), window, self.sum());
             if self.replace_bits(reading.0, next.0) {
-                return self.windows.window(window);
+                return windows.window(window);
             }
         }
     }
@@ -173,6 +165,7 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = crate::fixed::SECOND;
+    const WINDOWS: Windows = Windows::new(0);
 
     fn per_second(count: u32) -> Rate {
         Rate::from_ratio(count, SECOND)
@@ -180,38 +173,46 @@ mod tests {
 
     #[test]
     fn each_count_is_in_one_window_and_the_wrap_loses_none() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         for _ in 0..5 {
             meter.count();
         }
-        assert_eq!(meter.turn(SECOND / 2 - 1).start, 0);
+        assert_eq!(meter.turn(WINDOWS, SECOND / 2 - 1).start, 0);
         assert_eq!(meter.measured(), Rate::ZERO, "the window is not over");
-        let window = meter.turn(SECOND / 2);
+        let window = meter.turn(WINDOWS, SECOND / 2);
         assert_eq!((window.start, window.end), (SECOND / 2, SECOND));
         assert_eq!(meter.measured(), per_second(8), "0.8 × 5 in half a second");
-        assert_eq!(meter.turn(0), window, "an older clock turns nothing back");
-        assert_eq!(meter.turn(SECOND / 2), window, "and turning twice is once");
+        assert_eq!(
+            meter.turn(WINDOWS, 0),
+            window,
+            "an older clock turns nothing back"
+        );
+        assert_eq!(
+            meter.turn(WINDOWS, SECOND / 2),
+            window,
+            "and turning twice is once"
+        );
         assert_eq!(meter.measured(), per_second(8));
         meter.count();
         // Two windows with one count, and 0.2 of what was.
-        assert_eq!(meter.turn(3 * SECOND / 2).end, 2 * SECOND);
+        assert_eq!(meter.turn(WINDOWS, 3 * SECOND / 2).end, 2 * SECOND);
         assert_eq!(meter.measured(), Rate::from_ratio(24, 10 * SECOND));
-        meter.turn(u64::MAX);
+        meter.turn(WINDOWS, u64::MAX);
         assert!(meter.measured() > Rate::ZERO && meter.measured() < per_second(1));
     }
 
     #[test]
     fn a_restart_keeps_the_rate_and_forgets_the_counts() {
-        let meter = Meter::new(0);
+        let meter = Meter::new();
         meter.count();
-        meter.turn(9 * SECOND);
+        meter.turn(WINDOWS, 9 * SECOND);
         let measured = meter.measured();
         assert!(measured > Rate::ZERO);
         meter.count();
-        let window = meter.restart(SECOND);
+        let window = meter.restart(WINDOWS, SECOND);
         assert_eq!((window.start, window.end), (SECOND, 3 * SECOND / 2));
         assert_eq!(meter.measured(), measured);
-        meter.turn(3 * SECOND / 2);
+        meter.turn(WINDOWS, 3 * SECOND / 2);
         assert_eq!(
             meter.measured(),
             measured.scaled(1, 5),
@@ -228,15 +229,6 @@ mod tests {
         assert_eq!(
             (reading.measured(), reading.window()),
             (Rate::MAX, (1 << 34) - 1)
-        );
-    }
-
-    #[test]
-    fn the_first_window_ends_where_the_starts_second_says() {
-        assert_eq!(Meter::new(0).first_window_end(), SECOND / 2);
-        assert_eq!(
-            Meter::new(7 * SECOND + 1).first_window_end(),
-            SECOND / 2 - 1
         );
     }
 }

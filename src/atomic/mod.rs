@@ -4,6 +4,7 @@ mod bits;
 mod cancellations;
 mod control;
 mod delivery;
+mod followed;
 mod gate;
 mod law;
 mod lazy;

@@ -37,32 +37,44 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SendPermit {
-    /// `None` if it was let go without a look at the clock, while nothing was limited.
-    sent_at: Option<Timestamp>,
+    sent_at: Timestamp,
 }
 
 impl SendPermit {
+    /// In the place of a time: the request was let go without a look at the clock, while nothing was limited.
+    const UNTIMED: u64 = u64::MAX;
+
     /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
+    ///
+    /// The last nanosecond that there is, 584 years after the origin, counts as the one before.
     pub const fn sent_at(t: Timestamp) -> Self {
-        Self { sent_at: Some(t) }
+        Self {
+            sent_at: match t.as_nanos() {
+                Self::UNTIMED => Timestamp::from_nanos(Self::UNTIMED.wrapping_sub(1)),
+                _ => t,
+            },
+        }
     }
 
     /// Returns the permit of a request that was sent at no known time.
-    pub(super) const fn untimed() -> Self {
-        Self { sent_at: None }
+    pub(crate) const fn untimed() -> Self {
+        Self {
+            sent_at: Timestamp::from_nanos(Self::UNTIMED),
+        }
     }
 
     /// Returns when the request was let go, [`Timestamp::ZERO`] if nobody looked
     /// ([`SendRate::try_acquire_with`](crate::SendRate::try_acquire_with)).
     #[must_use]
     pub const fn time(self) -> Timestamp {
-        match self.sent_at {
-            Some(time) => time,
-            None => Timestamp::ZERO,
+        if self.is_timed() {
+            self.sent_at
+        } else {
+            Timestamp::ZERO
         }
     }
 
     pub(super) const fn is_timed(self) -> bool {
-        self.sent_at.is_some()
+        self.sent_at.as_nanos() != Self::UNTIMED
     }
 }

@@ -24,7 +24,7 @@ impl SendRate {
             limited.throttle.bring_back(elapsed);
         }
         let window_end = match self.law {
-            Law::Aws => self.meter.restart(elapsed).end,
+            Law::Aws => self.meter.restart(self.windows, elapsed).end,
             Law::Paced(_) => self.meter.restart_delivery(elapsed),
         };
         self.gate.close_at(window_end);

@@ -180,6 +180,7 @@ impl Segments {
     /// Returns the current segment and its line, as they were together at some moment of the call.
     ///
     /// Repeats only when another thread has moved the words in the meantime.
+    #[inline]
     pub(super) fn read(&self) -> (Head, Line) {
         loop {
             let head = self.head();

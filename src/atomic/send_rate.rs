@@ -1,5 +1,6 @@
 //! The send rate: a line of tokens whose slope a control law moves.
 
+use core::convert::Infallible;
 use core::time::Duration;
 
 use super::gate::Gate;
@@ -10,7 +11,7 @@ use super::meter::Meter;
 use super::permit::{ControlLaw, SendPermit};
 use super::reservation::{Reservation, Turn};
 use crate::Timestamp;
-use crate::line::Take;
+use crate::meter::Windows;
 use crate::paced::{PacedSettings, started_at};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.
@@ -58,6 +59,7 @@ pub struct SendRate {
     /// Made by the first throttle.
     limit: Lazy<Limit>,
     pub(super) meter: Meter,
+    pub(super) windows: Windows,
     start: Timestamp,
     pub(super) law: Law,
     /// How many open places are remembered.
@@ -107,15 +109,16 @@ impl SendRate {
     }
 
     fn build(law: Law, start: Timestamp, places: u32) -> Self {
-        let meter = Meter::new(start.as_nanos());
+        let windows = Windows::new(start.as_nanos());
         let window_end = match law {
-            Law::Aws => meter.first_window_end(),
+            Law::Aws => windows.window(0).end,
             Law::Paced(_) => 0, // the first response begins a window
         };
         let rate = Self {
             gate: Gate::new(window_end),
             limit: Lazy::new(|| Limit::new(law.burst(), places)),
-            meter,
+            meter: Meter::new(),
+            windows,
             start,
             law,
             places,
@@ -139,7 +142,7 @@ impl SendRate {
         let _ = limited.throttle.replace(last, next);
         limited.apply_throttle(0);
         let (_, line) = limited.segments.read();
-        let _ = limited.issue(|issued| Ok::<_, Take>(issued.less(line.capacity())));
+        let _ = limited.issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
     }
 
     /// Returns the control law that the limiter was created with.
@@ -176,10 +179,9 @@ impl SendRate {
         &self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
-        if self.may_go_untimed() {
-            Ok(SendPermit::untimed())
-        } else {
-            self.try_acquire(now())
+        match self.go_untimed() {
+            Some(permit) => Ok(permit),
+            None => self.try_acquire(now()),
         }
     }
 
@@ -194,16 +196,17 @@ impl SendRate {
     ///
     /// A place that is had without it is claimed already.
     pub fn reserve_with(&self, now: impl FnOnce() -> Timestamp) -> Reservation<'_> {
-        let turn = if self.may_go_untimed() {
-            Turn::Claimed(SendPermit::untimed())
-        } else {
-            self.queue_up(now())
+        let turn = match self.go_untimed() {
+            Some(permit) => Turn::Claimed(permit),
+            None => self.queue_up(now()),
         };
         Reservation::new(self, turn)
     }
 
-    fn may_go_untimed(&self) -> bool {
-        !self.gate.is_engaged() && self.meter.is_ahead()
+    /// Lets a request go without a look at the clock, if that may be.
+    #[inline]
+    pub(crate) fn go_untimed(&self) -> Option<SendPermit> {
+        (!self.gate.is_engaged() && self.meter.is_ahead()).then(SendPermit::untimed)
     }
 
     /// Whether the target has the 128-bit atomics that the line of tokens is made of.
@@ -243,6 +246,7 @@ impl SendRate {
             limit,
             gate: &self.gate,
             meter: &self.meter,
+            windows: self.windows,
             law: &self.law,
             start: self.start,
         }

@@ -1,65 +1,13 @@
 //! Numbers for the threads of the process, each with one thread at a time.
 
-use super::sync::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+#[cfg(any(feature = "std", all(loom, feature = "loom")))]
+mod table;
+
+#[cfg(any(feature = "std", all(loom, feature = "loom")))]
+pub(super) use table::Slots;
 
 /// How many numbers there are: as many as machines have cores, or more.
 pub(super) const SLOTS: usize = 256;
-const WORDS: usize = SLOTS.wrapping_div(64);
-
-/// Which numbers are taken, a bit each.
-///
-/// A word that belongs to a number may be written without a read-modify-write: its writers are one after the other.
-#[derive(Debug)]
-pub(super) struct Slots([AtomicU64; WORDS]);
-
-impl Slots {
-    /// Creates the numbers, all of them free.
-    #[cfg(not(all(loom, feature = "loom")))]
-    pub(super) const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; WORDS])
-    }
-
-    /// Creates the numbers, all of them free. Loom's atomics cannot be made in a constant.
-    #[cfg(all(loom, feature = "loom"))]
-    pub(super) fn new() -> Self {
-        Self(core::array::from_fn(|_| AtomicU64::new(0)))
-    }
-
-    /// Takes the lowest free number, or none if all are taken.
-    pub(super) fn take(&self) -> Option<usize> {
-        (0..)
-            .step_by(64)
-            .zip(&self.0)
-            .find_map(|(first, word)| Some(lowest(word)?.wrapping_add(first)))
-    }
-
-    /// Gives `number` back. To be called by the one who took it, once.
-    pub(super) fn give_back(&self, number: usize) {
-        if let Some(word) = self.0.get(number / 64) {
-            // Release: see `lowest`.
-            word.fetch_and(!(1 << (number % 64)), Release);
-        }
-    }
-}
-
-/// Sets the lowest bit of `word` that is not, and returns which it was.
-fn lowest(word: &AtomicU64) -> Option<usize> {
-    let mut taken = word.load(Relaxed);
-    loop {
-        let number = taken.trailing_ones();
-        let bit = 1_u64.checked_shl(number)?;
-        // Acquire, with the release of who gave it back: the next one with this number must see all that the last one
-        // wrote with it, or it would write an old count over a new one.
-        // Model: `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
-        match word.compare_exchange_weak(taken, taken | bit, Acquire, Relaxed) {
-            Ok(_) => return usize::try_from(number).ok(),
-            Err(actual) => taken = actual,
-        }
-    }
-}
 
 /// The threads of the process. There are none to number without thread locals, and models number their own.
 #[cfg(all(

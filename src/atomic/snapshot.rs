@@ -4,6 +4,7 @@ use super::law::{Law, cut_of};
 use super::send_rate::SendRate;
 use super::throttle::Throttle;
 use crate::Timestamp;
+use crate::cubic::time_to_peak;
 use crate::fixed::Rate;
 use crate::line::capacity;
 
@@ -56,7 +57,7 @@ impl SendRate {
             }
             (Law::Aws, _) if engaged => self.law.first_rate(throttle, elapsed).1,
             (Law::Paced(_), _) if !engaged => Rate::MAX,
-            _ => self.law.rate(throttle, elapsed, || measured),
+            _ => self.law.rate(throttle, elapsed, || measured, time_to_peak),
         };
         let capacity = units_to_tokens(u128::from(capacity(fill, self.law.burst())) << 40);
         let available = match (limited, segment) {

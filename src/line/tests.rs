@@ -11,6 +11,28 @@ use super::*;
 /// One token in the units of a minted count.
 const ONE: u128 = 1 << 64;
 
+/// What a caller who asks for the next token gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Take {
+    Granted(Place),
+    Wait(u64),
+}
+
+impl Line {
+    fn take(&self, now: u64, issued: Place, cancelled: u64) -> Take {
+        // As if no line were too long.
+        let level = Level {
+            minted: self.minted_at(now).to_place(),
+            capacity: self.capacity(),
+            too_early: self.since.saturating_sub(now) > SKEW,
+        };
+        match level.take(issued, cancelled) {
+            Some(next) => Take::Granted(next),
+            None => Take::Wait(self.wait_for_next(now, issued, cancelled)),
+        }
+    }
+}
+
 fn line(tokens: u128, since: u64, per_second: u32) -> Line {
     Line {
         minted: Minted::from_bits(tokens * ONE),

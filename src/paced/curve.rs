@@ -21,7 +21,8 @@ const DEEPEST_CUT: u64 = ONE.wrapping_mul(45).wrapping_div(100);
 /// Time since the peak beyond which the rate grows no more; by then it is 250,000 times the peak.
 const HORIZON: u32 = 6;
 /// Times are rounded down to multiples of 2²⁴ ns, 17 ms, so that callers agree on the rate and seldom move it.
-const GRID: u64 = !((1 << 24) - 1);
+pub(crate) const STEP_BITS: u32 = 24;
+const GRID: u64 = !((1 << STEP_BITS) - 1);
 
 /// Returns β at `peak`, 32 fraction bits: `1 − min(0.45, (1 − β) + 1/√peak)`.
 ///

@@ -13,7 +13,7 @@ use super::{
     token::RetryToken,
     turn::{SendRefused, SendTurn},
 };
-use crate::{Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate};
+use crate::{Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, Timestamp};
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
@@ -126,16 +126,22 @@ impl Adaptive {
     }
 
     /// Tells the send rate how the send in progress came out.
+    #[inline]
     fn record(&self, token: &RetryToken, outcome: Outcome) {
-        let now = || self.clock.now();
+        let untimed = !self.exact_timing && outcome == Outcome::NotThrottled;
+        if !(untimed && self.rate.count_untimed()) {
+            self.record_at(self.clock.now(), token, outcome);
+        }
+    }
+
+    #[inline(never)]
+    fn record_at(&self, now: Timestamp, token: &RetryToken, outcome: Outcome) {
         // A caller that took no turn has no permit: its request was sent at some time before now.
-        let permit = token
-            .send_permit()
-            .unwrap_or_else(|| SendPermit::sent_at(now()));
+        let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
         if self.exact_timing {
-            self.rate.record(now(), permit, outcome);
+            self.rate.record(now, permit, outcome);
         } else {
-            self.rate.record_with(now, permit, outcome);
+            self.rate.record_with(|| now, permit, outcome);
         }
     }
 }
@@ -175,31 +181,40 @@ impl RetryStrategy for Adaptive {
         self.engine.refresh(token, failure)
     }
 
+    #[inline]
     fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
-        let token = self.engine.id.check(token)?;
+        if token.strategy() != self.engine.id {
+            return Err(ForeignToken(token));
+        }
         self.record(&token, Outcome::NotThrottled);
         self.engine.succeed(token);
         Ok(())
     }
 
+    #[inline]
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        let now = || self.clock.now();
+        let untimed = if self.exact_timing {
+            None
+        } else {
+            self.rate.go_untimed()
+        };
+        match untimed {
+            Some(permit) => Ok(SendTurn::granted(permit)),
+            None => self.turn_at(self.clock.now()),
+        }
+    }
+}
+
+impl Adaptive {
+    #[inline(never)]
+    fn turn_at(&self, now: Timestamp) -> Result<SendTurn<'_>, SendRefused> {
         if self.fail_fast {
-            let granted = if self.exact_timing {
-                self.rate.try_acquire(now())
-            } else {
-                self.rate.try_acquire_with(now)
-            };
+            let granted = self.rate.try_acquire(now);
             granted
                 .map(SendTurn::granted)
                 .map_err(|wait| SendRefused { wait })
         } else {
-            let place = if self.exact_timing {
-                self.rate.reserve(now())
-            } else {
-                self.rate.reserve_with(now)
-            };
-            Ok(SendTurn::reserved(place, &*self.clock))
+            Ok(SendTurn::reserved(self.rate.reserve(now), &*self.clock))
         }
     }
 }

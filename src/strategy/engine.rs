@@ -28,6 +28,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Returns the token of a first send. It is given whatever the quota holds.
+    #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
         RetryToken::new(self.id).with_attempt(1, Some(self.settings.max_attempts))
     }
@@ -74,6 +75,7 @@ impl Engine {
     }
 
     /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
+    #[inline]
     pub(super) fn succeed(&self, mut token: RetryToken) {
         match token.take_paid() {
             Some(permit) => self.quota.release(permit),

@@ -62,12 +62,19 @@ impl<'a> SendTurn<'a> {
     ///
     /// Returns the time left, never zero, as today's rate has it. The rate may rise in the meantime,
     /// so look again after a part of a long wait.
+    #[inline]
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         match &mut self.0 {
             Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine { place, clock } => place.claim_with(|| clock.now()),
+            Turn::InLine { place, clock } => claim_place(place, *clock),
         }
     }
+}
+
+// Out of the way of a turn that has come.
+#[inline(never)]
+fn claim_place(place: &mut Reservation<'_>, clock: &dyn Clock) -> Result<SendPermit, Duration> {
+    place.claim_with(|| clock.now())
 }
 
 /// A send was refused rather than made to wait.
