@@ -1,9 +1,15 @@
 //! Numbers for the threads of the process, each with one thread at a time.
 
-#[cfg(any(feature = "std", all(loom, feature = "loom")))]
+#[cfg(any(
+    all(feature = "std", not(all(shuttle, feature = "shuttle"))),
+    all(loom, feature = "loom")
+))]
 mod table;
 
-#[cfg(any(feature = "std", all(loom, feature = "loom")))]
+#[cfg(any(
+    all(feature = "std", not(all(shuttle, feature = "shuttle"))),
+    all(loom, feature = "loom")
+))]
 pub(super) use table::Slots;
 
 /// How many numbers there are: as many as machines have cores, or more.
