@@ -111,7 +111,7 @@ layer() { awk -v module="$1" '{ for (i = 1; i <= NF; i++) if ($i == module) prin
 # Every model that a comment of the core names exists.
 while read -r model; do
     grep -q "fn ${model#*::}()" "loom-tests/src/${model%%::*}.rs" 2>/dev/null || complain "no model $model in loom-tests"
-done < <(grep -rhoE '`(line|paced|quota|send_rate|stripes)::[a-z_]+`' src/atomic | tr -d '`' | sort -u)
+done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))::[a-z_]+\`" src/atomic | tr -d '`' | sort -u)
 
 declare -A home=()
 while read -r module name; do home["$name"]="$module"; done < <(names)

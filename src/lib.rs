@@ -108,7 +108,7 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendPermit, SendRate,
+    ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendCredit, SendPermit, SendRate,
     SendRateSnapshot,
 };
 #[cfg(feature = "std")]

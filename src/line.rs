@@ -234,20 +234,37 @@ impl Level {
     /// Takes the next token: returns where `issued` moves, or `None` if there is no token.
     #[inline]
     pub(crate) const fn take(self, issued: Place, cancelled: u64) -> Option<Place> {
-        let past = self.minted.since(issued.less_tokens(cancelled));
-        // What does not fit the bucket is written off first.
-        let excess = past.saturating_sub(to_signed(self.capacity));
-        let (excess, held) = if excess > 0 {
-            (excess.unsigned_abs(), self.capacity)
-        } else if past > 0 {
-            (0, past.unsigned_abs())
-        } else {
-            return None;
-        };
-        if held < TOKEN || self.too_early {
-            return None;
+        match self.held(issued, cancelled) {
+            (excess, TOKEN..) => Some(issued.plus(excess.wrapping_add(TOKEN))),
+            _ => None,
         }
-        Some(issued.plus(excess.wrapping_add(TOKEN)))
+    }
+
+    /// Takes as many of the next `most` tokens as there are, and returns where `issued` moves and how many they are.
+    pub(crate) fn take_up_to(
+        self,
+        issued: Place,
+        cancelled: u64,
+        most: u32,
+    ) -> Option<(Place, u32)> {
+        let (excess, held) = self.held(issued, cancelled);
+        let tokens = u32::try_from(held / TOKEN).unwrap_or(u32::MAX).min(most);
+        let moved = excess.wrapping_add(TOKEN.wrapping_mul(u64::from(tokens)));
+        (tokens > 0).then(|| (issued.plus(moved), tokens))
+    }
+
+    /// Returns what does not fit the bucket, which is written off first, and what may be taken from it.
+    #[inline]
+    const fn held(self, issued: Place, cancelled: u64) -> (u64, u64) {
+        let past = self.minted.since(issued.less_tokens(cancelled));
+        let excess = past.saturating_sub(to_signed(self.capacity));
+        if self.too_early || past <= 0 {
+            (0, 0)
+        } else if excess > 0 {
+            (excess.unsigned_abs(), self.capacity)
+        } else {
+            (0, past.unsigned_abs())
+        }
     }
 }
 

@@ -100,6 +100,30 @@ impl Limited<'_> {
         }
     }
 
+    /// Takes up to `most` tokens, at least one, or returns the wait.
+    pub(super) fn try_acquire_up_to(&self, now: Timestamp, most: u32) -> Result<u32, Duration> {
+        let elapsed = self.elapsed(now);
+        let (head, line) = self.segments.read();
+        let level = line.level(elapsed).filter(|_| head.rate() != Rate::ZERO);
+        let taken = level.and_then(|level| self.try_take_up_to(level, most));
+        match taken {
+            Some(taken) => Ok(taken),
+            None => self.try_again(now, elapsed).map(|_| 1),
+        }
+    }
+
+    fn try_take_up_to(&self, level: Level, most: u32) -> Option<u32> {
+        let cancelled = self.cancellations.total();
+        let mut taken = 0;
+        self.issue(|issued| {
+            let (next, tokens) = level.take_up_to(issued, cancelled, most).ok_or(())?;
+            taken = tokens;
+            Ok::<_, ()>(next)
+        })
+        .ok()
+        .map(|_| taken)
+    }
+
     /// Whether a take from `line` that failed would fail again.
     fn is_final(&self, line: &Line, elapsed: u64) -> bool {
         !line.is_paused() && (self.law.is_published() || self.is_followed(elapsed))
@@ -231,7 +255,10 @@ impl Limited<'_> {
     }
 
     /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
-    pub(super) fn issue<R>(&self, step: impl Fn(Place) -> Result<Place, R>) -> Result<Place, R> {
+    pub(super) fn issue<R>(
+        &self,
+        mut step: impl FnMut(Place) -> Result<Place, R>,
+    ) -> Result<Place, R> {
         // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself, and
         // publishes nothing. It was read after `cancelled`, whose acquire makes it at least as new.
         // Models: `send_rate::grants_never_exceed_what_was_minted`, `send_rate::live_places_never_run_backwards`.

@@ -3,6 +3,7 @@
 mod bits;
 mod cancellations;
 mod control;
+mod credit;
 mod delivery;
 mod followed;
 mod gate;
@@ -29,6 +30,7 @@ mod stripes;
 pub(crate) mod sync;
 mod throttle;
 
+pub use credit::SendCredit;
 pub use permit::{ControlLaw, Outcome, SendPermit};
 pub use reservation::Reservation;
 pub use retry_quota::{QuotaPermit, RetryQuota};

@@ -1,0 +1,145 @@
+//! Tokens that one thread has taken in advance.
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use super::limit::Limited;
+use super::permit::{Outcome, SendPermit};
+use super::send_rate::SendRate;
+use crate::Timestamp;
+
+/// How long tokens are kept, in nanoseconds.
+const KEPT: u64 = 50_000_000;
+/// How long a success may go without a look at the curve, in nanoseconds.
+const UNSEEN: u64 = 1_000_000;
+
+/// A handful of tokens of a [`SendRate`], for one thread that sends often.
+///
+/// Each limited request of [`SendRate`] writes a word that all threads share, and every success looks at the law. This
+/// takes up to `batch` tokens with one such write and looks at the law once in a millisecond; all in between stays
+/// within the thread. Have one for each thread, or each connection; it is not shared.
+///
+/// # What it costs in exactness
+///
+/// Nothing is granted that was not minted. But of the tokens that the bucket has given out, up to `batch` are held by
+/// each credit, for 50 ms at most:
+///
+/// - others find that many fewer. Batches much smaller than what each thread gets in 50 ms make that little.
+/// - `batch` requests of each credit may go at once on top of the [capacity](crate::SendRateSnapshot::capacity).
+/// - who waits in line for less than a batch is passed by those tokens; no later ones.
+///
+/// A throttle that has been recorded, by anyone, ends what is held: the tokens go back. The rate follows the law up to a
+/// millisecond late, and so do the ends of windows, if nobody else records.
+///
+/// # Examples
+///
+/// ```
+/// use core::{num::NonZeroU32, time::Duration};
+/// use paceline::{Outcome, PacedSettings, SendRate, Timestamp};
+///
+/// let settings = PacedSettings::fixed(10_000, Duration::from_secs(1))?;
+/// let rate = SendRate::paced(settings, Timestamp::ZERO);
+/// let mut credit = rate.credit(NonZeroU32::new(32).expect("not 0"));
+/// let now = Timestamp::from_nanos(1_000_000);
+/// let permit = credit.try_acquire(now).expect("the bucket is full");
+/// credit.record(now, permit, Outcome::NotThrottled);
+/// assert_eq!(credit.held(), 31);
+/// # Ok::<(), paceline::PacedSettingsError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "tokens are taken when one is asked for"]
+pub struct SendCredit<'a> {
+    rate: &'a SendRate,
+    batch: NonZeroU32,
+    held: u32,
+    /// The version of the last throttle when they were taken.
+    version: u64,
+    /// When they go back at the latest, after the limiter's start.
+    until: u64,
+    /// When the law was looked at last.
+    looked: u64,
+}
+
+impl SendRate {
+    /// Returns a credit that takes up to `batch` tokens at a time, for one thread.
+    pub const fn credit(&self, batch: NonZeroU32) -> SendCredit<'_> {
+        SendCredit {
+            rate: self,
+            batch,
+            held: 0,
+            version: 0,
+            until: 0,
+            looked: 0,
+        }
+    }
+}
+
+impl SendCredit<'_> {
+    /// Takes a token, or takes nothing and returns how long it will be until there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::try_acquire`].
+    #[inline]
+    pub fn try_acquire(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        let Some(limited) = self.rate.engaged() else {
+            return Ok(SendPermit::sent_at(now));
+        };
+        let good = self.rate.elapsed(now) <= self.until
+            && limited.throttle.load().version() == self.version;
+        match self.held.checked_sub(1) {
+            Some(left) if good => {
+                self.held = left;
+                Ok(SendPermit::sent_at(now))
+            }
+            _ => self.refill(limited, now),
+        }
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, limited: Limited<'_>, now: Timestamp) -> Result<SendPermit, Duration> {
+        self.give_back();
+        let version = limited.throttle.load().version();
+        let taken = limited.try_acquire_up_to(now, self.batch.get())?;
+        self.held = taken.saturating_sub(1);
+        self.version = version;
+        self.until = self.rate.elapsed(now).saturating_add(KEPT);
+        Ok(SendPermit::sent_at(now))
+    }
+
+    /// Records what became of a request, whoever let it go.
+    #[inline]
+    pub fn record(&mut self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
+        let elapsed = self.rate.elapsed(now);
+        let seen = elapsed.saturating_sub(self.looked) < UNSEEN;
+        if seen && outcome == Outcome::NotThrottled {
+            self.rate.meter.count();
+        } else {
+            self.looked = elapsed;
+            self.rate.record(now, permit, outcome);
+        }
+    }
+
+    /// Returns how many tokens it holds.
+    #[must_use]
+    pub const fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Gives the tokens that it holds back to the bucket.
+    pub fn give_back(&mut self) {
+        let held = core::mem::take(&mut self.held);
+        if held == 0 {
+            return;
+        }
+        if let Some(limited) = self.rate.limited() {
+            limited.cancellations.write_off(u64::from(held));
+        }
+    }
+}
+
+impl Drop for SendCredit<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
