@@ -81,6 +81,8 @@ impl AtomicU64 {
         self.0.fetch_add(value, order)
     }
 
+    /// For the numbers of threads, which there are none of without `std`.
+    #[cfg(feature = "std")]
     pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
         step();
         self.0.fetch_and(value, order)
