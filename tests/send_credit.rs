@@ -2,8 +2,11 @@
 #![expect(clippy::float_arithmetic, reason = "what a snapshot shows is a float")]
 use core::num::NonZeroU32;
 use core::time::Duration;
+extern crate alloc;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use alloc::sync::Arc;
+
+use paceline::{ControlLaw, Outcome, PacedSettings, SendCredit, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -134,7 +137,7 @@ fn no_count_is_lost_and_the_law_is_looked_at_every_millisecond() {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     let exact = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     let mut credit = rate.credit(batch(16));
-    let request = |credit: &mut paceline::SendCredit<'_>, now, outcome| {
+    let request = |credit: &mut SendCredit<&SendRate>, now, outcome| {
         let permit = SendPermit::sent_at(at(now));
         credit.record(at(now), permit, outcome);
         exact.record(at(now), permit, outcome);
@@ -174,4 +177,17 @@ fn nothing_is_held_while_nothing_is_limited() {
         assert!(credit.try_acquire(at(now)).is_ok());
         assert_eq!(credit.held(), 0);
     }
+}
+
+#[test]
+fn a_credit_can_own_its_part_of_the_limiter() {
+    let rate = Arc::new(limiter());
+    let mut credit = SendCredit::new(Arc::clone(&rate), batch(8));
+    let worker = std::thread::spawn(move || credit.try_acquire(at(0)).map(|_| credit.held()));
+    assert_eq!(worker.join().unwrap(), Ok(7));
+    assert_eq!(
+        available(&rate, 0),
+        49_000,
+        "the others went back with the thread"
+    );
 }

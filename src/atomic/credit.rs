@@ -1,9 +1,9 @@
 //! Tokens that one thread has taken in advance.
 
 use core::num::NonZeroU32;
+use core::ops::Deref;
 use core::time::Duration;
 
-use super::limit::Limited;
 use super::permit::{Outcome, SendPermit};
 use super::send_rate::SendRate;
 use crate::Timestamp;
@@ -17,7 +17,9 @@ const UNSEEN: u64 = 1_000_000;
 ///
 /// Each limited request of [`SendRate`] writes a word that all threads share, and every success looks at the law. This
 /// takes up to `batch` tokens with one such write and looks at the law once in a millisecond; all in between stays
-/// within the thread. Have one for each thread, or each connection; it is not shared.
+/// within the thread. Have one for each thread, or each connection; it is not shared. It holds a `&SendRate`
+/// ([`SendRate::credit`]), or an `Arc<SendRate>` for those that outlive the place they are made in
+/// ([`SendCredit::new`]).
 ///
 /// # What it costs in exactness
 ///
@@ -48,8 +50,8 @@ const UNSEEN: u64 = 1_000_000;
 /// ```
 #[derive(Debug)]
 #[must_use = "tokens are taken when one is asked for"]
-pub struct SendCredit<'a> {
-    rate: &'a SendRate,
+pub struct SendCredit<R: Deref<Target = SendRate>> {
+    rate: R,
     batch: NonZeroU32,
     held: u32,
     /// The version of the last throttle when they were taken.
@@ -62,9 +64,16 @@ pub struct SendCredit<'a> {
 
 impl SendRate {
     /// Returns a credit that takes up to `batch` tokens at a time, for one thread.
-    pub const fn credit(&self, batch: NonZeroU32) -> SendCredit<'_> {
-        SendCredit {
-            rate: self,
+    pub const fn credit(&self, batch: NonZeroU32) -> SendCredit<&Self> {
+        SendCredit::new(self, batch)
+    }
+}
+
+impl<R: Deref<Target = SendRate>> SendCredit<R> {
+    /// Creates a credit that takes up to `batch` tokens of `rate` at a time, for one thread.
+    pub const fn new(rate: R, batch: NonZeroU32) -> Self {
+        Self {
+            rate,
             batch,
             held: 0,
             version: 0,
@@ -72,9 +81,7 @@ impl SendRate {
             looked: 0,
         }
     }
-}
 
-impl SendCredit<'_> {
     /// Takes a token, or takes nothing and returns how long it will be until there is one.
     ///
     /// # Errors
@@ -92,13 +99,16 @@ impl SendCredit<'_> {
                 self.held = left;
                 Ok(SendPermit::sent_at(now))
             }
-            _ => self.refill(limited, now),
+            _ => self.refill(now),
         }
     }
 
     #[inline(never)]
-    fn refill(&mut self, limited: Limited<'_>, now: Timestamp) -> Result<SendPermit, Duration> {
+    fn refill(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
         self.give_back();
+        let Some(limited) = self.rate.engaged() else {
+            return Ok(SendPermit::sent_at(now));
+        };
         let version = limited.throttle.load().version();
         let taken = limited.try_acquire_up_to(now, self.batch.get())?;
         self.held = taken.saturating_sub(1);
@@ -138,7 +148,7 @@ impl SendCredit<'_> {
     }
 }
 
-impl Drop for SendCredit<'_> {
+impl<R: Deref<Target = SendRate>> Drop for SendCredit<R> {
     fn drop(&mut self) {
         self.give_back();
     }
