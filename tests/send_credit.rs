@@ -1,10 +1,11 @@
 //! Tokens that a thread has taken in advance.
 #![expect(clippy::float_arithmetic, reason = "what a snapshot shows is a float")]
-use core::num::NonZeroU32;
-use core::time::Duration;
+
 extern crate alloc;
 
 use alloc::sync::Arc;
+use core::num::NonZeroU32;
+use core::time::Duration;
 
 use paceline::{ControlLaw, Outcome, PacedSettings, SendCredit, SendPermit, SendRate, Timestamp};
 
