@@ -1,7 +1,7 @@
 //! Atomics that call a hook before each access, for the package `stall-tests`: only under `--cfg stall`.
 //!
 //! The hook belongs to a thread. It may count, or unwind: then the access and all that would have followed
-//! it never happen, as in a thread that is stopped there for ever.
+//! it never happen, as in a thread that is stopped there for ever. A second hook is told of each access after it.
 
 #[cfg(not(feature = "std"))]
 extern crate std;
@@ -10,8 +10,31 @@ use core::cell::Cell;
 
 use super::sync::{Ordering, real};
 
+/// An access, once it has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The atomic's address.
+    pub address: usize,
+    /// What was done.
+    pub kind: Kind,
+}
+
+/// What was done to an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It was read.
+    Load,
+    /// It was written, whatever it held.
+    Update,
+    /// It was compared and swapped. Hardware takes the line for writing.
+    Swap,
+    /// It was compared, and held something else.
+    LostSwap,
+}
+
 std::thread_local! {
     static HOOK: Cell<fn()> = const { Cell::new(|| {}) };
+    static WATCH: Cell<fn(Access)> = const { Cell::new(|_| {}) };
 }
 
 /// Makes this thread call `hook` before each of its atomic accesses from here on.
@@ -19,8 +42,18 @@ pub fn set_hook(hook: fn()) {
     HOOK.set(hook);
 }
 
+/// Tells `watch` of each of this thread's atomic accesses from here on.
+pub fn set_watch(watch: fn(Access)) {
+    WATCH.set(watch);
+}
+
 fn step() {
     HOOK.get()();
+}
+
+fn told<A>(atomic: &A, kind: Kind) {
+    let address = core::ptr::from_ref(atomic).addr();
+    WATCH.get()(Access { address, kind });
 }
 
 macro_rules! hooked {
@@ -36,12 +69,14 @@ macro_rules! hooked {
 
             pub(crate) fn load(&self, order: Ordering) -> $value {
                 step();
+                told(self, Kind::Load);
                 self.0.load(order)
             }
 
             #[allow(dead_code, reason = "not every width is stored")]
             pub(crate) fn store(&self, value: $value, order: Ordering) {
                 step();
+                told(self, Kind::Update);
                 self.0.store(value, order);
             }
         }
@@ -61,7 +96,9 @@ macro_rules! hooked_swaps {
                 failure: Ordering,
             ) -> Result<$value, $value> {
                 step();
-                self.0.$swap(current, new, success, failure)
+                let swapped = self.0.$swap(current, new, success, failure);
+                told(self, if swapped.is_ok() { Kind::Swap } else { Kind::LostSwap });
+                swapped
             }
         }
     )*};
@@ -78,6 +115,7 @@ hooked_swaps!(
 impl AtomicU64 {
     pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
         step();
+        told(self, Kind::Update);
         self.0.fetch_add(value, order)
     }
 
@@ -85,11 +123,13 @@ impl AtomicU64 {
     #[cfg(feature = "std")]
     pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
         step();
+        told(self, Kind::Update);
         self.0.fetch_and(value, order)
     }
 
     pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
         step();
+        told(self, Kind::Update);
         self.0.fetch_or(value, order)
     }
 }

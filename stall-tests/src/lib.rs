@@ -9,21 +9,36 @@
 //! several threads run afterwards; `teeth` has a twin with a lock. Out of reach: memory orderings (the
 //! models of `loom-tests` see to them), since a stopped thread here runs on the caller's.
 //!
+//! With the feature `counts` something else: how many shared cache lines an operation reads and writes, in `counts`.
+//!
 //! Run: `ci/stall.sh`.
 #![cfg(all(stall, test))]
-#![expect(
-    clippy::float_arithmetic,
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
+#![cfg_attr(
+    not(feature = "counts"),
+    expect(
+        clippy::float_arithmetic,
+        clippy::arithmetic_side_effects,
+        reason = "a test may overflow, and fail"
+    )
 )]
 
 extern crate alloc;
 
+#[cfg(feature = "counts")]
+mod counts;
+#[cfg(not(feature = "counts"))]
 mod hook;
+#[cfg(not(feature = "counts"))]
 mod paced;
+#[cfg(not(feature = "counts"))]
 mod quota;
+#[cfg(not(feature = "counts"))]
 mod scene;
+#[cfg(not(feature = "counts"))]
 mod stops;
+#[cfg(not(feature = "counts"))]
 mod teeth;
+#[cfg(not(feature = "counts"))]
 mod threads;
+#[cfg(not(feature = "counts"))]
 mod workload;
