@@ -4,11 +4,12 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-cargo clippy --workspace --all-targets --all-features -- -D warnings
-cargo clippy --workspace --all-targets -- -D warnings
+cargo clippy --workspace --exclude paceline-benches --all-targets --all-features -- -D warnings
+cargo clippy --workspace --exclude paceline-benches --all-targets -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features --features std -- -D warnings
 RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
 RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --all-targets --target-dir "$shuttle_target" -- -D warnings
 RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --all-targets --target-dir "$stall_target" -- -D warnings
+RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --features counts --all-targets --target-dir "$stall_target" -- -D warnings
 cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings

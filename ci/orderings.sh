@@ -18,7 +18,7 @@ cd "$work/tree"
 sed -i '/^\[dev-dependencies\]/,/^\[/{/^\[dev-dependencies\]/d;/^[a-z]/d}' Cargo.toml
 sed -i 's/^members = .*/members = ["loom-tests"]/' Cargo.toml
 sed -i '/^\[\[example\]\]/,/^$/d' Cargo.toml
-export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_TARGET_DIR="$root/target/loom-mutants"
+export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR="$root/target/loom-mutants"
 
 # The models that the comments of a file name.
 names() {

@@ -3,8 +3,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-lint() { cargo clippy --workspace --all-targets --features tokio -- -D warnings; }
-tests() { cargo test --workspace --features tokio --lib --tests; }
+lint() { cargo clippy --workspace --exclude paceline-benches --all-targets --features tokio -- -D warnings; }
+tests() { cargo test --workspace --exclude paceline-benches --features tokio --lib --tests; }
 
 step fmt ci/fmt.sh
 step layers ci/layers.sh

@@ -5,5 +5,5 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 cargo test -p paceline --no-default-features --lib
-cargo test --workspace --features tokio
-cargo test --workspace --features tokio --release
+cargo test --workspace --exclude paceline-benches --features tokio
+cargo test --workspace --exclude paceline-benches --features tokio --release

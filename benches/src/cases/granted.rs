@@ -1,0 +1,191 @@
+//! A token is taken, and there is one: by a clock that is read, and by the caller's time.
+
+use core::time::Duration;
+use std::sync::Mutex;
+
+use better_bucket::{Bucket, BucketConfig, BucketCore};
+use governor::clock::{MonotonicClock as GovernorStd, QuantaClock, QuantaUpkeepClock};
+use paceline::{Clock, ControlLaw, MonotonicClock, PacedSettings, SendRate, Timestamp};
+use ratelimit::Ratelimiter;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::engaged::{ON_THE_CURVE, throttle_once};
+use super::governed::{Governor, ToldClock, per_second};
+use super::twin::{Lock, Rate};
+use crate::caller::{CallerTime, SharedTime, tell};
+use crate::case::{
+    Case, Stage,
+    Whose::{Ours, Peer, Twin},
+    plain, stage,
+};
+use crate::path::Path::{Granted, GrantedByClock};
+use crate::target::{Scaling, Target, Time};
+
+/// More than any machine takes: a token each nanosecond.
+const PLENTY: u32 = 1_000_000_000;
+/// Twice what is taken by the caller's time.
+const ENOUGH: u32 = 2_000_000;
+
+const GOVERNOR: &str = "governor, time stamp counter";
+const BETTER_BUCKET: &str = "better-bucket";
+
+/// Returns the cases.
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = by_clock();
+    cases.extend(by_caller());
+    cases
+}
+
+fn by_clock() -> Vec<Case> {
+    let case = |whose, name, writes, make| Case::new(GrantedByClock, whose, name, writes, make);
+    vec![
+        case(Ours, "paceline SendRate, time stamp counter", 1, || {
+            plain((fixed(PLENTY), MonotonicClock::new()), |(rate, clock)| {
+                rate.try_acquire(clock.now()).is_ok()
+            })
+        })
+        .uncountable()
+        .target(Target::new(
+            Time::AsCase(GOVERNOR),
+            Scaling::AsCase(GOVERNOR),
+            "the clock and one compare-and-swap",
+        )),
+        case(Ours, "paceline SendRate, coarse clock", 1, || {
+            plain(fixed(PLENTY), |rate| rate.try_acquire(coarse()).is_ok())
+        })
+        .target(Target::new(
+            Time::Nanos(15.0),
+            Scaling::AsCase(GOVERNOR),
+            "the coarse clock and one compare-and-swap",
+        )),
+        case(Peer, GOVERNOR, 1, || governor(QuantaClock::default())).uncountable(),
+        case(Peer, "governor, std Instant", 1, || governor(GovernorStd)),
+        case(Peer, "governor, upkeep clock", 1, || {
+            let clock = QuantaUpkeepClock::from_interval(Duration::from_millis(1));
+            governor(clock.expect("its only upkeep thread"))
+        })
+        .uncountable(),
+        case(Peer, BETTER_BUCKET, 1, || {
+            plain(Bucket::per_second(PLENTY), |bucket| bucket.try_acquire(1))
+        }),
+        case(Peer, "ratelimit", 3, || {
+            let limiter = Ratelimiter::builder(PLENTY.into())
+                .max_tokens(PLENTY.into())
+                .initial_available(PLENTY.into());
+            plain(
+                limiter.build().expect("the settings are in range"),
+                |limiter| limiter.try_wait().is_ok(),
+            )
+        }),
+        case(Peer, "leaky-bucket", 3, || leaky(true)),
+        case(Peer, "leaky-bucket, unfair", 1, || leaky(false)),
+    ]
+}
+
+fn by_caller() -> Vec<Case> {
+    let case = |whose, name, writes, make| Case::new(Granted, whose, name, writes, make);
+    let target = Target::new(
+        Time::AsCase(BETTER_BUCKET),
+        Scaling::AsCase(BETTER_BUCKET),
+        "one compare-and-swap",
+    );
+    vec![
+        case(Ours, "paceline SendRate, published law", 1, || {
+            let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+            let start = throttle_once(&rate, ON_THE_CURVE);
+            told(rate, start)
+        }),
+        case(Ours, "paceline SendRate, paced law", 1, || {
+            told(fixed(ENOUGH), 1_000_000_000)
+        })
+        .target(target),
+        case(Peer, BETTER_BUCKET, 1, better_bucket),
+        case(Peer, "governor", 1, || {
+            let time = SharedTime::new(1_000_000_000);
+            tell(0);
+            let limiter = Governor::direct_with_clock(per_second(ENOUGH), ToldClock);
+            stage(
+                limiter,
+                move |_, seat| time.at(seat),
+                |limiter, time: &mut CallerTime| {
+                    tell(time.tick());
+                    limiter.check().is_ok()
+                },
+            )
+        }),
+        case(Twin, "std mutex", 2, twin::<Mutex<Rate>>),
+        case(
+            Twin,
+            "parking_lot mutex",
+            2,
+            twin::<parking_lot::Mutex<Rate>>,
+        ),
+    ]
+}
+
+/// A limiter at so many tokens a second, from the start of time on.
+pub(super) fn fixed(tokens: u32) -> SendRate {
+    let settings = PacedSettings::fixed(tokens, Duration::from_secs(1));
+    SendRate::paced(settings.expect("the rate is in range"), Timestamp::ZERO)
+}
+
+fn coarse() -> Timestamp {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    let seconds = time.tv_sec.unsigned_abs();
+    Timestamp::from_nanos(seconds * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+fn governor<C: governor::clock::Clock + Send + Sync + 'static>(clock: C) -> Stage
+where
+    C::Instant: 'static,
+{
+    let limiter: Governor<C> = Governor::direct_with_clock(per_second(PLENTY), clock);
+    plain(limiter, |limiter| limiter.check().is_ok())
+}
+
+fn leaky(fair: bool) -> Stage {
+    let mut builder = leaky_bucket::RateLimiter::builder();
+    let many = PLENTY as usize;
+    builder
+        .max(many)
+        .initial(many)
+        .refill(many / 100)
+        .interval(Duration::from_millis(10))
+        .fair(fair);
+    plain(builder.build(), |limiter| limiter.try_acquire(1))
+}
+
+/// By the caller's time, for ever.
+fn told(rate: SendRate, start: u64) -> Stage {
+    let time = SharedTime::new(start);
+    stage(
+        rate,
+        move |_, seat| time.at(seat),
+        |rate, time: &mut CallerTime| rate.try_acquire(Timestamp::from_nanos(time.tick())).is_ok(),
+    )
+}
+
+fn better_bucket() -> Stage {
+    let config = BucketConfig::new(ENOUGH, ENOUGH, Duration::from_secs(1), ENOUGH);
+    let bucket = BucketCore::new(config.expect("the settings are in range"), Duration::ZERO);
+    let time = SharedTime::new(1_000_000_000);
+    stage(
+        bucket,
+        move |_, seat| time.at(seat),
+        |bucket, time: &mut CallerTime| bucket.try_acquire_at(1, time.tick_duration()),
+    )
+}
+
+fn twin<L: Lock<Rate>>() -> Stage {
+    let rate = super::engaged::Locked(L::of(Rate::new()));
+    let start = throttle_once(&rate, ON_THE_CURVE);
+    let time = SharedTime::new(start);
+    stage(
+        rate,
+        move |_, seat| time.at(seat),
+        |rate, time: &mut CallerTime| {
+            let now = time.tick();
+            rate.0.with(|rate| rate.take(now))
+        },
+    )
+}

@@ -1,0 +1,57 @@
+//! Each case does what its name says, on one thread and on two: it is granted every time, or never.
+
+use paceline_benches::case::Seat;
+use paceline_benches::cases::{all, matching};
+use paceline_benches::path::Path;
+use paceline_benches::pool::measure;
+use paceline_benches::target::{Scaling, Time};
+
+const TIMES: u64 = 1_000;
+
+#[test]
+fn each_case_is_granted_every_time_or_never() {
+    for case in all() {
+        let stage = (case.stage)();
+        let mut runner = stage(Seat {
+            thread: 0,
+            threads: 1,
+        });
+        let granted = runner(TIMES);
+        assert_eq!(granted, TIMES * u64::from(case.granted), "{case:?}");
+        let both = measure(&stage, 2, TIMES, 3, &[]);
+        let expected = f64::from(u8::from(case.granted));
+        assert!(
+            (both.granted - expected).abs() < 0.001,
+            "{case:?}: {both:?}"
+        );
+    }
+}
+
+#[test]
+fn the_names_of_cases_differ_and_targets_name_others() {
+    let cases = all();
+    for (index, case) in cases.iter().enumerate() {
+        let same = cases.iter().position(|other| other.id() == case.id());
+        assert_eq!(same, Some(index), "{case:?}");
+        let Some(target) = case.target else { continue };
+        let mut named = Vec::new();
+        if let Time::AsCase(name) = target.time {
+            named.push(name);
+        }
+        if let Scaling::AsCase(name) | Scaling::ShareOf(_, name) = target.scaling {
+            named.push(name);
+        }
+        for name in named {
+            let mut cases = cases.iter();
+            let found = cases.any(|other| other.path == case.path && other.name == name);
+            assert!(found, "{case:?} names {name}");
+        }
+    }
+}
+
+#[test]
+fn each_path_has_a_case() {
+    for path in Path::ALL {
+        assert!(!matching(path.key()).is_empty(), "{path:?}");
+    }
+}
