@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What depending on a crate costs: the crates in its tree, and the seconds of a release build from nothing, each in a
+# What depending on a crate costs: the crates in its tree, itself among them, and the seconds of a release build from nothing, each in a
 # package that has only this dependency. Arguments pick crates: `ci/footprint.sh paceline governor`.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -22,7 +22,7 @@ declare -A dependency=(
 )
 (($# > 0)) || set -- paceline paceline-without-quanta aws-smithy-runtime governor better-bucket ratelimit leaky-bucket tower backon
 
-printf '| dependency | crates in its tree | release build, s |\n|---|---|---|\n'
+printf '| dependency | crates in its tree, itself among them | release build, s |\n|---|---|---|\n'
 for name; do
     [[ -n "${dependency[$name]:-}" ]] || { printf 'no dependency named %s\n' "$name" >&2; exit 2; }
     rm -rf "${work:?}/$name"
