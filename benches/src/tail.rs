@@ -49,7 +49,9 @@ pub fn is_wanted(case: &Case) -> bool {
 /// If the operation does.
 #[must_use]
 pub fn measure(case: &Case, threads: usize, length: Duration, work: u64) -> Tail {
-    let stage = (case.stage)();
+    // On a thread that ends: the numbers of threads are those of the workers, here and in what is measured next.
+    let stage = thread::scope(|scope| scope.spawn(case.stage).join());
+    let stage = stage.expect("a case is made");
     let (start, stop) = (Barrier::default(), AtomicBool::new(false));
     let laps = laps_of(work);
     let began = Instant::now();

@@ -209,3 +209,29 @@ fn strategy(after: Option<u64>) -> Stage {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ABOVE_THE_CURVE, ON_THE_CURVE, STEP, throttle_once};
+    use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+
+    /// How many of a thousand responses move the rate.
+    fn moves(after: u64) -> usize {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        let start = throttle_once(&rate, after);
+        let mut last = None;
+        let mut moved = 0;
+        for step in 0..1_000 {
+            let now = Timestamp::from_nanos(start + step * STEP);
+            rate.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+            let seen = rate.snapshot(now).fill_rate.to_bits();
+            moved += usize::from(last.replace(seen).is_some_and(|last| last != seen));
+        }
+        moved
+    }
+
+    #[test]
+    fn every_response_moves_the_rate_on_the_curve_and_none_above_it() {
+        assert_eq!((moves(ON_THE_CURVE), moves(ABOVE_THE_CURVE)), (999, 0));
+    }
+}
