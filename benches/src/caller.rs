@@ -16,7 +16,7 @@ use crate::case::Seat;
 pub const STEP: u64 = 1_000;
 
 /// How many operations a thread does before it looks at what time the others have.
-const APART: u32 = 64;
+const APART: u32 = 1024;
 
 std::thread_local! {
     static TOLD: Cell<u64> = const { Cell::new(0) };

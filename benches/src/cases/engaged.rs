@@ -3,12 +3,14 @@
 //! Time is the caller's and moves on with each operation, a million of them a second, so that there are tokens to
 //! take. The published law is met where it is dearest: on its curve, where every response moves the rate.
 
+use alloc::sync::Arc;
+use core::num::NonZeroU32;
 use core::time::Duration;
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Outcome, PacedSettings, RetryStrategy, SendPermit, SendRate,
-    Timestamp,
+    Adaptive, Clock, ControlLaw, Outcome, PacedSettings, RetryStrategy, SendCredit, SendPermit,
+    SendRate, Timestamp,
 };
 
 use super::twin::{Lock, Rate};
@@ -93,7 +95,16 @@ pub(super) fn cases() -> Vec<Case> {
             || published(ABOVE_THE_CURVE),
         ),
         case(Ours, "paceline SendRate, paced law", 1, paced).target(EXACT),
-        // Here: the same with credit that a thread holds for itself.
+        case(Ours, "paceline SendCredit, published law", 1, || {
+            let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+            let start = throttle_once(&rate, ON_THE_CURVE);
+            credit(rate, start)
+        })
+        .target(CREDIT),
+        case(Ours, "paceline SendCredit, paced law", 1, || {
+            credit(SendRate::paced(ceiling(), Timestamp::ZERO), SECOND)
+        })
+        .target(CREDIT),
         case(Twin, "std mutex", 4, twin::<Mutex<Rate>>),
         case(
             Twin,
@@ -114,6 +125,15 @@ const EXACT: Target = Target::new(
     Scaling::Times(0.55),
     "lines written by every request",
 );
+
+const CREDIT: Target = Target::new(
+    Time::Nanos(15.0),
+    Scaling::Times(1.6),
+    "a line written for every batch",
+);
+
+/// How many tokens a thread takes in advance: under a tenth of what it gets in 50 ms.
+const BATCH: NonZeroU32 = NonZeroU32::new(256).expect("not 0");
 
 /// Tells whether a limiter limits at `start`.
 fn assert_engaged(rate: &SendRate, start: u64) {
@@ -160,6 +180,25 @@ fn acquire_and_record(rate: SendRate, start: u64) -> Stage {
     )
 }
 
+fn credit(rate: SendRate, start: u64) -> Stage {
+    assert_engaged(&rate, start);
+    let time = SharedTime::new(start);
+    stage(
+        Arc::new(rate),
+        move |rate, seat| (time.at(seat), SendCredit::new(Arc::clone(rate), BATCH)),
+        |_, (time, credit)| {
+            let now = Timestamp::from_nanos(time.tick());
+            match credit.try_acquire(now) {
+                Ok(permit) => {
+                    credit.record(now, permit, Outcome::NotThrottled);
+                    true
+                }
+                Err(_) => false,
+            }
+        },
+    )
+}
+
 fn twin<L: Lock<Rate>>() -> Stage {
     let rate = Locked(L::of(Rate::new()));
     let start = throttle_once(&rate, ON_THE_CURVE);
@@ -191,7 +230,7 @@ impl Clock for Told {
 /// The published law so long after its throttle, or the paced one at its ceiling.
 fn strategy(after: Option<u64>) -> Stage {
     tell(0);
-    let builder = Adaptive::builder().clock(alloc::sync::Arc::new(Told));
+    let builder = Adaptive::builder().clock(Arc::new(Told));
     let builder = match after {
         Some(_) => builder,
         None => builder.paced(ceiling()),
