@@ -23,7 +23,7 @@ use crate::paced::{PacedSettings, started_at};
 /// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free): a thread stopped at any
 /// instruction, for ever, keeps no other from acquiring, recording or reading. Until the first throttle a
 /// request writes one count, in a cache line that threads share only if there are more of them than
-/// cores (one for all without the feature `std`).
+/// four for each core (one for all without the feature `std`).
 ///
 /// # Time
 ///

@@ -14,9 +14,10 @@ const MEETINGS: u32 = 128;
 
 /// A count in stripes.
 ///
-/// The first thread that counts has one to itself, and all others share another. If they do so often, each core
-/// gets one in a cache line of its own, and threads take turns at what is left. A count that one thread makes at
-/// a time is small, then, and one that many make has no line that they all write.
+/// The first thread that counts has one to itself, and all others share another. If they do so often, each
+/// of the first threads, four for each core, gets one in a cache line of its own, and the others take turns at what
+/// is left. A count that one thread makes at a time is small, then, and one that many make has no line that they all
+/// write.
 #[derive(Debug)]
 pub(super) struct Stripes {
     /// The number of the thread that counts in `own`, plus one; 0 if there is none yet.
@@ -40,8 +41,10 @@ struct Wide {
 impl Wide {
     fn new() -> Self {
         let cores = cores();
+        // Some more than cores: run times have threads beside their workers, and numbers are given out in order.
+        let own = cores.saturating_mul(4).clamp(16, SLOTS);
         Self {
-            own: (0..cores).map(|_| Padded::new(Stripe::new(0))).collect(),
+            own: (0..own).map(|_| Padded::new(Stripe::new(0))).collect(),
             shared: (0..cores.min(16))
                 .map(|_| Padded::new(AtomicU64::new(0)))
                 .collect(),

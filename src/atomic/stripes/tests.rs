@@ -50,6 +50,8 @@ fn threads_that_meet_often_get_stripes_for_everybody_and_lose_no_count() {
     assert_eq!(stripes.sum(), 2 * u64::from(MEETINGS) + 2);
     stripes.add_one_as(0);
     stripes.add_one_as(1_000_000);
+    assert!(stripes.stripe_of(15).is_some(), "on one core too");
+    assert!(stripes.stripe_of(SLOTS).is_none());
     assert_eq!(wide.own[0].count.load(Relaxed), 1);
     assert_eq!(stripes.own.count.load(Relaxed), 1, "written no more");
     assert_eq!(stripes.sum(), 2 * u64::from(MEETINGS) + 4);
