@@ -201,6 +201,15 @@ impl Segments {
 
     /// Replaces segment `head` by `next`. False if another thread has replaced it first.
     pub(super) fn replace(&self, head: Head, next: Head) -> bool {
+        let replaced = self.exchange(head, next);
+        if replaced {
+            // The next change would do it. Until then each reader would compute it for itself.
+            self.fold(next);
+        }
+        replaced
+    }
+
+    fn exchange(&self, head: Head, next: Head) -> bool {
         self.fold(head);
         // Strong: one caller alone must never fail, or a success of the published law would be skipped.
         self.head

@@ -7,10 +7,11 @@ fn rate(per_second: u32) -> Rate {
     Rate::from_ratio(per_second, 1_000_000_000)
 }
 
+/// What a writer does that stops right after the change.
 fn change(segments: &Segments, since: u64, per_second: u32) -> Head {
     let head = segments.head();
     let next = head.next(since, rate(per_second), head.throttle() ^ 1);
-    assert!(segments.replace(head, next));
+    assert!(segments.exchange(head, next));
     next
 }
 
@@ -53,6 +54,18 @@ fn folding_changes_no_answer_whenever_it_happens() {
     }
 }
 
+#[test]
+fn a_writer_that_goes_on_leaves_nothing_to_compute_for_its_readers() {
+    let segments = Segments::new(Minted::from_bits(1 << 70), SECOND);
+    change(&segments, 1_000, 5);
+    let head = segments.head();
+    let minted = segments.read().1.minted_at(2_000);
+    let next = head.next(2_000, rate(7), 1);
+    assert!(segments.replace(head, next));
+    assert_eq!(segments.anchor(), Anchor::new(minted, next.sequence()));
+    assert_eq!(segments.previous(), next);
+}
+
 /// A writer that stopped after it moved `anchor`, before it moved `previous`.
 #[test]
 fn a_fold_that_stopped_halfway_is_read_and_finished() {
@@ -78,7 +91,7 @@ fn a_stale_writer_changes_nothing() {
     let words = || (segments.head(), segments.anchor(), segments.previous());
     let before = words();
     segments.fold(first);
-    assert!(!segments.replace(first, first.next(5_000, rate(1), 0)));
+    assert!(!segments.exchange(first, first.next(5_000, rate(1), 0)));
     assert_eq!(words(), before);
     assert_eq!(segments.head(), third);
 }
