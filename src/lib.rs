@@ -108,8 +108,8 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendCredit, SendPermit, SendRate,
-    SendRateSnapshot,
+    AcquireError, ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendCredit,
+    SendPermit, SendRate, SendRateSnapshot, WeightError,
 };
 #[cfg(feature = "std")]
 pub use backoff::{BackoffStrategy, ExponentialBackoff, Jitter};

@@ -80,8 +80,7 @@ impl Word {
 
     /// Returns how many of the first `places` were given up.
     const fn count(self, places: u64) -> u64 {
-        let below = (1_u64 << places).wrapping_sub(1);
-        (self.0 & below).count_ones() as u64
+        (self.0 & first_bits(places)).count_ones() as u64
     }
 }
 
@@ -99,6 +98,11 @@ pub(super) struct Cancellations {
 const fn signed(value: u64, bits: u32) -> i64 {
     let unused = u64::BITS.wrapping_sub(bits);
     to_signed(value << unused) >> unused
+}
+
+/// Returns a word with the lowest `count` bits set, at most 63.
+const fn first_bits(count: u64) -> u64 {
+    (1_u64 << count).wrapping_sub(1)
 }
 
 const fn block_of(place: Place) -> u64 {
@@ -185,10 +189,13 @@ impl Cancellations {
         u64::try_from(self.front().offset(block_of(place))).is_ok_and(|offset| offset >= half)
     }
 
-    /// Gives `place` up.
-    pub(super) fn cancel(&self, place: Place) {
-        if self.note(place) {
-            self.count(1);
+    /// Gives up `place` and those right before it, `weight` in all.
+    ///
+    /// Those of different blocks are not given up at once, which rule 1 allows.
+    pub(super) fn cancel(&self, place: Place, weight: u32) {
+        let noted = self.note(place, weight);
+        if noted > 0 {
+            self.count(noted);
         }
     }
 
@@ -203,31 +210,43 @@ impl Cancellations {
         }
     }
 
-    /// Writes down that `place` was given up. False if it is too far back to be remembered.
-    fn note(&self, place: Place) -> bool {
-        let block = block_of(place);
-        loop {
+    /// Writes down that `place` and those right before it were given up. Returns how many of the `weight` are not too
+    /// far back to be remembered.
+    ///
+    /// Passes over a block of the ring once at most, and over all retired ones together.
+    fn note(&self, place: Place, weight: u32) -> u64 {
+        let weight = u64::from(weight);
+        let mut noted = 0;
+        while noted < weight {
+            let left = weight.wrapping_sub(noted);
+            let next = place.less_tokens(left.wrapping_sub(1));
+            let (block, bit) = (block_of(next), bit_of(next));
             let front = self.front();
             if self.is_beyond(front, block) {
-                return false;
+                break;
             }
-            if front.offset(block) < 0 {
-                let counted = Front::new(front.first(), front.retired().wrapping_add(1));
+            let behind = front.offset(block);
+            if behind < 0 {
+                let retired = behind.unsigned_abs().wrapping_mul(BLOCK).wrapping_sub(bit);
+                let some = left.min(retired);
+                let counted = Front::new(front.first(), front.retired().wrapping_add(some));
                 if self.advance(front, counted) {
-                    return true;
+                    noted = noted.wrapping_add(some);
                 }
                 continue;
             }
-            match self.mark(block, bit_of(place)) {
-                Mark::Done => return true,
+            let some = left.min(BLOCK.wrapping_sub(bit));
+            match self.mark(block, first_bits(some) << bit) {
+                Mark::Done => noted = noted.wrapping_add(some),
                 Mark::Again => {}
                 Mark::Closed => self.retire_through(block),
             }
         }
+        noted
     }
 
-    /// Tries to set one bit of `block`'s word.
-    fn mark(&self, block: u64, bit: u64) -> Mark {
+    /// Tries to set `bits` of `block`'s word.
+    fn mark(&self, block: u64, bits: u64) -> Mark {
         let Some((atomic, word, ahead)) = self.word(block) else {
             return Mark::Again;
         };
@@ -239,7 +258,7 @@ impl Cancellations {
             // The front has moved on since it was read.
             1.. => return Mark::Again,
         };
-        let marked = open.0 | (1 << bit);
+        let marked = open.0 | bits;
         match atomic.compare_exchange(word.0, marked, Release, Relaxed) {
             Ok(_) => Mark::Done,
             Err(_) => Mark::Again,

@@ -59,7 +59,7 @@ impl SendRate {
         permit: SendPermit,
         outcome: Outcome,
     ) {
-        if outcome != Outcome::NotThrottled {
+        if outcome != Outcome::NotThrottled || permit.weight() != 1 {
             return self.record(now(), permit, outcome);
         }
         if self.count_untimed() {
@@ -67,7 +67,7 @@ impl SendRate {
         }
         let elapsed = self.elapsed(now());
         if self.gate.is_engaged() {
-            self.meter.count();
+            self.meter.count(1);
         } else {
             self.meter.count_at(elapsed);
         }
@@ -81,7 +81,7 @@ impl SendRate {
     }
 
     fn record_delivered(&self, elapsed: u64, permit: SendPermit) {
-        self.meter.count();
+        self.meter.count(permit.weight());
         self.follow(elapsed, permit);
     }
 
@@ -139,7 +139,7 @@ impl Limited<'_> {
         match self.law {
             // The published law does not ask when a request was sent, nor what the service said.
             Law::Aws => {
-                self.meter.count();
+                self.meter.count(permit.weight());
                 let elapsed = turn_window(self.gate, self.meter, self.windows, elapsed);
                 self.replace_throttle(elapsed, |last, head| {
                     let fill = last.is_engaged().then(|| head.rate());

@@ -123,7 +123,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         let elapsed = self.rate.elapsed(now);
         let seen = elapsed.saturating_sub(self.looked) < UNSEEN;
         if seen && outcome == Outcome::NotThrottled {
-            self.rate.meter.count();
+            self.rate.meter.count(permit.weight());
         } else {
             self.looked = elapsed;
             self.rate.record(now, permit, outcome);

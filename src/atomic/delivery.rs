@@ -180,7 +180,7 @@ mod tests {
 
     fn count(meter: &Meter, responses: u32) {
         for _ in 0..responses {
-            meter.count();
+            meter.count(1);
         }
     }
 

@@ -1,6 +1,5 @@
 //! The line of tokens of a limiter that limits: who may go, and who has to wait for how long.
 
-use core::convert::Infallible;
 use core::ops::Deref;
 use core::time::Duration;
 
@@ -13,7 +12,6 @@ use super::law::Law;
 use super::meter::Meter;
 use super::padded::Padded;
 use super::permit::SendPermit;
-use super::reservation::Turn;
 use super::segments::Segments;
 use super::sync::{AtomicU64, Ordering::Relaxed};
 use super::throttle::LastThrottle;
@@ -152,23 +150,9 @@ impl Limited<'_> {
     }
 
     /// Returns the wait of `nanos` after `now`, or after the start if that is later.
-    fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
+    pub(super) fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
         let early = self.start.as_nanos().saturating_sub(now.as_nanos());
         Duration::from_nanos(nanos.saturating_add(early))
-    }
-
-    /// Takes a place in line, or none if the limiter limits nothing.
-    pub(super) fn queue_up(&self, now: Timestamp) -> Turn {
-        let elapsed = self.elapsed(now);
-        let Some(line) = self.line(elapsed) else {
-            return Turn::Unlimited;
-        };
-        let cancelled = self.cancellations.total();
-        let place = self.issue(|issued| {
-            Ok::<_, Infallible>(line.settled(elapsed, issued, cancelled).plus(TOKEN))
-        });
-        self.retire(&line, elapsed);
-        place.map_or(Turn::Unlimited, Turn::Placed)
     }
 
     /// Looks whether the turn of `place` has come; if not, returns the time until then.
@@ -190,8 +174,13 @@ impl Limited<'_> {
         let line = self.line(elapsed)?;
         self.retire(&line, elapsed);
         let rank = place.less_tokens(self.cancellations.before(place));
+        self.wait_of(&line, elapsed, rank)
+    }
+
+    /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`; `None` if it has.
+    pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         if line.is_paused() {
-            return Some(self.wait_for_resumption(&line, elapsed, rank));
+            return Some(self.wait_for_resumption(line, elapsed, rank));
         }
         line.wait_for(elapsed, rank)
     }
@@ -212,7 +201,7 @@ impl Limited<'_> {
     }
 
     /// Returns the current line, or `None` if the limiter limits nothing.
-    fn line(&self, elapsed: u64) -> Option<Line> {
+    pub(super) fn line(&self, elapsed: u64) -> Option<Line> {
         loop {
             let (head, line) = self.segments.read();
             if head.rate() == Rate::ZERO {

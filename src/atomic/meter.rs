@@ -65,16 +65,16 @@ impl Meter {
         }
     }
 
-    /// Counts one request.
-    pub(super) fn count(&self) {
-        self.counts.add_one();
+    /// Counts a request that took `weight` tokens: the rate is one of tokens.
+    pub(super) fn count(&self, weight: u32) {
+        self.counts.add(u64::from(weight));
     }
 
     /// Counts one request at `now`, and may allow for some without the time.
     pub(super) fn count_at(&self, now: u64) {
         match self.counts.stripe() {
             Some(stripe) => stripe.add_one_at(now),
-            None => self.counts.add_one(),
+            None => self.counts.add(1),
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
     fn each_count_is_in_one_window_and_the_wrap_loses_none() {
         let meter = Meter::new();
         for _ in 0..5 {
-            meter.count();
+            meter.count(1);
         }
         assert_eq!(meter.turn(WINDOWS, SECOND / 2 - 1).start, 0);
         assert_eq!(meter.measured(), Rate::ZERO, "the window is not over");
@@ -193,7 +193,7 @@ mod tests {
             "and turning twice is once"
         );
         assert_eq!(meter.measured(), per_second(8));
-        meter.count();
+        meter.count(1);
         // Two windows with one count, and 0.2 of what was.
         assert_eq!(meter.turn(WINDOWS, 3 * SECOND / 2).end, 2 * SECOND);
         assert_eq!(meter.measured(), Rate::from_ratio(24, 10 * SECOND));
@@ -204,11 +204,11 @@ mod tests {
     #[test]
     fn a_restart_keeps_the_rate_and_forgets_the_counts() {
         let meter = Meter::new();
-        meter.count();
+        meter.count(1);
         meter.turn(WINDOWS, 9 * SECOND);
         let measured = meter.measured();
         assert!(measured > Rate::ZERO);
-        meter.count();
+        meter.count(1);
         let window = meter.restart(WINDOWS, SECOND);
         assert_eq!((window.start, window.end), (SECOND, 3 * SECOND / 2));
         assert_eq!(meter.measured(), measured);

@@ -29,6 +29,7 @@ pub mod stall;
 mod stripes;
 pub(crate) mod sync;
 mod throttle;
+mod weight;
 
 pub use credit::SendCredit;
 pub use permit::{ControlLaw, Outcome, SendPermit};
@@ -36,3 +37,4 @@ pub use reservation::Reservation;
 pub use retry_quota::{QuotaPermit, RetryQuota};
 pub use send_rate::SendRate;
 pub use snapshot::SendRateSnapshot;
+pub use weight::{AcquireError, WeightError};

@@ -41,7 +41,7 @@ impl Count {
 
     /// Adds one, for the thread with `number`.
     pub fn add_one_as(&self, number: usize) {
-        self.0.add_one_as(number);
+        self.0.add_as(number, 1);
     }
 
     /// Returns the sum.

@@ -1,5 +1,6 @@
 //! What goes into a send rate and comes out of it.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::Timestamp;
@@ -38,6 +39,8 @@ pub enum Outcome {
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SendPermit {
     sent_at: Timestamp,
+    /// Never 0, so that an `Option` of it is no larger.
+    weight: NonZeroU32,
 }
 
 impl SendPermit {
@@ -48,10 +51,19 @@ impl SendPermit {
     ///
     /// The last nanosecond that there is, 584 years after the origin, counts as the one before.
     pub const fn sent_at(t: Timestamp) -> Self {
+        Self::of_weight(t, 1)
+    }
+
+    /// Returns the permit of a request that took `weight` tokens, at least 1, at `t`.
+    pub(super) const fn of_weight(t: Timestamp, weight: u32) -> Self {
         Self {
             sent_at: match t.as_nanos() {
                 Self::UNTIMED => Timestamp::from_nanos(Self::UNTIMED.wrapping_sub(1)),
                 _ => t,
+            },
+            weight: match NonZeroU32::new(weight) {
+                Some(weight) => weight,
+                None => NonZeroU32::MIN,
             },
         }
     }
@@ -60,6 +72,7 @@ impl SendPermit {
     pub(crate) const fn untimed() -> Self {
         Self {
             sent_at: Timestamp::from_nanos(Self::UNTIMED),
+            weight: NonZeroU32::MIN,
         }
     }
 
@@ -76,5 +89,11 @@ impl SendPermit {
 
     pub(super) const fn is_timed(self) -> bool {
         self.sent_at.as_nanos() != Self::UNTIMED
+    }
+
+    /// Returns how many tokens the request took, and counts for: 1 unless it was asked for with a weight.
+    #[must_use]
+    pub const fn weight(self) -> u32 {
+        self.weight.get()
     }
 }

@@ -1,6 +1,6 @@
 //! A place in line.
 
-use core::time::Duration;
+use core::{ops::Deref, time::Duration};
 
 use super::permit::SendPermit;
 use super::send_rate::SendRate;
@@ -46,14 +46,11 @@ pub(super) enum Turn {
 /// ```
 #[derive(Debug)]
 #[must_use = "a reservation that is dropped gives its place up"]
-pub struct Reservation<'a> {
-    rate: &'a SendRate,
-    turn: Turn,
-}
+pub struct Reservation<'a>(Held<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
-    pub(super) const fn new(rate: &'a SendRate, turn: Turn) -> Self {
-        Self { rate, turn }
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
+        Self(Held { rate, turn, weight })
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -64,7 +61,7 @@ impl<'a> Reservation<'a> {
     /// rises or somebody ahead gives up, and grow, when the rate falls: ask again when it has passed, or
     /// sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
-        self.claim_with(|| now)
+        self.0.claim_with(|| now)
     }
 
     /// As [`claim`](Self::claim), and asks for the time only if the turn has not been claimed yet.
@@ -73,12 +70,28 @@ impl<'a> Reservation<'a> {
     ///
     /// As [`claim`](Self::claim).
     pub fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        self.0.claim_with(now)
+    }
+}
+
+/// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
+#[derive(Debug)]
+struct Held<R: Deref<Target = SendRate>> {
+    rate: R,
+    turn: Turn,
+    weight: u32,
+}
+
+impl<R: Deref<Target = SendRate>> Held<R> {
+    /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time only if it has not been
+    /// claimed yet.
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
         if let Turn::Claimed(permit) = self.turn {
             return Ok(permit);
         }
         let now = now();
         if let Turn::Unlimited = self.turn {
-            self.turn = self.rate.queue_up(now);
+            self.turn = self.rate.queue_up_anyhow(now, self.weight);
         }
         if let Turn::Placed(place) = self.turn {
             let limited = self.rate.limited();
@@ -86,18 +99,24 @@ impl<'a> Reservation<'a> {
                 return Err(wait);
             }
         }
-        let permit = SendPermit::sent_at(now);
+        let permit = SendPermit::of_weight(now, self.weight);
         self.turn = Turn::Claimed(permit);
         Ok(permit)
     }
-}
 
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
+    /// Gives the place up, unless it has been claimed.
+    fn give_up(&mut self) {
         if let Turn::Placed(place) = self.turn {
+            self.turn = Turn::Unlimited;
             if let Some(limited) = self.rate.limited() {
-                limited.cancellations.cancel(place);
+                limited.cancellations.cancel(place, self.weight);
             }
         }
+    }
+}
+
+impl<R: Deref<Target = SendRate>> Drop for Held<R> {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }

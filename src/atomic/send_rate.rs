@@ -189,7 +189,7 @@ impl SendRate {
     ///
     /// While the limiter limits nothing there is no line: the reservation looks again when it is claimed.
     pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
-        Reservation::new(self, self.queue_up(now))
+        Reservation::new(self, self.queue_up_anyhow(now, 1), 1)
     }
 
     /// As [`reserve`](Self::reserve), and asks for the time only if it matters.
@@ -198,9 +198,9 @@ impl SendRate {
     pub fn reserve_with(&self, now: impl FnOnce() -> Timestamp) -> Reservation<'_> {
         let turn = match self.go_untimed() {
             Some(permit) => Turn::Claimed(permit),
-            None => self.queue_up(now()),
+            None => self.queue_up_anyhow(now(), 1),
         };
-        Reservation::new(self, turn)
+        Reservation::new(self, turn, 1)
     }
 
     /// Lets a request go without a look at the clock, if that may be.
@@ -259,12 +259,6 @@ impl SendRate {
         } else {
             None
         }
-    }
-
-    /// Takes a place in line, or none if the limiter limits nothing.
-    pub(super) fn queue_up(&self, now: Timestamp) -> Turn {
-        self.engaged()
-            .map_or(Turn::Unlimited, |limited| limited.queue_up(now))
     }
 }
 

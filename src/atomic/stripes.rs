@@ -51,12 +51,12 @@ impl Wide {
         }
     }
 
-    /// Adds one for a thread that has no stripe to itself.
-    fn add_one(&self, number: usize) {
+    /// Adds `count` for a thread that has no stripe to itself.
+    fn add(&self, number: usize, count: u64) {
         let index = number & self.shared.len().wrapping_sub(1);
         if let Some(stripe) = self.shared.get(index) {
             // Relaxed: as in `Stripes::add_among_others`.
-            stripe.fetch_add(1, Relaxed);
+            stripe.fetch_add(count, Relaxed);
         }
     }
 
@@ -81,16 +81,16 @@ impl Stripes {
         }
     }
 
-    /// Adds one.
-    pub(super) fn add_one(&self) {
-        self.add_one_as(number());
+    /// Adds `count`.
+    pub(super) fn add(&self, count: u64) {
+        self.add_as(number(), count);
     }
 
-    /// Adds one, for the thread that has `number`.
-    pub(super) fn add_one_as(&self, number: usize) {
+    /// Adds `count`, for the thread that has `number`.
+    pub(super) fn add_as(&self, number: usize, count: u64) {
         match self.stripe_of(number) {
-            Some(stripe) => stripe.add_one(),
-            None => self.add_among_others(number),
+            Some(stripe) => stripe.add(count),
+            None => self.add_among_others(number, count),
         }
     }
 
@@ -134,14 +134,14 @@ impl Stripes {
         }
     }
 
-    /// Adds one for a thread that has no stripe to itself.
-    fn add_among_others(&self, number: usize) {
+    /// Adds `count` for a thread that has no stripe to itself.
+    fn add_among_others(&self, number: usize, count: u64) {
         if let Some(wide) = self.wide() {
-            return wide.add_one(number);
+            return wide.add(number, count);
         }
         // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
         // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
-        let shared = self.shared.fetch_add(1, Relaxed);
+        let shared = self.shared.fetch_add(count, Relaxed);
         // Relaxed: a hint.
         let met = low(shared).wrapping_sub(self.met.load(Relaxed));
         if cfg!(feature = "std") && met >= MEETINGS {
@@ -213,9 +213,9 @@ impl Stripe {
         }
     }
 
-    fn add_one(&self) {
+    fn add(&self, more: u64) {
         let count = self.count.load(Relaxed);
-        self.count.store(count.wrapping_add(1), Relaxed);
+        self.count.store(count.wrapping_add(more), Relaxed);
     }
 
     /// Whether another one may be counted without a look at the clock.

@@ -9,11 +9,11 @@ const ANY: usize = SLOTS;
 fn a_count_is_the_sum_of_all_stripes_and_wraps() {
     let stripes = Stripes::new(u64::MAX);
     assert_eq!(stripes.sum(), u64::MAX);
-    stripes.add_one_as(3);
-    stripes.add_one_as(4);
+    stripes.add_as(3, 1);
+    stripes.add_as(4, 1);
     assert_eq!(stripes.sum(), 1);
     for number in 0..1_000 {
-        stripes.add_one_as(number);
+        stripes.add_as(number, 1);
     }
     assert_eq!(stripes.sum(), 1_001);
 }
@@ -21,10 +21,10 @@ fn a_count_is_the_sum_of_all_stripes_and_wraps() {
 #[test]
 fn the_first_thread_has_a_stripe_to_itself_and_the_others_share_one() {
     let stripes = Stripes::new(7);
-    stripes.add_one_as(ANY);
-    stripes.add_one_as(5);
-    stripes.add_one_as(5);
-    stripes.add_one_as(2);
+    stripes.add_as(ANY, 1);
+    stripes.add_as(5, 1);
+    stripes.add_as(5, 1);
+    stripes.add_as(2, 1);
     assert_eq!(stripes.own.count.load(Relaxed), 9);
     assert_eq!(stripes.shared.load(Relaxed), 2);
     assert!(stripes.stripe_of(5).is_some() && stripes.stripe_of(2).is_none());
@@ -35,21 +35,21 @@ fn the_first_thread_has_a_stripe_to_itself_and_the_others_share_one() {
 #[test]
 fn threads_that_meet_often_get_stripes_for_everybody_and_lose_no_count() {
     let stripes = Stripes::new(0);
-    stripes.add_one_as(0);
+    stripes.add_as(0, 1);
     for _ in 0..MEETINGS {
-        stripes.add_one_as(1);
+        stripes.add_as(1, 1);
     }
     assert!(stripes.wide().is_none());
     stripes.settle();
     for _ in 0..MEETINGS {
-        stripes.add_one_as(1);
+        stripes.add_as(1, 1);
     }
     assert!(stripes.wide().is_none(), "seldom enough");
-    stripes.add_one_as(1);
+    stripes.add_as(1, 1);
     let wide = stripes.wide().expect("met once more");
     assert_eq!(stripes.sum(), 2 * u64::from(MEETINGS) + 2);
-    stripes.add_one_as(0);
-    stripes.add_one_as(1_000_000);
+    stripes.add_as(0, 1);
+    stripes.add_as(1_000_000, 1);
     assert!(stripes.stripe_of(15).is_some(), "on one core too");
     assert!(stripes.stripe_of(SLOTS).is_none());
     assert_eq!(wide.own[0].count.load(Relaxed), 1);
@@ -66,7 +66,7 @@ fn threads_that_come_and_go_lose_no_count() {
     for _ in 0..100 {
         std::thread::scope(|scope| {
             for _ in 0..10 {
-                scope.spawn(|| (0..7).for_each(|_| stripes.add_one()));
+                scope.spawn(|| (0..7).for_each(|_| stripes.add(1)));
             }
         });
     }
@@ -123,8 +123,8 @@ fn an_exact_count_uses_up_what_may_go_without_a_look() {
     stripe.add_one_at(now);
     stripe.add_one_at(now);
     assert!(stripe.is_ahead());
-    stripe.add_one();
-    stripe.add_one();
+    stripe.add(1);
+    stripe.add(1);
     assert!(!stripe.is_ahead() && !stripe.try_add_one());
     assert_eq!(stripe.count.load(Relaxed), 4);
 }
