@@ -10,6 +10,7 @@ time fixed
 cubic meter aws paced line backoff
 atomic
 clock random
+wait
 strategy
 config headers
 classify

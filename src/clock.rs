@@ -1,5 +1,6 @@
 //! Where the strategies get the time from: the only file that asks the system.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use crate::Timestamp;
@@ -31,6 +32,18 @@ use crate::Timestamp;
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Returns the time since the clock's origin. It never goes back.
     fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
 }
 
 /// The system's monotonic clock.

@@ -67,7 +67,9 @@
 //! |---|---|---|
 //! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
-//! | `tokio` | no | the asynchronous loop |
+//! | `wake` | no | those who wait for a send token are woken when it comes sooner, instead of looking every 50 ms |
+//! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop; `wake` |
+//! | `async-io` | no | tasks sleep by async-io's timer, as smol's do; `wake` |
 //! | `http-date` | no | dates in the header `Retry-After` |
 //! | `http` | no | classifiers for the responses of the crate `http`; has `http-date` |
 //!
@@ -100,6 +102,8 @@ mod run;
 #[cfg(feature = "std")]
 mod strategy;
 mod time;
+#[cfg(feature = "std")]
+mod wait;
 
 #[cfg(all(loom, feature = "loom"))]
 #[doc(hidden)]
@@ -139,6 +143,12 @@ pub use strategy::{
     SendTurn, ServiceUnavailable, Settings, SettingsError, Standard, StrategyBuilder, StrategyId,
 };
 pub use time::Timestamp;
+#[cfg(feature = "tokio")]
+pub use wait::TokioTimer;
+#[cfg(feature = "std")]
+pub use wait::{Acquire, Ask, DefaultSleep, PlaceInLine, SendLimiter, Sleep, Timer};
+#[cfg(feature = "async-io")]
+pub use wait::{AsyncIoSleep, AsyncIoTimer};
 
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]

@@ -95,6 +95,7 @@ impl SendRate {
                 let elapsed = turn_window(&self.gate, &self.meter, self.windows, elapsed);
                 if let Some(limited) = limited {
                     limited.follow_curve(elapsed);
+                    limited.nudge(elapsed);
                 }
             }
             (Law::Paced(_), None) => {
@@ -108,6 +109,7 @@ impl SendRate {
                     limited.end_window(settings, elapsed, sent);
                 }
                 limited.follow_curve(elapsed);
+                limited.nudge(elapsed);
             }
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct Limit {
     pub(super) cancellations: Cancellations,
     /// The last token promised. Every limited request writes it, so it has a line of its own.
     pub(super) issued: Padded<AtomicU64>,
+    #[cfg(feature = "wake")]
+    pub(super) waiters: super::waiters::Waiters,
 }
 
 /// Where the line begins: one and a half tokens before the wrap of places, of counts and of the ring, so that
@@ -59,6 +61,8 @@ impl Limit {
             followed: Followed::new(),
             cancellations: Cancellations::new(issued, GIVEN_UP, words),
             issued: Padded::new(AtomicU64::new(issued.to_bits())),
+            #[cfg(feature = "wake")]
+            waiters: super::waiters::Waiters::new(),
         }
     }
 }
@@ -157,16 +161,19 @@ impl Limited<'_> {
 
     /// Looks whether the turn of `place` has come; if not, returns the time until then.
     pub(super) fn check(&self, place: Place, now: Timestamp) -> Option<Duration> {
-        let elapsed = self.elapsed(now);
-        let nanos = match self.wait_for_place(place, elapsed)? {
-            nanos if self.law.is_published() || self.is_followed(elapsed) => nanos,
-            _ => {
-                // The law may have moved the rate since it was last looked at.
-                self.follow_curve(elapsed);
-                self.wait_for_place(place, elapsed)?
-            }
-        };
+        let nanos = self.nanos_until(place, self.elapsed(now))?;
         Some(self.wait(now, nanos))
+    }
+
+    /// Returns the nanoseconds until the turn of `place`, after a look at the law; `None` if it has come.
+    pub(super) fn nanos_until(&self, place: Place, elapsed: u64) -> Option<u64> {
+        let nanos = self.wait_for_place(place, elapsed)?;
+        if self.law.is_published() || self.is_followed(elapsed) {
+            return Some(nanos);
+        }
+        // The law may have moved the rate since it was last looked at.
+        self.follow_curve(elapsed);
+        self.wait_for_place(place, elapsed)
     }
 
     /// Returns the nanoseconds until the turn of `place`, or `None` if it has come.

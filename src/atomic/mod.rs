@@ -13,6 +13,8 @@ mod limit;
 mod meter;
 #[cfg(all(loom, feature = "loom"))]
 pub mod modelled;
+#[cfg_attr(not(feature = "wake"), path = "no_nudge.rs")]
+mod nudge;
 mod padded;
 mod permit;
 mod reservation;
@@ -29,10 +31,14 @@ pub mod stall;
 mod stripes;
 pub(crate) mod sync;
 mod throttle;
+#[cfg(feature = "wake")]
+mod waiters;
 mod weight;
 
 pub use credit::SendCredit;
 pub use permit::{ControlLaw, Outcome, SendPermit};
+#[cfg(feature = "std")]
+pub(crate) use reservation::Held;
 pub use reservation::Reservation;
 pub use retry_quota::{QuotaPermit, RetryQuota};
 pub use send_rate::SendRate;

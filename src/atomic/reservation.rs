@@ -4,6 +4,8 @@ use core::{ops::Deref, time::Duration};
 
 use super::permit::SendPermit;
 use super::send_rate::SendRate;
+#[cfg(feature = "std")]
+use super::weight::AcquireError;
 use crate::Timestamp;
 use crate::line::Place;
 
@@ -50,7 +52,7 @@ pub struct Reservation<'a>(Held<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
     pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(Held { rate, turn, weight })
+        Self(Held::new(rate, turn, weight))
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -72,20 +74,58 @@ impl<'a> Reservation<'a> {
     pub fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
         self.0.claim_with(now)
     }
+
+    /// Returns the same place, for those who do more with it.
+    #[cfg(feature = "std")]
+    pub(crate) fn into_held(self) -> Held<&'a SendRate> {
+        self.0
+    }
 }
 
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
 #[derive(Debug)]
-struct Held<R: Deref<Target = SendRate>> {
-    rate: R,
-    turn: Turn,
+pub(crate) struct Held<R: Deref<Target = SendRate>> {
+    pub(super) rate: R,
+    pub(super) turn: Turn,
     weight: u32,
+    #[cfg(feature = "wake")]
+    pub(super) stand: Option<super::waiters::Stand>,
 }
 
 impl<R: Deref<Target = SendRate>> Held<R> {
+    const fn new(rate: R, turn: Turn, weight: u32) -> Self {
+        Self {
+            rate,
+            turn,
+            weight,
+            #[cfg(feature = "wake")]
+            stand: None,
+        }
+    }
+
+    /// Takes a place for `weight` tokens, if its turn comes within `patience`.
+    #[cfg(feature = "std")]
+    pub(crate) fn take(
+        rate: R,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Self, AcquireError> {
+        let turn = rate.queue_up(now, weight, patience)?;
+        Ok(Self::new(rate, turn, weight))
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn rate(&self) -> &SendRate {
+        &self.rate
+    }
+
     /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time only if it has not been
     /// claimed yet.
-    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+    pub(crate) fn claim_with(
+        &mut self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Duration> {
         if let Turn::Claimed(permit) = self.turn {
             return Ok(permit);
         }
@@ -98,6 +138,8 @@ impl<R: Deref<Target = SendRate>> Held<R> {
             if let Some(wait) = limited.and_then(|limited| limited.check(place, now)) {
                 return Err(wait);
             }
+            self.leave(place);
+            self.rate.nudge(now);
         }
         let permit = SendPermit::of_weight(now, self.weight);
         self.turn = Turn::Claimed(permit);
@@ -105,13 +147,18 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     }
 
     /// Gives the place up, unless it has been claimed.
-    fn give_up(&mut self) {
+    ///
+    /// Returns whether there was a place.
+    pub(crate) fn give_up(&mut self) -> bool {
         if let Turn::Placed(place) = self.turn {
             self.turn = Turn::Unlimited;
+            self.leave(place);
             if let Some(limited) = self.rate.limited() {
                 limited.cancellations.cancel(place, self.weight);
             }
+            return true;
         }
+        false
     }
 }
 

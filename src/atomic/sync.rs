@@ -6,6 +6,12 @@
 
 pub(crate) use core::sync::atomic::Ordering;
 
+#[cfg(all(
+    feature = "wake",
+    not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))
+))]
+pub(crate) use {atomic_waker::AtomicWaker, core::sync::atomic::fence};
+
 #[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"), stall)))]
 pub(crate) use portable_atomic::{AtomicU32, AtomicU64, AtomicU128};
 
@@ -25,6 +31,11 @@ use loom::sync::atomic as explored;
 #[cfg(all(shuttle, feature = "shuttle"))]
 use shuttle::sync::atomic as explored;
 
+#[cfg(all(
+    feature = "wake",
+    any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))
+))]
+pub(crate) use self::{explored::fence, waker::AtomicWaker};
 #[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
 pub(crate) use self::{
     explored::{AtomicU32, AtomicU64},
@@ -101,6 +112,59 @@ mod mock {
             match self.number.compare_exchange(current, new, success, failure) {
                 Ok(number) => Ok(self.value_of(number)),
                 Err(number) => Err(self.value_of(number)),
+            }
+        }
+    }
+}
+
+/// The crate's own one is proved elsewhere: here each of its calls is one step.
+#[cfg(all(
+    feature = "wake",
+    any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))
+))]
+mod waker {
+    #[cfg(not(feature = "std"))]
+    extern crate std;
+
+    use core::task::Waker;
+
+    use super::explored::{AtomicUsize, Ordering};
+
+    #[derive(Debug)]
+    pub(crate) struct AtomicWaker {
+        step: AtomicUsize,
+        // The system's: no thread of a model can be switched out while it is held.
+        waker: std::sync::Mutex<Option<Waker>>,
+    }
+
+    impl AtomicWaker {
+        pub(crate) fn new() -> Self {
+            Self {
+                step: AtomicUsize::new(0),
+                waker: std::sync::Mutex::new(None),
+            }
+        }
+
+        fn replace(&self, waker: Option<Waker>) -> Option<Waker> {
+            self.step.fetch_add(1, Ordering::AcqRel);
+            let mut held = self
+                .waker
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            core::mem::replace(&mut held, waker)
+        }
+
+        pub(crate) fn register(&self, waker: &Waker) {
+            drop(self.replace(Some(waker.clone())));
+        }
+
+        pub(crate) fn take(&self) -> Option<Waker> {
+            self.replace(None)
+        }
+
+        pub(crate) fn wake(&self) {
+            if let Some(waker) = self.take() {
+                waker.wake();
             }
         }
     }

@@ -8,14 +8,6 @@ use super::{
 };
 use crate::{Failure, RetryStrategy, RetryToken, SendPermit, SendTurn};
 
-/// The longest sleep before a turn is looked at again: the rate may have risen meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Returns how much of the wait for a turn to sleep in one go.
-pub(super) fn part_of(wait: Duration) -> Duration {
-    wait.min(LOOK_AGAIN)
-}
-
 /// An operation under way.
 pub(super) struct Course<'a, S: ?Sized, E> {
     strategy: &'a S,
@@ -32,7 +24,6 @@ pub(super) struct Course<'a, S: ?Sized, E> {
 pub(super) enum Ended<T, E> {
     Returned(Result<T, E>),
     /// Its time was up. A loop that cannot cut off makes none of these.
-    #[cfg(feature = "tokio")]
     CutOff,
 }
 
@@ -114,7 +105,6 @@ impl<'a, S: RetryStrategy + ?Sized, E> Course<'a, S, E> {
                 let failure = classify(&error);
                 (Some(error), failure)
             }
-            #[cfg(feature = "tokio")]
             Ended::CutOff => (None, Failure::timeout()),
         };
         self.last_error = error;

@@ -6,8 +6,7 @@ mod course;
 mod error;
 mod limits;
 mod operation;
-#[cfg(feature = "tokio")]
-mod tokio;
+mod task;
 
 #[cfg(feature = "tokio")]
 use core::future::Future;

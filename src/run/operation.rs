@@ -1,18 +1,17 @@
 //! One operation that is about to run, and its settings.
 
 use core::{any::type_name, fmt, time::Duration};
-use std::thread;
 
 use super::limits::Limits;
-use crate::{Clock, Idempotency};
+use crate::{Clock, DefaultSleep, Idempotency, Sleep};
 
 /// An operation that is about to run, from [`RetryStrategyExt::operation`].
 ///
-/// `S` is its strategy and `Z` what puts its thread to sleep.
+/// `S` is its strategy and `Z` what puts its thread or its task to sleep.
 ///
 /// [`RetryStrategyExt::operation`]: crate::RetryStrategyExt::operation
 #[must_use = "an operation does nothing until it is run"]
-pub struct Operation<'a, S: ?Sized, Z = fn(Duration)> {
+pub struct Operation<'a, S: ?Sized, Z = DefaultSleep> {
     pub(super) strategy: &'a S,
     pub(super) scope: Option<&'a str>,
     pub(super) limits: Limits<'a>,
@@ -25,7 +24,7 @@ impl<'a, S: ?Sized> Operation<'a, S> {
             strategy,
             scope: None,
             limits: Limits::default(),
-            sleep: thread::sleep,
+            sleep: DefaultSleep,
         }
     }
 }
@@ -125,8 +124,31 @@ impl<'a, S: ?Sized, Z> Operation<'a, S, Z> {
 
     /// Sleeps by `sleep` instead of on the thread, so that tests can move a clock of their own.
     ///
-    /// For the blocking loop: the asynchronous one sleeps by tokio's timer, which tests can pause.
+    /// For the blocking loop. Out of such a sleep nobody can be woken, so that a turn is looked at every 50 ms.
     pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y> {
+        Operation {
+            strategy: self.strategy,
+            scope: self.scope,
+            limits: self.limits,
+            sleep,
+        }
+    }
+
+    /// Sleeps by the timers of another run time than tokio's. For the asynchronous loop.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "async-io")] {
+    /// use paceline::{AsyncIoSleep, Failure, RetryStrategyExt, Standard};
+    ///
+    /// let strategy = Standard::new();
+    /// let operation = strategy.operation().sleep_on(AsyncIoSleep::new());
+    /// let answer = async_io::block_on(operation.run_async(async |_| Ok::<_, Failure>(42)));
+    /// assert_eq!(answer.unwrap(), 42);
+    /// # }
+    /// ```
+    pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,

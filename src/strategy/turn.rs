@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use crate::{Clock, Reservation, SendPermit, Timestamp};
+use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Timestamp};
 
 /// A turn to send.
 ///
@@ -25,13 +25,12 @@ use crate::{Clock, Reservation, SendPermit, Timestamp};
 #[must_use = "a turn that is dropped is given up"]
 pub struct SendTurn<'a>(Turn<'a>);
 
+type Place<'a> = PlaceInLine<&'a SendRate, &'a dyn Clock>;
+
 #[derive(Debug)]
 enum Turn<'a> {
     Granted(SendPermit),
-    InLine {
-        place: Reservation<'a>,
-        clock: &'a dyn Clock,
-    },
+    InLine(Place<'a>),
 }
 
 impl<'a> SendTurn<'a> {
@@ -50,8 +49,8 @@ impl<'a> SendTurn<'a> {
     }
 
     /// Creates a turn that comes when `place` does, by `clock`.
-    pub const fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
-        Self(Turn::InLine { place, clock })
+    pub fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
+        Self(Turn::InLine(PlaceInLine::of(place.into_held(), clock)))
     }
 
     /// Returns the permit to send if the turn has come.
@@ -66,15 +65,23 @@ impl<'a> SendTurn<'a> {
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         match &mut self.0 {
             Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine { place, clock } => claim_place(place, *clock),
+            Turn::InLine(place) => claim_place(place),
+        }
+    }
+
+    /// Returns the place in line, or the permit if there is no waiting.
+    pub(crate) const fn place(&mut self) -> Result<&mut Place<'a>, SendPermit> {
+        match &mut self.0 {
+            Turn::Granted(permit) => Err(*permit),
+            Turn::InLine(place) => Ok(place),
         }
     }
 }
 
 // Out of the way of a turn that has come.
 #[inline(never)]
-fn claim_place(place: &mut Reservation<'_>, clock: &dyn Clock) -> Result<SendPermit, Duration> {
-    place.claim_with(|| clock.now())
+fn claim_place(place: &mut Place<'_>) -> Result<SendPermit, Duration> {
+    place.claim()
 }
 
 /// A send was refused rather than made to wait.

@@ -2,22 +2,24 @@
 
 use core::{
     future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
     time::Duration,
 };
 
 use super::{
     Attempt, Operation, RunError, Stopped,
-    course::{Course, Ended, Step, part_of},
+    course::{Course, Ended, Step},
     limits::Deadline,
 };
-use crate::{Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn};
+use crate::{
+    Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn, Sleep,
+    wait::{Alarm, Rest},
+};
 
-impl<S: RetryStrategy + ?Sized> Operation<'_, S> {
+impl<S: RetryStrategy + ?Sized, Z: Sleep> Operation<'_, S, Z> {
     /// Runs `op` until it succeeds or the strategy stops it.
     ///
-    /// [`RetryStrategyExt::run_async`](crate::RetryStrategyExt::run_async) says what dropping it does.
+    /// The future may be dropped at any await. A place in line goes back at once, the quota paid for
+    /// a retry that was not made is spent, and the outcome of a send in progress goes unrecorded.
     ///
     /// # Errors
     ///
@@ -45,18 +47,25 @@ impl<S: RetryStrategy + ?Sized> Operation<'_, S> {
     {
         let deadline = self.limits.start();
         let mut course = Course::begin(self.strategy, self.scope, self.limits, &deadline);
+        let (sleep, mut alarm) = (self.sleep, Alarm::new());
         loop {
-            pause(course.delay()?).await;
+            alarm.sleep(&sleep, course.delay()?).await;
             let turn = course.take_turn()?;
-            let permit = wait_for(turn, &deadline).await;
+            let permit = wait_for(turn, &deadline, &mut alarm, &sleep).await;
             let permit = permit.map_err(|why| course.stop(why))?;
             let attempt = course.send(permit);
-            let ended = within(attempt.time_limit(), op(attempt)).await;
+            let ended = match attempt.time_limit() {
+                None => Ended::Returned(op(attempt).await),
+                Some(limit) => {
+                    let ended = alarm.cut_off(&sleep, limit, op(attempt)).await;
+                    ended.map_or(Ended::CutOff, Ended::Returned)
+                }
+            };
             match course.finish(ended, &classify) {
                 Step::Return(value) => return Ok(value),
                 Step::TryAgain => {}
                 Step::GiveUp(delay, stopped) => {
-                    pause(delay).await;
+                    alarm.sleep(&sleep, delay).await;
                     return Err(stopped);
                 }
             }
@@ -65,39 +74,15 @@ impl<S: RetryStrategy + ?Sized> Operation<'_, S> {
 }
 
 /// Waits for `turn` to come. Dropped before that, it drops the turn, and the place goes back.
-async fn wait_for(mut turn: SendTurn<'_>, deadline: &Deadline<'_>) -> Result<SendPermit, Stopped> {
-    loop {
-        match turn.claim() {
-            Ok(permit) => return Ok(permit),
-            Err(wait) => {
-                deadline.allows(wait)?;
-                pause(part_of(wait)).await;
-                deadline.allows(Duration::ZERO)?;
-            }
-        }
-    }
-}
-
-/// Runs an attempt until it ends or its time does. Of both at once it has ended.
-async fn within<T, E>(
-    limit: Option<Duration>,
-    attempt: impl Future<Output = Result<T, E>>,
-) -> Ended<T, E> {
-    let Some(limit) = limit else {
-        return Ended::Returned(attempt.await);
-    };
-    let (mut attempt, mut time_is_up) = (pin!(attempt), pin!(tokio::time::sleep(limit)));
-    poll_fn(|context| {
-        if let Poll::Ready(returned) = attempt.as_mut().poll(context) {
-            return Poll::Ready(Ended::Returned(returned));
-        }
-        time_is_up.as_mut().poll(context).map(|()| Ended::CutOff)
-    })
-    .await
-}
-
-async fn pause(span: Duration) {
-    if !span.is_zero() {
-        tokio::time::sleep(span).await;
+async fn wait_for<Z: Sleep>(
+    mut turn: SendTurn<'_>,
+    deadline: &Deadline<'_>,
+    alarm: &mut Alarm<Z::Timer>,
+    sleep: &Z,
+) -> Result<SendPermit, Stopped> {
+    let check = |rest: Option<&Rest>| deadline.allows(rest.map_or(Duration::ZERO, Rest::wait));
+    match turn.place() {
+        Ok(place) => poll_fn(|cx| alarm.poll_place(place, sleep, check, cx)).await,
+        Err(permit) => Ok(permit),
     }
 }

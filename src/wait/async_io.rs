@@ -1,0 +1,59 @@
+//! Sleeping by async-io's timer, which serves any run time: it has a thread of its own.
+
+use core::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use super::{Sleep, Timer};
+
+/// Tasks sleep by async-io's timer, as smol's and async-std's do. It works under any run time.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use paceline::{AsyncIoSleep, ControlLaw, MonotonicClock, SendLimiter, SendRate, Clock};
+///
+/// let clock = MonotonicClock::new();
+/// let rate = Arc::new(SendRate::new(ControlLaw::Aws, clock.now()));
+/// let limiter = SendLimiter::new(rate).clock(clock).sleep_on(AsyncIoSleep::new());
+/// let permit = async_io::block_on(limiter.token().acquire())?;
+/// assert_eq!(permit.weight(), 1);
+/// # Ok::<(), paceline::AcquireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AsyncIoSleep;
+
+impl AsyncIoSleep {
+    /// Creates it.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Sleep for AsyncIoSleep {
+    type Timer = AsyncIoTimer;
+
+    fn timer(&self) -> AsyncIoTimer {
+        AsyncIoTimer(async_io::Timer::never())
+    }
+}
+
+/// A timer of async-io's.
+#[derive(Debug)]
+pub struct AsyncIoTimer(async_io::Timer);
+
+impl Timer for AsyncIoTimer {
+    fn arm(&mut self, span: Duration) {
+        self.0.set_after(span);
+    }
+
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(drop)
+    }
+}

@@ -1,0 +1,47 @@
+//! Waiting on a thread: it parks.
+
+use alloc::{sync::Arc, task::Wake};
+use core::{ops::Deref, task::Waker};
+use std::thread::{self, Thread};
+
+use super::{PlaceInLine, Rest};
+use crate::{Clock, SendPermit, SendRate};
+
+/// Wakes a thread out of its park.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+std::thread_local! {
+    static WAKER: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+}
+
+fn waker() -> Waker {
+    let own = WAKER.try_with(Clone::clone);
+    own.unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))))
+}
+
+/// Parks until the turn of `place` comes, or `check` refuses: it is asked before each sleep, and with `None` after it.
+pub(crate) fn block<R: Deref<Target = SendRate>, C: Clock, E>(
+    place: &mut PlaceInLine<R, C>,
+    check: impl Fn(Option<&Rest>) -> Result<(), E>,
+) -> Result<SendPermit, E> {
+    let waker = waker();
+    loop {
+        let rest = match place.look(&waker) {
+            Ok(permit) => return Ok(permit),
+            Err(rest) => rest,
+        };
+        check(Some(&rest))?;
+        thread::park_timeout(rest.span());
+        check(None)?;
+    }
+}

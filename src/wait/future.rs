@@ -1,0 +1,178 @@
+//! Waiting in a task.
+
+use core::{
+    fmt,
+    future::{Future, poll_fn},
+    mem,
+    ops::Deref,
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use super::{Ask, PlaceInLine, Rest, Sleep, Timer};
+use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
+
+/// A timer that is made when it is first needed, and armed when its time changes.
+#[derive(Debug)]
+pub(crate) struct Alarm<T> {
+    timer: Option<T>,
+    /// What it is armed for.
+    until: Option<Timestamp>,
+}
+
+impl<T: Timer> Alarm<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            timer: None,
+            until: None,
+        }
+    }
+
+    fn arm(&mut self, sleep: &impl Sleep<Timer = T>, span: Duration) -> &mut T {
+        let timer = self.timer.get_or_insert_with(|| sleep.timer());
+        timer.arm(span);
+        timer
+    }
+
+    /// Sleeps for `span`.
+    pub(crate) async fn sleep(&mut self, sleep: &impl Sleep<Timer = T>, span: Duration) {
+        if !span.is_zero() {
+            self.until = None;
+            let timer = self.arm(sleep, span);
+            poll_fn(|cx| timer.poll_elapsed(cx)).await;
+        }
+    }
+
+    /// Polls the timer, armed for the end of `rest`.
+    fn poll(
+        &mut self,
+        sleep: &impl Sleep<Timer = T>,
+        rest: &Rest,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let until = Some(rest.until());
+        let timer = match &mut self.timer {
+            Some(timer) if self.until == until => timer,
+            _ => {
+                self.until = until;
+                self.arm(sleep, rest.span())
+            }
+        };
+        let fired = timer.poll_elapsed(cx);
+        if fired.is_ready() {
+            self.until = None;
+        }
+        fired
+    }
+
+    /// Waits for the turn of `place`, or until `check` refuses: it is asked before each sleep, and with `None` after it.
+    pub(crate) fn poll_place<R: Deref<Target = SendRate>, C: Clock, E>(
+        &mut self,
+        place: &mut PlaceInLine<R, C>,
+        sleep: &impl Sleep<Timer = T>,
+        check: impl Fn(Option<&Rest>) -> Result<(), E>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<SendPermit, E>> {
+        loop {
+            check(None)?;
+            let rest = match place.look(cx.waker()) {
+                Ok(permit) => return Poll::Ready(Ok(permit)),
+                Err(rest) => rest,
+            };
+            check(Some(&rest))?;
+            ready!(self.poll(sleep, &rest, cx));
+        }
+    }
+
+    /// Runs `work` until it ends or `limit` is over. Of both at once it has ended.
+    pub(crate) async fn cut_off<W: Future>(
+        &mut self,
+        sleep: &impl Sleep<Timer = T>,
+        limit: Duration,
+        work: W,
+    ) -> Option<W::Output> {
+        self.until = None;
+        let timer = self.arm(sleep, limit);
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => timer.poll_elapsed(cx).map(|()| None),
+        })
+        .await
+    }
+}
+
+/// The future of send tokens, from [`Ask::acquire`].
+///
+/// It asks when it is first polled. Dropped, it gives its place back. Polled again after it is done, it says the same.
+#[must_use = "a future does nothing until it is polled"]
+pub struct Acquire<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> {
+    state: State<R, C, Z>,
+    alarm: Alarm<Z::Timer>,
+}
+
+enum State<R: Deref<Target = SendRate>, C: Clock, Z> {
+    Asking(Ask<R, C, Z>),
+    InLine(PlaceInLine<R, C>, Z),
+    Done(Result<SendPermit, AcquireError>),
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
+    pub(super) const fn new(ask: Ask<R, C, Z>) -> Self {
+        Self {
+            state: State::Asking(ask),
+            alarm: Alarm::new(),
+        }
+    }
+
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, AcquireError>> {
+        // What is taken out of a state before it is known what comes after it.
+        let refused = State::Done(Err(AcquireError::NotInTime {
+            wait: Duration::ZERO,
+        }));
+        if let State::Asking(_) = self.state {
+            if let State::Asking(ask) = mem::replace(&mut self.state, refused) {
+                let (place, sleep) = ask.take_place()?;
+                self.state = State::InLine(place, sleep);
+            }
+        }
+        match &mut self.state {
+            State::Done(done) => Poll::Ready(*done),
+            State::InLine(place, sleep) => {
+                let deadline = place.deadline();
+                let check = |rest: Option<&Rest>| rest.map_or(Ok(()), |rest| rest.check(deadline));
+                self.alarm.poll_place(place, sleep, check, cx)
+            }
+            State::Asking(_) => Poll::Pending,
+        }
+    }
+}
+
+impl<R, C, Z> Future for Acquire<R, C, Z>
+where
+    R: Deref<Target = SendRate> + Unpin,
+    C: Clock + Unpin,
+    Z: Sleep + Unpin,
+{
+    type Output = Result<SendPermit, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.poll_once(cx);
+        if let Poll::Ready(done) = polled {
+            self.state = State::Done(done);
+        }
+        polled
+    }
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> fmt::Debug for Acquire<R, C, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Asking(_) => "not polled",
+            State::InLine(..) => "in line",
+            State::Done(_) => "done",
+        };
+        f.debug_tuple("Acquire").field(&state).finish()
+    }
+}

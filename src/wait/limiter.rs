@@ -1,0 +1,326 @@
+//! A send rate with a clock and a way to sleep: what it takes to wait.
+
+use alloc::sync::Arc;
+use core::{any::type_name, fmt, ops::Deref, time::Duration};
+
+use super::{Acquire, DefaultSleep, PlaceInLine, Sleep, blocking};
+use crate::{AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
+
+/// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
+///
+/// Ask for [one token](Self::token) or for [several](Self::tokens), say [how long](Ask::within) it may take if it may
+/// not take for ever, and choose a form. All mean the same:
+///
+/// | form | waits |
+/// |---|---|
+/// | [`try_acquire`](Ask::try_acquire) | never |
+/// | [`acquire`](Ask::acquire) | in a task |
+/// | [`acquire_blocking`](Ask::acquire_blocking) | on a thread |
+/// | [`reserve`](Ask::reserve) | as the caller sees fit |
+///
+/// First come, first served. Tokens that cannot come in time are refused at once, with how long it would
+/// have been; who gives up, or drops what it holds, leaves no debt. Each waiter sleeps by a timer of its own until
+/// its turn comes at today's rate, and is woken before only if it comes over 20 ms sooner: at a steady rate it is
+/// woken once. When the rate rises, those in line go within 50 ms of their new turns; when it falls, they look again
+/// when their old ones have come. Without the feature `wake` nobody is woken, and waiters look every 50 ms.
+///
+/// `R` is what holds the rate: an `Arc`, or a reference, as to that of [`Adaptive`](crate::Adaptive). Several limiters
+/// of one rate share its line. All timestamps of the rate have to come from the same clock as the limiter's.
+///
+/// # Examples
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use paceline::{Clock, ControlLaw, MonotonicClock, Outcome, SendLimiter, SendRate};
+///
+/// let start = MonotonicClock::new().now();
+/// let limiter = SendLimiter::new(Arc::new(SendRate::new(ControlLaw::Aws, start)));
+///
+/// let permit = limiter.token().acquire_blocking()?; // not throttled yet: at once
+/// // ... the service says that it was too much:
+/// limiter.record(permit, Outcome::Throttled);
+///
+/// // The next one is two seconds off, which is more than there is.
+/// let refused = limiter.token().within(Duration::from_millis(500)).acquire_blocking();
+/// assert!(refused.unwrap_err().wait() > Some(Duration::from_millis(500)));
+/// # Ok::<(), paceline::AcquireError>(())
+/// ```
+#[derive(Clone)]
+pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> {
+    rate: R,
+    clock: C,
+    sleep: Z,
+}
+
+impl<R: Deref<Target = SendRate>> SendLimiter<R> {
+    /// Creates a limiter by the system's clock. Tasks sleep by tokio's timer, with the feature `tokio`.
+    #[must_use]
+    pub fn new(rate: R) -> Self {
+        Self {
+            rate,
+            clock: MonotonicClock::new(),
+            sleep: DefaultSleep,
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn clock<D: Clock>(self, clock: D) -> SendLimiter<R, D, Z> {
+        SendLimiter {
+            rate: self.rate,
+            clock,
+            sleep: self.sleep,
+        }
+    }
+
+    /// Lets tasks sleep by another run time's timer.
+    #[must_use]
+    pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> SendLimiter<R, C, Y> {
+        SendLimiter {
+            rate: self.rate,
+            clock: self.clock,
+            sleep,
+        }
+    }
+
+    /// Returns the send rate.
+    #[must_use]
+    pub fn send_rate(&self) -> &SendRate {
+        &self.rate
+    }
+
+    /// Records what became of a request, and wakes those whose turn comes sooner for it.
+    ///
+    /// Call it once for every response, as [`SendRate::record`], which does the same.
+    pub fn record(&self, permit: SendPermit, outcome: Outcome) {
+        self.rate.record(self.clock.now(), permit, outcome);
+    }
+
+    /// Asks for one token.
+    pub fn token(&self) -> Ask<&SendRate, &C, &Z> {
+        self.tokens(1)
+    }
+
+    /// Asks for `weight` tokens at once.
+    pub fn tokens(&self, weight: u32) -> Ask<&SendRate, &C, &Z> {
+        let limiter = SendLimiter {
+            rate: &*self.rate,
+            clock: &self.clock,
+            sleep: &self.sleep,
+        };
+        limiter.into_tokens(weight)
+    }
+
+    /// Asks for `weight` tokens at once, and owns what it takes: with an `Arc` for the rate, the future of a clone is
+    /// `'static`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")] {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use std::sync::Arc;
+    /// use paceline::{Clock, ControlLaw, MonotonicClock, SendLimiter, SendRate};
+    ///
+    /// let start = MonotonicClock::new().now();
+    /// let limiter = SendLimiter::new(Arc::new(SendRate::new(ControlLaw::Aws, start)));
+    /// let task = tokio::spawn(limiter.clone().into_tokens(1).acquire());
+    /// assert!(task.await.unwrap().is_ok());
+    /// # }
+    /// # main() }
+    /// ```
+    pub const fn into_tokens(self, weight: u32) -> Ask<R, C, Z> {
+        Ask {
+            limiter: self,
+            weight,
+            deadline: Deadline::Never,
+        }
+    }
+}
+
+/// By when tokens have to come.
+#[derive(Clone, Copy, Debug)]
+enum Deadline {
+    Never,
+    Within(Duration),
+    At(Timestamp),
+}
+
+/// A request for send tokens that is about to be made.
+#[must_use = "an ask does nothing until it takes a form"]
+#[derive(Clone)]
+pub struct Ask<R, C, Z> {
+    limiter: SendLimiter<R, C, Z>,
+    weight: u32,
+    deadline: Deadline,
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
+    /// Lets it take `span` at most from when it is made: a future is made when it is first polled.
+    ///
+    /// What comes later is refused at once; so is a request whose turn has moved past the deadline, when it finds out.
+    pub fn within(self, span: Duration) -> Self {
+        Self {
+            deadline: Deadline::Within(span),
+            ..self
+        }
+    }
+
+    /// Lets it take until `deadline`, by the limiter's clock.
+    pub fn by(self, deadline: Timestamp) -> Self {
+        Self {
+            deadline: Deadline::At(deadline),
+            ..self
+        }
+    }
+
+    /// Takes the tokens if they are there. The deadline is now.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] if they are not, with the time until then, or if there is no such weight.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{AcquireError, Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate, WeightError};
+    ///
+    /// let clock = MonotonicClock::new();
+    /// let minute = Duration::from_secs(60); // a token a minute
+    /// let rate = SendRate::paced(PacedSettings::fixed(1, minute)?, clock.now());
+    /// let limiter = SendLimiter::new(&rate);
+    /// assert!(limiter.token().try_acquire().is_ok());
+    /// match limiter.token().try_acquire() {
+    ///     Err(AcquireError::NotInTime { wait }) => assert!(wait <= minute),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// let never = WeightError::AboveCapacity { weight: 2, capacity: 1 };
+    /// assert_eq!(limiter.tokens(2).try_acquire(), Err(never.into()));
+    /// # Ok::<(), paceline::PacedSettingsError>(())
+    /// ```
+    pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
+        let SendLimiter { rate, clock, .. } = &self.limiter;
+        rate.try_acquire_n(clock.now(), self.weight)
+    }
+
+    /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call only.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is no such weight.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Clock, ControlLaw, MonotonicClock, SendLimiter, SendRate};
+    ///
+    /// let rate = SendRate::new(ControlLaw::Aws, MonotonicClock::new().now());
+    /// let limiter = SendLimiter::new(&rate);
+    /// let mut place = limiter.token().reserve()?;
+    /// let permit = loop {
+    ///     match place.claim() {
+    ///         Ok(permit) => break permit,
+    ///         Err(wait) => std::thread::sleep(wait), // or do something else
+    ///     }
+    /// };
+    /// # let _ = permit;
+    /// # Ok::<(), paceline::AcquireError>(())
+    /// ```
+    pub fn reserve(self) -> Result<PlaceInLine<R, C>, AcquireError> {
+        self.take_place().map(|(place, _)| place)
+    }
+
+    /// Waits for the tokens on this thread, which parks meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is no such weight.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    /// use paceline::{Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate};
+    ///
+    /// let settings = PacedSettings::fixed(1_000, Duration::from_secs(1))?;
+    /// let rate = SendRate::paced(settings, MonotonicClock::new().now());
+    /// let limiter = SendLimiter::new(&rate);
+    /// thread::scope(|scope| {
+    ///     for _ in 0..4 {
+    ///         scope.spawn(|| limiter.token().within(Duration::from_secs(1)).acquire_blocking());
+    ///     }
+    /// });
+    /// # Ok::<(), paceline::PacedSettingsError>(())
+    /// ```
+    pub fn acquire_blocking(self) -> Result<SendPermit, AcquireError> {
+        let (mut place, _) = self.take_place()?;
+        let deadline = place.deadline();
+        blocking::block(&mut place, |rest| {
+            rest.map_or(Ok(()), |rest| rest.check(deadline))
+        })
+    }
+
+    /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped at any time.
+    ///
+    /// It allocates when it first has to wait, if its timer does, and never again. Its output is [`AcquireError`] if the
+    /// tokens cannot come in time, with the time until then, or if there is no such weight.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")] {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use std::time::Duration;
+    /// use paceline::{Clock, ControlLaw, MonotonicClock, SendLimiter, SendRate};
+    ///
+    /// let rate = SendRate::new(ControlLaw::Aws, MonotonicClock::new().now());
+    /// let limiter = SendLimiter::new(&rate);
+    /// tokio::select! {
+    ///     permit = limiter.token().within(Duration::from_secs(1)).acquire() => assert!(permit.is_ok()),
+    ///     () = tokio::time::sleep(Duration::from_secs(2)) => unreachable!("its place would have gone back"),
+    /// }
+    /// # }
+    /// # main() }
+    /// ```
+    pub const fn acquire(self) -> Acquire<R, C, Z>
+    where
+        Z: Sleep,
+    {
+        Acquire::new(self)
+    }
+
+    pub(super) fn take_place(self) -> Result<(PlaceInLine<R, C>, Z), AcquireError> {
+        let SendLimiter { rate, clock, sleep } = self.limiter;
+        let now = clock.now();
+        let deadline = match self.deadline {
+            Deadline::Never => None,
+            Deadline::Within(span) => Some(now.saturating_add(span)),
+            Deadline::At(deadline) => Some(deadline),
+        };
+        let place = PlaceInLine::take(rate, clock, self.weight, now, deadline)?;
+        Ok((place, sleep))
+    }
+}
+
+impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendLimiter<R, C, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendLimiter")
+            .field("rate", &self.rate)
+            .field("clock", &self.clock)
+            .field("sleep", &type_name::<Z>())
+            .finish()
+    }
+}
+
+impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for Ask<R, C, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("limiter", &self.limiter)
+            .field("weight", &self.weight)
+            .field("deadline", &self.deadline)
+            .finish()
+    }
+}

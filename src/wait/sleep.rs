@@ -1,0 +1,90 @@
+//! How tasks sleep, whatever the run time.
+
+use alloc::boxed::Box;
+use core::{
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// A run time's way to sleep: where the timers come from.
+///
+/// A trait of the caller's run time rather than of the crate's, and generic rather than `dyn`, so that waiting
+/// needs neither an allocation nor an indirect call where the run time's own timer needs none. Where it has to be chosen
+/// at run time, `Timer` may be a `Box<dyn Timer>`.
+///
+/// [`DefaultSleep`] is tokio's with the feature `tokio`; `AsyncIoSleep` is smol's with the feature `async-io`.
+///
+/// # Examples
+///
+/// A clock that a test moves by hand: nothing ever fires.
+///
+/// ```
+/// use core::{task::{Context, Poll}, time::Duration};
+/// use paceline::{Sleep, Timer};
+///
+/// #[derive(Debug)]
+/// struct Never;
+///
+/// impl Sleep for Never {
+///     type Timer = Box<dyn Timer>;
+///     fn timer(&self) -> Self::Timer {
+///         Box::new(Never)
+///     }
+/// }
+///
+/// impl Timer for Never {
+///     fn arm(&mut self, _: Duration) {}
+///     fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
+///         Poll::Pending
+///     }
+/// }
+/// ```
+pub trait Sleep {
+    /// One sleeper's timer.
+    type Timer: Timer;
+
+    /// Creates a timer that is not armed.
+    fn timer(&self) -> Self::Timer;
+}
+
+/// A timer that is armed over and over, without an allocation after the first time.
+pub trait Timer: Send + Unpin {
+    /// Lets it fire `span` from now, instead of when it was to fire before.
+    fn arm(&mut self, span: Duration);
+
+    /// Returns whether it has fired since it was armed; if not, it wakes the task once it does.
+    ///
+    /// Not armed, it may return either. It may fire early: the one who waits looks at its own clock.
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+impl<Z: Sleep + ?Sized> Sleep for &Z {
+    type Timer = Z::Timer;
+
+    fn timer(&self) -> Self::Timer {
+        (**self).timer()
+    }
+}
+
+impl<T: Timer + ?Sized> Timer for Box<T> {
+    fn arm(&mut self, span: Duration) {
+        (**self).arm(span);
+    }
+
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_elapsed(cx)
+    }
+}
+
+/// Threads park; tasks sleep by tokio's timer, with the feature `tokio`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DefaultSleep;
+
+impl DefaultSleep {
+    /// Creates it.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}

@@ -1,0 +1,181 @@
+//! The four forms mean the same: deadlines, weights, and what is refused.
+
+use alloc::sync::Arc;
+use core::{error::Error, fmt::Debug, time::Duration};
+use std::{thread, time::Instant};
+
+use paceline::{
+    Acquire, AcquireError, Clock, MonotonicClock, Outcome, PacedSettings, SendLimiter, SendPermit,
+    SendRate, WeightError,
+};
+
+use crate::steady::fixed;
+use crate::world::{Limiter, MILLI, SECOND, World, at, limiter, ms};
+
+/// Asks in all forms, and returns what each of them says at once.
+fn in_all_forms(limiter: &Limiter, weight: u32, within: Duration) -> [Result<(), AcquireError>; 3] {
+    let ask = || limiter.clone().into_tokens(weight).within(within);
+    let mut world = World::default();
+    let task = world.spawn(ask().acquire());
+    let ended = world.tasks[task].ended.map(|(_, result)| result.map(drop));
+    [
+        ended.unwrap_or(Ok(())),
+        ask().acquire_blocking().map(drop),
+        ask().reserve().map(drop),
+    ]
+}
+
+fn not_in_time(millis: u64) -> AcquireError {
+    AcquireError::NotInTime { wait: ms(millis) }
+}
+
+#[test]
+fn what_cannot_come_in_time_is_refused_at_once_with_the_wait() {
+    let world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    for _ in 0..3 {
+        let refused = Err(not_in_time(200));
+        assert_eq!(in_all_forms(&limiter, 1, ms(199)), [refused; 3]);
+        assert_eq!(limiter.token().try_acquire().map(drop), refused);
+        assert_eq!(
+            limiter.token().by(at(200 * MILLI - 1)).reserve().map(drop),
+            refused
+        );
+    }
+    assert!(limiter.token().within(ms(200)).reserve().is_ok());
+    assert!(limiter.token().by(at(200 * MILLI)).reserve().is_ok());
+    // Places were given back, and refusals took none.
+    assert_eq!(limiter.token().try_acquire(), Err(not_in_time(200)));
+}
+
+#[test]
+fn weights_that_cannot_be_are_refused_in_all_forms() {
+    let world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    let hour = Duration::from_secs(3_600);
+    assert_eq!(
+        in_all_forms(&limiter, 0, hour),
+        [Err(WeightError::Zero.into()); 3]
+    );
+    assert_eq!(
+        limiter.tokens(0).try_acquire(),
+        Err(WeightError::Zero.into())
+    );
+    for weight in [2, u32::MAX] {
+        let refused = WeightError::AboveCapacity {
+            weight,
+            capacity: 1,
+        };
+        assert_eq!(
+            in_all_forms(&limiter, weight, hour),
+            [Err(refused.into()); 3]
+        );
+        assert_eq!(limiter.tokens(weight).try_acquire(), Err(refused.into()));
+    }
+    assert_eq!(
+        limiter.token().try_acquire(),
+        Err(not_in_time(200)),
+        "none was taken"
+    );
+}
+
+#[test]
+fn a_turn_that_moves_past_the_deadline_is_refused_when_it_is_seen() {
+    let mut world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    let ask = || limiter.clone().into_tokens(1);
+    let patient = world.spawn(ask().acquire());
+    let hurried = world.spawn(ask().within(ms(500)).acquire());
+    let last = world.spawn(ask().acquire());
+    let pause = Outcome::ThrottledFor(Duration::from_secs(2));
+    limiter.record(SendPermit::sent_at(at(0)), pause);
+    world.run_until(10 * SECOND);
+    let (when, refused) = world.tasks[hurried].ended.expect("refused");
+    assert_eq!(when, 400 * MILLI, "when its turn was to come");
+    assert_eq!(refused, Err(not_in_time(2_000)));
+    assert_eq!(
+        world.tasks[last].went_at() - world.tasks[patient].went_at(),
+        200 * MILLI,
+        "no debt"
+    );
+}
+
+#[test]
+fn a_reserved_place_is_claimed_when_its_turn_comes_and_goes_back_if_not() {
+    let world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    let mut first = limiter.token().reserve().unwrap();
+    let mut second = limiter.clone().into_tokens(1).reserve().unwrap();
+    assert_eq!(second.claim(), Err(ms(400)));
+    world.hands.set(200 * MILLI);
+    let permit = first.claim().expect("due");
+    assert_eq!(permit.time(), at(200 * MILLI));
+    assert_eq!(first.claim(), Ok(permit), "the same again");
+    drop(second);
+    assert_eq!(limiter.token().try_acquire(), Err(not_in_time(200)));
+}
+
+#[test]
+fn everything_can_be_sent_and_printed() {
+    fn assert_all<T: Send + Sync + Debug>(_: &T) {}
+    let world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    let future: Acquire<_, _, _> = limiter.token().acquire();
+    assert_all(&future);
+    assert_all(&limiter.clone().into_tokens(1).acquire());
+    assert_all(&limiter);
+    assert_all(&limiter.token());
+    assert_all(&limiter.token().reserve().unwrap());
+    assert!(format!("{future:?} {limiter:?} {:?}", limiter.token()).contains("not polled"));
+    assert!(not_in_time(200).to_string().ends_with("200ms"));
+    assert!(not_in_time(200).source().is_none());
+}
+
+/// Real threads and real time: 8 threads share 200 tokens a second.
+#[test]
+fn threads_park_until_their_turns() {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(200, second).expect("in range");
+    let clock = MonotonicClock::new();
+    let limiter = SendLimiter::new(Arc::new(SendRate::paced(settings, clock.now())));
+    while limiter.token().try_acquire().is_ok() {}
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let permit = limiter
+                        .token()
+                        .within(Duration::from_secs(20))
+                        .acquire_blocking();
+                    assert!(permit.is_ok(), "{permit:?}");
+                }
+            });
+        }
+    });
+    let took = start.elapsed();
+    assert!(took >= ms(190), "40 tokens at 200/s: {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// A thread that would have parked for minutes is woken once those ahead have given up.
+#[test]
+fn a_parked_thread_is_woken_when_its_turn_comes_sooner() {
+    let clock = MonotonicClock::new();
+    let settings = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
+    let rate = SendRate::paced(settings, clock.now());
+    let limiter = SendLimiter::new(&rate).clock(clock);
+    let places: Vec<_> = (0..600).map(|_| limiter.token().reserve()).collect();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let parked = scope.spawn(|| limiter.token().acquire_blocking());
+        thread::sleep(ms(50));
+        drop(places);
+        assert!(parked.join().expect("it returns").is_ok());
+    });
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
+}

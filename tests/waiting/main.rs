@@ -1,0 +1,15 @@
+//! Waiting for send tokens, in virtual time and in real time.
+#![cfg(feature = "wake")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+extern crate alloc;
+
+mod forms;
+mod loops;
+mod rises;
+mod runtimes;
+mod steady;
+mod world;

@@ -1,0 +1,137 @@
+//! When the rate moves: those in line go earlier or later with it, as a twin shows whose waiters look all the time.
+
+use core::time::Duration;
+
+use paceline::{ControlLaw, Outcome, PacedSettings, Reservation, SendPermit, SendRate, Timestamp};
+
+use crate::steady::{at_the_floor, fixed};
+use crate::world::{MILLI, World, at, limiter, ms};
+
+/// What is recorded, and when, in milliseconds.
+type Script = [(u64, Outcome)];
+
+/// Returns when each of `waiters` goes who look every millisecond.
+fn twin(rate: &SendRate, waiters: usize, script: &Script, millis: u64) -> Vec<u64> {
+    let mut line: Vec<Reservation<'_>> = (0..waiters).map(|_| rate.reserve(at(0))).collect();
+    let mut went = Vec::new();
+    let mut script = script.iter().peekable();
+    for now in 0..=millis {
+        let now = now * MILLI;
+        while let Some((_, outcome)) = script.next_if(|(when, _)| when * MILLI <= now) {
+            rate.record(at(now), SendPermit::sent_at(at(now)), *outcome);
+        }
+        while went.len() < waiters && line[went.len()].claim(at(now)).is_ok() {
+            went.push(now);
+        }
+    }
+    assert_eq!(went.len(), waiters, "the twin's waiters have all gone");
+    went
+}
+
+/// Lets `waiters` wait in a world where the same is recorded, and checks that each goes within 50 ms of its twin.
+///
+/// Returns how often the one was woken that was woken most.
+fn compare(make: impl Fn() -> SendRate, waiters: usize, script: &Script, millis: u64) -> u32 {
+    let want = twin(&make(), waiters, script, millis);
+    let mut world = World::default();
+    let limiter = limiter(make(), &world.hands);
+    for _ in 0..waiters {
+        world.spawn(limiter.clone().into_tokens(1).acquire());
+    }
+    for (when, outcome) in script {
+        world.run_until(when * MILLI);
+        limiter.record(SendPermit::sent_at(at(when * MILLI)), *outcome);
+        world.settle();
+    }
+    world.run_until((millis + 50) * MILLI);
+    assert!(
+        world.order.iter().copied().eq(0..waiters),
+        "first come, first served"
+    );
+    for (task, want) in world.tasks.iter().zip(want) {
+        let ended = task.went_at();
+        assert!(
+            ended.saturating_sub(want) <= 50 * MILLI && want.saturating_sub(ended) <= 2 * MILLI,
+            "went at {ended}, not at {want}"
+        );
+    }
+    world.most_wakes()
+}
+
+/// Many successes at once, so that the measured rate allows a higher one.
+fn successes(from: u64, to: u64, each: u64) -> Vec<(u64, Outcome)> {
+    (from..to)
+        .step_by(usize::try_from(each).unwrap())
+        .map(|when| (when, Outcome::NotThrottled))
+        .collect()
+}
+
+/// Ten tokens a second and more, after successes; the published law.
+fn measured() -> SendRate {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    for _ in 0..20 {
+        rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::NotThrottled);
+    }
+    rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+    rate
+}
+
+#[test]
+fn when_the_rate_rises_waiters_go_within_50_ms_of_their_new_turns() {
+    // From 0.5/s: the first three look forward to seconds of waiting.
+    let script = successes(500, 9_000, 10);
+    let most = compare(at_the_floor, 60, &script, 60_000);
+    assert!(most < 40, "woken {most} times");
+    compare(measured, 60, &script, 60_000);
+}
+
+#[test]
+fn when_the_rate_rises_each_is_woken_once_more() {
+    // The window that is over at 10.6 s has measured 4,000/s.
+    let mut script = vec![(10_000, Outcome::NotThrottled); 2_000];
+    script.push((10_600, Outcome::NotThrottled));
+    let most = compare(at_the_floor, 500, &script, 60_000);
+    assert_eq!(most, 2, "to be told, and to go");
+}
+
+#[test]
+fn when_the_rate_falls_waiters_go_later() {
+    let mut script = successes(100, 3_000, 5);
+    script.extend([(3_000, Outcome::Throttled), (3_001, Outcome::Throttled)]);
+    let most = compare(measured, 80, &script, 300_000);
+    assert!(most < 40, "woken {most} times");
+}
+
+/// The paced law's curve rises by itself, and nothing is recorded.
+#[test]
+fn the_first_in_line_follows_a_curve_that_rises_by_itself() {
+    for tokens in [1, 3, 20, 300] {
+        let second = Duration::from_secs(1);
+        let make = || {
+            let settings = PacedSettings::new()
+                .initial_rate(tokens, second)
+                .expect("in range");
+            let rate = SendRate::paced(settings, Timestamp::ZERO);
+            rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+            rate
+        };
+        let most = compare(make, 40 * tokens as usize, &[], 60_000);
+        assert!(most <= 40, "at {tokens}/s woken {most} times");
+    }
+}
+
+#[test]
+fn a_pause_delays_all_and_its_end_delays_nobody_further() {
+    let hint = Outcome::ThrottledFor(ms(3_000));
+    let script = [(450, hint), (600, Outcome::NotThrottled)];
+    let most = compare(|| fixed(5), 10, &script, 30_000);
+    assert!(most <= 4, "woken {most} times");
+}
+
+/// Waiters of the largest tables too are told.
+#[test]
+fn thousands_are_told_when_the_rate_rises() {
+    let script = successes(100, 20_000, 1);
+    let most = compare(at_the_floor, 10_000, &script, 40_000);
+    assert!(most < 60, "woken {most} times");
+}

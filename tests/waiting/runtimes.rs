@@ -1,0 +1,100 @@
+//! Real run times: tokio under its paused clock, and async-io in real time.
+#![cfg(all(feature = "tokio", feature = "async-io"))]
+
+use alloc::sync::Arc;
+use core::{pin::pin, time::Duration};
+use std::time::Instant;
+
+use paceline::{
+    AsyncIoSleep, Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate, Timestamp,
+};
+
+use crate::steady::fixed;
+use crate::world::{at, ms};
+
+/// tokio's clock, which tests pause.
+#[derive(Clone, Copy, Debug)]
+struct TokioClock(tokio::time::Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::ZERO.saturating_add(self.0.elapsed())
+    }
+}
+
+fn limiter() -> SendLimiter<Arc<SendRate>, TokioClock> {
+    SendLimiter::new(Arc::new(fixed(5))).clock(TokioClock(tokio::time::Instant::now()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn owned_futures_are_spawned_and_go_in_order() {
+    let limiter = limiter();
+    let tasks: Vec<_> = (0..5)
+        .map(|_| tokio::spawn(limiter.clone().into_tokens(1).acquire()))
+        .collect();
+    for (task, turn) in tasks.into_iter().zip(1..) {
+        let permit = task.await.expect("it runs").expect("there is no deadline");
+        let late = permit.time().saturating_since(at(turn * 200_000_000));
+        assert!(
+            late <= ms(1),
+            "tokio's timer is a millisecond late at most: {late:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn select_cancels_and_the_place_goes_back() {
+    let limiter = limiter();
+    for _ in 0..20 {
+        tokio::select! {
+            biased;
+            permit = limiter.token().acquire() => panic!("{permit:?}"),
+            () = tokio::time::sleep(ms(5)) => {}
+        }
+    }
+    // 100 ms have passed, and half of a token has been minted.
+    let wait = limiter.token().try_acquire().unwrap_err().wait();
+    assert!(wait <= Some(ms(100)), "{wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn select_in_a_loop_keeps_the_place() {
+    let limiter = limiter();
+    let mut waiting = pin!(limiter.token().acquire());
+    let mut ticks = 0;
+    let permit = loop {
+        tokio::select! {
+            biased;
+            permit = &mut waiting => break permit.expect("there is no deadline"),
+            () = tokio::time::sleep(ms(30)) => ticks += 1,
+        }
+    };
+    assert_eq!((ticks, permit.time().as_nanos() / 1_000_000), (6, 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeout_refuses_nothing_but_gives_back() {
+    let limiter = limiter();
+    let in_time = tokio::time::timeout(ms(100), limiter.token().acquire()).await;
+    assert!(in_time.is_err());
+    assert!(limiter.token().within(ms(101)).acquire().await.is_ok());
+}
+
+/// Real time: three waiters of 100 tokens a second.
+#[test]
+fn async_io_serves_them_too() {
+    let settings = PacedSettings::fixed(100, Duration::from_secs(1)).expect("in range");
+    let clock = MonotonicClock::new();
+    let rate = SendRate::paced(settings, clock.now());
+    while rate.try_acquire(clock.now()).is_ok() {}
+    let limiter = SendLimiter::new(&rate)
+        .clock(clock)
+        .sleep_on(AsyncIoSleep::new());
+    let start = Instant::now();
+    for _ in 0..3 {
+        let permit = async_io::block_on(limiter.token().within(ms(10_000)).acquire());
+        assert!(permit.is_ok(), "{permit:?}");
+    }
+    let took = start.elapsed();
+    assert!((ms(25)..ms(10_000)).contains(&took), "{took:?}");
+}
