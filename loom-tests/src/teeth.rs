@@ -247,3 +247,45 @@ fn a_line_made_longer_lets_those_ahead_go() {
         );
     });
 }
+
+/// Those who wait, and the first slot at which one may stand. A walk moves that on even if somebody has come meanwhile.
+struct UncountedFront {
+    front: AtomicU32,
+    stands: [AtomicU32; 2],
+}
+
+impl UncountedFront {
+    const NOBODY: u32 = 2;
+
+    fn stand(&self, at: u32) {
+        self.stands[at as usize].store(1, SeqCst);
+        let front = self.front.load(SeqCst);
+        if front > at {
+            let _ = self.front.compare_exchange(front, at, SeqCst, SeqCst);
+        }
+    }
+
+    fn walk(&self) -> u32 {
+        let front = self.front.load(SeqCst);
+        let stands = |at: &u32| self.stands[*at as usize].load(SeqCst) == 1;
+        let found = (front..Self::NOBODY).find(stands).unwrap_or(Self::NOBODY);
+        let _ = self.front.compare_exchange(front, found, SeqCst, SeqCst);
+        found
+    }
+}
+
+#[test]
+#[should_panic(expected = "the next walk finds it")]
+fn a_walk_that_counts_nobody_leaves_a_waiter_behind() {
+    model(|| {
+        let line = Arc::new(UncountedFront {
+            front: AtomicU32::new(0),
+            stands: [AtomicU32::new(0), AtomicU32::new(0)],
+        });
+        let shared = Arc::clone(&line);
+        let other = thread::spawn(move || shared.stand(1));
+        line.walk();
+        other.join().expect("the other thread returns");
+        assert_eq!(line.walk(), 1, "the next walk finds it");
+    });
+}

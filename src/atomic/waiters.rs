@@ -17,7 +17,7 @@ use core::{array, task::Waker};
 use super::lazy::Lazy;
 use super::sync::{
     AtomicU64, AtomicWaker,
-    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
 use crate::fixed::to_signed;
@@ -110,8 +110,9 @@ impl Slot {
     }
 
     fn place(&self) -> Option<Place> {
-        // Acquire, with the release of who took its stand: its timer is as new at least.
-        match self.place.load(Acquire) {
+        // Relaxed, as the timer: who walks finds both of all who joined before, by `front`, and of others it is as good as
+        // if it had come earlier (rules 3 and 4).
+        match self.place.load(Relaxed) {
             0 => None,
             tag => Some(Place::from_bits(tag)),
         }
@@ -179,8 +180,7 @@ impl Waiters {
         let stand = stand.or_else(|| self.find_stand(place))?;
         let slot = slot_of(self.tables.get(stand.0)?.get()?, number)?;
         slot.waker.register(waker);
-        // Release, here and in `join`: who finds the waiter by its place or through `front` finds its timer.
-        slot.timer.store(timer, Release);
+        slot.timer.store(timer, Relaxed); // see `Slot::place`
         self.join(number);
         fence(SeqCst); // rule 4; model: `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`
         Some(stand)
@@ -192,7 +192,7 @@ impl Waiters {
             let slot = slot_of(table, number_of(place))?;
             let tag = Slot::tag(place);
             // Acquire, with the release in `leave`: what the last one left in the slot is gone.
-            let taken = slot.place.compare_exchange(0, tag, AcqRel, Relaxed);
+            let taken = slot.place.compare_exchange(0, tag, Acquire, Relaxed);
             taken.is_ok().then_some(Stand(index))
         })
     }
@@ -208,11 +208,11 @@ impl Waiters {
                 front.number()
             };
             let next = front.with(first).with_one_more();
-            // AcqRel: the slot is there for whoever finds the waiter counted.
+            // Release: the slot is there for whoever finds the waiter counted.
             // Model: `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
             match self
                 .front
-                .compare_exchange_weak(seen, next.0, AcqRel, Relaxed)
+                .compare_exchange_weak(seen, next.0, Release, Relaxed)
             {
                 Ok(_) => return,
                 Err(actual) => seen = actual,
@@ -244,10 +244,10 @@ impl Waiters {
             if next == Some(first) {
                 return;
             }
-            // AcqRel: who walks on from there, or joins, finds what was found here.
+            // Relaxed: it hands on nothing of its own, and what those who joined have released stays so.
             let moved = self
                 .front
-                .compare_exchange(seen.0, seen.with(next).0, AcqRel, Relaxed);
+                .compare_exchange(seen.0, seen.with(next).0, Relaxed, Relaxed);
             if moved.is_ok() {
                 return;
             }
@@ -259,7 +259,7 @@ impl Waiters {
         let mut number = first;
         while let Some((found, slot)) = self.next(number, last) {
             if let Some(place) = slot.place() {
-                let look = look(place, slot.timer.load(Acquire));
+                let look = look(place, slot.timer.load(Relaxed));
                 if look != Look::InTime {
                     slot.waker.wake();
                 }
