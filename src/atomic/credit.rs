@@ -105,7 +105,10 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
 
     #[inline(never)]
     fn refill(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
-        self.give_back();
+        if self.held > 0 {
+            self.give_back();
+            self.rate.nudge(now);
+        }
         let Some(limited) = self.rate.engaged() else {
             return Ok(SendPermit::sent_at(now));
         };

@@ -115,6 +115,15 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         Ok(Self::new(rate, turn, weight))
     }
 
+    /// Takes a place that is claimed already, if the request may go without a look at the clock; or returns `rate`.
+    #[cfg(feature = "std")]
+    pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
+        match rate.go_untimed() {
+            Some(permit) if weight == 1 => Ok(Self::new(rate, Turn::Claimed(permit), weight)),
+            _ => Err(rate),
+        }
+    }
+
     #[cfg(feature = "std")]
     pub(crate) fn rate(&self) -> &SendRate {
         &self.rate

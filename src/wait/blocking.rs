@@ -34,6 +34,9 @@ pub(crate) fn block<R: Deref<Target = SendRate>, C: Clock, E>(
     place: &mut PlaceInLine<R, C>,
     check: impl Fn(Option<&Rest>) -> Result<(), E>,
 ) -> Result<SendPermit, E> {
+    if let Ok(permit) = place.claim() {
+        return Ok(permit); // without a waker
+    }
     let waker = waker();
     loop {
         let rest = match place.look(&waker) {

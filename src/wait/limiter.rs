@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::{any::type_name, fmt, ops::Deref, time::Duration};
 
 use super::{Acquire, DefaultSleep, PlaceInLine, Sleep, blocking};
+use crate::atomic::Held;
 use crate::{AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
@@ -93,9 +94,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
 
     /// Records what became of a request, and wakes those whose turn comes sooner for it.
     ///
-    /// Call it once for every response, as [`SendRate::record`], which does the same.
+    /// Call it once for every response, as [`SendRate::record_with`], which does the same.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
-        self.rate.record(self.clock.now(), permit, outcome);
+        self.rate.record_with(|| self.clock.now(), permit, outcome);
     }
 
     /// Asks for one token.
@@ -203,7 +204,11 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
     /// ```
     pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        rate.try_acquire_n(clock.now(), self.weight)
+        if self.weight != 1 {
+            return rate.try_acquire_n(clock.now(), self.weight);
+        }
+        let taken = rate.try_acquire_with(|| clock.now());
+        taken.map_err(|wait| AcquireError::NotInTime { wait })
     }
 
     /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call only.
@@ -294,6 +299,10 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
 
     pub(super) fn take_place(self) -> Result<(PlaceInLine<R, C>, Z), AcquireError> {
         let SendLimiter { rate, clock, sleep } = self.limiter;
+        let rate = match Held::take_untimed(rate, self.weight) {
+            Ok(held) => return Ok((PlaceInLine::of(held, clock), sleep)),
+            Err(rate) => rate,
+        };
         let now = clock.now();
         let deadline = match self.deadline {
             Deadline::Never => None,

@@ -1,12 +1,17 @@
 //! The four forms mean the same: deadlines, weights, and what is refused.
 
 use alloc::sync::Arc;
-use core::{error::Error, fmt::Debug, time::Duration};
+use core::{
+    error::Error,
+    fmt::Debug,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
 use std::{thread, time::Instant};
 
 use paceline::{
-    Acquire, AcquireError, Clock, MonotonicClock, Outcome, PacedSettings, SendLimiter, SendPermit,
-    SendRate, WeightError,
+    Acquire, AcquireError, AsyncIoSleep, Clock, ControlLaw, MonotonicClock, Outcome, PacedSettings,
+    SendLimiter, SendPermit, SendRate, Timestamp, WeightError,
 };
 
 use crate::steady::fixed;
@@ -129,6 +134,44 @@ fn everything_can_be_sent_and_printed() {
     assert!(format!("{future:?} {limiter:?} {:?}", limiter.token()).contains("not polled"));
     assert!(not_in_time(200).to_string().ends_with("200ms"));
     assert!(not_in_time(200).source().is_none());
+}
+
+/// A clock that counts who asks.
+#[derive(Debug, Default)]
+struct Counting(AtomicU64);
+
+impl Clock for Counting {
+    fn now(&self) -> Timestamp {
+        self.0.fetch_add(1, SeqCst);
+        Timestamp::ZERO
+    }
+}
+
+#[test]
+fn while_nothing_is_limited_a_busy_thread_does_not_ask_for_the_time() {
+    let clock = Counting::default();
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let limiter = SendLimiter::new(&rate)
+        .clock(&clock)
+        .sleep_on(AsyncIoSleep::new());
+    for _ in 0..20 {
+        let permit = limiter.token().try_acquire().expect("nothing is limited");
+        limiter.record(permit, Outcome::NotThrottled);
+    }
+    let asked = clock.0.load(SeqCst);
+    let ask = || limiter.token().within(ms(1));
+    let mut place = ask().reserve().expect("nothing is limited");
+    for permit in [
+        place.claim().ok(),
+        ask().try_acquire().ok(),
+        ask().acquire_blocking().ok(),
+        async_io::block_on(ask().acquire()).ok(),
+    ] {
+        limiter.record(permit.expect("nothing is limited"), Outcome::NotThrottled);
+    }
+    assert_eq!(clock.0.load(SeqCst), asked);
+    assert!(limiter.tokens(2).try_acquire().is_ok());
+    assert_eq!(clock.0.load(SeqCst), asked + 1, "but with a weight it does");
 }
 
 /// Real threads and real time: 8 threads share 200 tokens a second.

@@ -94,6 +94,34 @@ fn when_the_rate_rises_each_is_woken_once_more() {
     assert_eq!(most, 2, "to be told, and to go");
 }
 
+/// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires, as late as it was told
+/// at first, and no later.
+#[test]
+fn whom_nobody_wakes_is_served_by_its_own_timer() {
+    let mut world = World::default();
+    let limiter = limiter(at_the_floor(), &world.hands);
+    for task in 0..20 {
+        world.spawn(limiter.clone().into_tokens(1).acquire());
+        world.deafen(task);
+    }
+    world.run_until(10_300 * MILLI);
+    for _ in 0..2_000 {
+        limiter.record(SendPermit::sent_at(at(0)), Outcome::NotThrottled);
+    }
+    world.run_until(10_600 * MILLI);
+    limiter.record(SendPermit::sent_at(at(0)), Outcome::NotThrottled);
+    world.settle();
+    assert_eq!(world.order.len(), 5, "the others were told nothing");
+    let wait = limiter.token().try_acquire().unwrap_err().wait();
+    assert!(wait < Some(ms(1_000)), "the line has become fast: {wait:?}");
+    world.run_until(40_000 * MILLI);
+    assert!(world.order.iter().copied().eq(0..20));
+    for (task, turn) in world.tasks.iter().zip(1..) {
+        assert_eq!(task.went_at(), turn * 2_000 * MILLI, "as it was told");
+    }
+    assert_eq!(world.most_wakes(), 1);
+}
+
 #[test]
 fn when_the_rate_falls_waiters_go_later() {
     let mut script = successes(100, 3_000, 5);

@@ -37,6 +37,8 @@ pub(crate) struct Hands {
     /// How many timers there ever were, and how often they were armed.
     pub(crate) made: Arc<AtomicU64>,
     pub(crate) armed: Arc<AtomicU64>,
+    /// Whether a timer is firing now.
+    fires: Arc<AtomicBool>,
 }
 
 impl Hands {
@@ -126,10 +128,16 @@ struct Alarm {
     task: usize,
     queued: AtomicBool,
     queue: Queue,
+    /// Whether only its own timer can wake it.
+    deaf: AtomicBool,
+    hands: Hands,
 }
 
 impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
+        if self.deaf.load(SeqCst) && !self.hands.fires.load(SeqCst) {
+            return;
+        }
         if !self.queued.swap(true, SeqCst) {
             self.queue.lock().unwrap().push_back(self.task);
         }
@@ -175,6 +183,8 @@ impl World {
             task,
             queued: AtomicBool::new(false),
             queue: Arc::clone(&self.queue),
+            deaf: AtomicBool::new(false),
+            hands: self.hands.clone(),
         });
         self.tasks.push(Task {
             future: Some(Box::pin(future)),
@@ -191,6 +201,11 @@ impl World {
     pub(crate) fn drop_task(&mut self, task: usize) {
         self.tasks[task].future = None;
         self.settle();
+    }
+
+    /// Lets nobody wake a task any more but its own timer.
+    pub(crate) fn deafen(&mut self, task: usize) {
+        self.tasks[task].alarm.deaf.store(true, SeqCst);
     }
 
     /// Leaks a task's future, as a task that is never polled again.
@@ -226,7 +241,9 @@ impl World {
             match due {
                 Some(((due, _), waker)) if due <= nanos => {
                     self.hands.set(due.max(self.hands.nanos()));
+                    self.hands.fires.store(true, SeqCst);
                     waker.wake();
+                    self.hands.fires.store(false, SeqCst);
                     self.settle();
                 }
                 other => {

@@ -1,7 +1,6 @@
 //! Those who wait, by one thread.
 
 use alloc::{collections::BTreeSet, sync::Arc, task::Wake, vec::Vec};
-use core::sync::atomic::AtomicUsize;
 
 use fastrand::Rng;
 
@@ -9,7 +8,7 @@ use super::*;
 
 /// How often one waiter was woken.
 #[derive(Debug, Default)]
-struct Woken(AtomicUsize);
+struct Woken(AtomicU64);
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
@@ -18,7 +17,7 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    fn times(&self) -> usize {
+    fn times(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
@@ -82,7 +81,7 @@ fn a_walk_wakes_those_who_are_due_and_the_first_who_is_late() {
         times.collect::<Vec<_>>()
     };
     assert_eq!(line.walk(FIRST, 1_000), [FIRST], "nobody is due or late");
-    assert_eq!(woken().iter().sum::<usize>(), 0);
+    assert_eq!(woken().iter().sum::<u64>(), 0);
     assert_eq!(line.walk(FIRST, 999), [FIRST]);
     assert_eq!(woken()[..2], [1, 0], "late");
     assert_eq!(line.walk(FIRST + 80, 999).len(), 81, "across the wrap");
