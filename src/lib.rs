@@ -39,7 +39,7 @@
 //!
 //! `Standard` never delays a first send;
 //! `Adaptive` also keeps the send rate below what is throttled; `Legacy` is what the SDKs did before both.
-//! With the feature `tokio` there is `run_async`.
+//! With the feature `tokio` there is `run_async`. `SendLimiter` waits for send tokens without a strategy.
 //!
 //! # Embedding one bucket
 //!
