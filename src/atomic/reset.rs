@@ -30,6 +30,7 @@ impl SendRate {
         self.gate.close_at(window_end);
         if let Some(limited) = limited {
             limited.reset(elapsed);
+            limited.nudge(elapsed);
         }
     }
 }

@@ -94,6 +94,28 @@ fn when_the_rate_rises_each_is_woken_once_more() {
     assert_eq!(most, 2, "to be told, and to go");
 }
 
+/// Somebody's clock was a minute ahead once, and took the tokens of that time.
+#[test]
+fn a_reset_lets_those_go_who_waited_for_a_wrong_time() {
+    let mut world = World::default();
+    let limiter = limiter(fixed(5), &world.hands);
+    let rate = limiter.send_rate();
+    for _ in 0..300 {
+        assert!(rate.reserve(at(0)).claim(at(60_000 * MILLI)).is_ok());
+    }
+    for _ in 0..5 {
+        world.spawn(limiter.clone().into_tokens(1).acquire());
+    }
+    world.run_until(1_000 * MILLI);
+    assert_eq!(world.order.len(), 0, "it is not a minute later");
+    rate.reset(at(1_000 * MILLI));
+    world.settle();
+    assert!(
+        world.order.iter().copied().eq(0..5),
+        "what was promised is written off"
+    );
+}
+
 /// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires, as late as it was told
 /// at first, and no later.
 #[test]
