@@ -195,28 +195,14 @@ impl ExponentialBackoff {
     }
 }
 
-impl BackoffStrategy for ExponentialBackoff {
-    /// With [`Jitter::Decorrelated`] the delay before counts as the backoff of that retry before jitter.
-    fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
-        let previous = match self.jitter {
-            Jitter::Decorrelated => {
-                let (base, _) = self.bounds(throttle);
-                Duration::from_nanos(self.grown(base, retry.saturating_sub(2)))
-            }
-            Jitter::Full | Jitter::Equal | Jitter::None => Duration::ZERO,
-        };
-        self.delay_after(retry, throttle, random, previous)
-    }
-
-    fn delay_after(&self, retry: u32, throttle: bool, random: u64, previous: Duration) -> Duration {
+impl ExponentialBackoff {
+    /// Returns the delay by the number of the retry alone.
+    #[inline]
+    fn spread(&self, retry: u32, throttle: bool, random: u64) -> Duration {
         let Some(exponent) = retry.checked_sub(1) else {
             return Duration::ZERO;
         };
         let (base, floor) = self.bounds(throttle);
-        if matches!(self.jitter, Jitter::Decorrelated) {
-            let stepped = self.stepped(base, nanos(previous), random);
-            return Duration::from_nanos(stepped.max(floor));
-        }
         let most = self.grown(base, exponent);
         let least = match self.jitter {
             Jitter::Full | Jitter::Decorrelated => 0,
@@ -226,6 +212,29 @@ impl BackoffStrategy for ExponentialBackoff {
         let least = least.max(floor);
         let chance = part(most.saturating_sub(least), random);
         Duration::from_nanos(least.saturating_add(chance))
+    }
+}
+
+impl BackoffStrategy for ExponentialBackoff {
+    /// With [`Jitter::Decorrelated`] the delay before counts as the backoff of that retry before jitter.
+    #[inline]
+    fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
+        if matches!(self.jitter, Jitter::Decorrelated) {
+            let (base, _) = self.bounds(throttle);
+            let previous = self.grown(base, retry.saturating_sub(2));
+            return self.delay_after(retry, throttle, random, Duration::from_nanos(previous));
+        }
+        self.spread(retry, throttle, random)
+    }
+
+    #[inline]
+    fn delay_after(&self, retry: u32, throttle: bool, random: u64, previous: Duration) -> Duration {
+        if matches!(self.jitter, Jitter::Decorrelated) && retry > 0 {
+            let (base, floor) = self.bounds(throttle);
+            let stepped = self.stepped(base, nanos(previous), random);
+            return Duration::from_nanos(stepped.max(floor));
+        }
+        self.spread(retry, throttle, random)
     }
 }
 
