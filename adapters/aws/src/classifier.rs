@@ -1,0 +1,79 @@
+//! Telling the SDK's own retry strategy what was decided.
+
+use core::{cell::Cell, time::Duration};
+
+use aws_smithy_runtime_api::client::{
+    interceptors::context::InterceptorContext,
+    retries::classifiers::{ClassifyRetry, RetryAction, RetryClassifierPriority},
+};
+use aws_smithy_types::retry::ErrorKind;
+
+std::thread_local! {
+    /// The decision on the attempt that ended last on this thread.
+    ///
+    /// The SDK asks its classifiers right after the interceptors, in the same poll of the operation's future, so what
+    /// the interceptor leaves here is found by its own operation. Should an SDK ever do something in between, the
+    /// address does not match, and the SDK's own backoff applies.
+    static DECISION: Cell<Option<(usize, Decision)>> = const { Cell::new(None) };
+}
+
+/// What the classifier is to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Forbid,
+    /// The kind matters to nobody: the SDK's quota costs nothing by then.
+    Retry(Duration),
+}
+
+/// The part that tells an `aws-sdk-*` client's own retry strategy what was decided.
+///
+/// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It has no opinion on answers: those are classified by
+/// the SDK's own classifiers, and by the user's, before it.
+#[derive(Debug)]
+pub struct PacingClassifier(());
+
+impl PacingClassifier {
+    pub(crate) const NAME: &str = "paceline";
+
+    pub(crate) const fn new() -> Self {
+        Self(())
+    }
+}
+
+/// Leaves a decision on the attempt that ended with `context`.
+pub(crate) fn leave(context: &InterceptorContext, decision: Decision) {
+    DECISION.set(Some((address(context), decision)));
+}
+
+/// Tells operations that are under way apart: each keeps its context where it is.
+fn address(context: &InterceptorContext) -> usize {
+    core::ptr::from_ref(context).addr()
+}
+
+impl ClassifyRetry for PacingClassifier {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        match DECISION.take() {
+            Some((address_then, decision)) if address_then == address(context) => match decision {
+                Decision::Forbid => RetryAction::RetryForbidden,
+                Decision::Retry(delay) => RetryAction::retryable_error_with_explicit_delay(
+                    ErrorKind::TransientError,
+                    delay,
+                ),
+            },
+            _ => RetryAction::NoActionIndicated,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// After all others.
+    fn priority(&self) -> RetryClassifierPriority {
+        let mut last = RetryClassifierPriority::transient_error_classifier();
+        for _ in 0..64 {
+            last = RetryClassifierPriority::run_after(last);
+        }
+        last
+    }
+}

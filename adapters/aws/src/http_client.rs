@@ -1,0 +1,109 @@
+//! The HTTP client in which requests wait for their turn.
+
+use aws_smithy_async::rt::sleep::SharedAsyncSleep;
+use aws_smithy_runtime::client::defaults::default_http_client_plugin_v2;
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        behavior_version::BehaviorVersion,
+        connector_metadata::ConnectorMetadata,
+        http::{
+            HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings,
+            SharedHttpClient, SharedHttpConnector,
+        },
+        orchestrator::HttpRequest,
+        result::ConnectorError,
+        runtime_components::{RuntimeComponents, RuntimeComponentsBuilder},
+        runtime_plugin::RuntimePlugin,
+    },
+};
+use aws_smithy_types::config_bag::ConfigBag;
+
+use crate::turn::Awaited;
+
+/// An HTTP client that makes a request wait for its turn, and leaves everything else to the client in it.
+///
+/// [`Pacing::http_client`](crate::Pacing::http_client) makes one.
+#[derive(Clone, Debug)]
+pub struct PacedHttpClient {
+    /// `None` if the SDK was built without an HTTP client.
+    inner: Option<SharedHttpClient>,
+}
+
+/// Wraps what the SDK's own default plugin would install.
+pub(crate) fn default_http_client() -> PacedHttpClient {
+    let plugin = default_http_client_plugin_v2(BehaviorVersion::latest());
+    let nothing = RuntimeComponentsBuilder::new("paceline");
+    let inner = plugin.and_then(|plugin| plugin.runtime_components(&nothing).http_client());
+    PacedHttpClient { inner }
+}
+
+impl PacedHttpClient {
+    pub(crate) fn new(inner: impl HttpClient + 'static) -> Self {
+        let inner = Some(SharedHttpClient::new(inner));
+        Self { inner }
+    }
+}
+
+impl HttpClient for PacedHttpClient {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(PacedConnector {
+            inner: self
+                .inner
+                .as_ref()
+                .map(|inner| inner.http_connector(settings, components)),
+            sleep: components.sleep_impl(),
+        })
+    }
+
+    fn validate_base_client_config(
+        &self,
+        components: &RuntimeComponentsBuilder,
+        config: &ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.inner.as_ref().map_or(Ok(()), |inner| {
+            inner.validate_base_client_config(components, config)
+        })
+    }
+
+    fn validate_final_config(
+        &self,
+        components: &RuntimeComponents,
+        config: &ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.inner.as_ref().map_or(Ok(()), |inner| {
+            inner.validate_final_config(components, config)
+        })
+    }
+
+    fn connector_metadata(&self) -> Option<ConnectorMetadata> {
+        self.inner.as_ref()?.connector_metadata()
+    }
+}
+
+#[derive(Debug)]
+struct PacedConnector {
+    inner: Option<SharedHttpConnector>,
+    sleep: Option<SharedAsyncSleep>,
+}
+
+impl HttpConnector for PacedConnector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let Some(inner) = &self.inner else {
+            let none = "the SDK was built without an HTTP client: enable `default-https-client`";
+            return HttpConnectorFuture::ready(Err(ConnectorError::other(none.into(), None)));
+        };
+        let Some(turn) = request.extension::<Awaited>() else {
+            return inner.call(request);
+        };
+        let (turn, inner, sleep) = (turn.clone(), inner.clone(), self.sleep.clone());
+        HttpConnectorFuture::new(async move {
+            turn.wait(sleep).await?;
+            inner.call(request).await
+        })
+    }
+}

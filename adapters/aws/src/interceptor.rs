@@ -1,0 +1,190 @@
+//! The part that follows each operation: begins it, takes its turns, and asks the strategy after each attempt.
+
+use core::time::Duration;
+
+use aws_smithy_runtime::client::retries::TokenBucket;
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        interceptors::{
+            Intercept,
+            context::{BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextRef},
+        },
+        retries::classifiers::ClassifyRetry,
+        runtime_components::RuntimeComponents,
+        stalled_stream_protection::StalledStreamProtectionConfig,
+    },
+};
+use aws_smithy_types::{
+    config_bag::ConfigBag,
+    retry::{RetryConfig, RetryMode},
+};
+
+use crate::{
+    Misconfigured, Pacing,
+    classifier::{Decision, PacingClassifier, leave},
+    failure,
+    operation::{Operation, Verdict},
+};
+
+/// What a request that waits for its turn is forgiven by the protection against uploads that stall.
+///
+/// While it waits its body is not read, which looks the same. A minute is longer than a line should ever be.
+const FORGIVEN: Duration = Duration::from_secs(60);
+
+/// The part that follows each operation of a client.
+///
+/// [`Pacing::interceptor`](crate::Pacing::interceptor) makes one.
+#[derive(Debug)]
+pub struct PacingInterceptor {
+    pacing: Pacing,
+    host: Host,
+    /// A quota of the SDK's that costs nothing, once the decision has been made.
+    unlimited: TokenBucket,
+}
+
+/// Who carries the decisions out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// The SDK's own strategy, which has to be told by its configuration and a classifier.
+    Sdk,
+    /// Our strategy, which reads them from the bag.
+    Plugin,
+}
+
+impl PacingInterceptor {
+    pub(crate) fn new(pacing: Pacing, host: Host) -> Self {
+        let unlimited = TokenBucket::unlimited();
+        Self {
+            pacing,
+            host,
+            unlimited,
+        }
+    }
+
+    /// Makes the SDK's own strategy carry `verdict` out.
+    fn steer(
+        &self,
+        verdict: Verdict,
+        context: &FinalizerInterceptorContextRef<'_>,
+        components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let decision = match verdict {
+            Verdict::Retry {
+                delay,
+                max_attempts,
+            } => {
+                let config = standard(bag, max_attempts).with_max_backoff(Duration::MAX);
+                let state = bag.interceptor_state();
+                state.store_put(config).store_put(self.unlimited.clone());
+                Decision::Retry(delay)
+            }
+            Verdict::None | Verdict::Stop => Decision::Forbid,
+        };
+        let installed = |name| components.retry_classifiers().any(|c| c.name() == name);
+        if !installed(PacingClassifier::NAME) {
+            return Err(Misconfigured::NoClassifier.into());
+        }
+        leave(context.inner(), decision);
+        Ok(())
+    }
+}
+
+/// Returns the SDK's standard mode, of which only what has to do with connections is the user's.
+///
+/// Without a retry specification: with the newest one the SDK would cut the decided delay to five seconds.
+fn standard(bag: &ConfigBag, max_attempts: Option<u32>) -> RetryConfig {
+    let config = RetryConfig::standard().with_max_attempts(max_attempts.unwrap_or(u32::MAX));
+    match bag.load::<RetryConfig>() {
+        Some(users) => config.with_reconnect_mode(users.reconnect_mode()),
+        None => config,
+    }
+}
+
+/// Switches the SDK's own limiter off, and has its header say how often we send at most.
+///
+/// Writes nothing if the client's configuration agrees already.
+fn quieten(bag: &mut ConfigBag, max_attempts: Option<u32>) {
+    let max = max_attempts.unwrap_or(u32::MAX);
+    let agrees = bag.load::<RetryConfig>().is_some_and(|config| {
+        config.mode() == RetryMode::Standard && config.max_attempts() == max
+    });
+    if !agrees {
+        let config = standard(bag, max_attempts);
+        bag.interceptor_state().store_put(config);
+    }
+}
+
+/// Lets the body of a request that is about to wait rest for as long.
+fn forgive_waiting(bag: &mut ConfigBag) {
+    let Some(config) = bag.load::<StalledStreamProtectionConfig>() else {
+        return;
+    };
+    if config.upload_enabled() {
+        let forgiving = StalledStreamProtectionConfig::enabled()
+            .upload_enabled(true)
+            .download_enabled(config.download_enabled())
+            .grace_period(config.grace_period().max(FORGIVEN))
+            .build();
+        bag.interceptor_state().store_put(forgiving);
+    }
+}
+
+impl Intercept for PacingInterceptor {
+    fn name(&self) -> &'static str {
+        "paceline"
+    }
+
+    fn modify_before_retry_loop(
+        &self,
+        _context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let operation = Operation::begin(&self.pacing);
+        if self.host == Host::Sdk {
+            quieten(bag, operation.max_attempts());
+        }
+        bag.interceptor_state().store_put(operation);
+        Ok(())
+    }
+
+    fn modify_before_transmit(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let presigned = context.request().uri().contains("X-Amz-Signature=");
+        let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
+            return Ok(()); // a request that is only signed is sent by somebody else
+        };
+        if let Some(turn) = operation.take_turn(&self.pacing)? {
+            context.request_mut().add_extension(turn);
+            forgive_waiting(bag);
+        }
+        Ok(())
+    }
+
+    fn read_after_attempt(
+        &self,
+        context: &FinalizerInterceptorContextRef<'_>,
+        components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let Some(operation) = Operation::of(bag) else {
+            return Ok(());
+        };
+        let failure = failure::of_attempt(context.inner(), components);
+        let overtook = context.response().is_some() && operation.has_not_waited();
+        let verdict = operation.finish(&self.pacing, failure.as_ref());
+        if overtook {
+            return Err(Misconfigured::NoHttpClient.into());
+        }
+        if self.host == Host::Sdk && failure.is_some() {
+            self.steer(verdict, context, components, bag)?;
+        }
+        Ok(())
+    }
+}

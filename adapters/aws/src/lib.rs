@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+extern crate alloc;
+
+mod classifier;
+mod failure;
+mod http_client;
+mod interceptor;
+mod misconfigured;
+mod operation;
+mod pacing;
+mod plugin;
+mod turn;
+
+pub use classifier::PacingClassifier;
+pub use http_client::PacedHttpClient;
+pub use interceptor::PacingInterceptor;
+pub use misconfigured::Misconfigured;
+pub use pacing::Pacing;
+pub use plugin::PacingPlugin;

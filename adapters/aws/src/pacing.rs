@@ -1,0 +1,109 @@
+//! What a user holds: one strategy, and the parts of it that a client is configured with.
+
+use alloc::sync::Arc;
+
+use aws_smithy_runtime_api::client::http::HttpClient;
+use paceline::RetryStrategy;
+
+use crate::{
+    classifier::PacingClassifier,
+    http_client::{PacedHttpClient, default_http_client},
+    interceptor::{Host, PacingInterceptor},
+    plugin::PacingPlugin,
+};
+
+/// One of paceline's strategies, ready to be put into Smithy clients.
+///
+/// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client), [`interceptor`](Self::interceptor) and
+/// [`classifier`](Self::classifier), and needs all three; a client that accepts run-time plugins takes one,
+/// [`plugin`](Self::plugin).
+///
+/// Clones, and all clients configured from them, share the strategy: its quota and its send rate. Make one `Pacing`
+/// for each resource that the service throttles on its own.
+///
+/// # Examples
+///
+/// ```
+/// use aws_sdk_s3::config::Builder;
+/// use paceline::Adaptive;
+/// use paceline_aws::Pacing;
+///
+/// let pacing = Pacing::new(Adaptive::paced());
+/// let config = Builder::new()
+///     .http_client(pacing.default_http_client())
+///     .interceptor(pacing.interceptor())
+///     .retry_classifier(pacing.classifier())
+///     .build();
+/// let client = aws_sdk_s3::Client::from_conf(config);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pacing {
+    strategy: Arc<dyn RetryStrategy>,
+    scope: Option<Arc<str>>,
+}
+
+impl Pacing {
+    /// Wraps a strategy.
+    pub fn new(strategy: impl RetryStrategy + 'static) -> Self {
+        Self::shared(Arc::new(strategy))
+    }
+
+    /// Wraps a strategy that others have as well, to look at its state or to use it outside of the client.
+    #[must_use]
+    pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
+        Self {
+            strategy,
+            scope: None,
+        }
+    }
+
+    /// Names what the operations go to, for strategies that keep a state for each scope.
+    #[must_use]
+    pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
+        self.scope = Some(scope.into());
+        self
+    }
+
+    /// Returns the strategy.
+    #[must_use]
+    pub fn strategy(&self) -> &Arc<dyn RetryStrategy> {
+        &self.strategy
+    }
+
+    /// Wraps an HTTP client: requests wait for their turn in it.
+    ///
+    /// Where the turn has come already, the request goes straight through.
+    pub fn http_client(&self, inner: impl HttpClient + 'static) -> PacedHttpClient {
+        PacedHttpClient::new(inner)
+    }
+
+    /// Wraps the HTTP client that the SDK would have used by itself.
+    ///
+    /// Which one that is depends on the features of the SDK's crates. Without any (see the feature
+    /// `default-https-client`) every request fails, as it does without paceline.
+    #[must_use]
+    pub fn default_http_client(&self) -> PacedHttpClient {
+        default_http_client()
+    }
+
+    /// Returns the part that follows each operation of an `aws-sdk-*` client.
+    #[must_use]
+    pub fn interceptor(&self) -> PacingInterceptor {
+        PacingInterceptor::new(self.clone(), Host::Sdk)
+    }
+
+    /// Returns the part that tells an `aws-sdk-*` client's own retry strategy what was decided.
+    #[must_use]
+    pub fn classifier(&self) -> PacingClassifier {
+        PacingClassifier::new()
+    }
+
+    /// Returns everything at once, for clients that accept a run-time plugin. `inner` sends the requests.
+    pub fn plugin(&self, inner: impl HttpClient + 'static) -> PacingPlugin {
+        PacingPlugin::new(self, inner)
+    }
+
+    pub(crate) fn scope_name(&self) -> Option<&str> {
+        self.scope.as_deref()
+    }
+}

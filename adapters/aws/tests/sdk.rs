@@ -1,0 +1,246 @@
+//! The real `aws-sdk-s3` with paceline in it, against a server that throttles, breaks and stays silent.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use aws_sdk_s3::{
+    Client,
+    config::{BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig},
+    presigning::PresigningConfig,
+    primitives::ByteStream,
+};
+use aws_smithy_async::rt::sleep::TokioSleep;
+use paceline::{Adaptive, PacedSettings, RetryGeneration, Standard};
+use paceline_aws::Pacing;
+use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, bare, copy, paced};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One request each second, by a clock that stands still.
+fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
+    let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
+    let strategy = Adaptive::builder()
+        .clock(Arc::new(clock.clone()))
+        .paced(settings);
+    Arc::new(strategy.build().expect("the settings are in range"))
+}
+
+#[tokio::test]
+async fn a_success_is_sent_once_and_sleeps_never() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let (naps, strategy) = (Naps::default(), Arc::new(Adaptive::paced()));
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, naps.clone(), &pacing).build());
+    copy(&client).await.expect("the server copies");
+    assert_eq!((server.requests(), naps.taken()), (1, vec![]));
+    assert_eq!(strategy.quota().available(), 500);
+}
+
+#[tokio::test]
+async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_its_cost_comes_back() {
+    let answers = [Answer::SlowDown, Answer::SlowDown, Answer::Copied];
+    let server = Server::with(&answers).await;
+    let (naps, delay) = (Naps::default(), Duration::from_millis(7_654));
+    let strategy = Standard::builder().backoff(Arc::new(Always(delay)));
+    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, naps.clone(), &pacing).build());
+    copy(&client).await.expect("the third is let through");
+    assert_eq!((server.requests(), naps.taken()), (3, vec![delay, delay]));
+    // Five for each of the two retries, and the last five back.
+    assert_eq!(strategy.quota().available(), 495);
+}
+
+#[tokio::test]
+async fn a_hint_is_followed_as_the_strategy_has_it() {
+    let hint = Duration::from_millis(1_500);
+    let server = Server::with(&[Answer::SlowDownFor(hint), Answer::Copied]).await;
+    let naps = Naps::default();
+    let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+    let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
+    let client = Client::from_conf(paced(&server, naps.clone(), &pacing).build());
+    copy(&client).await.expect("the second is let through");
+    assert_eq!(naps.taken(), [hint]);
+}
+
+#[tokio::test]
+async fn an_empty_quota_and_the_last_attempt_end_it_whatever_the_sdk_is_configured_to_do() {
+    for (quota, sends) in [(4, 1), (5, 2), (500, 3)] {
+        let server = Server::with(&[Answer::SlowDown]).await;
+        let strategy = Standard::builder().quota_capacity(quota);
+        let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
+        let retries = RetryConfig::adaptive().with_max_attempts(9);
+        let config = paced(&server, Naps::default(), &pacing).retry_config(retries);
+        let error = copy(&Client::from_conf(config.build())).await;
+        let error = error.expect_err("all are throttled");
+        assert!(error.contains("SlowDown"), "{error}");
+        assert_eq!(server.requests(), sends);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
+    let cases = [
+        (Answer::Missing, 1, 500),
+        (Answer::Broken, 2, 500),
+        (Answer::Reset, 2, 500),
+    ];
+    for (answer, sends, quota) in cases {
+        let server = Server::with(&[answer.clone(), Answer::Copied]).await;
+        let strategy = Arc::new(Standard::new());
+        let pacing = Pacing::shared(strategy.clone());
+        let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+        let copied = copy(&client).await.is_ok();
+        assert_eq!((server.requests(), copied), (sends, sends == 2), "{answer:?}");
+        assert_eq!(strategy.quota().available(), quota, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_is_a_timeout_and_costs_as_one() {
+    let server = Server::with(&[Answer::Silence]).await;
+    let strategy = Standard::builder()
+        .generation(RetryGeneration::V2_0)
+        .max_attempts(2)
+        .backoff(Arc::new(Always(Duration::ZERO)));
+    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+    let pacing = Pacing::shared(strategy.clone());
+    let timeouts = TimeoutConfig::builder().read_timeout(Duration::from_millis(50));
+    let config = paced(&server, TokioSleep::new(), &pacing).timeout_config(timeouts.build());
+    let error = copy(&Client::from_conf(config.build())).await;
+    error.expect_err("nobody answers");
+    assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
+}
+
+#[tokio::test]
+async fn requests_wait_for_their_turns_in_line() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let skips = Skips::default();
+    let strategy = one_per_second(&skips.clock);
+    let pacing = Pacing::shared(strategy);
+    let client = Client::from_conf(paced(&server, skips.clone(), &pacing).build());
+    for _ in 0..3 {
+        copy(&client).await.expect("the server copies");
+    }
+    // Looked at every 50 ms, in case the rate rises.
+    let slept: Duration = skips.naps.taken().iter().sum();
+    assert_eq!((server.requests(), slept), (3, 2 * SECOND));
+}
+
+#[tokio::test]
+async fn an_operation_dropped_in_line_gives_its_place_back() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let (trance, clock) = (Trance::default(), Stopped::default());
+    let strategy = one_per_second(&clock);
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, trance.clone(), &pacing).build());
+    copy(&client).await.expect("the bucket held one token");
+    tokio::select! {
+        _copied = copy(&client) => unreachable!("the sleep never ends"),
+        () = trance.0.notified() => {}
+    }
+    let mut next = strategy.send_rate().reserve(strategy.clock().now());
+    assert_eq!(next.claim(strategy.clock().now()), Err(SECOND));
+    assert_eq!(server.requests(), 1);
+}
+
+#[tokio::test]
+async fn an_operation_dropped_in_backoff_leaves_the_others_alone() {
+    let server = Server::with(&[Answer::SlowDown, Answer::Copied]).await;
+    let trance = Trance::default();
+    let strategy = Arc::new(Standard::new());
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, trance.clone(), &pacing).build());
+    tokio::select! {
+        _copied = copy(&client) => unreachable!("the sleep never ends"),
+        () = trance.0.notified() => {}
+    }
+    assert_eq!(strategy.quota().available(), 495);
+    copy(&client).await.expect("the server copies");
+    // Its own credit of one, and not what the other had paid.
+    assert_eq!(strategy.quota().available(), 496);
+}
+
+#[tokio::test]
+async fn a_strategy_that_refuses_to_wait_says_so() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
+    let strategy = Adaptive::builder()
+        .clock(Arc::new(Stopped::default()))
+        .paced(settings)
+        .fail_fast(true);
+    let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    copy(&client).await.expect("the bucket held one token");
+    let error = copy(&client).await.expect_err("there is no other");
+    assert!(error.contains("the send rate asks for a wait of 1s"), "{error}");
+    assert_eq!(server.requests(), 1);
+}
+
+#[tokio::test]
+async fn an_upload_may_wait_longer_than_one_may_stall() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let settings = PacedSettings::fixed(1, 3 * SECOND).expect("the rate is in range");
+    let strategy = Adaptive::builder().paced(settings).build();
+    let pacing = Pacing::new(strategy.expect("the settings are in range"));
+    let stalls = StalledStreamProtectionConfig::enabled().grace_period(Duration::from_millis(10));
+    let config = paced(&server, TokioSleep::new(), &pacing)
+        .stalled_stream_protection(stalls.build());
+    let client = Client::from_conf(config.build());
+    for _ in 0..2 {
+        let body = ByteStream::from(vec![b'x'; 100_000]);
+        let put = client.put_object().bucket("b").key("k").body(body);
+        put.send().await.expect("the server takes it");
+    }
+    assert_eq!(server.requests(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_is_only_signed_takes_no_turn() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let clock = Stopped::default();
+    let strategy = one_per_second(&clock);
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    let expiry = PresigningConfig::expires_in(SECOND).expect("a second is in range");
+    let get = client.get_object().bucket("b").key("k");
+    get.presigned(expiry).await.expect("it is signed here");
+    let token = strategy.send_rate().try_acquire(strategy.clock().now());
+    assert!(token.is_ok(), "{token:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_lacks_a_part_says_which() {
+    let server = Server::with(&[Answer::SlowDown]).await;
+    let pacing = Pacing::new(Standard::new());
+    let config = bare(&server, Naps::default()).interceptor(pacing.interceptor());
+    let error = copy(&Client::from_conf(config.build())).await;
+    let error = error.expect_err("there is no classifier");
+    assert!(error.contains(".retry_classifier("), "{error}");
+
+    let server = Server::with(&[Answer::Copied]).await;
+    let pacing = Pacing::shared(one_per_second(&Stopped::default()));
+    let config = bare(&server, Naps::default())
+        .interceptor(pacing.interceptor())
+        .retry_classifier(pacing.classifier());
+    let client = Client::from_conf(config.build());
+    copy(&client).await.expect("the bucket held one token");
+    let error = copy(&client).await.expect_err("nobody waits");
+    assert!(error.contains(".http_client("), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_client_in_the_sdk_the_default_one_says_so() {
+    let pacing = Pacing::new(Standard::new());
+    let server = Server::with(&[Answer::Copied]).await;
+    let config = paced(&server, Naps::default(), &pacing)
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(pacing.default_http_client());
+    let error = copy(&Client::from_conf(config.build())).await;
+    let error = error.expect_err("these tests build none");
+    assert!(error.contains("without an HTTP client"), "{error}");
+}

@@ -1,0 +1,235 @@
+//! An HTTP server on loopback that answers as it is told, and clients of it.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::{
+    io,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use aws_sdk_s3::{
+    Client,
+    config::{BehaviorVersion, Builder, Credentials, Region},
+};
+use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use paceline::{BackoffStrategy, Clock, Timestamp};
+use paceline_aws::Pacing;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// What the server does with one request.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// 200 and a copy's result.
+    Copied,
+    /// 503 as S3 says it.
+    SlowDown,
+    /// 503, and when to come back.
+    SlowDownFor(Duration),
+    /// 500.
+    Broken,
+    /// 404.
+    Missing,
+    /// The connection is closed.
+    Reset,
+    /// Nothing, for ever.
+    Silence,
+    /// 200 once so many requests wait for theirs.
+    Together(Arc<tokio::sync::Barrier>),
+}
+
+/// A server that lives as long as this.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    requests: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server on a free port that gives request `n`, counted from 0, the answer `answer(n)`.
+    pub(crate) async fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let (counted, answer) = (requests.clone(), Arc::new(answer));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (counted, answer) = (counted.clone(), answer.clone());
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let answer = answer(counted.fetch_add(1, SeqCst));
+                    async move {
+                        let _read = request.into_body().collect().await;
+                        reply(answer).await
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self {
+            url,
+            requests,
+            task,
+        }
+    }
+
+    /// Starts a server that gives these answers, the last one again and again.
+    pub(crate) async fn with(answers: &[Answer]) -> Self {
+        let answers = answers.to_vec();
+        let last = answers.len().checked_sub(1).expect("at least one answer");
+        Self::start(move |n| answers[n.min(last)].clone()).await
+    }
+
+    /// Returns how many requests have come.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(SeqCst)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
+    let error = |status: u16, code: &str| {
+        let body = format!("<Error><Code>{code}</Code><Message>as told</Message></Error>");
+        Response::builder()
+            .status(status)
+            .body(Full::from(Bytes::from(body)))
+    };
+    let copied = "<CopyObjectResult><ETag>\"x\"</ETag></CopyObjectResult>";
+    let copied = || Response::builder().body(Full::from(Bytes::from_static(copied.as_bytes())));
+    let response = match answer {
+        Answer::Copied => copied(),
+        Answer::SlowDown => error(503, "SlowDown"),
+        Answer::SlowDownFor(span) => error(503, "SlowDown").map(|mut response| {
+            let millis = span.as_millis().to_string();
+            let value = millis.parse().expect("digits are a header's value");
+            response.headers_mut().insert("x-amz-retry-after", value);
+            response
+        }),
+        Answer::Broken => error(500, "InternalError"),
+        Answer::Missing => error(404, "NoSuchKey"),
+        Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+        Answer::Silence => core::future::pending().await,
+        Answer::Together(barrier) => {
+            barrier.wait().await;
+            copied()
+        }
+    };
+    Ok(response.expect("the parts are valid"))
+}
+
+/// Returns the configuration of a client of `server` without paceline, that sleeps as `sleep` does.
+pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder {
+    Builder::new()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("test", "testtest", None, None, "test"))
+        .endpoint_url(&server.url)
+        .force_path_style(true)
+        .sleep_impl(sleep)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+}
+
+/// Returns the same with paceline.
+pub(crate) fn paced(
+    server: &Server,
+    sleep: impl AsyncSleep + 'static,
+    pacing: &Pacing,
+) -> Builder {
+    bare(server, sleep)
+        .http_client(pacing.http_client(aws_smithy_http_client::Builder::new().build_http()))
+        .interceptor(pacing.interceptor())
+        .retry_classifier(pacing.classifier())
+}
+
+/// Copies an object, and says what came of it.
+pub(crate) async fn copy(client: &Client) -> Result<(), String> {
+    let copy = client.copy_object().bucket("b").key("to");
+    let sent = copy.copy_source("b/from").send().await;
+    sent.map(drop)
+        .map_err(|error| format!("{:?}", aws_sdk_s3::error::DisplayErrorContext(&error)))
+}
+
+/// A sleep that takes no time, and remembers for how long it was asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Naps(Arc<Mutex<Vec<Duration>>>);
+
+impl Naps {
+    pub(crate) fn taken(&self) -> Vec<Duration> {
+        self.0.lock().expect("no test panicked in here").clone()
+    }
+}
+
+impl AsyncSleep for Naps {
+    fn sleep(&self, span: Duration) -> Sleep {
+        self.0.lock().expect("no test panicked in here").push(span);
+        Sleep::new(core::future::ready(()))
+    }
+}
+
+/// A sleep that never ends, and says when one has begun.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trance(pub(crate) Arc<tokio::sync::Notify>);
+
+impl AsyncSleep for Trance {
+    fn sleep(&self, _span: Duration) -> Sleep {
+        self.0.notify_one();
+        Sleep::new(core::future::pending())
+    }
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stopped(Arc<AtomicU64>);
+
+impl Stopped {
+    pub(crate) fn advance(&self, span: Duration) {
+        let nanos = u64::try_from(span.as_nanos()).expect("a test is short");
+        self.0.fetch_add(nanos, SeqCst);
+    }
+}
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(SeqCst))
+    }
+}
+
+/// A sleep that moves the clock on instead, and remembers for how long.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Skips {
+    pub(crate) clock: Stopped,
+    pub(crate) naps: Naps,
+}
+
+impl AsyncSleep for Skips {
+    fn sleep(&self, span: Duration) -> Sleep {
+        self.clock.advance(span);
+        self.naps.sleep(span)
+    }
+}
+
+/// The same backoff always.
+#[derive(Debug)]
+pub(crate) struct Always(pub(crate) Duration);
+
+impl BackoffStrategy for Always {
+    fn delay(&self, _retry: u32, _throttle: bool, _random: u64) -> Duration {
+        self.0
+    }
+}
+

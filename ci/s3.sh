@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# The real SDKs against a real S3 server behind a real rate limiter: 4,003 copies in each mode, counted at the proxy.
+# Sets up what it needs in the target folder, from package registries; leaves nothing running. Arguments pick modes.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+copies="${COPIES:-4003}" workers="${WORKERS:-64}" rate="${RATE:-100}" burst="${BURST:-100}"
+longest=150 # seconds for one mode
+all_modes="sdk-standard sdk-adaptive aws-law paced boto3-legacy boto3-standard boto3-adaptive"
+here="$PWD/adapters/aws/compare"
+place="$CARGO_TARGET_DIR/s3" # what is set up, and is kept
+moto="moto[s3,server]==5.2.5" boto="boto3==1.44.5"
+
+run="$(mktemp -d)"
+chmod 755 "$run"
+started=()
+stop() {
+    local pid
+    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "${started[@]}"; do wait "$pid" 2>/dev/null || true; done
+    started=()
+}
+trap 'stop; rm -rf "$run"' EXIT
+trap 'exit 130' INT TERM
+
+# unpack PACKAGE...: puts Debian's packages into the place, so that the system starts no daemon of theirs.
+unpack() {
+    mkdir -p "$place/debs" "$place/root"
+    (cd "$place/debs" && { apt-get download -qq "$@" || { apt-get update -qq && apt-get download -qq "$@"; }; }) >&2
+    local deb
+    for deb in "$place"/debs/*.deb; do dpkg-deb -x "$deb" "$place/root"; done
+}
+
+set_up() {
+    mkdir -p "$place"
+    nginx="$(command -v nginx || true)"
+    [[ -n "$nginx" ]] || nginx="$place/root/usr/sbin/nginx"
+    [[ -x "$nginx" ]] || unpack nginx-light
+    if [[ ! -x "$place/venv/bin/moto_server" ]]; then
+        python3 -m venv "$place/venv"
+        "$place/venv/bin/pip" install --quiet "$moto" "$boto"
+    fi
+    cargo build --manifest-path adapters/Cargo.toml -p paceline-aws --example copy_many
+    copy_many="$CARGO_TARGET_DIR/debug/examples/copy_many"
+}
+
+free_port() {
+    "$place/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# await_port PORT: whether something listens there within 20 s.
+await_port() {
+    local tries
+    for ((tries = 0; tries < 200; tries++)); do
+        # shellcheck disable=SC2188 # opening it is the test
+        (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+        sleep 0.1
+    done
+    printf 'nothing listens on port %s\n' "$1" >&2
+    return 1
+}
+
+start_server() {
+    server="$(free_port)"
+    "$place/venv/bin/moto_server" -H 127.0.0.1 -p "$server" >"$run/server.log" 2>&1 &
+    started+=("$!")
+    await_port "$server"
+    "$copy_many" --endpoint "http://127.0.0.1:$server" --mode seed
+}
+
+# start_proxy MODE: with a full bucket and an empty log.
+start_proxy() {
+    local dir="$run/$1"
+    mkdir -p "$dir"
+    proxy="$(free_port)"
+    sed -e "s|@DIR@|$dir|; s|@HERE@|$here|; s|@SERVER@|$server|; s|@PROXY@|$proxy|; s|@RATE@|$rate|; s|@BURST@|$burst|" \
+        "$here/nginx.conf.in" >"$dir/nginx.conf"
+    "$nginx" -p "$dir" -e "$dir/error.log" -c "$dir/nginx.conf" &
+    started+=("$!")
+    await_port "$proxy"
+}
+
+stop_proxy() {
+    local last=$((${#started[@]} - 1))
+    kill -QUIT "${started[last]}" && wait "${started[last]}" || true
+    unset 'started[last]'
+}
+
+# copy MODE ENDPOINT: the program that does it.
+copy() {
+    case "$1" in
+    boto3-*) timeout "$longest" "$place/venv/bin/python" "$here/boto_copy.py" "$2" "${1#boto3-}" "$copies" "$workers" ;;
+    *) timeout "$longest" "$copy_many" --endpoint "$2" --mode "$1" --copies "$copies" --workers "$workers" ;;
+    esac
+}
+
+set_up
+start_server
+ideal="$(awk -v c="$copies" -v r="$rate" -v b="$burst" 'BEGIN { printf "%.1f", (c - b) / r }')"
+rows="" status=0
+# shellcheck disable=SC2086 # words on purpose
+(($# > 0)) || set -- $all_modes
+for mode; do
+    start_proxy "$mode"
+    printf '%s: ' "$mode" >&2
+    copy "$mode" "http://127.0.0.1:$proxy" >&2 || status=1
+    stop_proxy
+    checked=()
+    [[ "$mode" != paced ]] || checked=(--check)
+    row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "$mode" "$copies" "${checked[@]}")" || status=1
+    rows+="$row"$'\n'
+done
+
+printf '\n%s copies by %s workers, %s a second after a burst of %s; %s s is ideal\n\n' \
+    "$copies" "$workers" "$rate" "$burst" "$ideal"
+printf '| mode | copied | failed | requests | throttled | share | seconds | fewest copied in a second |\n'
+printf '|---|---|---|---|---|---|---|---|\n%s' "$rows"
+exit "$status"
