@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn failed_with(error: OrchestratorError<Error>) -> InterceptorContext {
-        let mut context = InterceptorContext::new(Input::doesnt_matter());
+        let mut context = InterceptorContext::new(Input::erase(()));
         context.set_output_or_error(Err(error));
         context
     }

@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use aws_sdk_s3::{
     Client,
-    config::{Builder, retry::RetryConfig},
+    config::{Builder, retry::RetryConfig, timeout::TimeoutConfig},
 };
 use aws_smithy_runtime::client::{
     orchestrator::operation::Operation,
@@ -90,6 +90,7 @@ async fn nor_is_anything_lost_in_a_client_with_the_plugin() {
         .endpoint_url(&server.url)
         .no_auth()
         .sleep_impl(Naps::default())
+        .timeout_config(TimeoutConfig::disabled())
         .retry_classifier(
             aws_smithy_runtime::client::retries::classifiers::HttpStatusCodeClassifier::default(),
         )

@@ -16,7 +16,11 @@ use std::{
 
 use aws_sdk_s3::{
     Client,
-    config::{BehaviorVersion, Builder, Credentials, Region},
+    config::{
+        BehaviorVersion, Builder, Credentials, IdentityCache, Region, StalledStreamProtectionConfig,
+        timeout::TimeoutConfig,
+    },
+    error::DisplayErrorContext,
 };
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use bytes::Bytes;
@@ -133,6 +137,8 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
 }
 
 /// Returns the configuration of a client of `server` without paceline, that sleeps as `sleep` does.
+///
+/// Nothing else of it sleeps: no time limits, no watch over stalled bodies.
 pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder {
     Builder::new()
         .behavior_version(BehaviorVersion::latest())
@@ -141,6 +147,9 @@ pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder
         .endpoint_url(&server.url)
         .force_path_style(true)
         .sleep_impl(sleep)
+        .identity_cache(IdentityCache::no_cache())
+        .timeout_config(TimeoutConfig::disabled())
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
@@ -161,7 +170,7 @@ pub(crate) async fn copy(client: &Client) -> Result<(), String> {
     let copy = client.copy_object().bucket("b").key("to");
     let sent = copy.copy_source("b/from").send().await;
     sent.map(drop)
-        .map_err(|error| format!("{:?}", aws_sdk_s3::error::DisplayErrorContext(&error)))
+        .map_err(|error| DisplayErrorContext(error).to_string())
 }
 
 /// A sleep that takes no time, and remembers for how long it was asked.
