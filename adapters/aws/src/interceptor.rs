@@ -1,6 +1,7 @@
 //! The part that follows each operation: begins it, takes its turns, and asks the strategy after each attempt.
 
 use core::time::Duration;
+use std::time::Instant;
 
 use aws_smithy_runtime::client::retries::TokenBucket;
 use aws_smithy_runtime_api::{
@@ -18,13 +19,14 @@ use aws_smithy_runtime_api::{
 use aws_smithy_types::{
     config_bag::ConfigBag,
     retry::{RetryConfig, RetryMode},
+    timeout::TimeoutConfig,
 };
 
 use crate::{
     Misconfigured, Pacing,
     classifier::{Decision, PacingClassifier, leave},
     failure,
-    operation::{Operation, Verdict},
+    operation::{Limits, Operation, Verdict},
 };
 
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
@@ -138,11 +140,20 @@ impl Intercept for PacingInterceptor {
 
     fn modify_before_retry_loop(
         &self,
-        _context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
         _components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let operation = Operation::begin(&self.pacing);
+        let body = context.request().body();
+        let operation_timeout = bag
+            .load::<TimeoutConfig>()
+            .and_then(TimeoutConfig::operation_timeout);
+        let limits = Limits {
+            repeatable: !body.is_streaming() || body.try_clone().is_some(),
+            // One that is too far to be expressed does not come.
+            deadline: operation_timeout.and_then(|span| Instant::now().checked_add(span)),
+        };
+        let operation = Operation::begin(&self.pacing, limits);
         if self.host == Host::Sdk {
             quieten(bag, operation.max_attempts());
         }

@@ -1,9 +1,10 @@
 //! One operation's state, which travels in its config bag.
 
 use core::time::Duration;
+use std::time::Instant;
 
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
-use paceline::{Failure, RetryToken, SendPermit, SendRefused};
+use paceline::{Failure, RetrySafety, RetryToken, SendPermit, SendRefused};
 
 use crate::{Pacing, turn::Awaited};
 
@@ -16,6 +17,22 @@ pub(crate) struct Operation {
     token: Option<RetryToken>,
     send: Send,
     verdict: Verdict,
+    limits: Limits,
+}
+
+/// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Whether the request can be sent a second time: some bodies cannot.
+    pub(crate) repeatable: bool,
+    /// When the whole operation times out.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Limits {
+    fn permit_another(&self) -> bool {
+        self.repeatable && self.deadline.is_none_or(|deadline| Instant::now() < deadline)
+    }
 }
 
 /// How far the send of the present attempt has come.
@@ -48,7 +65,7 @@ impl Storable for Operation {
 
 impl Operation {
     /// Begins an operation.
-    pub(crate) fn begin(pacing: &Pacing) -> Self {
+    pub(crate) fn begin(pacing: &Pacing, limits: Limits) -> Self {
         let token = pacing
             .strategy()
             .acquire_initial_token(pacing.scope_name())
@@ -57,6 +74,7 @@ impl Operation {
             token,
             send: Send::NotAsked,
             verdict: Verdict::None,
+            limits,
         }
     }
 
@@ -134,7 +152,12 @@ impl Operation {
             let _recorded = pacing.strategy().record_success(token);
             return Verdict::Stop;
         };
-        match pacing.strategy().refresh_retry_token(token, failure) {
+        let failure = if self.limits.permit_another() {
+            *failure
+        } else {
+            failure.with_retry_safety(RetrySafety::No)
+        };
+        match pacing.strategy().refresh_retry_token(token, &failure) {
             Ok(token) => {
                 let (delay, max_attempts) = (token.delay(), token.max_attempts());
                 self.token = Some(token);

@@ -11,9 +11,10 @@ use aws_sdk_s3::{
     Client,
     config::{BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig},
     presigning::PresigningConfig,
-    primitives::ByteStream,
+    primitives::{ByteStream, SdkBody},
 };
 use aws_smithy_async::rt::sleep::TokioSleep;
+use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
 use paceline::{Adaptive, PacedSettings, RetryGeneration, Standard};
 use paceline_aws::Pacing;
 use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, bare, copy, paced};
@@ -71,14 +72,21 @@ async fn a_hint_is_followed_as_the_strategy_has_it() {
 async fn an_empty_quota_and_the_last_attempt_end_it_whatever_the_sdk_is_configured_to_do() {
     for (quota, sends) in [(4, 1), (5, 2), (500, 3)] {
         let server = Server::with(&[Answer::SlowDown]).await;
-        let strategy = Standard::builder().quota_capacity(quota);
+        let naps = Naps::default();
+        let strategy = Standard::builder()
+            .quota_capacity(quota)
+            .backoff(Arc::new(Always(Duration::ZERO)));
         let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
-        let retries = RetryConfig::adaptive().with_max_attempts(9);
-        let config = paced(&server, Naps::default(), &pacing).retry_config(retries);
+        // An adaptive limiter that would hold the second send back, and a quota without a token.
+        let partition = RetryPartition::custom("empty").token_bucket(TokenBucket::new(0));
+        let config = paced(&server, naps.clone(), &pacing)
+            .retry_config(RetryConfig::adaptive().with_max_attempts(9))
+            .retry_partition(partition.build());
         let error = copy(&Client::from_conf(config.build())).await;
         let error = error.expect_err("all are throttled");
         assert!(error.contains("SlowDown"), "{error}");
         assert_eq!(server.requests(), sends);
+        assert!(naps.taken().iter().all(Duration::is_zero), "{naps:?}");
     }
 }
 
@@ -117,13 +125,38 @@ async fn silence_is_a_timeout_and_costs_as_one() {
 }
 
 #[tokio::test]
+async fn an_operation_that_has_run_out_of_time_pays_for_no_retry() {
+    let server = Server::with(&[Answer::Silence]).await;
+    let strategy = Arc::new(Standard::new());
+    let pacing = Pacing::shared(strategy.clone());
+    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_millis(50));
+    let config = paced(&server, TokioSleep::new(), &pacing).timeout_config(timeouts.build());
+    let error = copy(&Client::from_conf(config.build())).await;
+    error.expect_err("nobody answers");
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+}
+
+#[tokio::test]
+async fn a_body_that_can_be_read_once_is_sent_once_and_pays_for_no_retry() {
+    let server = Server::with(&[Answer::Broken]).await;
+    let strategy = Arc::new(Standard::new());
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    let body = http_body_util::Full::new(bytes::Bytes::from_static(b"once"));
+    let body = ByteStream::new(SdkBody::from_body_1_x(body));
+    let put = client.put_object().bucket("b").key("k").body(body);
+    put.send().await.expect_err("the server is broken");
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+}
+
+#[tokio::test]
 async fn requests_wait_for_their_turns_in_line() {
     let server = Server::with(&[Answer::Copied]).await;
     let skips = Skips::default();
     let strategy = one_per_second(&skips.clock);
     let pacing = Pacing::shared(strategy);
     let client = Client::from_conf(paced(&server, skips.clone(), &pacing).build());
-    for _ in 0..3 {
+    for client in [client.clone(), client.clone(), client] {
         copy(&client).await.expect("the server copies");
     }
     // Looked at every 50 ms, in case the rate rises.

@@ -1,0 +1,91 @@
+//! What a strategy is told: the scope, and with each outcome the permit that the request was sent with.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::Mutex;
+
+use aws_sdk_s3::Client;
+use paceline::{
+    Adaptive, Failure, ForeignToken, InitialTokenRefused, PacedSettings, RetryRefused,
+    RetryStrategy, RetryToken, SendRefused, SendTurn, Timestamp,
+};
+use paceline_aws::Pacing;
+use support::{Always, Answer, Server, Skips, copy, paced};
+
+/// A strategy that writes down what it is told and leaves the rest to another.
+#[derive(Debug)]
+struct Witness {
+    strategy: Adaptive,
+    seen: Mutex<Vec<Seen>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Seen {
+    Began(Option<String>),
+    Failed(Option<Timestamp>),
+    Succeeded(Option<Timestamp>),
+}
+
+impl Witness {
+    fn note(&self, seen: Seen) {
+        self.seen.lock().expect("no test panicked in here").push(seen);
+    }
+}
+
+fn sent(token: &RetryToken) -> Option<Timestamp> {
+    token.send_permit().map(paceline::SendPermit::time)
+}
+
+impl RetryStrategy for Witness {
+    fn acquire_initial_token(&self, scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused> {
+        self.note(Seen::Began(scope.map(str::to_owned)));
+        self.strategy.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.note(Seen::Failed(sent(&token)));
+        self.strategy.refresh_retry_token(token, failure)
+    }
+
+    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+        self.note(Seen::Succeeded(sent(&token)));
+        self.strategy.record_success(token)
+    }
+
+    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
+        self.strategy.send_turn()
+    }
+}
+
+#[tokio::test]
+async fn the_permit_is_that_of_the_turn_whoever_waited_for_it() {
+    let second = Duration::from_secs(1);
+    let server = Server::with(&[Answer::Broken, Answer::Copied]).await;
+    let skips = Skips::default();
+    let strategy = Adaptive::builder()
+        .clock(Arc::new(skips.clock.clone()))
+        .backoff(Arc::new(Always(Duration::ZERO)))
+        .paced(PacedSettings::fixed(1, second).expect("the rate is in range"));
+    let witness = Arc::new(Witness {
+        strategy: strategy.build().expect("the settings are in range"),
+        seen: Mutex::default(),
+    });
+    let pacing = Pacing::shared(witness.clone()).scope("a prefix");
+    let client = Client::from_conf(paced(&server, skips, &pacing).build());
+    copy(&client).await.expect("the second is let through");
+    let told = witness.seen.lock().expect("no test panicked in here");
+    let expected = [
+        Seen::Began(Some("a prefix".to_owned())),
+        Seen::Failed(Some(Timestamp::ZERO)), // at once
+        Seen::Succeeded(Some(Timestamp::from_nanos(1_000_000_000))), // after a wait
+    ];
+    assert_eq!(*told, expected);
+}
