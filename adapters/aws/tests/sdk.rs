@@ -17,7 +17,7 @@ use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
 use paceline::{Adaptive, PacedSettings, RetryGeneration, Standard};
 use paceline_aws::Pacing;
-use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, bare, copy, paced};
+use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,8 @@ async fn an_empty_quota_and_the_last_attempt_end_it_whatever_the_sdk_is_configur
         let error = copy(&Client::from_conf(config.build())).await;
         let error = error.expect_err("all are throttled");
         assert!(error.contains("SlowDown"), "{error}");
-        assert_eq!(server.requests(), sends);
+        let expected: Vec<_> = (1..=sends).map(|n| format!("attempt={n}; max=3")).collect();
+        assert_eq!(server.marks(), expected);
         assert!(naps.taken().iter().all(Duration::is_zero), "{naps:?}");
     }
 }
@@ -110,15 +111,16 @@ async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
 
 #[tokio::test]
 async fn silence_is_a_timeout_and_costs_as_one() {
-    let server = Server::with(&[Answer::Silence]).await;
+    let asked = UntilAsked::default();
+    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
     let strategy = Standard::builder()
         .generation(RetryGeneration::V2_0)
         .max_attempts(2)
         .backoff(Arc::new(Always(Duration::ZERO)));
     let strategy = Arc::new(strategy.build().expect("the settings are in range"));
     let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().read_timeout(Duration::from_millis(50));
-    let config = paced(&server, TokioSleep::new(), &pacing).timeout_config(timeouts.build());
+    let timeouts = TimeoutConfig::builder().read_timeout(SECOND);
+    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
     let error = copy(&Client::from_conf(config.build())).await;
     error.expect_err("nobody answers");
     assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
@@ -126,11 +128,12 @@ async fn silence_is_a_timeout_and_costs_as_one() {
 
 #[tokio::test]
 async fn an_operation_that_has_run_out_of_time_pays_for_no_retry() {
-    let server = Server::with(&[Answer::Silence]).await;
+    let asked = UntilAsked::default();
+    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
     let strategy = Arc::new(Standard::new());
     let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_millis(50));
-    let config = paced(&server, TokioSleep::new(), &pacing).timeout_config(timeouts.build());
+    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_nanos(1));
+    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
     let error = copy(&Client::from_conf(config.build())).await;
     error.expect_err("nobody answers");
     assert_eq!((server.requests(), strategy.quota().available()), (1, 500));

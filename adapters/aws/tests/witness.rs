@@ -65,19 +65,25 @@ impl RetryStrategy for Witness {
     }
 }
 
-#[tokio::test]
-async fn the_permit_is_that_of_the_turn_whoever_waited_for_it() {
-    let second = Duration::from_secs(1);
-    let server = Server::with(&[Answer::Broken, Answer::Copied]).await;
-    let skips = Skips::default();
+/// Returns a witness of a strategy that lets one request go each second.
+fn witness(skips: &Skips, fail_fast: bool) -> Arc<Witness> {
+    let rate = PacedSettings::fixed(1, Duration::from_secs(1)).expect("the rate is in range");
     let strategy = Adaptive::builder()
         .clock(Arc::new(skips.clock.clone()))
         .backoff(Arc::new(Always(Duration::ZERO)))
-        .paced(PacedSettings::fixed(1, second).expect("the rate is in range"));
-    let witness = Arc::new(Witness {
+        .fail_fast(fail_fast)
+        .paced(rate);
+    Arc::new(Witness {
         strategy: strategy.build().expect("the settings are in range"),
         seen: Mutex::default(),
-    });
+    })
+}
+
+#[tokio::test]
+async fn the_permit_is_that_of_the_turn_whoever_waited_for_it() {
+    let server = Server::with(&[Answer::Broken, Answer::Copied]).await;
+    let skips = Skips::default();
+    let witness = witness(&skips, false);
     let pacing = Pacing::shared(witness.clone()).scope("a prefix");
     let client = Client::from_conf(paced(&server, skips, &pacing).build());
     copy(&client).await.expect("the second is let through");
@@ -88,4 +94,18 @@ async fn the_permit_is_that_of_the_turn_whoever_waited_for_it() {
         Seen::Succeeded(Some(Timestamp::from_nanos(1_000_000_000))), // after a wait
     ];
     assert_eq!(*told, expected);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_its_turn_has_no_outcome() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let skips = Skips::default();
+    let witness = witness(&skips, true);
+    let pacing = Pacing::shared(witness.clone());
+    let client = Client::from_conf(paced(&server, skips, &pacing).build());
+    copy(&client).await.expect("the bucket held one token");
+    copy(&client).await.expect_err("there is no other");
+    let told = witness.seen.lock().expect("no test panicked in here");
+    let first = Seen::Succeeded(Some(Timestamp::ZERO));
+    assert_eq!(*told, [Seen::Began(None), first, Seen::Began(None)]);
 }

@@ -10,7 +10,7 @@ use std::{
     io,
     sync::{
         Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicU64, Ordering::SeqCst},
     },
 };
 
@@ -29,7 +29,11 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::TokioIo;
 use paceline::{BackoffStrategy, Clock, Timestamp};
 use paceline_aws::Pacing;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{Barrier, Notify},
+    task::JoinHandle,
+};
 
 /// What the server does with one request.
 #[derive(Clone, Debug)]
@@ -46,17 +50,18 @@ pub(crate) enum Answer {
     Missing,
     /// The connection is closed.
     Reset,
-    /// Nothing, for ever.
-    Silence,
+    /// Nothing, for ever; and somebody is told.
+    Silence(Arc<Notify>),
     /// 200 once so many requests wait for theirs.
-    Together(Arc<tokio::sync::Barrier>),
+    Together(Arc<Barrier>),
 }
 
 /// A server that lives as long as this.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) url: String,
-    requests: Arc<AtomicUsize>,
+    /// The header `amz-sdk-request` of each.
+    marks: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -65,13 +70,13 @@ impl Server {
     pub(crate) async fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let requests = Arc::new(AtomicUsize::new(0));
-        let (counted, answer) = (requests.clone(), Arc::new(answer));
+        let marks = Arc::<Mutex<Vec<String>>>::default();
+        let (noted, answer) = (marks.clone(), Arc::new(answer));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (counted, answer) = (counted.clone(), answer.clone());
+                let (noted, answer) = (noted.clone(), answer.clone());
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let answer = answer(counted.fetch_add(1, SeqCst));
+                    let answer = answer(note(&noted, &request));
                     async move {
                         let _read = request.into_body().collect().await;
                         reply(answer).await
@@ -82,7 +87,7 @@ impl Server {
         });
         Self {
             url,
-            requests,
+            marks,
             task,
         }
     }
@@ -96,7 +101,12 @@ impl Server {
 
     /// Returns how many requests have come.
     pub(crate) fn requests(&self) -> usize {
-        self.requests.load(SeqCst)
+        self.marks().len()
+    }
+
+    /// Returns what each said of itself in the header `amz-sdk-request`.
+    pub(crate) fn marks(&self) -> Vec<String> {
+        self.marks.lock().expect("no test panicked in here").clone()
     }
 }
 
@@ -104,6 +114,15 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Writes a request down, and returns how many came before it.
+fn note(marks: &Mutex<Vec<String>>, request: &Request<Incoming>) -> usize {
+    let mark = request.headers().get("amz-sdk-request");
+    let mark = mark.and_then(|mark| mark.to_str().ok()).unwrap_or_default();
+    let mut marks = marks.lock().expect("no test panicked in here");
+    marks.push(mark.to_owned());
+    marks.len().saturating_sub(1)
 }
 
 async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
@@ -127,7 +146,10 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
         Answer::Broken => error(500, "InternalError"),
         Answer::Missing => error(404, "NoSuchKey"),
         Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-        Answer::Silence => core::future::pending().await,
+        Answer::Silence(asked) => {
+            asked.notify_one();
+            core::future::pending().await
+        }
         Answer::Together(barrier) => {
             barrier.wait().await;
             copied()
@@ -192,12 +214,27 @@ impl AsyncSleep for Naps {
 
 /// A sleep that never ends, and says when one has begun.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trance(pub(crate) Arc<tokio::sync::Notify>);
+pub(crate) struct Trance(pub(crate) Arc<Notify>);
 
 impl AsyncSleep for Trance {
     fn sleep(&self, _span: Duration) -> Sleep {
         self.0.notify_one();
         Sleep::new(core::future::pending())
+    }
+}
+
+/// A sleep that ends when the server has a request, so that a time limit strikes neither sooner nor later.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UntilAsked(pub(crate) Arc<Notify>);
+
+impl AsyncSleep for UntilAsked {
+    fn sleep(&self, span: Duration) -> Sleep {
+        let asked = self.0.clone();
+        Sleep::new(async move {
+            if !span.is_zero() {
+                asked.notified().await;
+            }
+        })
     }
 }
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The adapters, each with its hosts: format, lints, documentation, tests, and the tests once more with the oldest hosts.
+# Not in ci/all.sh: the hosts take minutes to build. Arguments pick adapters.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# The oldest version of each host that an adapter supports, and of what else has to be as old; those who need it first.
+oldest_aws="
+aws-sdk-s3 1.150.0
+aws-runtime 1.10.0
+aws-smithy-runtime 1.16.0
+aws-smithy-http-client 1.5.0
+aws-sigv4 1.6.0
+aws-smithy-http 0.64.1
+aws-types 1.6.0
+aws-smithy-observability 0.3.0
+aws-credential-types 1.3.0
+aws-smithy-runtime-api 1.19.0
+aws-smithy-types 1.9.0
+aws-smithy-async 1.3.0
+"
+
+checked() {
+    cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check
+    cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --package "$1" --no-deps
+}
+
+tested() { cargo test --manifest-path adapters/Cargo.toml --package "$1"; }
+
+# oldest ADAPTER: its tests in a copy of the checkout, whose lock file is changed.
+oldest() {
+    local copy="$CARGO_TARGET_DIR/oldest-hosts" versions="oldest_$1" package version
+    mkdir -p "$copy"
+    git ls-files --cached --others --exclude-standard -z Cargo.toml README.md src adapters |
+        tar --null --files-from - -cf - | tar -xf - -C "$copy"
+    while read -r package version; do
+        [[ -z "$package" ]] ||
+            cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version"
+    done <<<"${!versions}"
+    cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
+}
+
+(($# > 0)) || set -- aws
+for adapter; do
+    step "$adapter: lints" checked "paceline-$adapter"
+    step "$adapter: tests" tested "paceline-$adapter"
+    step "$adapter: oldest hosts" oldest "$adapter"
+done
+closing
