@@ -4,16 +4,14 @@
 //!
 //! `compare/run.sh` runs it against a real server behind a real rate limiter, mode after mode.
 
-use std::{
-    env,
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{
     error::Error,
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    time::Instant,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
+use std::{env, process::ExitCode, time::Instant};
 
 use aws_sdk_s3::{
     Client,
@@ -92,9 +90,7 @@ impl Options {
             workers: 64,
         };
         while let Some(flag) = args.next() {
-            let value = args
-                .next()
-                .ok_or_else(|| format!("{flag} wants a value"))?;
+            let value = args.next().ok_or_else(|| format!("{flag} wants a value"))?;
             match &*flag {
                 "--endpoint" => options.endpoint = value,
                 "--mode" => options.mode = Mode::named(&value)?,

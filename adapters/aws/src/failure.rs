@@ -5,6 +5,7 @@ use core::time::Duration;
 use aws_smithy_runtime::client::retries::classifiers::run_classifiers_on_ctx;
 use aws_smithy_runtime_api::client::{
     interceptors::context::InterceptorContext,
+    result::ConnectorError,
     retries::classifiers::{RetryAction, RetryReason},
     runtime_components::RuntimeComponents,
 };
@@ -46,7 +47,7 @@ fn timed_out(context: &InterceptorContext) -> bool {
         return false;
     };
     let connector = error.as_connector_error();
-    error.is_timeout_error() || connector.is_some_and(|error| error.is_timeout())
+    error.is_timeout_error() || connector.is_some_and(ConnectorError::is_timeout)
 }
 
 #[cfg(test)]
@@ -54,7 +55,6 @@ mod tests {
     use aws_smithy_runtime_api::client::{
         interceptors::context::{Error, Input},
         orchestrator::OrchestratorError,
-        result::ConnectorError,
     };
 
     use super::*;

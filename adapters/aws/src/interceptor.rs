@@ -32,7 +32,7 @@ use crate::{
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
 ///
 /// While it waits its body is not read, which looks the same. A minute is longer than a line should ever be.
-const FORGIVEN: Duration = Duration::from_secs(60);
+const FORGIVEN: Duration = Duration::from_mins(1);
 
 /// The part that follows each operation of a client.
 ///
@@ -109,9 +109,9 @@ fn standard(bag: &ConfigBag, max_attempts: Option<u32>) -> RetryConfig {
 /// Writes nothing if the client's configuration agrees already.
 fn quieten(bag: &mut ConfigBag, max_attempts: Option<u32>) {
     let max = max_attempts.unwrap_or(u32::MAX);
-    let agrees = bag.load::<RetryConfig>().is_some_and(|config| {
-        config.mode() == RetryMode::Standard && config.max_attempts() == max
-    });
+    let agrees = bag
+        .load::<RetryConfig>()
+        .is_some_and(|config| config.mode() == RetryMode::Standard && config.max_attempts() == max);
     if !agrees {
         let config = standard(bag, max_attempts);
         bag.interceptor_state().store_put(config);

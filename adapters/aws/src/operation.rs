@@ -31,7 +31,10 @@ pub(crate) struct Limits {
 
 impl Limits {
     fn permit_another(&self) -> bool {
-        self.repeatable && self.deadline.is_none_or(|deadline| Instant::now() < deadline)
+        self.repeatable
+            && self
+                .deadline
+                .is_none_or(|deadline| Instant::now() < deadline)
     }
 }
 

@@ -5,7 +5,9 @@ use aws_sdk_s3::{
     config::{BehaviorVersion, Builder, Credentials, IdentityCache, Region},
 };
 use aws_smithy_runtime_api::client::{
-    http::{HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn},
+    http::{
+        HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
+    },
     orchestrator::{HttpRequest, HttpResponse},
 };
 use aws_smithy_types::body::SdkBody;
@@ -47,7 +49,9 @@ fn config() -> Builder {
 /// Counts the allocations of one request, once everything is warm.
 fn allocations(config: Builder) -> u64 {
     let client = Client::from_conf(config.build());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a run time");
     let head = || {
         let head = client.head_object().bucket("b").key("k").send();
@@ -68,6 +72,10 @@ fn a_healthy_request_allocates_what_the_host_forces_and_nothing_else() {
             .interceptor(pacing.interceptor())
             .retry_classifier(pacing.classifier());
         // The bag boxes what is put into it, twice; a connector is shared, and made for each attempt.
-        assert_eq!(allocations(paced).checked_sub(bare), Some(3), "{bare} without");
+        assert_eq!(
+            allocations(paced).checked_sub(bare),
+            Some(3),
+            "{bare} without"
+        );
     }
 }

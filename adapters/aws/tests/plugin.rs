@@ -8,47 +8,18 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::io;
 
-use aws_smithy_async::rt::sleep::AsyncSleep;
-use aws_smithy_runtime::client::{
-    orchestrator::operation::Operation, retries::classifiers::HttpStatusCodeClassifier,
-};
+use aws_smithy_runtime::client::orchestrator::operation::Operation;
 use aws_smithy_runtime_api::client::{
     behavior_version::BehaviorVersion,
-    orchestrator::{HttpRequest, OrchestratorError},
+    orchestrator::HttpRequest,
     runtime_components::RuntimeComponentsBuilder,
     runtime_plugin::{RuntimePlugin as _, StaticRuntimePlugin},
 };
-use aws_smithy_types::timeout::TimeoutConfig;
-use paceline::{Adaptive, PacedSettings, RetryStrategy, Standard};
+use paceline::{Adaptive, PacedSettings, Standard};
 use paceline_aws::Pacing;
-use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance};
+use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, get};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Returns an operation that asks `server` for nothing in particular.
-fn get(
-    server: &Server,
-    sleep: impl AsyncSleep + 'static,
-    strategy: Arc<dyn RetryStrategy>,
-) -> Operation<(), (), io::Error> {
-    let http_client = aws_smithy_http_client::Builder::new().build_http();
-    Operation::builder()
-        .service_name("test")
-        .operation_name("Get")
-        .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(&server.url)
-        .no_auth()
-        .sleep_impl(sleep)
-        .timeout_config(TimeoutConfig::disabled())
-        .retry_classifier(HttpStatusCodeClassifier::default())
-        .runtime_plugin(Pacing::shared(strategy).plugin(http_client))
-        .serializer(|()| Ok(HttpRequest::get("/")?))
-        .deserializer(|response| {
-            let failed = || OrchestratorError::operation(io::Error::other("no success"));
-            response.status().is_success().then_some(()).ok_or_else(failed)
-        })
-        .build()
-}
 
 fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
     let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
@@ -96,7 +67,10 @@ async fn an_operation_dropped_in_line_gives_its_place_back() {
     let server = Server::with(&[Answer::Copied]).await;
     let (trance, strategy) = (Trance::default(), one_per_second(&Stopped::default()));
     let operation = get(&server, trance.clone(), strategy.clone());
-    operation.invoke(()).await.expect("the bucket held one token");
+    operation
+        .invoke(())
+        .await
+        .expect("the bucket held one token");
     tokio::select! {
         _answer = operation.invoke(()) => unreachable!("the sleep never ends"),
         () = trance.0.notified() => {}
@@ -109,7 +83,9 @@ async fn an_operation_dropped_in_line_gives_its_place_back() {
 async fn the_strategy_alone_says_that_the_rest_is_missing() {
     let pacing = Pacing::new(Standard::new());
     let plugin = pacing.plugin(aws_smithy_http_client::Builder::new().build_http());
-    let whole = plugin.runtime_components(&RuntimeComponentsBuilder::new("test")).into_owned();
+    let whole = plugin
+        .runtime_components(&RuntimeComponentsBuilder::new("test"))
+        .into_owned();
     let part = RuntimeComponentsBuilder::new("part").with_retry_strategy(whole.retry_strategy());
     let server = Server::with(&[Answer::Copied]).await;
     let operation = Operation::builder()
@@ -123,7 +99,10 @@ async fn the_strategy_alone_says_that_the_rest_is_missing() {
         .serializer(|()| Ok(HttpRequest::get("/")?))
         .deserializer::<(), io::Error>(|_| Ok(()))
         .build();
-    let error = operation.invoke(()).await.expect_err("there is no interceptor");
+    let error = operation
+        .invoke(())
+        .await
+        .expect_err("there is no interceptor");
     let said = format!("{}", aws_sdk_s3::error::DisplayErrorContext(error));
     assert!(said.contains(".interceptor("), "{said}");
 }

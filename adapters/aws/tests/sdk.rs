@@ -9,7 +9,9 @@ use core::time::Duration;
 
 use aws_sdk_s3::{
     Client,
-    config::{BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig},
+    config::{
+        BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
+    },
     presigning::PresigningConfig,
     primitives::{ByteStream, SdkBody},
 };
@@ -17,7 +19,9 @@ use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
 use paceline::{Adaptive, PacedSettings, RetryGeneration, Standard};
 use paceline_aws::Pacing;
-use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced};
+use support::{
+    Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,7 +46,8 @@ async fn a_success_is_sent_once_and_sleeps_never() {
 }
 
 #[tokio::test]
-async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_its_cost_comes_back() {
+async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_its_cost_comes_back()
+{
     let answers = [Answer::SlowDown, Answer::SlowDown, Answer::Copied];
     let server = Server::with(&answers).await;
     let (naps, delay) = (Naps::default(), Duration::from_millis(7_654));
@@ -104,7 +109,11 @@ async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
         let pacing = Pacing::shared(strategy.clone());
         let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
         let copied = copy(&client).await.is_ok();
-        assert_eq!((server.requests(), copied), (sends, sends == 2), "{answer:?}");
+        assert_eq!(
+            (server.requests(), copied),
+            (sends, sends == 2),
+            "{answer:?}"
+        );
         assert_eq!(strategy.quota().available(), quota, "{answer:?}");
     }
 }
@@ -213,7 +222,10 @@ async fn a_strategy_that_refuses_to_wait_says_so() {
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
     copy(&client).await.expect("the bucket held one token");
     let error = copy(&client).await.expect_err("there is no other");
-    assert!(error.contains("the send rate asks for a wait of 1s"), "{error}");
+    assert!(
+        error.contains("the send rate asks for a wait of 1s"),
+        "{error}"
+    );
     assert_eq!(server.requests(), 1);
 }
 
@@ -224,8 +236,8 @@ async fn an_upload_may_wait_longer_than_one_may_stall() {
     let strategy = Adaptive::builder().paced(settings).build();
     let pacing = Pacing::new(strategy.expect("the settings are in range"));
     let stalls = StalledStreamProtectionConfig::enabled().grace_period(Duration::from_millis(10));
-    let config = paced(&server, TokioSleep::new(), &pacing)
-        .stalled_stream_protection(stalls.build());
+    let config =
+        paced(&server, TokioSleep::new(), &pacing).stalled_stream_protection(stalls.build());
     let client = Client::from_conf(config.build());
     for _ in 0..2 {
         let body = ByteStream::from(vec![b'x'; 100_000]);

@@ -32,7 +32,10 @@ enum Seen {
 
 impl Witness {
     fn note(&self, seen: Seen) {
-        self.seen.lock().expect("no test panicked in here").push(seen);
+        self.seen
+            .lock()
+            .expect("no test panicked in here")
+            .push(seen);
     }
 }
 
@@ -41,7 +44,10 @@ fn sent(token: &RetryToken) -> Option<Timestamp> {
 }
 
 impl RetryStrategy for Witness {
-    fn acquire_initial_token(&self, scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused> {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
         self.note(Seen::Began(scope.map(str::to_owned)));
         self.strategy.acquire_initial_token(scope)
     }

@@ -5,29 +5,30 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::time::Duration;
-use std::{
-    io,
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering::SeqCst},
-    },
+use core::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
 };
+use std::{io, sync::Mutex};
 
 use aws_sdk_s3::{
     Client,
     config::{
-        BehaviorVersion, Builder, Credentials, IdentityCache, Region, StalledStreamProtectionConfig,
-        timeout::TimeoutConfig,
+        BehaviorVersion, Builder, Credentials, IdentityCache, Region,
+        StalledStreamProtectionConfig, timeout::TimeoutConfig,
     },
     error::DisplayErrorContext,
 };
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
+use aws_smithy_runtime::client::{
+    orchestrator::operation::Operation, retries::classifiers::HttpStatusCodeClassifier,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, OrchestratorError};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use paceline::{BackoffStrategy, Clock, Timestamp};
+use paceline::{BackoffStrategy, Clock, RetryStrategy, Timestamp};
 use paceline_aws::Pacing;
 use tokio::{
     net::TcpListener,
@@ -85,11 +86,7 @@ impl Server {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self {
-            url,
-            marks,
-            task,
-        }
+        Self { url, marks, task }
     }
 
     /// Starts a server that gives these answers, the last one again and again.
@@ -176,15 +173,40 @@ pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder
 }
 
 /// Returns the same with paceline.
-pub(crate) fn paced(
-    server: &Server,
-    sleep: impl AsyncSleep + 'static,
-    pacing: &Pacing,
-) -> Builder {
+pub(crate) fn paced(server: &Server, sleep: impl AsyncSleep + 'static, pacing: &Pacing) -> Builder {
     bare(server, sleep)
         .http_client(pacing.http_client(aws_smithy_http_client::Builder::new().build_http()))
         .interceptor(pacing.interceptor())
         .retry_classifier(pacing.classifier())
+}
+
+/// Returns an operation of a client without a model that asks `server` for nothing in particular.
+pub(crate) fn get(
+    server: &Server,
+    sleep: impl AsyncSleep + 'static,
+    strategy: Arc<dyn RetryStrategy>,
+) -> Operation<(), (), io::Error> {
+    let http_client = aws_smithy_http_client::Builder::new().build_http();
+    Operation::builder()
+        .service_name("test")
+        .operation_name("Get")
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(&server.url)
+        .no_auth()
+        .sleep_impl(sleep)
+        .timeout_config(TimeoutConfig::disabled())
+        .retry_classifier(HttpStatusCodeClassifier::default())
+        .runtime_plugin(Pacing::shared(strategy).plugin(http_client))
+        .serializer(|()| Ok(HttpRequest::get("/")?))
+        .deserializer(|response| {
+            let failed = || OrchestratorError::operation(io::Error::other("no success"));
+            response
+                .status()
+                .is_success()
+                .then_some(())
+                .ok_or_else(failed)
+        })
+        .build()
 }
 
 /// Copies an object, and says what came of it.
@@ -278,4 +300,3 @@ impl BackoffStrategy for Always {
         self.0
     }
 }
-
