@@ -26,7 +26,7 @@ trap 'exit 130' INT TERM
 # unpack PACKAGE...: puts Debian's packages into the place, so that the system starts no daemon of theirs.
 unpack() {
     mkdir -p "$place/debs" "$place/root"
-    (cd "$place/debs" && { apt-get download -qq "$@" || { apt-get update -qq && apt-get download -qq "$@"; }; }) >&2
+    (cd "$place/debs" && { apt-get download -qq -o APT::Sandbox::User=root "$@" || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root "$@"; }; }) >&2
     local deb
     for deb in "$place"/debs/*.deb; do dpkg-deb -x "$deb" "$place/root"; done
 }
@@ -35,7 +35,7 @@ set_up() {
     mkdir -p "$place"
     nginx="$(command -v nginx || true)"
     [[ -n "$nginx" ]] || nginx="$place/root/usr/sbin/nginx"
-    [[ -x "$nginx" ]] || unpack nginx-light
+    [[ -x "$nginx" ]] || unpack nginx
     if [[ ! -x "$place/venv/bin/moto_server" ]]; then
         python3 -m venv "$place/venv"
         "$place/venv/bin/pip" install --quiet "$moto" "$boto"
