@@ -5,6 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # The oldest version of each host that an adapter supports, and of what else has to be as old; those who need it first.
+# shellcheck disable=SC2034 # read by its name
 oldest_aws="
 aws-sdk-s3 1.150.0
 aws-runtime 1.10.0
@@ -21,9 +22,9 @@ aws-smithy-async 1.3.0
 "
 
 checked() {
-    cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check
-    cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --all-targets -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --package "$1" --no-deps
+    cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check &&
+        cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --all-targets -- -D warnings &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --package "$1" --no-deps
 }
 
 tested() { cargo test --manifest-path adapters/Cargo.toml --package "$1"; }
@@ -33,10 +34,10 @@ oldest() {
     local copy="$CARGO_TARGET_DIR/oldest-hosts" versions="oldest_$1" package version
     mkdir -p "$copy"
     git ls-files --cached --others --exclude-standard -z Cargo.toml README.md src adapters |
-        tar --null --files-from - -cf - | tar -xf - -C "$copy"
+        tar --null --files-from - -cf - | tar -xf - -C "$copy" || return
     while read -r package version; do
         [[ -z "$package" ]] ||
-            cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version"
+            cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version" || return
     done <<<"${!versions}"
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
 }

@@ -14,6 +14,7 @@ moto="moto[s3,server]==5.2.5" boto="boto3==1.44.5"
 run="$(mktemp -d)"
 chmod 755 "$run"
 started=()
+# shellcheck disable=SC2317 # reached by the trap
 stop() {
     local pid
     for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
@@ -80,17 +81,19 @@ start_proxy() {
     await_port "$proxy"
 }
 
-stop_proxy() {
-    local last=$((${#started[@]} - 1))
-    kill -QUIT "${started[last]}" && wait "${started[last]}" || true
+# ended: waits for what was started last. A signal is heard meanwhile, as it would not be behind a program in front.
+ended() {
+    local last=$((${#started[@]} - 1)) came=0
+    wait "${started[last]}" || came=$?
     unset 'started[last]'
+    return "$came"
 }
 
-# copy MODE ENDPOINT: the program that does it.
+# copy MODE ENDPOINT: becomes the program that does it.
 copy() {
     case "$1" in
-    boto3-*) timeout "$longest" "$place/venv/bin/python" "$here/boto_copy.py" "$2" "${1#boto3-}" "$copies" "$workers" ;;
-    *) timeout "$longest" "$copy_many" --endpoint "$2" --mode "$1" --copies "$copies" --workers "$workers" ;;
+    boto3-*) exec timeout "$longest" "$place/venv/bin/python" "$here/boto_copy.py" "$2" "${1#boto3-}" "$copies" "$workers" ;;
+    *) exec timeout "$longest" "$copy_many" --endpoint "$2" --mode "$1" --copies "$copies" --workers "$workers" ;;
     esac
 }
 
@@ -103,8 +106,11 @@ rows="" status=0
 for mode; do
     start_proxy "$mode"
     printf '%s: ' "$mode" >&2
-    copy "$mode" "http://127.0.0.1:$proxy" >&2 || status=1
-    stop_proxy
+    copy "$mode" "http://127.0.0.1:$proxy" >&2 &
+    started+=("$!")
+    ended || status=1
+    kill -QUIT "${started[-1]}" # it writes its log down
+    ended || true
     checked=()
     [[ "$mode" != paced ]] || checked=(--check)
     row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "$mode" "$copies" "${checked[@]}")" || status=1
