@@ -177,6 +177,20 @@ async fn requests_wait_for_their_turns_in_line() {
 }
 
 #[tokio::test]
+async fn clients_share_the_pacing_that_they_are_given_and_nothing_else() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let (skips, clock) = (Skips::default(), Stopped::default());
+    let [shared, other] = [&skips.clock, &clock].map(|clock| Pacing::shared(one_per_second(clock)));
+    for pacing in [&shared, &other, &shared] {
+        let config = paced(&server, skips.clone(), pacing);
+        let copied = copy(&Client::from_conf(config.build())).await;
+        copied.expect("the server copies");
+    }
+    let slept: Duration = skips.naps.taken().iter().sum();
+    assert_eq!(slept, SECOND);
+}
+
+#[tokio::test]
 async fn an_operation_dropped_in_line_gives_its_place_back() {
     let server = Server::with(&[Answer::Copied]).await;
     let (trance, clock) = (Trance::default(), Stopped::default());

@@ -29,7 +29,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use paceline::{BackoffStrategy, Clock, RetryStrategy, Timestamp};
-use paceline_aws::Pacing;
+use paceline_aws::{Pacing, PacingPlugin};
 use tokio::{
     net::TcpListener,
     sync::{Barrier, Notify},
@@ -156,20 +156,23 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
 }
 
 /// Returns the configuration of a client of `server` without paceline, that sleeps as `sleep` does.
-///
-/// Nothing else of it sleeps: no time limits, no watch over stalled bodies.
 pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder {
+    config(sleep)
+        .endpoint_url(&server.url)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+}
+
+/// Returns what all clients here have in common. Nothing else of them sleeps: no time limits, no watch over bodies.
+pub(crate) fn config(sleep: impl AsyncSleep + 'static) -> Builder {
     Builder::new()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("test", "testtest", None, None, "test"))
-        .endpoint_url(&server.url)
         .force_path_style(true)
         .sleep_impl(sleep)
         .identity_cache(IdentityCache::no_cache())
         .timeout_config(TimeoutConfig::disabled())
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
 /// Returns the same with paceline.
@@ -187,16 +190,26 @@ pub(crate) fn get(
     strategy: Arc<dyn RetryStrategy>,
 ) -> Operation<(), (), io::Error> {
     let http_client = aws_smithy_http_client::Builder::new().build_http();
+    let plugin = Pacing::shared(strategy).plugin(http_client);
+    operation(&server.url, sleep, plugin)
+}
+
+/// Returns the same of any endpoint.
+pub(crate) fn operation(
+    url: &str,
+    sleep: impl AsyncSleep + 'static,
+    plugin: PacingPlugin,
+) -> Operation<(), (), io::Error> {
     Operation::builder()
         .service_name("test")
         .operation_name("Get")
         .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(&server.url)
+        .endpoint_url(url)
         .no_auth()
         .sleep_impl(sleep)
         .timeout_config(TimeoutConfig::disabled())
         .retry_classifier(HttpStatusCodeClassifier::default())
-        .runtime_plugin(Pacing::shared(strategy).plugin(http_client))
+        .runtime_plugin(plugin)
         .serializer(|()| Ok(HttpRequest::get("/")?))
         .deserializer(|response| {
             let failed = || OrchestratorError::operation(io::Error::other("no success"));
