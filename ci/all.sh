@@ -15,4 +15,5 @@ step test ci/test.sh
 step benches ci/benches.sh
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \
     "they need nightly, apt or more tools: ci/extra.sh"
+skip "adapters, and the comparison with real SDKs" "their hosts take minutes to build: ci/adapters.sh, ci/s3.sh"
 closing

@@ -101,6 +101,7 @@ set_up
 start_server
 ideal="$(awk -v c="$copies" -v r="$rate" -v b="$burst" 'BEGIN { printf "%.1f", (c - b) / r }')"
 rows="" status=0
+declare -A seconds=()
 # shellcheck disable=SC2086 # words on purpose
 (($# > 0)) || set -- $all_modes
 for mode; do
@@ -112,13 +113,18 @@ for mode; do
     kill -QUIT "${started[-1]}" # it writes its log down
     ended || true
     checked=()
-    [[ "$mode" != paced ]] || checked=(--check)
+    [[ "$mode" != paced ]] || checked=(--check "$rate")
     row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "$mode" "$copies" "${checked[@]}")" || status=1
     rows+="$row"$'\n'
+    seconds["$mode"]="$(awk -F'|' '{ print $8 + 0 }' <<<"$row")"
 done
+if [[ -n "${seconds[paced]:-}" && -n "${seconds[sdk-adaptive]:-}" ]]; then
+    awk -v ours="${seconds[paced]}" -v theirs="${seconds[sdk-adaptive]}" 'BEGIN { exit !(ours < theirs) }' ||
+        { printf 'paced: took no less time than the SDK in adaptive mode\n' >&2; status=1; }
+fi
 
-printf '\n%s copies by %s workers, %s a second after a burst of %s; %s s is ideal\n\n' \
-    "$copies" "$workers" "$rate" "$burst" "$ideal"
+printf '\n%s copies by %s workers, %s a second after a burst of %s; %s s is ideal; load %s at the end\n\n' \
+    "$copies" "$workers" "$rate" "$burst" "$ideal" "$(cut -d' ' -f1 /proc/loadavg)"
 printf '| mode | copied | failed | requests | throttled | share | seconds | fewest copied in a second |\n'
 printf '|---|---|---|---|---|---|---|---|\n%s' "$rows"
 exit "$status"

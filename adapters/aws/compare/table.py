@@ -1,4 +1,8 @@
-"""Prints one row of the comparison from the proxy's log: LOG NAME COPIES [--check]."""
+"""Prints one row of the comparison from the proxy's log: LOG NAME COPIES [--check RATE].
+
+With a rate, fails if not everything was copied, if more than 1 % was throttled, or if a second is near zero: less than a
+quarter of the rate.
+"""
 
 import sys
 
@@ -21,5 +25,7 @@ print(
     f"| {name} | {copied:,} | {copies - copied:,} | {len(requests):,} | {throttled:,} | {share:.2f} % |"
     f" {seconds:.1f} | {min(served)} |"
 )
-if "--check" in sys.argv and (copied != copies or share > 1.0 or min(served) < 50):
-    sys.exit(f"{name}: not all copied, more than 1 % throttled, or a second with fewer than 50 copies")
+if "--check" in sys.argv:
+    fewest = int(sys.argv[-1]) / 4
+    if copied != copies or share > 1.0 or min(served) < fewest:
+        sys.exit(f"{name}: not all copied, more than 1 % throttled, or a second with fewer than {fewest:.0f} copies")

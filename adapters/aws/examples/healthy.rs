@@ -74,7 +74,7 @@ fn measure(client: &Client, threads: u32) -> u128 {
         began.elapsed()
     };
     let longest = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&client_thread)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(client_thread)).collect();
         let spans = threads
             .into_iter()
             .map(|thread| thread.join().expect("no panic"));
