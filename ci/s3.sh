@@ -7,6 +7,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 copies="${COPIES:-4003}" workers="${WORKERS:-64}" rate="${RATE:-100}" burst="${BURST:-100}"
 longest=150 # seconds for one mode
 all_modes="sdk-standard sdk-adaptive aws-law paced boto3-legacy boto3-standard boto3-adaptive"
+declare -A titles=(
+    [sdk-standard]="SDK, standard, 3 attempts" [sdk-adaptive]="SDK, adaptive, 4"
+    [aws-law]="paceline, the published law, 4" [paced]="paceline, the paced law, 4"
+    [boto3-legacy]="boto3, legacy, 5" [boto3-standard]="boto3, standard, 3" [boto3-adaptive]="boto3, adaptive, 4"
+)
 here="$PWD/adapters/aws/compare"
 place="$CARGO_TARGET_DIR/s3" # what is set up, and is kept
 moto="moto[s3,server]==5.2.5" boto="boto3==1.44.5"
@@ -114,7 +119,7 @@ for mode; do
     ended || true
     checked=()
     [[ "$mode" != paced ]] || checked=(--check "$rate")
-    row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "$mode" "$copies" "${checked[@]}")" || status=1
+    row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "${titles[$mode]}" "$copies" "${checked[@]}")" || status=1
     rows+="$row"$'\n'
     seconds["$mode"]="$(awk -F'|' '{ print $8 + 0 }' <<<"$row")"
 done

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example copy_many -- --endpoint http://127.0.0.1:9100 --mode paced`
 //!
-//! `compare/run.sh` runs it against a real server behind a real rate limiter, mode after mode.
+//! `ci/s3.sh` runs it against a real server behind a real rate limiter, mode after mode.
 
 extern crate alloc;
 
