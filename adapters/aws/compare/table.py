@@ -22,7 +22,7 @@ for time, status in requests:
 
 share = 100 * throttled / len(requests)
 print(
-    f"| {name} | {copied:,} | {copies - copied:,} | {len(requests):,} | {throttled:,} | {share:.2f} % |"
+    f"| {name} | {copied:,} | {copies - copied:,} | {len(requests):,} | {share:.2f} % |"
     f" {seconds:.1f} | {min(served)} |"
 )
 if "--check" in sys.argv:
