@@ -12,6 +12,7 @@ step stall ci/stall.sh
 step shuttle ci/shuttle.sh
 step fuzz-smoke ci/fuzz-smoke.sh
 step test ci/test.sh
+step examples ci/examples.sh
 step benches ci/benches.sh
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \
     "they need nightly, apt or more tools: ci/extra.sh"
