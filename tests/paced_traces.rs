@@ -1,4 +1,4 @@
-//! The paced law over 200 random traces, against a model of it in `f64`.
+//! The paced law over 400 random traces, against a model of it in `f64`.
 //!
 //! Claim: with one caller the fields of the snapshot are within 10⁻⁶ of the model's, relative to them or to 1 where
 //! that is more, after every response and at random times after it; at 0.1 to 10⁶ responses a second, with requests
@@ -168,8 +168,8 @@ impl Trace {
 
 #[test]
 fn random_traces_follow_the_model() {
-    let mut sum = [0; 15];
-    for seed in 1..=200 {
+    let mut sum = [0; 16];
+    for seed in 1..=400 {
         let answers = Trace::new(seed).run();
         for (sum, times) in sum.iter_mut().zip(answers.counts()) {
             *sum += times;

@@ -50,7 +50,7 @@ near-and-far, nothing: sent 22723 useful 1989 throttled 20437 finished 1966 fail
 near-and-far, backoff only: sent 9478 useful 1989 throttled 7234 finished 1963 failed 5370 refused 5347 wakes 1505 sleeps 1639 p50 16 p99 1811939328 events 20340 checksum 84e66d6a98b0c7a0
 near-and-far, Aws, asking again: sent 1134 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 1184 sleeps 519 p50 16 p99 1946157056 events 4082 checksum 7279d51532d522d5
 near-and-far, Aws, in line: sent 1139 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 30808 sleeps 519 p50 16 p99 2550136832 events 33706 checksum a4d231e69d1fa9f7
-near-and-far, Paced: sent 2747 useful 1977 throttled 750 finished 1957 failed 0 refused 0 wakes 26744 sleeps 750 p50 369098752 p99 2415919104 events 32818 checksum 2480c1415bd2b710
+near-and-far, Paced: sent 2738 useful 1988 throttled 730 finished 1965 failed 0 refused 0 wakes 26524 sleeps 729 p50 369098752 p99 2415919104 events 32576 checksum 793e4eaaa2cfbecc
 near-and-far, told the limit: sent 1500 useful 1459 throttled 0 finished 1418 failed 0 refused 0 wakes 1490 sleeps 0 p50 973078528 p99 1207959552 events 5007 checksum f5ae2272417841f3
 outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 failed 4925 refused 0 wakes 0 sleeps 0 p50 44040192 p99 150994944 events 79390 checksum 7f9fc340691793a7
 outage-hint, backoff only: sent 13868 useful 10586 throttled 3268 finished 10575 failed 1818 refused 1810 wakes 1411 sleeps 1450 p50 16 p99 1275068416 events 29172 checksum c7aeb3a5b4dcee0f

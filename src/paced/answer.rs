@@ -45,18 +45,20 @@ const RECENT: u64 = SECOND.wrapping_mul(2);
 /// Returns the memory of the first cut: rule 8.
 pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
     let trip = seen.now.saturating_sub(seen.sent);
-    let (rate, known) = match seen.delivered {
-        Some(delivered) => (delivered.rate(1), delivered.responses() >= FIRST_FEW),
+    let (rate, doubt) = match seen.delivered {
+        Some(delivered) => {
+            let known = delivered.responses() >= FIRST_FEW;
+            (delivered.rate(1), known.then(|| delivered.doubt()))
+        }
         // One request in a round trip, at least.
         None => (
             Rate::from_ratio(1, trip.max(SECOND.wrapping_div(1_000))),
-            false,
+            None,
         ),
     };
-    let (peak, ramp) = if known {
-        (rate, 0)
-    } else {
-        (rate.times_two_to(BLIND_RAMP), BLIND_RAMP)
+    let (peak, ramp) = match doubt {
+        Some(doubt) => (rate, doubt),
+        None => (rate.times_two_to(BLIND_RAMP), BLIND_RAMP),
     };
     Memory::new(settings.within(peak), ramp, Trip::new(trip))
 }

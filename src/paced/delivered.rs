@@ -8,6 +8,12 @@ pub(crate) const WINDOW: u64 = SECOND;
 const LONGEST_WINDOW: u64 = SECOND.wrapping_mul(8);
 /// How many responses end a window that is long enough.
 const ENOUGH: u64 = 32;
+/// So many responses right after the start may be what the service had saved up for the first who ask,
+const SAVED_UP: u64 = 64;
+/// if they took less time than this.
+const SAVED_SPAN: u64 = SECOND.wrapping_div(10);
+/// How many halvings of their rate are in doubt at most: each halving of the time is one.
+const MOST_DOUBT: u32 = 3;
 
 /// What has been counted: the rate of the window before, and the current window so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +56,17 @@ impl Delivered {
     /// Returns about how many responses that rate is made of.
     pub(crate) fn responses(&self) -> u64 {
         self.count.saturating_add(self.before.tokens_in(WINDOW))
+    }
+
+    /// Returns by how many halvings the rate may lie below that of the responses, if they are the first of all.
+    pub(crate) fn doubt(&self) -> u32 {
+        if self.before != Rate::ZERO || self.count < SAVED_UP {
+            return 0;
+        }
+        let shorter = |halvings: u32| self.elapsed < SAVED_SPAN.wrapping_shr(halvings);
+        (0..MOST_DOUBT)
+            .map(|halvings| u32::from(shorter(halvings)))
+            .sum()
     }
 
     /// Looks whether the current window is over. At low rates it lasts longer, for there to be something to count.

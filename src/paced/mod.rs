@@ -29,7 +29,9 @@
 //!    cut. After starvation, when it may be far less than is allowed, the old peak stays if a quarter of it was delivered,
 //!    and a fifth of it in any case.
 //! 8. *The first cut* takes `D` with one response on top for the peak. If there were fewer than eight, it knows
-//!    next to nothing: it begins there, and doubles as after starvation.
+//!    next to nothing: it begins there, and doubles as after starvation. If the first 64 or more came within 100 ms,
+//!    the service may have saved them up: it begins at half of `D`, at a quarter below 50 ms, at an eighth below 25 ms,
+//!    and doubles likewise, for what was no burst is a rate.
 //! 9. *A hint* pauses everything until the time that the service gave, a minute at most.
 //! 10. *The end*: half a minute without a cut, nobody in line, and a rate of four times what is delivered. Without a ceiling
 //!     the limiter then limits nothing, until the next throttle.
@@ -61,6 +63,12 @@
 //! 0.92 from 0.94 where their limit halves. Cuts to 0.75 that only the line gives back, for a client cut early, take a
 //! hundred clients' Jain from 0.94 to 0.97, with 6.1 % throttled; but ten clients' from 0.98 to 0.96, a doubled limit's use
 //! from 0.94 to 0.82, and a sliding window's from 0.93 to 0.87.
+//!
+//! Rule 8 with 200 ms instead of 100 throttles 4.8 % of the requests of 512 workers (`herd`) instead of 6.6, and uses 1.00 of
+//! 10⁶/s instead of 0.88. But 512 workers on a fixed or a sliding window then starve on their way up, and use 0.75 to 0.81 of
+//! it in the first 15 s, instead of 0.89 to 0.96. With the 64 taken for what comes in 200 ms, and no doubling back, a service
+//! of 10⁶/s that saves up a thousandth of a second is used to 0.01 in four seconds, instead of 0.80; without a burst in rule
+//! 8 at all, to 0.97.
 //!
 //! Where it is no better than the published law stands in the README: it uses the whole of a limit that many share, so
 //! that a few more of their requests are throttled.

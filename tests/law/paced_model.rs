@@ -21,6 +21,7 @@ const BETA: f64 = 0.9;
 pub(crate) struct Answers {
     first: u64,
     blind: u64,
+    doubtful: u64,
     sent_before: u64,
     too_soon: u64,
     starved: u64,
@@ -37,10 +38,11 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn counts(self) -> [u64; 15] {
+    pub(crate) fn counts(self) -> [u64; 16] {
         [
             self.first,
             self.blind,
+            self.doubtful,
             self.sent_before,
             self.too_soon,
             self.starved,
@@ -182,7 +184,13 @@ impl PacedModel {
     fn first_cut(&mut self, now: u64, sent: u64) -> (f64, u32) {
         self.answers.first += 1;
         if self.window.is_some() && self.responses() >= 8 {
-            return (self.delivered(now, 1), 0);
+            let elapsed = now.saturating_sub(self.window.unwrap_or(now));
+            let first = self.before == 0.0 && self.count >= 64;
+            let shorter = |millis| u32::from(elapsed < millis * SECOND / 1_000);
+            let doubt = shorter(100) + shorter(50) + shorter(25);
+            let ramp = if first { doubt } else { 0 };
+            self.answers.doubtful += u64::from(ramp > 0);
+            return (self.delivered(now, 1), ramp);
         }
         self.answers.blind += 1;
         let rate = match self.window {

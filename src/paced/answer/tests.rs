@@ -66,6 +66,22 @@ fn the_first_cut_is_at_the_rate_delivered_and_the_one_throttled() {
 }
 
 #[test]
+fn a_first_cut_after_many_in_a_short_time_begins_below_their_rate() {
+    let mut first = seen(0, 40 * MILLI, 0);
+    for (count, millis, rate, ramp) in
+        [(499, 50, 10_000, 1), (63, 32, 2_000, 0), (64, 20, 3_250, 3)]
+    {
+        first.delivered = Some(delivered(count, millis * MILLI));
+        let begun = memory(per_second(rate), ramp, 40 * MILLI);
+        assert_eq!(
+            first_cut(&defaults(), &first),
+            begun,
+            "{count} in {millis} ms"
+        );
+    }
+}
+
+#[test]
 fn a_first_cut_with_nothing_delivered_takes_one_request_in_a_trip() {
     for (trip, taken) in [
         (100 * MILLI, 100 * MILLI),

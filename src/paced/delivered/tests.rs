@@ -61,6 +61,25 @@ fn responses_are_those_of_both_windows() {
 }
 
 #[test]
+fn the_first_64_are_in_doubt_by_a_halving_for_each_halving_of_a_tenth_of_a_second() {
+    let milli = SECOND / 1_000;
+    for (elapsed, halvings) in [
+        (0, 3),
+        (25 * milli - 1, 3),
+        (25 * milli, 2),
+        (50 * milli - 1, 2),
+        (50 * milli, 1),
+        (100 * milli - 1, 1),
+        (100 * milli, 0),
+        (u64::MAX, 0),
+    ] {
+        assert_eq!(first(64, elapsed).doubt(), halvings, "{elapsed} ns");
+        assert_eq!(first(63, elapsed).doubt(), 0, "fewer, {elapsed} ns");
+    }
+    assert_eq!(after_ten(64, 0).doubt(), 0, "not the first");
+}
+
+#[test]
 fn a_window_lasts_a_second_and_has_32_responses_or_lasts_eight() {
     let counted = |count, elapsed| WindowEnd::Counted(Rate::from_ratio(count, elapsed));
     assert_eq!(first(1_000, SECOND - 1).end(false), WindowEnd::NotYet);
