@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use super::{RetryConfig, RetryMode};
-use crate::{Adaptive, Legacy, RetryStrategy, Standard, StrategyBuilder};
+use crate::{Adaptive, Legacy, LegacyBuilder, RetryStrategy, Standard, StrategyBuilder};
 
 impl RetryConfig {
     /// Builds a strategy of the chosen mode, or else [`Standard`].
@@ -15,7 +15,7 @@ impl RetryConfig {
         match self.mode().unwrap_or_default() {
             RetryMode::Standard => Arc::new(Standard::builder().config(self).build_checked()),
             RetryMode::Adaptive => Arc::new(Adaptive::builder().config(self).build_checked()),
-            RetryMode::Legacy => Arc::new(Legacy::from_max_attempts(self.max_attempts())),
+            RetryMode::Legacy => Arc::new(Legacy::builder().config(self).build_checked()),
         }
     }
 }
@@ -24,6 +24,29 @@ impl<M> StrategyBuilder<M> {
     /// Takes over the settings of `config` that were not and will not be made on the builder.
     ///
     /// The mode is not among them: it is the builder's.
+    pub fn config(self, config: &RetryConfig) -> Self {
+        match config.max_attempts() {
+            Some(sends) => self.max_attempts_unless_set(sends),
+            None => self,
+        }
+    }
+}
+
+impl LegacyBuilder {
+    /// Takes over the number of sends of `config`, if it has one and the builder was and will not be given one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use paceline::{Legacy, RetryConfig, RetryMode};
+    ///
+    /// let two = NonZeroU32::MIN.saturating_add(1);
+    /// let config = RetryConfig::loader().mode(RetryMode::Legacy).max_attempts(two).load()?;
+    /// let strategy = Legacy::builder().config(&config).build()?;
+    /// assert_eq!(strategy.max_attempts(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn config(self, config: &RetryConfig) -> Self {
         match config.max_attempts() {
             Some(sends) => self.max_attempts_unless_set(sends),

@@ -39,6 +39,27 @@ impl RetryConfig {
         Self::loader().load()
     }
 
+    /// Looks the settings up in the environment of the process, and in the profile `name` of its files.
+    ///
+    /// The profile replaces the one that `AWS_PROFILE` names. Variables still come before it:
+    /// `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` count, whatever the profile says.
+    ///
+    /// # Errors
+    ///
+    /// As [`RetryConfigLoader::load`]; [`ConfigError::NoProfile`] if neither file has it and it is needed.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use paceline::RetryConfig;
+    ///
+    /// let strategy = RetryConfig::from_profile("batch")?.build_strategy();
+    /// # Ok::<(), paceline::ConfigError>(())
+    /// ```
+    pub fn from_profile(name: impl Into<String>) -> Result<Self, ConfigError> {
+        Self::loader().profile(name).load()
+    }
+
     /// Starts with nothing set explicitly.
     pub fn loader() -> RetryConfigLoader {
         RetryConfigLoader::default()

@@ -52,24 +52,17 @@ impl Legacy {
     /// Creates the strategy with five sends.
     #[must_use]
     pub fn new() -> Self {
-        Self::from_rules(Self::builder())
+        Self::builder().build_checked()
     }
 
     /// Starts from five sends.
     pub fn builder() -> LegacyBuilder {
         LegacyBuilder {
-            max_attempts: MAX_ATTEMPTS,
+            max_attempts: None,
             maybe_policy: MaybePolicy::default(),
             backoff: Arc::new(ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)),
             random: Arc::new(ThreadRandom),
         }
-    }
-
-    /// Creates the strategy with that many sends, or with five.
-    pub(crate) fn from_max_attempts(sends: Option<NonZeroU32>) -> Self {
-        let mut rules = Self::builder();
-        rules.max_attempts = sends.map_or(MAX_ATTEMPTS, NonZeroU32::get);
-        Self::from_rules(rules)
     }
 
     fn from_rules(rules: LegacyBuilder) -> Self {
@@ -82,7 +75,7 @@ impl Legacy {
     /// Returns the most sends that an operation may make, the first one included.
     #[must_use]
     pub const fn max_attempts(&self) -> u32 {
-        self.rules.max_attempts
+        self.rules.sends()
     }
 
     /// Returns what becomes of failures that may or may not be safe to retry.
@@ -109,7 +102,7 @@ impl RetryStrategy for Legacy {
         &self,
         _scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(RetryToken::new(self.id).with_attempt(1, Some(self.rules.max_attempts)))
+        Ok(RetryToken::new(self.id).with_attempt(1, Some(self.rules.sends())))
     }
 
     fn refresh_retry_token(
@@ -127,7 +120,7 @@ impl RetryStrategy for Legacy {
         if !token.idempotency().permits(failure) {
             return Err(refused(RefusalReason::MaybeExecuted));
         }
-        let (attempt, max) = (token.attempt(), self.rules.max_attempts);
+        let (attempt, max) = (token.attempt(), self.rules.sends());
         if attempt >= max {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
@@ -153,7 +146,7 @@ impl RetryStrategy for Legacy {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct LegacyBuilder {
-    max_attempts: u32,
+    max_attempts: Option<u32>,
     maybe_policy: MaybePolicy,
     backoff: Arc<dyn BackoffStrategy>,
     random: Arc<dyn Random>,
@@ -162,7 +155,13 @@ pub struct LegacyBuilder {
 impl LegacyBuilder {
     /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
     pub fn max_attempts(mut self, sends: u32) -> Self {
-        self.max_attempts = sends;
+        self.max_attempts = Some(sends);
+        self
+    }
+
+    /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
+    pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
+        self.max_attempts.get_or_insert(sends.get());
         self
     }
 
@@ -190,9 +189,21 @@ impl LegacyBuilder {
     ///
     /// Returns [`SettingsError::ZeroMaxAttempts`] if there is no send to make.
     pub fn build(self) -> Result<Legacy, SettingsError> {
-        if self.max_attempts == 0 {
+        if self.max_attempts == Some(0) {
             return Err(SettingsError::ZeroMaxAttempts);
         }
-        Ok(Legacy::from_rules(self))
+        Ok(self.build_checked())
+    }
+
+    /// Builds the strategy from choices that are known to be right.
+    pub(crate) fn build_checked(self) -> Legacy {
+        Legacy::from_rules(self)
+    }
+
+    const fn sends(&self) -> u32 {
+        match self.max_attempts {
+            Some(sends) => sends,
+            None => MAX_ATTEMPTS,
+        }
     }
 }

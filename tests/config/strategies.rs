@@ -1,6 +1,6 @@
 //! From settings to strategies.
 
-use paceline::{RetryConfig, RetryMode, Standard};
+use paceline::{ConfigError, Legacy, RetryConfig, RetryMode, SettingsError, Standard};
 
 use crate::fake::Fake;
 
@@ -69,4 +69,33 @@ fn builder_keeps_what_it_was_told() {
         sends(builder().config(&nothing).dynamodb().build().unwrap()),
         4
     );
+}
+
+#[test]
+fn builder_of_legacy_mode_keeps_what_it_was_told() {
+    let config = Fake::new().with("AWS_MAX_ATTEMPTS", "8").load().unwrap();
+    let sends = |strategy: Legacy| strategy.max_attempts();
+    let builder = Legacy::builder;
+    assert_eq!(sends(builder().config(&config).build().unwrap()), 8);
+    let before = builder().max_attempts(2).config(&config);
+    assert_eq!(sends(before.build().unwrap()), 2);
+    let after = builder().config(&config).max_attempts(2);
+    assert_eq!(sends(after.build().unwrap()), 2);
+    let nothing = builder().config(&RetryConfig::default());
+    assert_eq!(sends(nothing.build().unwrap()), 5);
+    let wrong = builder().max_attempts(0).config(&config).build();
+    assert_eq!(wrong.unwrap_err(), SettingsError::ZeroMaxAttempts);
+}
+
+/// Of the process's own environment nothing is known here but that no profile has this name.
+#[test]
+fn profile_that_is_nowhere_is_an_error() {
+    let known = ["AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"].map(std::env::var_os);
+    let answer = RetryConfig::from_profile("no profile has spaces");
+    if known.iter().any(Option::is_none) {
+        let error = answer.unwrap_err();
+        assert!(
+            matches!(&error, ConfigError::NoProfile { profile } if profile == "no profile has spaces")
+        );
+    }
 }
