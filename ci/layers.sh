@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # Top-level modules of src/, one layer a line, values first. A new one has to be put here.
 layers="
 time fixed
-cubic meter aws paced line backoff
+cubic meter aws paced line backoff budget
 atomic
 clock random
 wait

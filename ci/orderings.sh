@@ -28,7 +28,8 @@ names() {
         */meter.rs) echo no_count a_window a_snapshot_shows a_reset ;;
         */delivery.rs) echo paced:: ;;
         */nudge.rs | */waiters.rs) echo waiters:: ;;
-        */retry_quota.rs) echo quota:: ;;
+        */retry_budget.rs) echo budget:: ;;
+        */retry_quota.rs | */refill.rs) echo quota:: ;;
         */send_rate.rs) echo two_takers a_try_and places_are an_older ;;
         *) echo send_rate:: paced:: ;;
     esac

@@ -1,5 +1,7 @@
 //! Fixed-point rates, and the two roots and products that the control law needs.
 
+use core::time::Duration;
+
 /// One second, in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -34,6 +36,16 @@ impl Rate {
                 .checked_div(nanos)
                 .unwrap_or(0),
         )
+    }
+
+    /// Returns the rate of `tokens` in `per`, or `None` outside one token in 1,000 s to one in each nanosecond: what
+    /// settings may have.
+    pub(crate) fn settable(tokens: u32, per: Duration) -> Option<Self> {
+        const SLOWEST: u64 = SECOND.wrapping_mul(1_000);
+        let nanos = u64::try_from(per.as_nanos()).ok()?;
+        let slowest = u64::from(tokens).saturating_mul(SLOWEST);
+        let in_range = tokens > 0 && nanos >= u64::from(tokens) && nanos <= slowest;
+        in_range.then(|| Self::from_ratio(tokens, nanos))
     }
 
     /// Returns the rate of `raw` units, rounded to nearest and at most [`MAX`](Self::MAX).

@@ -82,6 +82,7 @@ mod atomic;
 mod aws;
 #[cfg(feature = "std")]
 mod backoff;
+mod budget;
 #[cfg(feature = "std")]
 mod classify;
 #[cfg(feature = "std")]
@@ -112,11 +113,13 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    AcquireError, ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota, SendCredit,
-    SendPermit, SendRate, SendRateSnapshot, WeightError,
+    AcquireError, ControlLaw, Outcome, QuotaPermit, Reservation, RetryBudget, RetryBudgetSnapshot,
+    RetryQuota, RetryQuotaSnapshot, SendCredit, SendPermit, SendRate, SendRateSnapshot,
+    WeightError,
 };
 #[cfg(feature = "std")]
 pub use backoff::{BackoffStrategy, ExponentialBackoff, Jitter};
+pub use budget::QuotaSettingsError;
 #[cfg(feature = "std")]
 pub use classify::{Chain, Classifier, IoErrors, RateLimit, aws_error_code};
 #[cfg(feature = "http")]

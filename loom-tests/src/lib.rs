@@ -18,6 +18,7 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+mod budget;
 mod credit;
 mod line;
 mod paced;

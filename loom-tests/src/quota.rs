@@ -3,8 +3,10 @@
 //! Claim: a token is never granted twice, never lost and never made up. Each model says which part
 //! of it is checked. All of them are exhaustive; the slowest takes under a second.
 
+use core::time::Duration;
+
 use loom::{model, sync::Arc, thread};
-use paceline::RetryQuota;
+use paceline::{RetryQuota, Timestamp};
 
 /// Runs `work` on a second thread while `main` runs on this one, and returns both results.
 fn beside<A, B>(
@@ -172,5 +174,69 @@ fn available_is_in_range() {
                 "no order of the steps gives {available}"
             );
         }
+    });
+}
+
+/// What is taken and given back while the capacity changes is missing in the end, no more and no less: there and back
+/// again is no change, and a permit that is out finds room.
+#[test]
+fn a_change_of_capacity_loses_nothing() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(10));
+        let out = quota.try_acquire(4).expect("the quota is full");
+        let (taken, ()) = beside(
+            &quota,
+            |q| q.try_acquire(3).map(|permit| permit.cost()),
+            |q| {
+                q.set_capacity(5);
+                q.release(out);
+                assert!(q.available() <= 5, "never above the capacity");
+                q.set_capacity(10);
+            },
+        );
+        assert_eq!(quota.available(), 10 - taken.unwrap_or(0));
+    });
+}
+
+/// A capacity that has been lowered is obeyed by all who learn of it.
+#[test]
+fn a_lower_capacity_seen_elsewhere_is_obeyed() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(10));
+        let shared = Arc::clone(&quota);
+        thread::spawn(move || shared.set_capacity(2))
+            .join()
+            .expect("it returns");
+        assert!(quota.try_acquire(3).is_none());
+    });
+}
+
+/// Of two threads that drain at once, each token goes to one.
+#[test]
+fn a_drain_takes_each_token_once() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(5));
+        let (theirs, ours) = beside(&quota, RetryQuota::drain, RetryQuota::drain);
+        assert_eq!((theirs + ours, quota.available()), (5, 0));
+        let (theirs, ours) = beside(&quota, RetryQuota::refill, |q| q.try_acquire(2).is_some());
+        let taken = if ours { 2 } else { 0 };
+        assert_eq!((theirs, quota.available()), (5, 5 - taken));
+    });
+}
+
+/// Two threads with different clocks add what time has paid, together and each token once.
+#[test]
+fn time_pays_each_token_once() {
+    model(|| {
+        let second = Duration::from_secs(1);
+        let quota = RetryQuota::with_refill(20, 1, second, Timestamp::ZERO);
+        let quota = Arc::new(quota.expect("in range"));
+        quota.drain();
+        let fill = |seconds: u64| {
+            move |q: &RetryQuota| q.fill_until(Timestamp::from_nanos(seconds * 1_000_000_000 + 1))
+        };
+        let (theirs, ours) = beside(&quota, fill(7), fill(5));
+        assert_eq!(theirs + ours, 7);
+        assert_eq!(quota.available(), 7);
     });
 }

@@ -93,6 +93,45 @@ fn a_credit_that_loads_then_stores_loses_one() {
     });
 }
 
+/// A change of capacity that also brings what is available under it, in a step of its own.
+#[test]
+#[should_panic(expected = "a permit that is out finds room")]
+fn a_capacity_kept_beside_what_is_available_loses_what_is_out() {
+    model(|| {
+        // Seven available of ten, three out; the capacity goes to five and comes back to ten.
+        let quota = BrokenQuota::holding(7, 10);
+        let shared = Arc::clone(&quota);
+        let other = thread::spawn(move || {
+            let seen = shared.available.load(SeqCst);
+            shared.available.store(seen.min(5), SeqCst);
+        });
+        quota.available.fetch_add(3, SeqCst);
+        other.join().expect("the other thread returns");
+        assert_eq!(
+            quota.available.load(SeqCst),
+            10,
+            "a permit that is out finds room"
+        );
+    });
+}
+
+/// A budget that checks two counts and then adds to one of them.
+#[test]
+#[should_panic(expected = "one request allows one retry")]
+fn a_budget_that_checks_then_adds_grants_twice() {
+    model(|| {
+        let retries = Arc::new(AtomicU32::new(0));
+        let take = |retries: &AtomicU32| {
+            retries.load(SeqCst) < 1 && retries.fetch_add(1, SeqCst) < u32::MAX
+        };
+        let shared = Arc::clone(&retries);
+        let other = thread::spawn(move || take(&shared));
+        let ours = take(&retries);
+        let theirs = other.join().expect("the other thread returns");
+        assert!(!(theirs && ours), "one request allows one retry");
+    });
+}
+
 /// A send bucket that keeps tokens and the time of the last refill in two words.
 struct BrokenRate {
     tokens: AtomicU32,

@@ -44,8 +44,6 @@ pub struct PacedSettings {
     burst: u64,
 }
 
-/// The slowest rate that can be set: one token in 1,000 seconds.
-const SLOWEST: u64 = SECOND.wrapping_mul(1_000);
 const LONGEST_BURST: Duration = Duration::from_secs(10);
 
 impl Default for PacedSettings {
@@ -183,17 +181,11 @@ fn fraction(permille: u16) -> u64 {
 }
 
 fn rate(setting: &'static str, tokens: u32, per: Duration) -> Result<Rate, PacedSettingsError> {
-    let error = PacedSettingsError::Rate {
+    Rate::settable(tokens, per).ok_or(PacedSettingsError::Rate {
         setting,
         tokens,
         per,
-    };
-    let nanos = u64::try_from(per.as_nanos()).map_err(|_| error)?;
-    let slowest = u64::from(tokens).saturating_mul(SLOWEST);
-    if tokens == 0 || nanos < u64::from(tokens) || nanos > slowest {
-        return Err(error);
-    }
-    Ok(Rate::from_ratio(tokens, nanos))
+    })
 }
 
 /// A setting of [`PacedSettings`] that is out of its range.

@@ -1,0 +1,71 @@
+//! Tokens that time pays into a quota: each of them is handed out once.
+
+use core::time::Duration;
+
+use super::sync::{AtomicU64, Ordering::Relaxed};
+use crate::Timestamp;
+use crate::budget::QuotaSettingsError;
+use crate::fixed::Rate;
+
+/// A source of tokens at a fixed rate.
+///
+/// What is remembered is how many tokens have been handed out since the start, not when: the next number follows
+/// from the time alone, so that no fraction is dropped and no two callers are given the same token.
+#[derive(Debug)]
+pub(super) struct Refill {
+    rate: Rate,
+    start: Timestamp,
+    handed_out: AtomicU64,
+}
+
+impl Refill {
+    /// Creates a source of `tokens` in each `per`, from `start` on.
+    pub(super) fn new(
+        tokens: u32,
+        per: Duration,
+        start: Timestamp,
+    ) -> Result<Self, QuotaSettingsError> {
+        let rate =
+            Rate::settable(tokens, per).ok_or(QuotaSettingsError::RefillRate { tokens, per })?;
+        Ok(Self {
+            rate,
+            start,
+            handed_out: AtomicU64::new(0),
+        })
+    }
+
+    /// Hands out the tokens that have been minted by `now` and not yet handed out.
+    pub(super) fn due(&self, now: Timestamp) -> u64 {
+        let nanos = now.as_nanos().saturating_sub(self.start.as_nanos());
+        let minted = self.rate.tokens_in(nanos);
+        // Relaxed throughout: a number that only grows, moved by read-modify-writes; whoever moves it from `a` to `b`
+        // hands out the tokens from `a` to `b`. Model: `quota::time_pays_each_token_once`.
+        let mut seen = self.handed_out.load(Relaxed);
+        while seen < minted {
+            match self
+                .handed_out
+                .compare_exchange_weak(seen, minted, Relaxed, Relaxed)
+            {
+                Ok(_) => return minted.wrapping_sub(seen),
+                Err(actual) => seen = actual,
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fraction_of_a_token_is_dropped_and_none_comes_twice() {
+        let start = Timestamp::from_nanos(7);
+        let refill = Refill::new(1, Duration::from_nanos(8), start).expect("in range");
+        let due = |nanos| refill.due(Timestamp::from_nanos(nanos));
+        let asked = [0, 7, 14, 15, 15, 23, 12, 39, 40].map(due);
+        assert_eq!(asked, [0, 0, 0, 1, 0, 1, 0, 2, 0]);
+        assert_eq!(due(u64::MAX), (1 << 61) - 1 - 4);
+        assert_eq!(due(u64::MAX), 0);
+    }
+}
