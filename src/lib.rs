@@ -70,6 +70,9 @@
 //! | `wake` | no | those who wait for a send token are woken when it comes sooner, instead of looking every 50 ms |
 //! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop; `wake` |
 //! | `async-io` | no | tasks sleep by async-io's timer, as smol's do; `wake` |
+//! | `tracing` | no | events when a limiter engages, cuts or recovers, and when a quota is exhausted or recovers |
+//! | `metrics` | no | a strategy's snapshot as counters and gauges |
+//! | `serde` | no | settings and snapshots in and out of text |
 //! | `http-date` | no | dates in the header `Retry-After` |
 //! | `http` | no | classifiers for the responses of the crate `http`; has `http-date` |
 //!
@@ -141,9 +144,10 @@ pub use run::{Attempt, Operation, RetryStrategyExt, RunError, Stopped};
 #[cfg(feature = "std")]
 pub use strategy::{
     Adaptive, Execution, Failure, Fault, ForeignToken, HasFault, HintPolicy, Idempotency,
-    InitialTokenRefused, Legacy, LegacyBuilder, MaybePolicy, RefusalReason, RetryAfter,
-    RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy, RetryToken, SendRefused,
-    SendTurn, ServiceUnavailable, Settings, SettingsError, Standard, StrategyBuilder, StrategyId,
+    InitialTokenRefused, Legacy, LegacyBuilder, MaybePolicy, Quota, QuotaSnapshot, RefusalReason,
+    RetryAfter, RetryCosts, RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy,
+    RetryToken, SendRefused, SendTurn, ServiceUnavailable, Settings, SettingsError, Standard,
+    StrategyBuilder, StrategyCounts, StrategyId, StrategySnapshot,
 };
 pub use time::Timestamp;
 #[cfg(feature = "tokio")]

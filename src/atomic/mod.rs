@@ -3,6 +3,8 @@
 mod bits;
 mod cancellations;
 mod control;
+#[cfg(feature = "std")]
+pub(crate) mod counts;
 mod credit;
 mod delivery;
 mod followed;
@@ -26,6 +28,8 @@ mod segments;
 mod send_rate;
 #[cfg(feature = "std")]
 pub(crate) mod sequence;
+#[cfg(feature = "std")]
+pub(crate) mod setting;
 mod slots;
 mod snapshot;
 #[cfg(stall)]

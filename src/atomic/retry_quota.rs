@@ -1,5 +1,6 @@
 //! The retry quota: one word, moved by compare-and-swap, and a capacity that callers may change.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::refill::Refill;
@@ -62,7 +63,8 @@ pub struct RetryQuota {
     /// that finds it so loads this word only.
     missing: AtomicU32,
     capacity: AtomicU32,
-    refill: Option<Refill>,
+    /// Boxed, as few have one.
+    refill: Option<Box<Refill>>,
 }
 
 /// The state of a [`RetryQuota`], for people to read.
@@ -130,7 +132,7 @@ impl RetryQuota {
         per: Duration,
         start: Timestamp,
     ) -> Result<Self, QuotaSettingsError> {
-        let refill = Some(Refill::new(tokens, per, start)?);
+        let refill = Some(Box::new(Refill::new(tokens, per, start)?));
         Ok(Self {
             refill,
             ..Self::new(capacity)
@@ -166,6 +168,12 @@ impl RetryQuota {
     pub fn fill_until(&self, now: Timestamp) -> u32 {
         let due = self.refill.as_ref().map_or(0, |refill| refill.due(now));
         self.add(u32::try_from(due).unwrap_or(u32::MAX))
+    }
+
+    /// Whether time pays into the quota.
+    #[cfg(feature = "std")]
+    pub(crate) const fn has_refill(&self) -> bool {
+        self.refill.is_some()
     }
 
     /// Puts back what `permit` took: the retry that it paid for succeeded.

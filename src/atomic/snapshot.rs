@@ -1,6 +1,7 @@
 //! What a limiter looks like to people: the only floating point of the crate.
 
 use super::law::{Law, cut_of};
+use super::segments::Head;
 use super::send_rate::SendRate;
 use super::throttle::Throttle;
 use crate::Timestamp;
@@ -51,14 +52,7 @@ impl SendRate {
             ),
         };
         let engaged = throttle.is_engaged();
-        let fill = match (&self.law, segment) {
-            (Law::Aws, Some((head, _))) if engaged && head.follows(throttle.version()) => {
-                head.rate()
-            }
-            (Law::Aws, _) if engaged => self.law.first_rate(throttle, elapsed).1,
-            (Law::Paced(_), _) if !engaged => Rate::MAX,
-            _ => self.law.rate(throttle, elapsed, || measured, time_to_peak),
-        };
+        let fill = self.fill(throttle, segment.map(|(head, _)| head), elapsed);
         let capacity = units_to_tokens(u128::from(capacity(fill, self.law.burst())) << 40);
         let available = match (limited, segment) {
             (Some(limited), Some((_, line))) if engaged => {
@@ -74,6 +68,38 @@ impl SendRate {
             measured_rate: per_second(measured),
             last_max_rate: per_second(peak),
         }
+    }
+
+    fn fill(&self, throttle: Throttle, head: Option<Head>, elapsed: u64) -> Rate {
+        let engaged = throttle.is_engaged();
+        match (&self.law, head) {
+            (Law::Aws, Some(head)) if engaged && head.follows(throttle.version()) => head.rate(),
+            (Law::Aws, _) if engaged => self.law.first_rate(throttle, elapsed).1,
+            (Law::Paced(_), _) if !engaged => Rate::MAX,
+            _ => (self.law).rate(throttle, elapsed, || self.meter.measured(), time_to_peak),
+        }
+    }
+
+    /// Returns the rate that sends are limited to at `now`: the highest there is while they are not limited.
+    #[cfg(feature = "std")]
+    pub(crate) fn limit_at(&self, now: Timestamp) -> Rate {
+        let Some(limited) = self.engaged() else {
+            return Rate::MAX;
+        };
+        let head = limited.segments.head();
+        let throttle = limited.throttle.load();
+        if throttle.is_engaged() {
+            self.fill(throttle, Some(head), self.elapsed(now))
+        } else {
+            Rate::MAX
+        }
+    }
+
+    /// Whether sends are limited.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn is_limiting(&self) -> bool {
+        let throttle = self.engaged().map(|limited| limited.throttle.load());
+        throttle.is_some_and(Throttle::is_engaged)
     }
 }
 

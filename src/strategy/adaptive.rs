@@ -5,14 +5,18 @@ use alloc::sync::Arc;
 use super::{
     RetryStrategy,
     builder::StrategyBuilder,
+    costs::RetryCosts,
     engine::Engine,
+    events,
     failure::Failure,
     info::RetryAfter,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
     settings::Settings,
+    snapshot::StrategySnapshot,
     token::RetryToken,
     turn::{SendRefused, SendTurn},
 };
+use crate::atomic::counts::{Event, State};
 use crate::{Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, Timestamp};
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
@@ -90,9 +94,22 @@ impl Adaptive {
     }
 
     /// Returns the quota that retries are paid from.
+    ///
+    /// With a quota of another kind ([`StrategyBuilder::pay_from`]) an empty one that is not asked.
     #[must_use]
     pub fn quota(&self) -> &RetryQuota {
-        &self.engine.quota
+        self.engine.quota.published()
+    }
+
+    /// Returns what retries cost at the moment.
+    #[must_use]
+    pub fn costs(&self) -> RetryCosts {
+        self.engine.tariff.get()
+    }
+
+    /// Changes what retries cost, from now on. What has been paid comes back as it was paid.
+    pub fn set_costs(&self, costs: RetryCosts) {
+        self.engine.tariff.set(costs);
     }
 
     /// Returns the send rate. Its timestamps are those of the strategy's clock.
@@ -138,10 +155,41 @@ impl Adaptive {
     fn record_at(&self, now: Timestamp, token: &RetryToken, outcome: Outcome) {
         // A caller that took no turn has no permit: its request was sent at some time before now.
         let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-        if self.exact_timing {
+        if outcome != Outcome::NotThrottled {
+            self.record_throttled(now, permit, outcome);
+        } else if self.exact_timing {
             self.rate.record(now, permit, outcome);
         } else {
             self.rate.record_with(|| now, permit, outcome);
+        }
+        #[cfg(feature = "tracing")]
+        self.look_for_the_end();
+    }
+
+    /// Tells the send rate of a throttle, and takes note of what it makes of that.
+    fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
+        let before = self.rate.limit_at(now);
+        self.rate.record(now, permit, outcome);
+        if self.rate.limit_at(now) < before {
+            let state = || self.rate.snapshot(now);
+            self.engine.counts.one(Event::Cut);
+            if self.engine.counts.note(State::Limiting, true) {
+                events::engaged(self.engine.id, state);
+            } else {
+                events::cut(self.engine.id, state);
+            }
+        }
+    }
+
+    /// Tells when the send rate limits no longer. Only a limiter that has been announced is looked at.
+    #[cfg(feature = "tracing")]
+    fn look_for_the_end(&self) {
+        let counts = &self.engine.counts;
+        if counts.is(State::Limiting)
+            && !self.rate.is_limiting()
+            && counts.note(State::Limiting, false)
+        {
+            events::recovered(self.engine.id);
         }
     }
 }
@@ -191,6 +239,13 @@ impl RetryStrategy for Adaptive {
         Ok(())
     }
 
+    fn snapshot(&self) -> StrategySnapshot {
+        StrategySnapshot {
+            rate: Some(self.rate.snapshot(self.clock.now())),
+            ..self.engine.snapshot()
+        }
+    }
+
     #[inline]
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
         let untimed = if self.exact_timing {
@@ -210,11 +265,13 @@ impl Adaptive {
     fn turn_at(&self, now: Timestamp) -> Result<SendTurn<'_>, SendRefused> {
         if self.fail_fast {
             let granted = self.rate.try_acquire(now);
-            granted
-                .map(SendTurn::granted)
-                .map_err(|wait| SendRefused { wait })
+            granted.map(SendTurn::granted).map_err(|wait| {
+                self.engine.counts.one(Event::RefusedSend);
+                SendRefused { wait }
+            })
         } else {
-            Ok(SendTurn::reserved(self.rate.reserve(now), &*self.clock))
+            let place = self.rate.reserve(now);
+            Ok(SendTurn::reserved(place, &*self.clock).counted(&self.engine.counts))
         }
     }
 }

@@ -1,28 +1,19 @@
-//! Building `Standard` and `Adaptive`: what was chosen, and the defaults for the rest.
+//! Building `Standard` and `Adaptive`.
 
 use alloc::sync::Arc;
 use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
     adaptive::Adaptive,
-    engine::Engine,
-    settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+    choices::Choices,
+    costs::RetryCosts,
+    quota::Quota,
+    settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
-    token::StrategyId,
 };
 use crate::{
-    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, Jitter, MonotonicClock, PacedSettings,
-    Random, RetryQuota, SendRate, ThreadRandom,
+    BackoffStrategy, Clock, ControlLaw, Jitter, PacedSettings, Random, RetryQuota, SendRate,
 };
-
-/// The tokens of a quota, in every SDK and generation.
-const QUOTA_CAPACITY: u32 = 500;
-const MAX_ATTEMPTS: u32 = 3;
-const MAX_BACKOFF: Duration = Duration::from_secs(20);
-
-/// DynamoDB answers fast, so it is worth asking again sooner and once more (generation 2.1 only).
-const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
-const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
@@ -49,32 +40,6 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 pub struct StrategyBuilder<M> {
     choices: Choices,
     mode: PhantomData<fn() -> M>,
-}
-
-/// What the caller chose; `None` where the default depends on other choices, or is made anew.
-#[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-struct Choices {
-    generation: RetryGeneration,
-    dynamodb: bool,
-    max_attempts: Option<u32>,
-    max_backoff: Option<Duration>,
-    base_delay: Option<Duration>,
-    throttling_base_delay: Option<Duration>,
-    throttling_floor: Option<Duration>,
-    jitter: Option<Jitter>,
-    backoff: Option<Arc<dyn BackoffStrategy>>,
-    quota_capacity: Option<u32>,
-    quota: Option<Arc<RetryQuota>>,
-    maybe_policy: MaybePolicy,
-    hint_policy: HintPolicy,
-    long_polling: bool,
-    random: Option<Arc<dyn Random>>,
-    clock: Option<Arc<dyn Clock>>,
-    law: Option<ControlLaw>,
-    paced: Option<PacedSettings>,
-    fail_fast: bool,
-    exact_timing: bool,
 }
 
 impl<M> StrategyBuilder<M> {
@@ -111,7 +76,35 @@ impl<M> StrategyBuilder<M> {
 
     /// Pays from `quota`, which other strategies may pay from as well.
     pub fn quota(mut self, quota: Arc<RetryQuota>) -> Self {
-        self.choices.quota = Some(quota);
+        (self.choices.quota, self.choices.other_quota) = (Some(quota), None);
+        self
+    }
+
+    /// Pays from a quota of any kind, such as a [`RetryBudget`](crate::RetryBudget), in place of a [`RetryQuota`].
+    ///
+    /// It is asked with the strategy's [`clock`](Self::clock).
+    pub fn pay_from(mut self, quota: Arc<dyn Quota>) -> Self {
+        (self.choices.quota, self.choices.other_quota) = (None, Some(quota));
+        self
+    }
+
+    /// Replaces what retries cost. It can be changed later: [`Standard::set_costs`].
+    pub fn costs(mut self, costs: RetryCosts) -> Self {
+        self.choices.costs = Some(costs);
+        self
+    }
+
+    /// Replaces what a success without a retry puts into the quota, one token.
+    pub fn success_credit(mut self, tokens: u32) -> Self {
+        self.choices.success_credit = Some(tokens);
+        self
+    }
+
+    /// Reads the time from `clock` in place of [`MonotonicClock`].
+    ///
+    /// It times the sends of [`Adaptive`] and quotas that ask for the time. It times no backoffs.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.choices.clock = Some(clock);
         self
     }
 
@@ -226,12 +219,6 @@ impl StrategyBuilder<Standard> {
 }
 
 impl StrategyBuilder<Adaptive> {
-    /// Reads the time from `clock` in place of [`MonotonicClock`]. It times sends, not backoffs.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.choices.clock = Some(clock);
-        self
-    }
-
     /// Moves the send rate by `law`, with the law's own settings.
     pub fn law(mut self, law: ControlLaw) -> Self {
         (self.choices.law, self.choices.paced) = (Some(law), None);
@@ -271,8 +258,8 @@ impl StrategyBuilder<Adaptive> {
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(mut self) -> Adaptive {
-        let clock = self.choices.clock.take();
-        let clock = clock.unwrap_or_else(|| Arc::new(MonotonicClock::new()));
+        let clock = self.choices.clock();
+        self.choices.clock = Some(Arc::clone(&clock));
         let law = self.choices.law.unwrap_or(ControlLaw::Aws);
         let rate = match self.choices.paced {
             Some(settings) => SendRate::paced(settings, clock.now()),
@@ -295,76 +282,5 @@ impl<M> Clone for StrategyBuilder<M> {
 impl<M> fmt::Debug for StrategyBuilder<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.choices.fmt(f)
-    }
-}
-
-impl Choices {
-    fn check(&self) -> Result<(), SettingsError> {
-        let base_given = self.base_delay.is_some() || self.throttling_base_delay.is_some();
-        if self.max_attempts == Some(0) {
-            Err(SettingsError::ZeroMaxAttempts)
-        } else if self.backoff.is_some() && base_given {
-            Err(SettingsError::BackoffWithBaseDelay)
-        } else if self.backoff.is_some() && self.jitter.is_some() {
-            Err(SettingsError::BackoffWithJitter)
-        } else if self.backoff.is_some() && self.throttling_floor.is_some() {
-            Err(SettingsError::BackoffWithFloor)
-        } else if self.throttling_floor > Some(self.max_backoff.unwrap_or(MAX_BACKOFF)) {
-            Err(SettingsError::FloorAboveMaxBackoff)
-        } else if self.quota.is_some() && self.quota_capacity.is_some() {
-            Err(SettingsError::QuotaWithCapacity)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn into_engine(self) -> Engine {
-        let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
-        let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
-            DYNAMODB_MAX_ATTEMPTS
-        } else {
-            MAX_ATTEMPTS
-        });
-        let built_in = self.exponential(max_backoff);
-        let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
-        let settings = Settings {
-            generation: self.generation,
-            max_attempts,
-            max_backoff,
-            maybe_policy: self.maybe_policy,
-            hint_policy: self.hint_policy,
-            long_polling: self.long_polling,
-            backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
-            random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
-        };
-        Engine {
-            id: StrategyId::new(),
-            settings,
-            quota: self
-                .quota
-                .unwrap_or_else(|| Arc::new(RetryQuota::new(capacity))),
-        }
-    }
-
-    fn exponential(&self, max_backoff: Duration) -> ExponentialBackoff {
-        let (throttling, other) = self.generation.bases();
-        let other = if self.is_dynamodb() {
-            DYNAMODB_BASE_DELAY
-        } else {
-            other
-        };
-        let throttling = match self.generation {
-            RetryGeneration::V2_0 => self.base_delay.unwrap_or(throttling),
-            RetryGeneration::V2_1 => throttling,
-        };
-        ExponentialBackoff::new(self.base_delay.unwrap_or(other), max_backoff)
-            .with_throttling_base(self.throttling_base_delay.unwrap_or(throttling))
-            .with_throttling_floor(self.throttling_floor.unwrap_or_default())
-            .with_jitter(self.jitter.unwrap_or_default())
-    }
-
-    /// Tells whether DynamoDB's own defaults apply.
-    fn is_dynamodb(&self) -> bool {
-        self.dynamodb && self.generation == RetryGeneration::V2_1
     }
 }

@@ -1,36 +1,76 @@
 //! The retry decision of `Standard` and `Adaptive`: one order of questions for both.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
+    costs::Tariff,
+    events,
     failure::Failure,
     info::RetryAfter,
+    quota::Payer,
     refusal::{RefusalReason, RetryRefused},
     settings::{HintPolicy, RetryGeneration, Settings},
+    snapshot::{StrategyCounts, StrategySnapshot},
     token::{RetryToken, StrategyId},
 };
-use crate::RetryQuota;
+use crate::atomic::counts::{Counts, Event, State};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
-
-/// What a success without a retry puts into the quota.
-const SUCCESS_CREDIT: u32 = 1;
 
 /// Everything that retries have to do with, and nothing that sends have.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) id: StrategyId,
     pub(super) settings: Settings,
-    pub(super) quota: Arc<RetryQuota>,
+    pub(super) quota: Payer,
+    pub(super) tariff: Tariff,
+    pub(super) counts: Counts,
 }
 
 impl Engine {
     /// Returns the token of a first send. It is given whatever the quota holds.
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
+        self.quota.begin();
         RetryToken::new(self.id).with_attempt(1, Some(self.settings.max_attempts))
+    }
+
+    /// Decides on a retry, and takes note of the decision.
+    pub(super) fn refresh(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        if failure.is_throttle() {
+            self.counts.one(Event::Throttled);
+        }
+        let answer = self.decide(token, failure);
+        match &answer {
+            Ok(_) => {
+                self.counts.one(Event::Granted);
+                if self.counts.note(State::Exhausted, false) {
+                    events::quota_recovered(self.id, || self.quota.available());
+                }
+            }
+            Err(refused) => self.note_refusal(refused.reason()),
+        }
+        answer
+    }
+
+    fn note_refusal(&self, reason: &RefusalReason) {
+        self.counts.one(match *reason {
+            RefusalReason::MaxAttempts { .. } => Event::RefusedAttempts,
+            RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => Event::RefusedSafety,
+            RefusalReason::OutOfTime { .. } => Event::RefusedTime,
+            RefusalReason::QuotaExhausted { .. } => Event::RefusedQuota,
+            _ => Event::RefusedOther,
+        });
+        if let RefusalReason::QuotaExhausted { available, needed } = *reason {
+            if self.counts.note(State::Exhausted, true) {
+                events::quota_exhausted(self.id, available, needed);
+            }
+        }
     }
 
     /// Decides on a retry: is the failure retryable, may the work be done twice, is a send left, is there
@@ -38,11 +78,7 @@ impl Engine {
     ///
     /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep that
     /// is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is ours.
-    pub(super) fn refresh(
-        &self,
-        token: RetryToken,
-        failure: &Failure,
-    ) -> Result<RetryToken, RetryRefused> {
+    fn decide(&self, token: RetryToken, failure: &Failure) -> Result<RetryToken, RetryRefused> {
         let reusable = self.connection_reusable(failure);
         let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
         if !self.settings.maybe_policy.permits(failure) {
@@ -59,7 +95,7 @@ impl Engine {
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
         }
-        let needed = self.settings.generation.cost(failure);
+        let needed = self.tariff.get().after(failure, self.settings.generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(RefusalReason::QuotaExhausted { available, needed })
@@ -77,9 +113,19 @@ impl Engine {
     /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
     #[inline]
     pub(super) fn succeed(&self, mut token: RetryToken) {
-        match token.take_paid() {
+        let credited = match token.take_paid() {
             Some(permit) => self.quota.release(permit),
-            None => self.quota.credit(SUCCESS_CREDIT),
+            None => self.quota.credit(self.settings.success_credit),
+        };
+        self.counts.add(Event::Credited, credited);
+    }
+
+    /// Returns the state of all that has to do with retries.
+    pub(super) fn snapshot(&self) -> StrategySnapshot {
+        StrategySnapshot {
+            quota: self.quota.snapshot(),
+            rate: None,
+            counts: StrategyCounts::of(&self.counts),
         }
     }
 

@@ -2,13 +2,20 @@
 
 mod adaptive;
 mod builder;
+mod choices;
+mod costs;
 mod engine;
+mod events;
 mod failure;
 mod idempotency;
 mod info;
 mod legacy;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod quota;
 mod refusal;
 mod settings;
+mod snapshot;
 mod standard;
 mod token;
 mod turn;
@@ -17,12 +24,15 @@ use core::fmt;
 
 pub use adaptive::Adaptive;
 pub use builder::StrategyBuilder;
+pub use costs::RetryCosts;
 pub use failure::{Failure, ServiceUnavailable};
 pub use idempotency::Idempotency;
 pub use info::{Execution, Fault, HasFault, RetryAfter, RetryInfo, RetrySafety};
 pub use legacy::{Legacy, LegacyBuilder};
+pub use quota::{Quota, QuotaSnapshot};
 pub use refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused};
 pub use settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError};
+pub use snapshot::{StrategyCounts, StrategySnapshot};
 pub use standard::Standard;
 pub use token::{RetryToken, StrategyId};
 pub use turn::{SendRefused, SendTurn};
@@ -119,5 +129,11 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Returns [`SendRefused`] with the time to wait if the strategy refuses rather than makes wait.
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
         Ok(SendTurn::immediate())
+    }
+
+    /// Returns the state for people to read, and changes nothing. By default there is nothing to see, as with
+    /// [`Legacy`], which keeps no state.
+    fn snapshot(&self) -> StrategySnapshot {
+        StrategySnapshot::default()
     }
 }

@@ -124,6 +124,7 @@ pub struct Settings {
     pub(super) maybe_policy: MaybePolicy,
     pub(super) hint_policy: HintPolicy,
     pub(super) long_polling: bool,
+    pub(super) success_credit: u32,
     pub(super) backoff: Arc<dyn BackoffStrategy>,
     pub(super) random: Arc<dyn Random>,
 }
@@ -163,6 +164,12 @@ impl Settings {
     #[must_use]
     pub const fn long_polling(&self) -> bool {
         self.long_polling
+    }
+
+    /// Returns what a success without a retry puts into the quota.
+    #[must_use]
+    pub const fn success_credit(&self) -> u32 {
+        self.success_credit
     }
 
     /// Returns the rule for delays.

@@ -3,10 +3,12 @@
 use super::{
     RetryStrategy,
     builder::StrategyBuilder,
+    costs::RetryCosts,
     engine::Engine,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
     settings::Settings,
+    snapshot::StrategySnapshot,
     token::RetryToken,
 };
 use crate::RetryQuota;
@@ -58,9 +60,22 @@ impl Standard {
     }
 
     /// Returns the quota that retries are paid from.
+    ///
+    /// With a quota of another kind ([`StrategyBuilder::pay_from`]) an empty one that is not asked.
     #[must_use]
     pub fn quota(&self) -> &RetryQuota {
-        &self.engine.quota
+        self.engine.quota.published()
+    }
+
+    /// Returns what retries cost at the moment.
+    #[must_use]
+    pub fn costs(&self) -> RetryCosts {
+        self.engine.tariff.get()
+    }
+
+    /// Changes what retries cost, from now on. What has been paid comes back as it was paid.
+    pub fn set_costs(&self, costs: RetryCosts) {
+        self.engine.tariff.set(costs);
     }
 }
 
@@ -91,5 +106,9 @@ impl RetryStrategy for Standard {
         let token = self.engine.id.check(token)?;
         self.engine.succeed(token);
         Ok(())
+    }
+
+    fn snapshot(&self) -> StrategySnapshot {
+        self.engine.snapshot()
     }
 }

@@ -2,6 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
+use crate::atomic::counts::{Counts, Event};
 use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Timestamp};
 
 /// A turn to send.
@@ -30,7 +31,11 @@ type Place<'a> = PlaceInLine<&'a SendRate, &'a dyn Clock>;
 #[derive(Debug)]
 enum Turn<'a> {
     Granted(SendPermit),
-    InLine(Place<'a>),
+    InLine {
+        place: Place<'a>,
+        /// Where to count that it has to wait.
+        waits: Option<&'a Counts>,
+    },
 }
 
 impl<'a> SendTurn<'a> {
@@ -50,7 +55,18 @@ impl<'a> SendTurn<'a> {
 
     /// Creates a turn that comes when `place` does, by `clock`.
     pub fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
-        Self(Turn::InLine(PlaceInLine::of(place.into_held(), clock)))
+        Self(Turn::InLine {
+            place: PlaceInLine::of(place.into_held(), clock),
+            waits: None,
+        })
+    }
+
+    /// Counts it in `counts` if the turn has not come when it is first looked at.
+    pub(super) const fn counted(mut self, counts: &'a Counts) -> Self {
+        if let Turn::InLine { waits, .. } = &mut self.0 {
+            *waits = Some(counts);
+        }
+        self
     }
 
     /// Returns the permit to send if the turn has come.
@@ -65,23 +81,35 @@ impl<'a> SendTurn<'a> {
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         match &mut self.0 {
             Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine(place) => claim_place(place),
+            Turn::InLine { place, waits } => claim_place(place, waits),
         }
     }
 
     /// Returns the place in line, or the permit if there is no waiting.
-    pub(crate) const fn place(&mut self) -> Result<&mut Place<'a>, SendPermit> {
+    pub(crate) fn place(&mut self) -> Result<&mut Place<'a>, SendPermit> {
         match &mut self.0 {
             Turn::Granted(permit) => Err(*permit),
-            Turn::InLine(place) => Ok(place),
+            Turn::InLine { place, waits } => {
+                // Those who wait by the place do not come by here again: this is the first look.
+                if waits.is_some() {
+                    if let Ok(permit) = claim_place(place, waits) {
+                        return Err(permit);
+                    }
+                }
+                Ok(place)
+            }
         }
     }
 }
 
 // Out of the way of a turn that has come.
 #[inline(never)]
-fn claim_place(place: &mut Place<'_>) -> Result<SendPermit, Duration> {
-    place.claim()
+fn claim_place(place: &mut Place<'_>, waits: &mut Option<&Counts>) -> Result<SendPermit, Duration> {
+    let claimed = place.claim();
+    if let (Err(_), Some(counts)) = (&claimed, waits.take()) {
+        counts.one(Event::Delayed);
+    }
+    claimed
 }
 
 /// A send was refused rather than made to wait.

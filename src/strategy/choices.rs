@@ -1,0 +1,154 @@
+//! What a builder was told, the defaults for the rest, and whether it fits together.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::{
+    costs::{RetryCosts, Tariff},
+    engine::Engine,
+    quota::{Payer, Quota},
+    settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+    token::StrategyId,
+};
+use crate::atomic::counts::Counts;
+use crate::{
+    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, Jitter, MonotonicClock, PacedSettings,
+    Random, RetryQuota, ThreadRandom,
+};
+
+/// The tokens of a quota, in every SDK and generation.
+const QUOTA_CAPACITY: u32 = 500;
+/// What a success without a retry puts into it.
+const SUCCESS_CREDIT: u32 = 1;
+const MAX_ATTEMPTS: u32 = 3;
+const MAX_BACKOFF: Duration = Duration::from_secs(20);
+
+/// DynamoDB answers fast, so it is worth asking again sooner and once more (generation 2.1 only).
+const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
+const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
+
+/// What the caller chose; `None` where the default depends on other choices, or is made anew.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub(super) struct Choices {
+    pub(super) generation: RetryGeneration,
+    pub(super) dynamodb: bool,
+    pub(super) max_attempts: Option<u32>,
+    pub(super) max_backoff: Option<Duration>,
+    pub(super) base_delay: Option<Duration>,
+    pub(super) throttling_base_delay: Option<Duration>,
+    pub(super) throttling_floor: Option<Duration>,
+    pub(super) jitter: Option<Jitter>,
+    pub(super) backoff: Option<Arc<dyn BackoffStrategy>>,
+    pub(super) quota_capacity: Option<u32>,
+    pub(super) quota: Option<Arc<RetryQuota>>,
+    pub(super) other_quota: Option<Arc<dyn Quota>>,
+    pub(super) costs: Option<RetryCosts>,
+    pub(super) success_credit: Option<u32>,
+    pub(super) maybe_policy: MaybePolicy,
+    pub(super) hint_policy: HintPolicy,
+    pub(super) long_polling: bool,
+    pub(super) random: Option<Arc<dyn Random>>,
+    pub(super) clock: Option<Arc<dyn Clock>>,
+    pub(super) law: Option<ControlLaw>,
+    pub(super) paced: Option<PacedSettings>,
+    pub(super) fail_fast: bool,
+    pub(super) exact_timing: bool,
+}
+
+impl Choices {
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        let base_given = self.base_delay.is_some() || self.throttling_base_delay.is_some();
+        if self.max_attempts == Some(0) {
+            Err(SettingsError::ZeroMaxAttempts)
+        } else if self.backoff.is_some() && base_given {
+            Err(SettingsError::BackoffWithBaseDelay)
+        } else if self.backoff.is_some() && self.jitter.is_some() {
+            Err(SettingsError::BackoffWithJitter)
+        } else if self.backoff.is_some() && self.throttling_floor.is_some() {
+            Err(SettingsError::BackoffWithFloor)
+        } else if self.throttling_floor > Some(self.max_backoff.unwrap_or(MAX_BACKOFF)) {
+            Err(SettingsError::FloorAboveMaxBackoff)
+        } else if (self.quota.is_some() || self.other_quota.is_some())
+            && self.quota_capacity.is_some()
+        {
+            Err(SettingsError::QuotaWithCapacity)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn into_engine(self) -> Engine {
+        let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
+        let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
+            DYNAMODB_MAX_ATTEMPTS
+        } else {
+            MAX_ATTEMPTS
+        });
+        let built_in = self.exponential(max_backoff);
+        let quota = self.payer();
+        let costs = self.costs.unwrap_or(RetryCosts::of(self.generation));
+        let settings = Settings {
+            generation: self.generation,
+            max_attempts,
+            max_backoff,
+            maybe_policy: self.maybe_policy,
+            hint_policy: self.hint_policy,
+            long_polling: self.long_polling,
+            success_credit: self.success_credit.unwrap_or(SUCCESS_CREDIT),
+            backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
+            random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
+        };
+        Engine {
+            id: StrategyId::new(),
+            settings,
+            quota,
+            tariff: Tariff::new(costs),
+            counts: Counts::new(),
+        }
+    }
+
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        let given = self.clock.clone();
+        given.unwrap_or_else(|| Arc::new(MonotonicClock::new()))
+    }
+
+    /// Returns what retries are paid from. Only what asks for the time makes a clock.
+    fn payer(&self) -> Payer {
+        let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
+        match (&self.other_quota, &self.quota) {
+            (Some(quota), _) => Payer::Other {
+                quota: Arc::clone(quota),
+                clock: self.clock(),
+            },
+            (None, Some(quota)) if quota.has_refill() => Payer::Timed {
+                quota: Arc::clone(quota),
+                clock: self.clock(),
+            },
+            (None, Some(quota)) => Payer::Plain(Arc::clone(quota)),
+            (None, None) => Payer::Plain(Arc::new(RetryQuota::new(capacity))),
+        }
+    }
+
+    fn exponential(&self, max_backoff: Duration) -> ExponentialBackoff {
+        let (throttling, other) = self.generation.bases();
+        let other = if self.is_dynamodb() {
+            DYNAMODB_BASE_DELAY
+        } else {
+            other
+        };
+        let throttling = match self.generation {
+            RetryGeneration::V2_0 => self.base_delay.unwrap_or(throttling),
+            RetryGeneration::V2_1 => throttling,
+        };
+        ExponentialBackoff::new(self.base_delay.unwrap_or(other), max_backoff)
+            .with_throttling_base(self.throttling_base_delay.unwrap_or(throttling))
+            .with_throttling_floor(self.throttling_floor.unwrap_or_default())
+            .with_jitter(self.jitter.unwrap_or_default())
+    }
+
+    /// Tells whether DynamoDB's own defaults apply.
+    fn is_dynamodb(&self) -> bool {
+        self.dynamodb && self.generation == RetryGeneration::V2_1
+    }
+}

@@ -1,0 +1,50 @@
+//! What is told to `tracing`: changes of state, and nothing that every request does.
+//!
+//! Without the feature `tracing` each of these is empty.
+
+use super::token::StrategyId;
+use crate::SendRateSnapshot;
+
+/// Tells that the quota refused a retry, after it had granted the one before.
+pub(super) fn quota_exhausted(strategy: StrategyId, available: u32, needed: u32) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(target: "paceline", ?strategy, available, needed, "retry quota exhausted");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, available, needed);
+}
+
+/// Tells that the quota granted a retry, after it had refused the one before.
+pub(super) fn quota_recovered(strategy: StrategyId, available: impl FnOnce() -> u32) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(target: "paceline", ?strategy, available = available(), "retry quota recovered");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, available);
+}
+
+/// Tells that sends are limited from now on.
+pub(super) fn engaged(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot) {
+    #[cfg(feature = "tracing")]
+    {
+        let fill_rate = state().fill_rate;
+        tracing::warn!(target: "paceline", ?strategy, fill_rate, "send rate engaged");
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, state);
+}
+
+/// Tells that a throttle lowered the rate of a limiter that was engaged.
+pub(super) fn cut(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot) {
+    #[cfg(feature = "tracing")]
+    {
+        let fill_rate = state().fill_rate;
+        tracing::info!(target: "paceline", ?strategy, fill_rate, "send rate cut");
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, state);
+}
+
+/// Tells that sends are no longer limited.
+#[cfg(feature = "tracing")]
+pub(super) fn recovered(strategy: StrategyId) {
+    tracing::info!(target: "paceline", ?strategy, "send rate recovered");
+}

@@ -1,0 +1,67 @@
+//! A snapshot as the counters and gauges of the crate `metrics`.
+
+use ::metrics::{Label, counter, gauge};
+
+use super::snapshot::StrategySnapshot;
+
+impl StrategySnapshot {
+    /// Hands the snapshot to the recorder of the crate `metrics`, labelled `strategy` with `name`.
+    ///
+    /// To be called from wherever metrics are collected, every second for example: requests themselves record nothing.
+    ///
+    /// | name | kind | value |
+    /// |---|---|---|
+    /// | `paceline_quota_available` | gauge | tokens |
+    /// | `paceline_quota_capacity` | gauge | tokens; absent if there is no bound |
+    /// | `paceline_retries_granted_total` | counter | |
+    /// | `paceline_retries_refused_total` | counter | by `cause`: `attempts`, `safety`, `quota`, `other` |
+    /// | `paceline_sends_delayed_total` | counter | |
+    /// | `paceline_sends_refused_total` | counter | |
+    /// | `paceline_throttled_total` | counter | failures that were throttling |
+    /// | `paceline_cuts_total` | counter | |
+    /// | `paceline_credited_tokens_total` | counter | tokens |
+    /// | `paceline_send_rate_engaged` | gauge | 1 or 0; this and those below with a send rate only |
+    /// | `paceline_send_rate_fill` | gauge | tokens per second |
+    /// | `paceline_send_rate_available` | gauge | tokens |
+    /// | `paceline_send_rate_measured` | gauge | requests per second |
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{RetryStrategy, Standard};
+    ///
+    /// let orders = Standard::new();
+    /// orders.snapshot().publish("orders");
+    /// ```
+    pub fn publish(&self, name: &str) {
+        let strategy = Label::new("strategy", String::from(name));
+        let labels = [strategy.clone()];
+        let (quota, counts) = (&self.quota, &self.counts);
+        gauge!("paceline_quota_available", labels.iter()).set(quota.available);
+        if let Some(capacity) = quota.capacity {
+            gauge!("paceline_quota_capacity", labels.iter()).set(capacity);
+        }
+        for (cause, count) in [
+            ("attempts", counts.refused_attempts),
+            ("safety", counts.refused_safety),
+            ("quota", counts.refused_quota),
+            ("other", counts.refused_other),
+        ] {
+            let labels = vec![strategy.clone(), Label::new("cause", cause)];
+            counter!("paceline_retries_refused_total", labels).absolute(count);
+        }
+        counter!("paceline_retries_granted_total", labels.iter()).absolute(counts.granted);
+        counter!("paceline_sends_delayed_total", labels.iter()).absolute(counts.delayed);
+        counter!("paceline_sends_refused_total", labels.iter()).absolute(counts.refused_sends);
+        counter!("paceline_throttled_total", labels.iter()).absolute(counts.throttled);
+        counter!("paceline_cuts_total", labels.iter()).absolute(counts.cuts);
+        counter!("paceline_credited_tokens_total", labels.iter()).absolute(counts.credited);
+        if let Some(rate) = self.rate {
+            let engaged = u8::from(rate.enabled);
+            gauge!("paceline_send_rate_engaged", labels.iter()).set(engaged);
+            gauge!("paceline_send_rate_fill", labels.iter()).set(rate.fill_rate);
+            gauge!("paceline_send_rate_available", labels.iter()).set(rate.available);
+            gauge!("paceline_send_rate_measured", labels.iter()).set(rate.measured_rate);
+        }
+    }
+}

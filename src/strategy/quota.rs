@@ -1,0 +1,193 @@
+//! What retries are paid from, whichever kind it is.
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::{Clock, QuotaPermit, RetryBudget, RetryQuota};
+
+/// What retries are paid from: [`RetryQuota`], [`RetryBudget`], or one of your own.
+///
+/// [`StrategyBuilder::pay_from`](crate::StrategyBuilder::pay_from) takes any. A strategy with a plain [`RetryQuota`]
+/// makes no virtual call, and asks no clock.
+///
+/// # Examples
+///
+/// One that lets every retry through, and says so:
+///
+/// ```
+/// use std::sync::Arc;
+/// use paceline::{Clock, Quota, QuotaPermit, Standard};
+///
+/// #[derive(Debug)]
+/// struct Unlimited;
+///
+/// impl Quota for Unlimited {
+///     fn try_acquire(&self, cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
+///         Some(QuotaPermit::of(cost))
+///     }
+///     fn available(&self, _clock: &dyn Clock) -> u32 {
+///         u32::MAX
+///     }
+/// }
+///
+/// let strategy = Standard::builder().pay_from(Arc::new(Unlimited)).build()?;
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+pub trait Quota: fmt::Debug + Send + Sync {
+    /// Takes note of an operation that begins. By default nothing.
+    fn begin(&self, clock: &dyn Clock) {
+        let _ = clock;
+    }
+
+    /// Pays for a retry that costs so much, or takes nothing and returns `None`.
+    fn try_acquire(&self, cost: u32, clock: &dyn Clock) -> Option<QuotaPermit>;
+
+    /// Takes note that the retry succeeded that `permit` paid for, and returns the tokens that this brought. By default
+    /// none: what is paid is spent.
+    fn release(&self, permit: QuotaPermit) -> u32 {
+        let _ = permit;
+        0
+    }
+
+    /// Takes note of a success that needed no retry and is worth `amount`, and returns the tokens that this brought. By
+    /// default none.
+    fn credit(&self, amount: u32) -> u32 {
+        let _ = amount;
+        0
+    }
+
+    /// Returns the tokens that are there now.
+    fn available(&self, clock: &dyn Clock) -> u32;
+
+    /// Returns the most that there can be, if there is a bound. By default `None`.
+    fn capacity(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl Quota for RetryQuota {
+    fn try_acquire(&self, cost: u32, clock: &dyn Clock) -> Option<QuotaPermit> {
+        if self.has_refill() {
+            self.try_acquire_at(cost, clock.now())
+        } else {
+            self.try_acquire(cost)
+        }
+    }
+
+    fn release(&self, permit: QuotaPermit) -> u32 {
+        self.add(permit.cost())
+    }
+
+    fn credit(&self, amount: u32) -> u32 {
+        self.add(amount)
+    }
+
+    fn available(&self, clock: &dyn Clock) -> u32 {
+        if self.has_refill() {
+            self.fill_until(clock.now());
+        }
+        self.available()
+    }
+
+    fn capacity(&self) -> Option<u32> {
+        Some(self.capacity())
+    }
+}
+
+/// Each retry counts as one, whatever it costs.
+impl Quota for RetryBudget {
+    fn begin(&self, clock: &dyn Clock) {
+        self.count_request(clock.now());
+    }
+
+    fn try_acquire(&self, _cost: u32, clock: &dyn Clock) -> Option<QuotaPermit> {
+        self.try_acquire(clock.now())
+    }
+
+    fn available(&self, clock: &dyn Clock) -> u32 {
+        self.available(clock.now())
+    }
+}
+
+/// The quota of one strategy.
+#[derive(Clone, Debug)]
+pub(super) enum Payer {
+    /// The published one, and nothing that asks for the time.
+    Plain(Arc<RetryQuota>),
+    Timed {
+        quota: Arc<RetryQuota>,
+        clock: Arc<dyn Clock>,
+    },
+    Other {
+        quota: Arc<dyn Quota>,
+        clock: Arc<dyn Clock>,
+    },
+}
+
+/// The state of what retries are paid from, for people to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QuotaSnapshot {
+    /// The tokens that are there; of a [`RetryBudget`] the retries.
+    pub available: u32,
+    /// The most that there can be, if there is a bound.
+    pub capacity: Option<u32>,
+}
+
+impl Payer {
+    /// Returns the published quota; an empty one that nobody pays from if it is another kind.
+    pub(super) fn published(&self) -> &RetryQuota {
+        static NONE: RetryQuota = RetryQuota::new(0);
+        match self {
+            Self::Plain(quota) | Self::Timed { quota, .. } => quota,
+            Self::Other { .. } => &NONE,
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        if let Self::Other { quota, clock } = self {
+            quota.begin(&**clock);
+        }
+    }
+
+    pub(super) fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
+        match self {
+            Self::Plain(quota) => quota.try_acquire(cost),
+            Self::Timed { quota, clock } => quota.try_acquire_at(cost, clock.now()),
+            Self::Other { quota, clock } => quota.try_acquire(cost, &**clock),
+        }
+    }
+
+    pub(super) fn release(&self, permit: QuotaPermit) -> u32 {
+        match self {
+            Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(permit.cost()),
+            Self::Other { quota, .. } => quota.release(permit),
+        }
+    }
+
+    pub(super) fn credit(&self, amount: u32) -> u32 {
+        match self {
+            Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(amount),
+            Self::Other { quota, .. } => quota.credit(amount),
+        }
+    }
+
+    pub(super) fn available(&self) -> u32 {
+        match self {
+            Self::Plain(quota) => quota.available(),
+            Self::Timed { quota, clock } => Quota::available(&**quota, &**clock),
+            Self::Other { quota, clock } => quota.available(&**clock),
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> QuotaSnapshot {
+        let capacity = match self {
+            Self::Plain(quota) | Self::Timed { quota, .. } => Some(quota.capacity()),
+            Self::Other { quota, .. } => quota.capacity(),
+        };
+        QuotaSnapshot {
+            available: self.available(),
+            capacity,
+        }
+    }
+}

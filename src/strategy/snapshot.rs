@@ -1,0 +1,79 @@
+//! What a strategy looks like from outside.
+
+use super::quota::QuotaSnapshot;
+use crate::SendRateSnapshot;
+use crate::atomic::counts::{Counts, Event};
+
+/// The state of a strategy, for people to read: [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
+///
+/// Taking one every second costs nobody anything: it only loads. What is counted is counted where an operation
+/// fails or waits, in cache lines that a request that succeeds at once does not touch. Each field was true at some moment
+/// of the call, not necessarily the same one for all.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategy, RetryStrategyExt, Standard};
+///
+/// let strategy = Standard::new();
+/// let _failed = strategy.run(|_| Err::<(), _>(Failure::not_retryable()));
+/// let seen = strategy.snapshot();
+/// assert_eq!((seen.quota.available, seen.counts.refused_safety), (500, 1));
+/// assert!(seen.rate.is_none()); // Standard has no send rate
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StrategySnapshot {
+    /// What retries are paid from.
+    pub quota: QuotaSnapshot,
+    /// The send rate, if there is one.
+    pub rate: Option<SendRateSnapshot>,
+    /// What has happened since the strategy was built.
+    pub counts: StrategyCounts,
+}
+
+/// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StrategyCounts {
+    /// Retries granted.
+    pub granted: u64,
+    /// Sends that had to wait when their turn was first looked at.
+    pub delayed: u64,
+    /// Sends refused because they would have had to wait.
+    pub refused_sends: u64,
+    /// Retries refused because all attempts were made.
+    pub refused_attempts: u64,
+    /// Retries refused because the failure was not to be retried, or the work not to be done twice.
+    pub refused_safety: u64,
+    /// Retries refused by the quota.
+    pub refused_quota: u64,
+    /// Retries refused because there was no time left for them.
+    pub refused_time: u64,
+    /// Retries refused for any other reason.
+    pub refused_other: u64,
+    /// Failures that were throttling.
+    pub throttled: u64,
+    /// Throttles that lowered the send rate.
+    pub cuts: u64,
+    /// Tokens that successes paid into the quota.
+    pub credited: u64,
+}
+
+impl StrategyCounts {
+    pub(super) fn of(counts: &Counts) -> Self {
+        Self {
+            granted: counts.get(Event::Granted),
+            delayed: counts.get(Event::Delayed),
+            refused_sends: counts.get(Event::RefusedSend),
+            refused_attempts: counts.get(Event::RefusedAttempts),
+            refused_safety: counts.get(Event::RefusedSafety),
+            refused_quota: counts.get(Event::RefusedQuota),
+            refused_time: counts.get(Event::RefusedTime),
+            refused_other: counts.get(Event::RefusedOther),
+            throttled: counts.get(Event::Throttled),
+            cuts: counts.get(Event::Cut),
+            credited: counts.get(Event::Credited),
+        }
+    }
+}

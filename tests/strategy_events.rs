@@ -1,0 +1,245 @@
+//! What strategies tell `tracing` and `metrics`: each change of state once, and the names that the docs list.
+#![cfg(all(feature = "tracing", feature = "metrics"))]
+
+mod support;
+
+use core::fmt::{Debug, Write as _};
+use core::time::Duration;
+use std::sync::Mutex;
+
+use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
+use metrics::{SharedString, Unit};
+use paceline::{
+    Adaptive, Clock, ControlLaw, Failure, PacedSettings, RetryStrategy, SendPermit, Standard,
+    StrategySnapshot,
+};
+use support::{Arc, Hands, http};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+
+/// Keeps the messages of events, and those fields of which the value is known beforehand.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn lines(&self) -> Vec<String> {
+        core::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.0.insert_str(0, &format!("{value:?}")),
+            "available" | "needed" => write!(self.0, " {}={value:?}", field.name()).unwrap(),
+            "strategy" | "fill_rate" => write!(self.0, " {}", field.name()).unwrap(),
+            other => panic!("the docs know no {other}"),
+        }
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "paceline"
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn fail(strategy: &impl RetryStrategy, failure: &Failure) {
+    let token = strategy.acquire_initial_token(None).unwrap();
+    drop(strategy.refresh_retry_token(token, failure));
+}
+
+fn succeed(strategy: &impl RetryStrategy) {
+    let token = strategy.acquire_initial_token(None).unwrap();
+    strategy.record_success(token).unwrap();
+}
+
+#[test]
+fn quota_says_once_that_it_is_exhausted_and_once_that_it_has_recovered() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let strategy = Standard::builder().quota_capacity(20).build().unwrap();
+        fail(&strategy, &http(500));
+        assert_eq!(log.lines(), [""; 0], "a retry that is paid is no change");
+        fail(&strategy, &http(500));
+        fail(&strategy, &http(500));
+        assert_eq!(
+            log.lines(),
+            ["retry quota exhausted strategy available=6 needed=14"]
+        );
+        strategy.quota().refill();
+        assert_eq!(log.lines(), [""; 0], "nobody has been granted one yet");
+        fail(&strategy, &http(500));
+        assert_eq!(log.lines(), ["retry quota recovered strategy available=6"]);
+    });
+}
+
+#[test]
+fn send_rate_says_that_it_engages_cuts_and_recovers() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let clock = Arc::new(Hands::default());
+        let strategy = Adaptive::builder()
+            .law(ControlLaw::Paced)
+            .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+            .build()
+            .unwrap();
+        for _ in 0..1_000 {
+            succeed(&strategy);
+            clock.sleep(Duration::from_millis(1));
+        }
+        assert_eq!(log.lines(), [""; 0]);
+        fail(&strategy, &Failure::throttling());
+        assert_eq!(log.lines(), ["send rate engaged strategy fill_rate"]);
+        fail(&strategy, &Failure::throttling());
+        assert_eq!(log.lines(), [""; 0], "the same overshoot cuts once");
+        clock.sleep(Duration::from_secs(1));
+        let token = strategy.acquire_initial_token(None).unwrap();
+        let mut token = token;
+        token.sent(SendPermit::sent_at(clock.now()));
+        clock.sleep(Duration::from_millis(1));
+        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+        assert_eq!(log.lines(), ["send rate cut strategy fill_rate"]);
+        for _ in 0..600 {
+            succeed(&strategy);
+            clock.sleep(Duration::from_millis(100));
+        }
+        assert_eq!(log.lines(), ["send rate recovered strategy"]);
+        assert_eq!(strategy.snapshot().counts.cuts, 2);
+        fail(&strategy, &Failure::throttling());
+        assert_eq!(log.lines(), ["send rate engaged strategy fill_rate"]);
+    });
+}
+
+/// Keeps what it is told, by name and labels.
+#[derive(Clone, Default)]
+struct Board(Arc<Mutex<Vec<String>>>);
+
+struct Cell(Board, String);
+
+impl Cell {
+    fn put(&self, value: &dyn Debug) {
+        self.0
+            .0
+            .lock()
+            .unwrap()
+            .push(format!("{} = {value:?}", self.1));
+    }
+}
+
+impl CounterFn for Cell {
+    fn increment(&self, _: u64) {
+        panic!("counts are absolute");
+    }
+    fn absolute(&self, value: u64) {
+        self.put(&value);
+    }
+}
+
+impl GaugeFn for Cell {
+    fn increment(&self, _: f64) {
+        panic!("gauges are set");
+    }
+    fn decrement(&self, _: f64) {
+        panic!("gauges are set");
+    }
+    fn set(&self, value: f64) {
+        self.put(&value);
+    }
+}
+
+impl Board {
+    fn cell(&self, key: &Key) -> Arc<Cell> {
+        let mut name = String::from(key.name().strip_prefix("paceline_").unwrap());
+        for label in key.labels() {
+            write!(name, " {}={}", label.key(), label.value()).unwrap();
+        }
+        Arc::new(Cell(self.clone(), name))
+    }
+}
+
+impl Recorder for Board {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.cell(key))
+    }
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.cell(key))
+    }
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        panic!("there is none");
+    }
+}
+
+fn published(snapshot: &StrategySnapshot) -> Vec<String> {
+    let board = Board::default();
+    metrics::with_local_recorder(&board, || snapshot.publish("orders"));
+    core::mem::take(&mut *board.0.lock().unwrap())
+}
+
+#[test]
+fn snapshot_is_published_by_the_names_in_the_docs() {
+    let strategy = Standard::builder().quota_capacity(20).build().unwrap();
+    fail(&strategy, &http(500));
+    fail(&strategy, &http(500));
+    fail(&strategy, &http(404));
+    fail(&strategy, &Failure::throttling());
+    assert_eq!(
+        published(&strategy.snapshot()),
+        [
+            "quota_available strategy=orders = 1.0",
+            "quota_capacity strategy=orders = 20.0",
+            "retries_refused_total strategy=orders cause=attempts = 0",
+            "retries_refused_total strategy=orders cause=safety = 1",
+            "retries_refused_total strategy=orders cause=quota = 1",
+            "retries_refused_total strategy=orders cause=other = 0",
+            "retries_granted_total strategy=orders = 2",
+            "sends_delayed_total strategy=orders = 0",
+            "sends_refused_total strategy=orders = 0",
+            "throttled_total strategy=orders = 1",
+            "cuts_total strategy=orders = 0",
+            "credited_tokens_total strategy=orders = 0",
+        ]
+    );
+}
+
+#[test]
+fn send_rate_is_published_if_there_is_one() {
+    let settings = PacedSettings::fixed(100, Duration::from_secs(1)).unwrap();
+    let clock = Arc::new(Hands::default());
+    let builder = Adaptive::builder().paced(settings).clock(clock);
+    let strategy = builder.build().unwrap();
+    let published = published(&strategy.snapshot());
+    let rate: Vec<_> = published
+        .iter()
+        .filter(|line| line.starts_with("send_rate"))
+        .collect();
+    assert_eq!(rate.len(), 4);
+    assert_eq!(rate[0], "send_rate_engaged strategy=orders = 1.0");
+    assert_eq!(
+        *rate[1],
+        format!(
+            "send_rate_fill strategy=orders = {:?}",
+            strategy.snapshot().rate.unwrap().fill_rate
+        )
+    );
+    assert_eq!(rate[2], "send_rate_available strategy=orders = 5.0");
+    assert_eq!(rate[3], "send_rate_measured strategy=orders = 0.0");
+}

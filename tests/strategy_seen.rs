@@ -1,0 +1,286 @@
+//! What a strategy shows of itself, and what may be changed while it runs: counts, costs, other quotas.
+#![cfg(feature = "std")]
+
+mod support;
+
+use core::time::Duration;
+
+use paceline::{
+    Adaptive, Clock, Failure, Legacy, Quota, QuotaPermit, RefusalReason, RetryBudget, RetryCosts,
+    RetryGeneration, RetryQuota, RetryStrategy, SettingsError, Standard, StrategyCounts,
+    StrategySnapshot, Timestamp,
+};
+use support::{Arc, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
+
+/// Plays one operation: responses until it ends.
+fn play(strategy: &impl RetryStrategy, responses: &[Response]) -> Then {
+    let mut token = Some(strategy.acquire_initial_token(None).unwrap());
+    let mut last = Then::Success;
+    for response in responses {
+        (last, token) = step(strategy, token.expect("not ended yet"), response);
+    }
+    assert!(token.is_none(), "the operation has ended");
+    last
+}
+
+const FAILS: Response = Response::Fails(Failure::transient());
+const NOT_RETRYABLE: Response = Response::Fails(Failure::not_retryable());
+
+#[test]
+fn counts_are_of_what_happened_and_by_cause() {
+    let strategy = Standard::builder().quota_capacity(30).build().unwrap();
+    assert_eq!(strategy.snapshot().counts, StrategyCounts::default());
+    play(&strategy, &[OK]);
+    assert_eq!(
+        strategy.snapshot().counts,
+        StrategyCounts::default(),
+        "nothing to count: it was full"
+    );
+    play(&strategy, &[NOT_RETRYABLE]);
+    play(&strategy, &[FAILS, OK]); // 14 and back
+    play(&strategy, &[throttling(), throttling(), throttling()]); // 10 spent
+    play(&strategy, &[FAILS, FAILS]); // 14 of the 20, then refused
+    play(&strategy, &[OK]);
+    let StrategySnapshot {
+        quota,
+        rate,
+        counts,
+        ..
+    } = strategy.snapshot();
+    assert_eq!((quota.available, quota.capacity), (7, Some(30)));
+    assert!(rate.is_none());
+    assert_eq!((counts.granted, counts.throttled), (4, 3));
+    assert_eq!(
+        (
+            counts.refused_safety,
+            counts.refused_attempts,
+            counts.refused_quota
+        ),
+        (1, 1, 1)
+    );
+    assert_eq!(counts.credited, 15);
+    assert_eq!(
+        (counts.delayed, counts.cuts, counts.refused_sends),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn counts_of_the_send_rate_are_of_cuts_waits_and_refused_sends() {
+    let clock = Arc::new(Hands::default());
+    let build = |fail_fast| {
+        let builder = Adaptive::builder().clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        builder.fail_fast(fail_fast).build().unwrap()
+    };
+    let (waits, fails) = (build(false), build(true));
+    for strategy in [&waits, &fails] {
+        let token = strategy.acquire_initial_token(None).unwrap();
+        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+        let seen = strategy.snapshot();
+        assert!(seen.rate.is_some_and(|rate| rate.enabled));
+        assert_eq!((seen.counts.cuts, seen.counts.throttled), (1, 1));
+    }
+    // A throttle at the floor lowers nothing.
+    let token = waits.acquire_initial_token(None).unwrap();
+    drop(waits.refresh_retry_token(token, &Failure::throttling()));
+    assert_eq!(waits.snapshot().counts.cuts, 1);
+
+    assert!(fails.send_turn().is_err());
+    assert_eq!(fails.snapshot().counts.refused_sends, 1);
+    let mut turn = waits.send_turn().unwrap();
+    assert_eq!(waits.snapshot().counts.delayed, 0, "not looked at yet");
+    let wait = turn.claim().unwrap_err();
+    assert!(turn.claim().is_err());
+    assert_eq!(
+        waits.snapshot().counts.delayed,
+        1,
+        "one send, however often it looks"
+    );
+    clock.sleep(wait);
+    assert!(turn.claim().is_ok());
+    clock.sleep(Duration::from_secs(60));
+    assert!(waits.send_turn().unwrap().claim().is_ok());
+    assert_eq!(waits.snapshot().counts.delayed, 1);
+}
+
+#[test]
+fn legacy_mode_has_nothing_to_show() {
+    let legacy: Box<dyn RetryStrategy> = Box::new(Legacy::new());
+    assert_eq!(legacy.snapshot(), StrategySnapshot::default());
+}
+
+#[test]
+fn costs_are_those_of_the_generation_until_they_are_set() {
+    let costs = |strategy: &Standard| {
+        let costs = strategy.costs();
+        (costs.throttling(), costs.timeout(), costs.other())
+    };
+    let builder = Standard::builder;
+    let old = builder().generation(RetryGeneration::V2_0).build().unwrap();
+    assert_eq!(
+        (costs(&builder().build().unwrap()), costs(&old)),
+        ((5, 14, 14), (5, 10, 5))
+    );
+
+    let set = RetryCosts::of(RetryGeneration::V2_0)
+        .with_throttling(1)
+        .with_timeout(2)
+        .with_other(3);
+    let strategy = builder().costs(set).build().unwrap();
+    let answers = [
+        Failure::throttling(),
+        Failure::timeout(),
+        Failure::transient(),
+    ]
+    .map(|failure| {
+        let before = strategy.quota().available();
+        let token = strategy.acquire_initial_token(None).unwrap();
+        drop(strategy.refresh_retry_token(token, &failure).unwrap());
+        before - strategy.quota().available()
+    });
+    assert_eq!(answers, [1, 2, 3]);
+}
+
+#[test]
+fn costs_changed_under_way_come_back_as_they_were_paid() {
+    let strategy = Adaptive::builder().build().unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let token = strategy.refresh_retry_token(token, &http(500)).unwrap();
+    strategy.set_costs(strategy.costs().with_other(100));
+    assert_eq!(strategy.quota().available(), 486);
+    strategy.record_success(token).unwrap();
+    assert_eq!(strategy.quota().available(), 500);
+    let token = strategy.acquire_initial_token(None).unwrap();
+    drop(strategy.refresh_retry_token(token, &http(500)).unwrap());
+    assert_eq!(strategy.quota().available(), 400);
+    strategy.set_costs(strategy.costs().with_other(401));
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+    assert!(matches!(
+        refused.reason(),
+        RefusalReason::QuotaExhausted {
+            available: 400,
+            needed: 401
+        }
+    ));
+}
+
+#[test]
+fn credit_of_a_success_is_a_setting() {
+    let strategy = Standard::builder().success_credit(20).build().unwrap();
+    strategy.quota().drain();
+    play(&strategy, &[OK]);
+    assert_eq!(
+        (
+            strategy.quota().available(),
+            strategy.settings().success_credit()
+        ),
+        (20, 20)
+    );
+    assert_eq!(Standard::new().settings().success_credit(), 1);
+}
+
+#[test]
+fn budget_pays_for_a_share_of_the_operations() {
+    let budget = Arc::new(RetryBudget::new(500, 0, Duration::from_secs(10)).unwrap());
+    let clock = Arc::new(Hands::default());
+    let strategy = Standard::builder()
+        .pay_from(Arc::clone(&budget) as Arc<dyn Quota>)
+        .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+        .random(Fixed::whole())
+        .build()
+        .unwrap();
+    play(&strategy, &[OK]);
+    assert_eq!(
+        play(&strategy, &[FAILS, OK]),
+        Then::Success,
+        "two operations, one retry"
+    );
+    assert_eq!(play(&strategy, &[FAILS]), Then::QuotaExceeded(ms(0)));
+    assert_eq!(play(&strategy, &[FAILS, FAILS]), Then::QuotaExceeded(ms(0)));
+    let seen = strategy.snapshot();
+    assert_eq!((seen.quota.available, seen.quota.capacity), (0, None));
+    assert_eq!(
+        (
+            seen.counts.granted,
+            seen.counts.refused_quota,
+            seen.counts.credited
+        ),
+        (2, 2, 0)
+    );
+    clock.sleep(Duration::from_secs(20));
+    play(&strategy, &[OK]);
+    assert_eq!(
+        play(&strategy, &[FAILS, OK]),
+        Then::Success,
+        "in another window"
+    );
+    assert_eq!(
+        strategy.quota().available(),
+        0,
+        "the published quota is not asked"
+    );
+}
+
+#[test]
+fn quota_that_time_fills_is_given_the_time() {
+    let clock = Arc::new(Hands::default());
+    let second = Duration::from_secs(1);
+    let quota = Arc::new(RetryQuota::with_refill(14, 7, second, Timestamp::ZERO).unwrap());
+    let build = |builder: paceline::StrategyBuilder<Standard>| {
+        builder
+            .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+            .random(Fixed::whole())
+            .build()
+            .unwrap()
+    };
+    let concrete = build(Standard::builder().quota(Arc::clone(&quota)));
+    let dynamic = build(Standard::builder().pay_from(Arc::clone(&quota) as Arc<dyn Quota>));
+    for strategy in [&concrete, &dynamic] {
+        quota.drain();
+        assert_eq!(play(strategy, &[FAILS]), Then::QuotaExceeded(ms(0)));
+        clock.sleep(second);
+        assert_eq!(strategy.snapshot().quota.available, 7);
+        clock.sleep(second);
+        assert_eq!(play(strategy, &[FAILS, OK]), Then::Success);
+        assert_eq!(strategy.snapshot().quota.capacity, Some(14));
+    }
+}
+
+/// Refuses everything.
+#[derive(Debug)]
+struct Nothing;
+
+impl Quota for Nothing {
+    fn try_acquire(&self, _cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
+        None
+    }
+
+    fn available(&self, _clock: &dyn Clock) -> u32 {
+        3
+    }
+}
+
+#[test]
+fn quota_of_ones_own_is_asked_and_contradicts_a_capacity() {
+    let builder = Standard::builder()
+        .random(Fixed::whole())
+        .pay_from(Arc::new(Nothing));
+    let strategy = builder.clone().build().unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+    assert!(matches!(
+        refused.reason(),
+        RefusalReason::QuotaExhausted {
+            available: 3,
+            needed: 14
+        }
+    ));
+    assert_eq!(refused.backoff(), ms(50), "what a hot loop may wait");
+    play(&strategy, &[OK]);
+    let wrong = builder.clone().quota_capacity(1).build().unwrap_err();
+    assert_eq!(wrong, SettingsError::QuotaWithCapacity);
+    // The last of the two counts.
+    let published = builder.quota(Arc::new(RetryQuota::new(9))).build().unwrap();
+    assert_eq!(published.snapshot().quota.capacity, Some(9));
+}
