@@ -71,6 +71,8 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 /// assert_eq!(least(Jitter::None), 2 * second);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Jitter {
     /// All of it: what AWS's modes do, and what spreads best.

@@ -63,6 +63,13 @@ impl Rate {
         self.0
     }
 
+    /// Returns the unit of its last place.
+    #[cfg(feature = "serde")]
+    pub(crate) const fn last_place(self) -> u64 {
+        let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());
+        1 << bits.saturating_sub(Self::SIGNIFICANT)
+    }
+
     /// Packs the rate into the low [`BITS`](Self::BITS) bits.
     pub(crate) const fn to_bits(self) -> u64 {
         let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());

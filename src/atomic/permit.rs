@@ -7,6 +7,8 @@ use crate::Timestamp;
 
 /// How the fill rate answers to throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.

@@ -100,6 +100,7 @@ pub struct RetryBudget {
 
 /// The state of a [`RetryBudget`], for people to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RetryBudgetSnapshot {
     /// The retries that are left at this moment.

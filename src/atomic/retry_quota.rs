@@ -69,6 +69,7 @@ pub struct RetryQuota {
 
 /// The state of a [`RetryQuota`], for people to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RetryQuotaSnapshot {
     /// The tokens that are there.

@@ -14,6 +14,7 @@ use crate::line::capacity;
 /// Each field was true at some moment of the call that made it, not necessarily the same one for all; with
 /// nobody else at work they belong together. The state itself is in fixed point.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SendRateSnapshot {
     /// Whether the limiter limits: there has been a throttle.

@@ -11,6 +11,8 @@ use super::profile_error::ProfileFileError;
 pub enum SettingOrigin {
     /// In an environment variable.
     Variable(&'static str),
+    /// In the field of a text that was deserialized.
+    Field(&'static str),
     /// In a profile file.
     Profile {
         /// The file.
@@ -25,7 +27,7 @@ pub enum SettingOrigin {
 impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Variable(name) => f.write_str(name),
+            Self::Variable(name) | Self::Field(name) => f.write_str(name),
             Self::Profile { file, profile, key } => {
                 write!(f, "{}, profile {profile}, {key}", file.display())
             }

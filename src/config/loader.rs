@@ -24,9 +24,14 @@ use super::{
 /// # Ok::<(), paceline::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "super::text::ConfigText", into = "super::text::ConfigText")
+)]
 pub struct RetryConfig {
-    mode: Option<RetryMode>,
-    max_attempts: Option<NonZeroU32>,
+    pub(super) mode: Option<RetryMode>,
+    pub(super) max_attempts: Option<NonZeroU32>,
 }
 
 impl RetryConfig {

@@ -9,6 +9,8 @@ mod profile;
 mod profile_error;
 mod setting;
 mod syntax;
+#[cfg(feature = "serde")]
+mod text;
 
 pub use environment::{Environment, ProcessEnvironment};
 pub use error::{ConfigError, SettingFault, SettingOrigin};

@@ -3,12 +3,15 @@
 use core::{
     fmt,
     num::{IntErrorKind, NonZeroU32},
+    str::FromStr,
 };
 
 use super::error::SettingFault;
 
 /// A mode of retrying, by the name that the AWS SDKs share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "&'static str"))]
 #[non_exhaustive]
 pub enum RetryMode {
     /// [`Standard`](crate::Standard).
@@ -32,11 +35,32 @@ impl RetryMode {
             Self::Legacy => "legacy",
         }
     }
+}
 
-    fn parse(text: &str) -> Result<Self, SettingFault> {
+/// Reads a name in any case.
+impl FromStr for RetryMode {
+    type Err = SettingFault;
+
+    fn from_str(text: &str) -> Result<Self, SettingFault> {
         let mut all = Self::ALL.into_iter();
         all.find(|mode| text.eq_ignore_ascii_case(mode.as_str()))
             .ok_or(SettingFault::UnknownMode)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<String> for RetryMode {
+    type Error = SettingFault;
+
+    fn try_from(text: String) -> Result<Self, SettingFault> {
+        text.parse()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<RetryMode> for &'static str {
+    fn from(mode: RetryMode) -> Self {
+        mode.as_str()
     }
 }
 
@@ -58,7 +82,7 @@ pub(super) struct Setting<T> {
 pub(super) const MODE: Setting<RetryMode> = Setting {
     variable: "AWS_RETRY_MODE",
     key: "retry_mode",
-    parse: RetryMode::parse,
+    parse: RetryMode::from_str,
 };
 
 pub(super) const MAX_ATTEMPTS: Setting<NonZeroU32> = Setting {
@@ -75,6 +99,13 @@ impl<T> Setting<T> {
             text => (self.parse)(text).map(Some),
         }
     }
+}
+
+/// Returns the number of sends, if it can be one.
+#[cfg(feature = "serde")]
+pub(super) fn sends(count: u64) -> Result<NonZeroU32, SettingFault> {
+    let count = u32::try_from(count).map_err(|_| SettingFault::TooLarge)?;
+    NonZeroU32::new(count).ok_or(SettingFault::Zero)
 }
 
 fn parse_count(text: &str) -> Result<NonZeroU32, SettingFault> {

@@ -35,6 +35,11 @@ use crate::fixed::{Rate, SECOND};
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "text::PacedText", into = "text::PacedText")
+)]
 pub struct PacedSettings {
     floor: Rate,
     ceiling: Option<Rate>,
@@ -246,6 +251,9 @@ impl fmt::Display for PacedSettingsError {
 }
 
 impl Error for PacedSettingsError {}
+
+#[cfg(feature = "serde")]
+mod text;
 
 #[cfg(test)]
 mod tests;

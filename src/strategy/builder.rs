@@ -38,7 +38,7 @@ use crate::{
 /// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct StrategyBuilder<M> {
-    choices: Choices,
+    pub(super) choices: Choices,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -46,6 +46,14 @@ impl<M> StrategyBuilder<M> {
     pub(super) fn new() -> Self {
         Self {
             choices: Choices::default(),
+            mode: PhantomData,
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) const fn of(choices: Choices) -> Self {
+        Self {
+            choices,
             mode: PhantomData,
         }
     }
@@ -100,7 +108,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Reads the time from `clock` in place of [`MonotonicClock`].
+    /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
     ///
     /// It times the sends of [`Adaptive`] and quotas that ask for the time. It times no backoffs.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -130,7 +138,7 @@ impl<M> StrategyBuilder<M> {
 
     /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by default.
     ///
-    /// Full jitter draws delays near zero now and then. [`ExponentialBackoff::with_throttling_floor`]
+    /// Full jitter draws delays near zero now and then. [`with_throttling_floor`](crate::ExponentialBackoff::with_throttling_floor)
     /// says how the rest spreads.
     pub fn throttling_floor(mut self, span: Duration) -> Self {
         self.choices.throttling_floor = Some(span);
@@ -158,7 +166,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Uses `backoff` in place of [`ExponentialBackoff`].
+    /// Uses `backoff` in place of [`ExponentialBackoff`](crate::ExponentialBackoff).
     pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
         self.choices.backoff = Some(backoff);
         self
@@ -194,7 +202,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Draws jitter from `random` in place of [`ThreadRandom`].
+    /// Draws jitter from `random` in place of [`ThreadRandom`](crate::ThreadRandom).
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
         self

@@ -29,6 +29,8 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 
 /// What the caller chose; `None` where the default depends on other choices, or is made anew.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct Choices {
     pub(super) generation: RetryGeneration,
@@ -39,16 +41,21 @@ pub(super) struct Choices {
     pub(super) throttling_base_delay: Option<Duration>,
     pub(super) throttling_floor: Option<Duration>,
     pub(super) jitter: Option<Jitter>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) backoff: Option<Arc<dyn BackoffStrategy>>,
     pub(super) quota_capacity: Option<u32>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) quota: Option<Arc<RetryQuota>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) other_quota: Option<Arc<dyn Quota>>,
     pub(super) costs: Option<RetryCosts>,
     pub(super) success_credit: Option<u32>,
     pub(super) maybe_policy: MaybePolicy,
     pub(super) hint_policy: HintPolicy,
     pub(super) long_polling: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) random: Option<Arc<dyn Random>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) clock: Option<Arc<dyn Clock>>,
     pub(super) law: Option<ControlLaw>,
     pub(super) paced: Option<PacedSettings>,
@@ -113,21 +120,10 @@ impl Choices {
         given.unwrap_or_else(|| Arc::new(MonotonicClock::new()))
     }
 
-    /// Returns what retries are paid from. Only what asks for the time makes a clock.
     fn payer(&self) -> Payer {
         let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
-        match (&self.other_quota, &self.quota) {
-            (Some(quota), _) => Payer::Other {
-                quota: Arc::clone(quota),
-                clock: self.clock(),
-            },
-            (None, Some(quota)) if quota.has_refill() => Payer::Timed {
-                quota: Arc::clone(quota),
-                clock: self.clock(),
-            },
-            (None, Some(quota)) => Payer::Plain(Arc::clone(quota)),
-            (None, None) => Payer::Plain(Arc::new(RetryQuota::new(capacity))),
-        }
+        let (other, quota) = (self.other_quota.clone(), self.quota.clone());
+        Payer::of(other, quota, capacity, || self.clock())
     }
 
     fn exponential(&self, max_backoff: Duration) -> ExponentialBackoff {

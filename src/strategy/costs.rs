@@ -26,6 +26,8 @@ use crate::atomic::setting::Setting;
 /// # Ok::<(), paceline::SettingsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct RetryCosts {
     throttling: u16,
     timeout: u16,

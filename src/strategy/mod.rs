@@ -17,6 +17,8 @@ mod refusal;
 mod settings;
 mod snapshot;
 mod standard;
+#[cfg(feature = "serde")]
+mod text;
 mod token;
 mod turn;
 

@@ -126,6 +126,7 @@ pub(super) enum Payer {
 
 /// The state of what retries are paid from, for people to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct QuotaSnapshot {
     /// The tokens that are there; of a [`RetryBudget`] the retries.
@@ -135,6 +136,27 @@ pub struct QuotaSnapshot {
 }
 
 impl Payer {
+    /// Returns the first that is given, or else a plain one of `capacity`. Only what asks for the time makes a clock.
+    pub(super) fn of(
+        other: Option<Arc<dyn Quota>>,
+        published: Option<Arc<RetryQuota>>,
+        capacity: u32,
+        clock: impl FnOnce() -> Arc<dyn Clock>,
+    ) -> Self {
+        match (other, published) {
+            (Some(quota), _) => Self::Other {
+                quota,
+                clock: clock(),
+            },
+            (None, Some(quota)) if quota.has_refill() => Self::Timed {
+                quota,
+                clock: clock(),
+            },
+            (None, Some(quota)) => Self::Plain(quota),
+            (None, None) => Self::Plain(Arc::new(RetryQuota::new(capacity))),
+        }
+    }
+
     /// Returns the published quota; an empty one that nobody pays from if it is another kind.
     pub(super) fn published(&self) -> &RetryQuota {
         static NONE: RetryQuota = RetryQuota::new(0);

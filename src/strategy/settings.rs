@@ -22,12 +22,15 @@ use crate::{BackoffStrategy, Random};
 /// 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the connection
 /// in 2.0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RetryGeneration {
     /// The modes of 2020 to 2026.
+    #[cfg_attr(feature = "serde", serde(rename = "2.0"))]
     V2_0,
     /// "Retry behavior 2.1", the default of the SDKs since November 2026.
     #[default]
+    #[cfg_attr(feature = "serde", serde(rename = "2.1"))]
     V2_1,
 }
 
@@ -54,6 +57,8 @@ impl RetryGeneration {
 
 /// What becomes of a failure whose [`RetrySafety`] is [`Maybe`](RetrySafety::Maybe).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum MaybePolicy {
     /// Retried if the fault is the server's.
@@ -80,6 +85,8 @@ impl MaybePolicy {
 ///
 /// A [`RetryAfter::Floor`](crate::RetryAfter::Floor) is a floor under either policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum HintPolicy {
     /// As the generation has it. 2.1: at least the backoff, at most 5 s more. 2.0: it replaces the

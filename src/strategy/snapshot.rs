@@ -22,6 +22,7 @@ use crate::atomic::counts::{Counts, Event};
 /// assert!(seen.rate.is_none()); // Standard has no send rate
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategySnapshot {
     /// What retries are paid from.
@@ -34,6 +35,7 @@ pub struct StrategySnapshot {
 
 /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategyCounts {
     /// Retries granted.
