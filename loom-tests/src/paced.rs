@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use loom::sync::Arc as LoomArc;
 use loom::thread;
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
 
@@ -176,5 +176,56 @@ fn a_pause_stops_everybody() {
         );
         let _ = other.join().expect("the thread returns");
         assert!(rate.try_acquire(at(6_999)).is_err());
+    });
+}
+
+/// Settings with a ceiling of so many tokens a second.
+fn ceiling(tokens: u32) -> PacedSettings {
+    let settings = PacedSettings::new().ceiling(tokens, Duration::from_secs(1));
+    settings.expect("in range")
+}
+
+/// A ceiling that is lowered while something is recorded is obeyed by the next response at the latest, and the record is
+/// not lost.
+#[test]
+fn a_lower_ceiling_is_obeyed() {
+    for outcome in [Outcome::NotThrottled, Outcome::Throttled] {
+        explore(Some(1), move || {
+            let rate = SendRate::paced_with_open_places(ceiling(100), Timestamp::ZERO, 32);
+            let rate = LoomArc::new(rate);
+            let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+            let tune = thread::spawn(move || one.set_paced(ceiling(10), at(1_000)));
+            let other = thread::spawn(move || record(&two, 1_000, 990, outcome));
+            assert_eq!(tune.join().expect("the thread returns"), Ok(()));
+            other.join().expect("the thread returns");
+            record(&rate, 1_000, 990, Outcome::NotThrottled);
+            let seen = rate.snapshot(at(1_000));
+            assert!(seen.enabled && seen.fill_rate < 10.01, "{seen:?}");
+            // Whatever the bucket held, tokens come at the new rate.
+            while rate.try_acquire(at(1_000)).is_ok() {}
+            let wait = rate.try_acquire(at(1_000)).expect_err("it is empty");
+            let later = 1_001 + u64::try_from(wait.as_millis()).expect("it is short");
+            assert!(rate.try_acquire(at(later)).is_ok());
+            let wait = rate.try_acquire(at(later)).expect_err("it held one token");
+            assert!(wait > Duration::from_millis(90), "{wait:?}");
+        });
+    }
+}
+
+/// A limiter that gets a ceiling while it is throttled for the first time limits afterwards, whichever begins it.
+#[test]
+fn a_ceiling_and_a_throttle_both_engage() {
+    explore(Some(1), || {
+        let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+        let rate = LoomArc::new(rate);
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let tune = thread::spawn(move || one.set_paced(ceiling(10), at(2_000)));
+        let other = thread::spawn(move || record(&two, 2_000, 0, Outcome::Throttled));
+        assert_eq!(tune.join().expect("the thread returns"), Ok(()));
+        other.join().expect("the thread returns");
+        let seen = rate.snapshot(at(2_100));
+        assert!(seen.enabled && seen.fill_rate < 10.01, "{seen:?}");
+        let _ = rate.try_acquire(at(2_000));
+        assert!(rate.try_acquire(at(2_000)).is_err());
     });
 }

@@ -103,10 +103,10 @@ impl SendRate {
                 let (end, _) = self.meter.end_window(elapsed, sent, false);
                 self.gate.open_until(end);
             }
-            (Law::Paced(settings), Some(limited)) => {
+            (Law::Paced(tuning), Some(limited)) => {
                 let sent = sent_at(self.start(), permit, elapsed);
                 if elapsed >= self.gate.window_end() {
-                    limited.end_window(settings, elapsed, sent);
+                    limited.end_window(&tuning.get(), elapsed, sent);
                 }
                 limited.follow_curve(elapsed);
                 limited.nudge(elapsed);
@@ -149,7 +149,8 @@ impl Limited<'_> {
                     Some(last.next(elapsed, peak))
                 });
             }
-            Law::Paced(settings) => {
+            Law::Paced(tuning) => {
+                let settings = tuning.get();
                 let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
                 let until = elapsed
                     .saturating_add(pause.min(LONGEST_PAUSE))
@@ -160,7 +161,7 @@ impl Limited<'_> {
                     } else {
                         0 // while nothing was limited yet, so before the last cut
                     };
-                    self.paced_throttle(settings, last, elapsed, sent, until)
+                    self.paced_throttle(&settings, last, elapsed, sent, until)
                 });
             }
         }
@@ -233,7 +234,8 @@ impl Limited<'_> {
 
     /// Whether nothing is to be gained by [`follow_curve`](Self::follow_curve) at `elapsed`, under the paced law.
     pub(super) fn is_followed(&self, elapsed: u64) -> bool {
-        self.followed.is_at(self.throttle.load(), elapsed)
+        let edition = self.law.edition();
+        self.followed.is_at(self.throttle.load(), edition, elapsed)
     }
 
     /// Moves the fill rate along the curve, unless the limiter limits nothing or another thread does.
@@ -282,22 +284,26 @@ impl Limited<'_> {
     }
 
     fn follow_paced(&self, head: Head, throttle: Throttle, elapsed: u64) {
-        if self.followed.is_at(throttle, elapsed) {
+        let edition = self.law.edition();
+        if self.followed.is_at(throttle, edition, elapsed) {
             return;
         }
         let rate = self.law.rate(throttle, elapsed, || Rate::MAX, time_to_peak);
-        if rate != head.rate() {
-            // One try: as above.
-            self.change(head, elapsed, rate, throttle.version());
+        // One try: as above. But who came first may have gone by older settings.
+        if rate == head.rate() || self.change(head, elapsed, rate, throttle.version()) {
+            self.followed.note(throttle, edition, elapsed);
         }
-        self.followed.note(throttle, elapsed);
     }
 
     /// Replaces the throttle's word by what `next` makes of it, and lets that take effect; or leaves it.
     ///
     /// What is recorded is never lost: the call ends when it, or a later one, has taken effect, or when it makes
     /// nothing of the word.
-    fn replace_throttle(&self, elapsed: u64, next: impl Fn(Throttle, Head) -> Option<Throttle>) {
+    pub(super) fn replace_throttle(
+        &self,
+        elapsed: u64,
+        next: impl Fn(Throttle, Head) -> Option<Throttle>,
+    ) {
         loop {
             let last = self.throttle.load();
             let head = self.segments.head();
@@ -337,14 +343,13 @@ impl Limited<'_> {
         }
     }
 
-    /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if it has ended.
-    pub(super) fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) {
+    /// Ends segment `head` at `elapsed`, and begins one at `rate`. Does nothing if another thread has ended it: false.
+    pub(super) fn change(&self, head: Head, elapsed: u64, rate: Rate, throttle: u64) -> bool {
         let (current, line) = self.segments.read();
-        if current == head {
-            self.end_segment(head, &line, elapsed.max(head.since()), |end| {
+        current == head
+            && self.end_segment(head, &line, elapsed.max(head.since()), |end| {
                 head.next(end, rate, throttle)
-            });
-        }
+            })
     }
 
     /// Replaces `head`, whose line is `line`, at `end`. False if another thread has replaced it first.

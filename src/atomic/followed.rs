@@ -1,8 +1,9 @@
 //! What has been computed of the curve already.
 
-use super::bits::Field;
+use super::bits::{Field, TIME_BITS};
 use super::sync::{AtomicU64, AtomicU128, Ordering::Relaxed};
 use super::throttle::Throttle;
+use super::tuning::EDITION_BITS;
 use crate::cubic::time_to_peak;
 use crate::fixed::Rate;
 use crate::paced::STEP_BITS;
@@ -10,15 +11,16 @@ use crate::paced::STEP_BITS;
 /// Two hints, which save the computation and decide nothing.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// Of the paced law: the version of a throttle, above the number of the step for which the rate was brought
-    /// up to its curve.
+    /// Of the paced law: the version of a throttle, above the edition of the settings and the number of the step for
+    /// which the rate was brought up to its curve.
     step: AtomicU64,
     /// Of the published law: a peak, and how long after the cut it is reached.
     peak: AtomicU128,
 }
 
-const STEP: Field = Field::lowest(48);
-const VERSION: Field = STEP.above(16);
+const STEP: Field = Field::lowest(TIME_BITS.wrapping_sub(STEP_BITS));
+const EDITION: Field = STEP.above(EDITION_BITS);
+const VERSION: Field = EDITION.above(16);
 
 const PEAK: Field = Field::lowest(Rate::BITS);
 const TIME: Field = PEAK.above(64);
@@ -32,20 +34,24 @@ impl Followed {
         }
     }
 
-    /// Whether the rate has been brought up to the curve of `throttle` in the step of `now`.
+    /// Whether the rate has been brought up to the curve of `throttle` by `edition` in the step of `now`.
     ///
     /// It may since have been set back, by a thread that had stopped since an earlier step: until the next one.
-    pub(super) fn is_at(&self, throttle: Throttle, now: u64) -> bool {
+    pub(super) fn is_at(&self, throttle: Throttle, edition: u64, now: u64) -> bool {
         // Relaxed, here and below: the word says all by itself. Who reads it has loaded `throttle` before, and the head
         // follows that one, or a later one, once the word says so.
-        u128::from(self.step.load(Relaxed)) == step_of(throttle, now)
+        u128::from(self.step.load(Relaxed)) == step_of(throttle, edition, now)
     }
 
     /// Notes that it has.
-    pub(super) fn note(&self, throttle: Throttle, now: u64) {
-        if !self.is_at(throttle, now) {
-            #[expect(clippy::cast_possible_truncation, reason = "two fields of 64 bits")]
-            self.step.store(step_of(throttle, now) as u64, Relaxed);
+    pub(super) fn note(&self, throttle: Throttle, edition: u64, now: u64) {
+        if !self.is_at(throttle, edition, now) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "its fields fill less than 64 bits"
+            )]
+            self.step
+                .store(step_of(throttle, edition, now) as u64, Relaxed);
         }
     }
 
@@ -64,12 +70,13 @@ impl Followed {
 }
 
 /// The version wraps past 0, so that a word of zero is of no throttle.
-fn step_of(throttle: Throttle, now: u64) -> u128 {
-    STEP.put(now >> STEP_BITS) | VERSION.put(throttle.version())
+fn step_of(throttle: Throttle, edition: u64, now: u64) -> u128 {
+    STEP.put(now >> STEP_BITS) | EDITION.put(edition) | VERSION.put(throttle.version())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bits::LAST_TIME;
     use super::*;
     use crate::fixed::SECOND;
 
@@ -77,12 +84,15 @@ mod tests {
     fn a_step_is_known_for_one_throttle_and_until_it_ends() {
         let followed = Followed::new();
         let one = Throttle::NONE.next_with(0, 5);
-        assert!(!followed.is_at(one, 0));
+        assert!(!followed.is_at(one, 0, 0));
         let step = 1 << STEP_BITS;
-        followed.note(one, 3 * step);
-        assert!(followed.is_at(one, 3 * step) && followed.is_at(one, 4 * step - 1));
-        assert!(!followed.is_at(one, 3 * step - 1) && !followed.is_at(one, 4 * step));
-        assert!(!followed.is_at(one.next_with(0, 5), 3 * step));
+        followed.note(one, 31, 3 * step);
+        assert!(followed.is_at(one, 31, 3 * step) && followed.is_at(one, 31, 4 * step - 1));
+        assert!(!followed.is_at(one, 31, 3 * step - 1) && !followed.is_at(one, 31, 4 * step));
+        assert!(!followed.is_at(one.next_with(0, 5), 31, 3 * step));
+        assert!(!followed.is_at(one, 30, 3 * step), "by other settings");
+        followed.note(one, 31, LAST_TIME);
+        assert!(followed.is_at(one, 31, LAST_TIME) && !followed.is_at(one, 0, LAST_TIME));
     }
 
     #[test]

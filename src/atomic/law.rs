@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use super::throttle::Throttle;
+use super::tuning::Tuning;
 use crate::aws;
 use crate::cubic::time_to_peak;
 use crate::fixed::{Rate, SECOND};
@@ -13,7 +14,7 @@ use crate::paced::{self, Cut, Memory, PacedSettings};
 pub(super) enum Law {
     Aws,
     /// Its settings are elsewhere, so that a limiter stays small.
-    Paced(Box<PacedSettings>),
+    Paced(Box<Tuning>),
 }
 
 /// What the paced law remembers of the last cut.
@@ -26,7 +27,7 @@ pub(super) const fn cut_of(throttle: Throttle) -> Cut {
 
 impl Law {
     pub(super) fn paced(settings: PacedSettings) -> Self {
-        Self::Paced(Box::new(settings))
+        Self::Paced(Box::new(Tuning::new(settings)))
     }
 
     /// Whether it is the published law, which moves the rate only when something is recorded.
@@ -34,11 +35,19 @@ impl Law {
         matches!(self, Self::Aws)
     }
 
+    /// Returns which settings the law goes by: those of the published law never change.
+    pub(super) fn edition(&self) -> u64 {
+        match self {
+            Self::Aws => 0,
+            Self::Paced(tuning) => tuning.edition(),
+        }
+    }
+
     /// Returns how much a bucket holds, in nanoseconds at its rate.
     pub(super) fn burst(&self) -> u64 {
         match self {
             Self::Aws => SECOND,
-            Self::Paced(settings) => settings.burst_nanos(),
+            Self::Paced(tuning) => tuning.burst(),
         }
     }
 
@@ -58,12 +67,12 @@ impl Law {
                 let peak = throttle.peak();
                 aws::after_success(peak, time_to_peak(peak), elapsed, measured())
             }
-            Self::Paced(settings) => {
+            Self::Paced(tuning) => {
                 let cut = cut_of(throttle);
                 if cut.memory.has_pause() && now < cut.since {
                     return Rate::LEAST;
                 }
-                paced::rate_at(settings, cut.memory, cut.since, now)
+                paced::rate_at(&tuning.get(), cut.memory, cut.since, now)
             }
         }
     }

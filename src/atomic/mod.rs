@@ -37,6 +37,8 @@ pub mod stall;
 mod stripes;
 pub(crate) mod sync;
 mod throttle;
+mod tune;
+mod tuning;
 #[cfg(feature = "wake")]
 mod waiters;
 mod weight;

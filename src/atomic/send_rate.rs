@@ -129,7 +129,7 @@ impl SendRate {
 
     /// Engages a limiter that is to limit from the start, with a full bucket.
     fn limit_from_the_start(&self) {
-        let Law::Paced(settings) = &self.law else {
+        let Some(settings) = self.paced_settings() else {
             return;
         };
         let Some(initial) = settings.start() else {
@@ -138,7 +138,7 @@ impl SendRate {
         self.gate.engage();
         let limited = self.about_to_limit();
         let last = limited.throttle.load();
-        let next = last.next_with(0, started_at(settings, initial).to_bits());
+        let next = last.next_with(0, started_at(&settings, initial).to_bits());
         let _ = limited.throttle.replace(last, next);
         limited.apply_throttle(0);
         let (_, line) = limited.segments.read();

@@ -112,13 +112,6 @@ hooked_swaps!(
     AtomicU128 compare_exchange: u128
 );
 
-impl AtomicU32 {
-    pub(crate) fn store(&self, value: u32, order: Ordering) {
-        step();
-        self.0.store(value, order);
-    }
-}
-
 impl AtomicU64 {
     pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
         step();

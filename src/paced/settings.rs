@@ -159,6 +159,40 @@ impl PacedSettings {
         self.ceiling.is_none()
     }
 
+    /// Returns the highest fill rate, if there is one.
+    pub(crate) const fn highest(&self) -> Option<Rate> {
+        self.ceiling
+    }
+
+    /// Returns β in thousandths.
+    pub(crate) fn permille(&self) -> u16 {
+        // A fraction of thousandths was rounded down.
+        let permille = self.beta.wrapping_mul(1_000).div_ceil(1 << 32);
+        u16::try_from(permille).unwrap_or(u16::MAX)
+    }
+
+    /// Returns the settings with these in place of its own, which other settings have had.
+    pub(crate) fn tuned(self, floor: Rate, ceiling: Option<Rate>, permille: u16) -> Self {
+        Self {
+            floor,
+            ceiling,
+            beta: fraction(permille),
+            ..self
+        }
+    }
+
+    /// Looks whether a limiter made with `other` starts like one made with these settings.
+    pub(crate) fn starts_like(&self, other: &Self) -> Result<(), PacedSettingsError> {
+        let setting = if self.burst != other.burst {
+            "burst"
+        } else if self.initial != other.initial {
+            "initial rate"
+        } else {
+            return Ok(());
+        };
+        Err(PacedSettingsError::Unchangeable { setting })
+    }
+
     /// Returns β, with 32 fraction bits.
     pub(crate) const fn beta(&self) -> u64 {
         self.beta
@@ -225,6 +259,12 @@ pub enum PacedSettingsError {
         /// What was given.
         length: Duration,
     },
+    /// A setting that a limiter keeps as it was made, was to be changed.
+    #[non_exhaustive]
+    Unchangeable {
+        /// Which one.
+        setting: &'static str,
+    },
 }
 
 impl fmt::Display for PacedSettingsError {
@@ -246,6 +286,9 @@ impl fmt::Display for PacedSettingsError {
                 write!(f, "a beta of {permille}/1000 is not between 500 and 990")
             }
             Self::Burst { length } => write!(f, "a burst of {length:?} is longer than 10 s"),
+            Self::Unchangeable { setting } => {
+                write!(f, "the {setting} of a limiter stays as it was made")
+            }
         }
     }
 }

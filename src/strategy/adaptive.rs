@@ -17,7 +17,10 @@ use super::{
     turn::{SendRefused, SendTurn},
 };
 use crate::atomic::counts::{Event, State};
-use crate::{Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, Timestamp};
+use crate::{
+    Clock, ControlLaw, Outcome, PacedSettings, PacedSettingsError, RetryQuota, SendPermit,
+    SendRate, Timestamp,
+};
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
@@ -116,6 +119,15 @@ impl Adaptive {
     #[must_use]
     pub const fn send_rate(&self) -> &SendRate {
         &self.rate
+    }
+
+    /// Changes the settings of [`ControlLaw::Paced`]: see [`SendRate::set_paced`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::set_paced`]. Nothing is changed then.
+    pub fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
+        self.rate.set_paced(settings, self.clock.now())
     }
 
     /// Returns the clock that times the sends.

@@ -54,13 +54,11 @@ impl TryFrom<PacedText> for PacedSettings {
 
 impl From<PacedSettings> for PacedText {
     fn from(settings: PacedSettings) -> Self {
-        // A fraction of thousandths was rounded down.
-        let permille = settings.beta.wrapping_mul(1_000).div_ceil(1 << 32);
         Self {
             floor: settings.floor.into(),
             ceiling: settings.ceiling.map(RateText::from),
             initial_rate: settings.initial.map(RateText::from),
-            beta_permille: u16::try_from(permille).unwrap_or(u16::MAX),
+            beta_permille: settings.permille(),
             burst: Duration::from_nanos(settings.burst),
         }
     }

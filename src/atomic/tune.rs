@@ -1,0 +1,66 @@
+//! A change of the paced law's settings under way.
+
+use super::law::Law;
+use super::send_rate::SendRate;
+use crate::Timestamp;
+use crate::paced::{PacedSettings, PacedSettingsError, started_at};
+
+impl SendRate {
+    /// Changes the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced): floor, ceiling and β. The state stays: what was
+    /// measured, the peak, the time of the last cut, and all places in line.
+    ///
+    /// The fill rate is at once what the law makes of the same state with the new settings. With a ceiling, a limiter that
+    /// limited nothing begins to limit, with an empty bucket; without one it may switch itself off again. A call that
+    /// overlaps this one may go by the old settings, and leave the old rate until the next response.
+    ///
+    /// # Errors
+    ///
+    /// [`PacedSettingsError::Unchangeable`] if the burst or the initial rate is another than the limiter was made with, or if
+    /// its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings. Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{ControlLaw, PacedSettings, SendRate, Timestamp};
+    ///
+    /// let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    /// let second = Duration::from_secs(1);
+    /// let now = Timestamp::from_nanos(5);
+    /// rate.set_paced(PacedSettings::new().ceiling(100, second)?, now)?;
+    /// let wait = rate.try_acquire(now).unwrap_err();
+    /// assert_eq!(wait.as_millis(), 10);
+    /// # Ok::<(), paceline::PacedSettingsError>(())
+    /// ```
+    pub fn set_paced(
+        &self,
+        settings: PacedSettings,
+        now: Timestamp,
+    ) -> Result<(), PacedSettingsError> {
+        let Law::Paced(tuning) = &self.law else {
+            return Err(PacedSettingsError::Unchangeable { setting: "law" });
+        };
+        tuning.set(&settings)?;
+        let elapsed = self.elapsed(now);
+        if let Some(ceiling) = settings.highest() {
+            self.gate.engage();
+            self.about_to_limit().replace_throttle(elapsed, |last, _| {
+                let memory = started_at(&settings, ceiling).to_bits();
+                (!last.is_engaged()).then(|| last.next_with(elapsed, memory))
+            });
+        }
+        if let Some(limited) = self.limited() {
+            limited.follow_curve(elapsed);
+        }
+        Ok(())
+    }
+
+    /// Returns the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced) as they are, `None` under the published law.
+    #[must_use]
+    pub fn paced_settings(&self) -> Option<PacedSettings> {
+        match &self.law {
+            Law::Aws => None,
+            Law::Paced(tuning) => Some(tuning.get()),
+        }
+    }
+}
