@@ -5,8 +5,8 @@ use core::{fmt::Debug, num::NonZeroU32, time::Duration};
 
 use paceline::{
     Adaptive, ControlLaw, HintPolicy, MaybePolicy, PacedSettings, RetryBudget, RetryConfig,
-    RetryCosts, RetryGeneration, RetryMode, RetryQuota, RetryStrategy, SettingFault, Standard,
-    StrategyBuilder, Timestamp,
+    RetryCosts, RetryGeneration, RetryMode, RetryQuota, RetryStrategy, SettingFault, SettingsError,
+    Standard, StrategyBuilder, Timestamp,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_str, json, to_string, to_value};
@@ -160,6 +160,7 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
         "generation": "2.0", "max_attempts": 5, "quota_capacity": 100, "success_credit": 2,
         "max_backoff": { "secs": 3, "nanos": 0 }, "long_polling": true, "maybe_policy": "never",
         "hint_policy": "floor", "costs": { "throttling": 1, "timeout": 2, "other": 3 },
+        "jitter": "equal", "throttling_floor": { "secs": 0, "nanos": 5 },
         "law": "paced", "paced": { "beta_permille": 700 }, "fail_fast": true,
     });
     let builder: StrategyBuilder<Adaptive> = serde_json::from_value(text.clone()).unwrap();
@@ -199,6 +200,12 @@ fn builder_refuses_what_it_would_refuse_to_build_and_what_is_of_another_mode() {
     assert_eq!(
         error::<Plain>(r#"{"max_attempts":0}"#),
         "max_attempts must be at least 1: it counts the first send"
+    );
+    let span = |secs| format!("{{\"throttling_floor\":{{\"secs\":{secs},\"nanos\":0}}}}");
+    assert!(from_str::<Plain>(&span(20)).is_ok());
+    assert_eq!(
+        error::<Plain>(&span(21)),
+        SettingsError::FloorAboveMaxBackoff.to_string()
     );
     for (field, value) in [
         ("law", "\"aws\""),
