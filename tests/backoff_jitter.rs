@@ -7,8 +7,8 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    BackoffStrategy, ExponentialBackoff, Failure, Jitter, Legacy, RetryAfter, RetryStrategy,
-    SettingsError, Standard,
+    BackoffStrategy, ExponentialBackoff, Failure, Jitter, Legacy, LegacyBuilder, RetryAfter,
+    RetryStrategy, SettingsError, Standard,
 };
 use support::{Arc, Fixed, ms};
 
@@ -223,4 +223,36 @@ fn contradicting_settings_are_refused() {
     ] {
         assert_eq!(error.to_string(), text);
     }
+}
+
+#[test]
+fn legacy_jitter_and_floor_can_be_set_and_contradict_a_backoff_of_ones_own() {
+    let least = |builder: LegacyBuilder| {
+        let strategy = builder.build().unwrap();
+        [true, false].map(|throttle| strategy.backoff().delay(1, throttle, NONE))
+    };
+    let builder = Legacy::builder;
+    assert_eq!(least(builder()), [ms(0), ms(0)]);
+    assert_eq!(least(builder().jitter(Jitter::Equal)), [ms(500), ms(500)]);
+    assert_eq!(least(builder().throttling_floor(ms(70))), [ms(70), ms(0)]);
+    let floor = |span| builder().throttling_floor(ms(span)).build();
+    assert!(floor(20_000).is_ok());
+    assert_eq!(
+        floor(20_001).unwrap_err(),
+        SettingsError::FloorAboveMaxBackoff
+    );
+    let own = builder().backoff(Arc::new(backoff(1, 2, Jitter::Full)));
+    let wrong = |builder: LegacyBuilder| builder.build().unwrap_err();
+    assert_eq!(
+        [
+            wrong(own.clone().jitter(Jitter::None)),
+            wrong(own.clone().throttling_floor(ms(0))),
+            wrong(own.max_attempts(0)),
+        ],
+        [
+            SettingsError::BackoffWithJitter,
+            SettingsError::BackoffWithFloor,
+            SettingsError::ZeroMaxAttempts,
+        ]
+    );
 }

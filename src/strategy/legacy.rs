@@ -11,7 +11,7 @@ use super::{
     settings::{MaybePolicy, SettingsError},
     token::{RetryToken, StrategyId},
 };
-use crate::{BackoffStrategy, ExponentialBackoff, Random, ThreadRandom};
+use crate::{BackoffStrategy, ExponentialBackoff, Jitter, Random, ThreadRandom};
 
 const MAX_ATTEMPTS: u32 = 5;
 const BASE_DELAY: Duration = Duration::from_secs(1);
@@ -45,7 +45,10 @@ const MAX_BACKOFF: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Legacy {
     id: StrategyId,
-    rules: LegacyBuilder,
+    max_attempts: u32,
+    maybe_policy: MaybePolicy,
+    backoff: Arc<dyn BackoffStrategy>,
+    random: Arc<dyn Random>,
 }
 
 impl Legacy {
@@ -60,34 +63,29 @@ impl Legacy {
         LegacyBuilder {
             max_attempts: None,
             maybe_policy: MaybePolicy::default(),
-            backoff: Arc::new(ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)),
+            jitter: None,
+            throttling_floor: None,
+            backoff: None,
             random: Arc::new(ThreadRandom),
-        }
-    }
-
-    fn from_rules(rules: LegacyBuilder) -> Self {
-        Self {
-            id: StrategyId::new(),
-            rules,
         }
     }
 
     /// Returns the most sends that an operation may make, the first one included.
     #[must_use]
     pub const fn max_attempts(&self) -> u32 {
-        self.rules.sends()
+        self.max_attempts
     }
 
     /// Returns what becomes of failures that may or may not be safe to retry.
     #[must_use]
     pub const fn maybe_policy(&self) -> MaybePolicy {
-        self.rules.maybe_policy
+        self.maybe_policy
     }
 
     /// Returns the rule for delays.
     #[must_use]
     pub fn backoff(&self) -> &dyn BackoffStrategy {
-        &*self.rules.backoff
+        &*self.backoff
     }
 }
 
@@ -102,7 +100,7 @@ impl RetryStrategy for Legacy {
         &self,
         _scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(RetryToken::new(self.id).with_attempt(1, Some(self.rules.sends())))
+        Ok(RetryToken::new(self.id).with_attempt(1, Some(self.max_attempts)))
     }
 
     fn refresh_retry_token(
@@ -111,7 +109,7 @@ impl RetryStrategy for Legacy {
         failure: &Failure,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
-        let retryable = self.rules.maybe_policy.permits(failure);
+        let retryable = self.maybe_policy.permits(failure);
         let reusable = !is_transient(failure, retryable);
         let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
         if !retryable {
@@ -120,12 +118,12 @@ impl RetryStrategy for Legacy {
         if !token.idempotency().permits(failure) {
             return Err(refused(RefusalReason::MaybeExecuted));
         }
-        let (attempt, max) = (token.attempt(), self.rules.sends());
+        let (attempt, max) = (token.attempt(), self.max_attempts);
         if attempt >= max {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
-        let random = self.rules.random.next_u64();
-        let (rule, throttle) = (&self.rules.backoff, failure.is_throttle());
+        let random = self.random.next_u64();
+        let (rule, throttle) = (&self.backoff, failure.is_throttle());
         let delay = rule.delay_after(attempt, throttle, random, token.backoff());
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
@@ -148,7 +146,9 @@ impl RetryStrategy for Legacy {
 pub struct LegacyBuilder {
     max_attempts: Option<u32>,
     maybe_policy: MaybePolicy,
-    backoff: Arc<dyn BackoffStrategy>,
+    jitter: Option<Jitter>,
+    throttling_floor: Option<Duration>,
+    backoff: Option<Arc<dyn BackoffStrategy>>,
     random: Arc<dyn Random>,
 }
 
@@ -173,7 +173,36 @@ impl LegacyBuilder {
 
     /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
     pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
-        self.backoff = backoff;
+        self.backoff = Some(backoff);
+        self
+    }
+
+    /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = Some(jitter);
+        self
+    }
+
+    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by default, at most 20 s.
+    ///
+    /// [`ExponentialBackoff::with_throttling_floor`] says how the rest spreads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Jitter, Legacy, SettingsError};
+    ///
+    /// let half = Duration::from_millis(500);
+    /// let strategy = Legacy::builder().jitter(Jitter::Equal).throttling_floor(half).build()?;
+    /// assert_eq!(strategy.backoff().delay(1, true, 0), half);
+    ///
+    /// let wrong = Legacy::builder().throttling_floor(60 * half).build();
+    /// assert_eq!(wrong.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
+    /// # Ok::<(), SettingsError>(())
+    /// ```
+    pub fn throttling_floor(mut self, span: Duration) -> Self {
+        self.throttling_floor = Some(span);
         self
     }
 
@@ -187,23 +216,33 @@ impl LegacyBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`SettingsError::ZeroMaxAttempts`] if there is no send to make.
+    /// Returns [`SettingsError`] if there is no send to make, the floor is above 20 s, or a backoff of one's own comes with a
+    /// jitter or a floor.
     pub fn build(self) -> Result<Legacy, SettingsError> {
         if self.max_attempts == Some(0) {
-            return Err(SettingsError::ZeroMaxAttempts);
+            Err(SettingsError::ZeroMaxAttempts)
+        } else if self.backoff.is_some() && self.jitter.is_some() {
+            Err(SettingsError::BackoffWithJitter)
+        } else if self.backoff.is_some() && self.throttling_floor.is_some() {
+            Err(SettingsError::BackoffWithFloor)
+        } else if self.throttling_floor > Some(MAX_BACKOFF) {
+            Err(SettingsError::FloorAboveMaxBackoff)
+        } else {
+            Ok(self.build_checked())
         }
-        Ok(self.build_checked())
     }
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(self) -> Legacy {
-        Legacy::from_rules(self)
-    }
-
-    const fn sends(&self) -> u32 {
-        match self.max_attempts {
-            Some(sends) => sends,
-            None => MAX_ATTEMPTS,
+        let built_in = ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)
+            .with_jitter(self.jitter.unwrap_or_default())
+            .with_throttling_floor(self.throttling_floor.unwrap_or_default());
+        Legacy {
+            id: StrategyId::new(),
+            max_attempts: self.max_attempts.unwrap_or(MAX_ATTEMPTS),
+            maybe_policy: self.maybe_policy,
+            backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
+            random: self.random,
         }
     }
 }
