@@ -25,6 +25,8 @@ names() {
     case $1 in
         */cancellations.rs) echo line:: live_places ;;
         */gate.rs) echo a_throttle_seen a_turn_of a_reset ;;
+        */counts.rs) echo counts:: ;;
+        */tuning.rs) echo paced::a_lower paced::two_changes ;;
         */meter.rs) echo no_count a_window a_snapshot_shows a_reset ;;
         */delivery.rs) echo paced:: ;;
         */nudge.rs | */waiters.rs) echo waiters:: ;;

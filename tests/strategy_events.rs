@@ -209,6 +209,7 @@ fn snapshot_is_published_by_the_names_in_the_docs() {
             "retries_refused_total strategy=orders cause=attempts = 0",
             "retries_refused_total strategy=orders cause=safety = 1",
             "retries_refused_total strategy=orders cause=quota = 1",
+            "retries_refused_total strategy=orders cause=time = 0",
             "retries_refused_total strategy=orders cause=other = 0",
             "retries_granted_total strategy=orders = 2",
             "sends_delayed_total strategy=orders = 0",
@@ -231,7 +232,7 @@ fn send_rate_is_published_if_there_is_one() {
         .iter()
         .filter(|line| line.starts_with("send_rate"))
         .collect();
-    assert_eq!(rate.len(), 4);
+    assert_eq!(rate.len(), 5);
     assert_eq!(rate[0], "send_rate_engaged strategy=orders = 1.0");
     assert_eq!(
         *rate[1],
@@ -242,4 +243,5 @@ fn send_rate_is_published_if_there_is_one() {
     );
     assert_eq!(rate[2], "send_rate_available strategy=orders = 5.0");
     assert_eq!(rate[3], "send_rate_measured strategy=orders = 0.0");
+    assert_eq!(rate[4], "send_rate_waiting strategy=orders = 0.0");
 }

@@ -19,7 +19,9 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 mod budget;
+mod counts;
 mod credit;
+mod forget;
 mod line;
 mod paced;
 mod quota;

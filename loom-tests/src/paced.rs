@@ -229,3 +229,26 @@ fn a_ceiling_and_a_throttle_both_engage() {
         assert!(rate.try_acquire(at(2_000)).is_err());
     });
 }
+
+/// Of two changes at once one is the last, and the rate is that one's, though both are made in one step of the curve.
+#[test]
+fn two_changes_at_once_leave_the_rate_of_one() {
+    explore(Some(2), || {
+        let rate = SendRate::paced_with_open_places(ceiling(100), Timestamp::ZERO, 32);
+        let rate = LoomArc::new(rate);
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let one = thread::spawn(move || one.set_paced(ceiling(10), at(1_000)));
+        let two = thread::spawn(move || two.set_paced(ceiling(20), at(1_000)));
+        assert_eq!(one.join().expect("the thread returns"), Ok(()));
+        assert_eq!(two.join().expect("the thread returns"), Ok(()));
+        record(&rate, 1_000, 990, Outcome::NotThrottled);
+        while rate.try_acquire(at(1_000)).is_ok() {}
+        let wait = rate.try_acquire(at(1_000)).expect_err("it is empty");
+        let later = at(1_000).saturating_add(wait);
+        assert!(rate.try_acquire(later).is_ok());
+        let wait = rate.try_acquire(later).expect_err("it held one token");
+        let slower = rate.paced_settings() == Some(ceiling(10));
+        let want = if slower { 100 } else { 50 };
+        assert!(wait.as_millis().abs_diff(want) <= 1, "{wait:?}, {want}");
+    });
+}

@@ -132,6 +132,62 @@ fn a_budget_that_checks_then_adds_grants_twice() {
     });
 }
 
+/// What is announced when it changes, looked at and then stored.
+#[test]
+#[should_panic(expected = "one of them tells")]
+fn a_note_that_looks_then_stores_is_told_twice() {
+    model(|| {
+        let so = Arc::new(AtomicU32::new(0));
+        let note = |so: &AtomicU32| {
+            let news = so.load(SeqCst) == 0;
+            so.store(1, SeqCst);
+            news
+        };
+        let shared = Arc::clone(&so);
+        let other = thread::spawn(move || note(&shared));
+        let ours = note(&so);
+        let theirs = other.join().expect("the other thread returns");
+        assert!(theirs != ours, "one of them tells");
+    });
+}
+
+/// A limiter that forgets its throttle in two steps: that there was one, and what was promised since.
+#[test]
+#[should_panic(expected = "limited or not, as it shows")]
+fn a_throttle_forgotten_in_two_steps_is_half_forgotten() {
+    model(|| {
+        let (engaged, limits) = (Arc::new(AtomicU32::new(1)), Arc::new(AtomicU32::new(1)));
+        let (shared, limited) = (Arc::clone(&engaged), Arc::clone(&limits));
+        let other = thread::spawn(move || {
+            shared.store(0, SeqCst);
+            limited.store(0, SeqCst);
+        });
+        engaged.store(1, SeqCst);
+        limits.store(1, SeqCst);
+        other.join().expect("the other thread returns");
+        let seen = (engaged.load(SeqCst), limits.load(SeqCst));
+        assert_eq!(seen.0, seen.1, "limited or not, as it shows");
+    });
+}
+
+/// Settings whose edition is counted up by a load and a store: two changes may make one edition.
+#[test]
+#[should_panic(expected = "two changes are two editions")]
+fn an_edition_that_loads_then_stores_hides_a_change() {
+    model(|| {
+        let edition = Arc::new(AtomicU32::new(0));
+        let change = |edition: &AtomicU32| {
+            let next = edition.load(SeqCst) + 1;
+            edition.store(next, SeqCst);
+        };
+        let shared = Arc::clone(&edition);
+        let other = thread::spawn(move || change(&shared));
+        change(&edition);
+        other.join().expect("the other thread returns");
+        assert_eq!(edition.load(SeqCst), 2, "two changes are two editions");
+    });
+}
+
 /// A send bucket that keeps tokens and the time of the last refill in two words.
 struct BrokenRate {
     tokens: AtomicU32,

@@ -281,6 +281,12 @@ impl Limited<'_> {
         Place::from_bits(self.issued.load(Relaxed)).less_tokens(cancelled)
     }
 
+    /// Returns how many tokens are promised that `line` has not minted at `elapsed`, counting one that is begun.
+    pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
+        let ahead = self.last_rank().since(line.minted_at(elapsed).to_place());
+        u64::try_from(ahead).map_or(0, |ahead| ahead.div_ceil(TOKEN))
+    }
+
     /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
         let cancelled = self.cancellations.total();

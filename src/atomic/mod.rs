@@ -3,11 +3,16 @@
 mod bits;
 mod cancellations;
 mod control;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", all(loom, feature = "loom")))]
+#[cfg_attr(
+    not(feature = "std"),
+    allow(dead_code, reason = "the models look at news only")
+)]
 pub(crate) mod counts;
 mod credit;
 mod delivery;
 mod followed;
+mod forget;
 mod gate;
 mod law;
 mod lazy;

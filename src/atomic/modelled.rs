@@ -1,5 +1,6 @@
 //! What the models look at that the public types make no room for: only under `--cfg loom`.
 
+use super::counts::{Counts, State};
 use super::slots::Slots;
 use super::stripes::Stripes;
 
@@ -24,6 +25,25 @@ impl Numbers {
     /// Gives `number` back.
     pub fn give_back(&self, number: usize) {
         self.0.give_back(number);
+    }
+}
+
+/// What is so or not.
+#[derive(Debug)]
+pub struct News(Counts);
+
+impl News {
+    /// Creates one that is not so.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(Counts::new())
+    }
+
+    /// Notes whether it is so, and tells whether that is news.
+    #[must_use]
+    pub fn note(&self, so: bool) -> bool {
+        self.0.note(State::Limiting, so)
     }
 }
 

@@ -53,7 +53,7 @@ impl Limited<'_> {
     }
 
     /// Gives back the tokens that were promised but not minted by `elapsed`.
-    fn write_off(&self, elapsed: u64) {
+    pub(super) fn write_off(&self, elapsed: u64) {
         let (_, line) = self.segments.read();
         let ahead = self.last_rank().since(line.minted_at(elapsed).to_place());
         if let Ok(ahead) = u64::try_from(ahead) {

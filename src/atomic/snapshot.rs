@@ -33,6 +33,9 @@ pub struct SendRateSnapshot {
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first one. Of the paced law
     /// the peak it returns to.
     pub last_max_rate: f64,
+    /// The tokens promised and not minted yet: who stands in line and has not given up. A turn that has come counts no longer,
+    /// though nobody may have claimed it. While not enabled, 0.
+    pub waiting: u64,
 }
 
 impl SendRate {
@@ -55,11 +58,12 @@ impl SendRate {
         let engaged = throttle.is_engaged();
         let fill = self.fill(throttle, segment.map(|(head, _)| head), elapsed);
         let capacity = units_to_tokens(u128::from(capacity(fill, self.law.burst())) << 40);
-        let available = match (limited, segment) {
-            (Some(limited), Some((_, line))) if engaged => {
-                units_to_tokens(limited.available(&line, elapsed))
-            }
-            _ => capacity,
+        let (available, waiting) = match (limited, segment) {
+            (Some(limited), Some((_, line))) if engaged => (
+                units_to_tokens(limited.available(&line, elapsed)),
+                limited.waiting(&line, elapsed),
+            ),
+            _ => (capacity, 0),
         };
         SendRateSnapshot {
             enabled: engaged,
@@ -68,6 +72,7 @@ impl SendRate {
             available,
             measured_rate: per_second(measured),
             last_max_rate: per_second(peak),
+            waiting,
         }
     }
 

@@ -47,6 +47,16 @@ impl Throttle {
         Self(self.next_with(0, self.memory()).0 | Self::ENDED.put(1))
     }
 
+    /// Returns the state after the law has begun once more at `now`, even if that is earlier.
+    pub(super) fn begun_anew(self, now: u64, memory: u64) -> Self {
+        self.next_with(now, memory).brought_back(now)
+    }
+
+    /// Returns the state in which nothing is limited any more, or known of what was.
+    pub(super) fn forgotten(self, now: u64) -> Self {
+        Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
+    }
+
     /// Returns the state with `now` for the time of the last throttle.
     const fn brought_back(self, now: u64) -> Self {
         Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
@@ -145,6 +155,11 @@ mod tests {
         let again = off.next_with(9, 78);
         assert!(again.is_engaged());
         assert_eq!((again.since(), again.memory(), again.version()), (9, 78, 3));
+        let anew = again.begun_anew(4, 0);
+        assert_eq!((anew.since(), anew.memory(), anew.version()), (4, 0, 4));
+        let gone = again.forgotten(4);
+        assert_eq!((gone.since(), gone.memory(), gone.version()), (4, 0, 4));
+        assert!(anew.is_engaged() && !gone.is_engaged());
     }
 
     #[test]

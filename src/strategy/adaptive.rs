@@ -130,6 +130,26 @@ impl Adaptive {
         self.rate.set_paced(settings, self.clock.now())
     }
 
+    /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is: [`RetryQuota::refill`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Failure, RetryStrategy};
+    ///
+    /// let strategy = Adaptive::new();
+    /// let token = strategy.acquire_initial_token(None).unwrap();
+    /// drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+    /// assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
+    /// strategy.forget_throttles(); // the limit was raised
+    /// assert!(strategy.snapshot().rate.is_some_and(|rate| !rate.enabled));
+    /// ```
+    pub fn forget_throttles(&self) {
+        self.rate.forget_throttles(self.clock.now());
+        #[cfg(feature = "tracing")]
+        self.look_for_the_end();
+    }
+
     /// Returns the clock that times the sends.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {

@@ -14,7 +14,7 @@ impl StrategySnapshot {
     /// | `paceline_quota_available` | gauge | tokens |
     /// | `paceline_quota_capacity` | gauge | tokens; absent if there is no bound |
     /// | `paceline_retries_granted_total` | counter | |
-    /// | `paceline_retries_refused_total` | counter | by `cause`: `attempts`, `safety`, `quota`, `other` |
+    /// | `paceline_retries_refused_total` | counter | by `cause`: `attempts`, `safety`, `quota`, `time`, `other` |
     /// | `paceline_sends_delayed_total` | counter | |
     /// | `paceline_sends_refused_total` | counter | |
     /// | `paceline_throttled_total` | counter | failures that were throttling |
@@ -24,6 +24,7 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_fill` | gauge | tokens per second |
     /// | `paceline_send_rate_available` | gauge | tokens |
     /// | `paceline_send_rate_measured` | gauge | requests per second |
+    /// | `paceline_send_rate_waiting` | gauge | requests in line |
     ///
     /// # Examples
     ///
@@ -45,6 +46,7 @@ impl StrategySnapshot {
             ("attempts", counts.refused_attempts),
             ("safety", counts.refused_safety),
             ("quota", counts.refused_quota),
+            ("time", counts.refused_time),
             ("other", counts.refused_other),
         ] {
             let labels = vec![strategy.clone(), Label::new("cause", cause)];
@@ -62,6 +64,8 @@ impl StrategySnapshot {
             gauge!("paceline_send_rate_fill", labels.iter()).set(rate.fill_rate);
             gauge!("paceline_send_rate_available", labels.iter()).set(rate.available);
             gauge!("paceline_send_rate_measured", labels.iter()).set(rate.measured_rate);
+            let waiting = u32::try_from(rate.waiting).unwrap_or(u32::MAX);
+            gauge!("paceline_send_rate_waiting", labels.iter()).set(waiting);
         }
     }
 }

@@ -1,0 +1,39 @@
+//! Models of what is announced when it changes.
+//!
+//! Claim: each change is news to one thread, and no more often than it happens.
+
+use loom::{sync::Arc, thread};
+use paceline::modelled::News;
+
+use crate::explore;
+
+/// Of two threads that see it begin, one tells.
+#[test]
+fn news_is_told_once() {
+    explore(None, || {
+        let news = Arc::new(News::new());
+        let shared = Arc::clone(&news);
+        let other = thread::spawn(move || shared.note(true));
+        let ours = news.note(true);
+        let theirs = other.join().expect("the thread returns");
+        assert!(theirs != ours, "one of them tells");
+        assert!(news.note(false), "it was so");
+    });
+}
+
+/// What ends is told as often as it began, but for what is so still.
+#[test]
+fn beginnings_and_ends_take_turns() {
+    explore(None, || {
+        let news = Arc::new(News::new());
+        let shared = Arc::clone(&news);
+        let other = thread::spawn(move || (shared.note(true), shared.note(false)));
+        let ours = (news.note(true), news.note(false));
+        let theirs = other.join().expect("the thread returns");
+        let begun = u32::from(ours.0) + u32::from(theirs.0);
+        let ended = u32::from(ours.1) + u32::from(theirs.1);
+        let so = u32::from(news.note(false));
+        assert_eq!(begun, ended + so, "{ours:?} {theirs:?}");
+        assert!(begun > 0);
+    });
+}

@@ -1,0 +1,89 @@
+//! Models of [`SendRate::forget_throttles`].
+//!
+//! Claim: a throttle beside it counts as one before it or after it, whole; and who stands in line is not left there.
+
+use crate::explore;
+use loom::{sync::Arc, thread};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * 1_000_000)
+}
+
+fn throttle(rate: &SendRate, millis: u64) {
+    rate.record(
+        at(millis),
+        SendPermit::sent_at(at(millis)),
+        Outcome::Throttled,
+    );
+}
+
+/// A limiter that was throttled at 0 with nothing measured: 0.5 tokens/s, at most one.
+fn at_the_floor() -> Arc<SendRate> {
+    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    throttle(&rate, 0);
+    Arc::new(rate)
+}
+
+/// Forgets on another thread while `main` runs on this one.
+fn beside<T>(rate: &Arc<SendRate>, main: impl FnOnce(&SendRate) -> T) -> T {
+    let shared = Arc::clone(rate);
+    let other = thread::spawn(move || shared.forget_throttles(at(100)));
+    let here = main(rate);
+    other.join().expect("the thread returns");
+    here
+}
+
+/// Either it is forgotten too, or it limits as the first one does; and so does the next.
+#[test]
+fn a_throttle_beside_it_counts_before_or_after() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        beside(&rate, |rate| throttle(rate, 100));
+        let granted = rate.try_acquire(at(101)).is_ok();
+        assert!(
+            granted != rate.snapshot(at(101)).enabled,
+            "limited or not, as it shows"
+        );
+        throttle(&rate, 200);
+        assert!(rate.snapshot(at(200)).enabled);
+        assert!(rate.try_acquire(at(201)).is_err());
+        assert!(
+            rate.try_acquire(at(2_201)).is_ok(),
+            "and no longer than that"
+        );
+    });
+}
+
+/// Who stands in line goes once it is forgotten. Those who come after the next throttle wait for their own token, for what is
+/// left of one that was begun, and at most for the token of who took a place meanwhile.
+#[test]
+fn nobody_is_left_behind() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        let (mut first, mut second) = (rate.reserve(at(0)), rate.reserve(at(0)));
+        let early = beside(&rate, |rate| {
+            let mut place = rate.reserve(at(100));
+            (place.claim(at(100)).is_ok(), place.claim(at(6_100)).is_ok())
+        });
+        assert!(early.1, "its turn by the old rate, at the latest");
+        assert!(first.claim(at(100)).is_ok() && second.claim(at(100)).is_ok());
+        assert!(rate.reserve(at(100)).claim(at(100)).is_ok());
+        throttle(&rate, 200);
+        let wait = rate.try_acquire(at(200)).expect_err("it holds nothing");
+        assert!(wait.as_secs() < 6, "{wait:?}");
+    });
+}
+
+/// Two at once forget once.
+#[test]
+fn two_at_once_are_as_one() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        beside(&rate, |rate| rate.forget_throttles(at(100)));
+        assert!(!rate.snapshot(at(100)).enabled);
+        for _ in 0..3 {
+            assert!(rate.try_acquire(at(100)).is_ok());
+        }
+    });
+}
