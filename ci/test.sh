@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests and doctests: the buckets alone, and everything, with overflow checks and in release.
-# Tests and examples see `tokio`, `async-io` and `http` always: the crate is its own dev-dependency with them.
+# Tests and examples see every feature but the models' always: the crate is its own dev-dependency with them.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

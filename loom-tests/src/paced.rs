@@ -248,7 +248,7 @@ fn two_changes_at_once_leave_the_rate_of_one() {
         assert!(rate.try_acquire(later).is_ok());
         let wait = rate.try_acquire(later).expect_err("it held one token");
         let slower = rate.paced_settings() == Some(ceiling(10));
-        let want = if slower { 100 } else { 50 };
-        assert!(wait.as_millis().abs_diff(want) <= 1, "{wait:?}, {want}");
+        let apart = if slower { 100 } else { 50 };
+        assert!(wait.as_millis().abs_diff(apart) <= 1, "{wait:?}, {apart}");
     });
 }

@@ -81,6 +81,12 @@ impl Counts {
         count.map_or(0, |count| count.load(Relaxed))
     }
 
+    /// Whether nothing has been counted or noted, so that nothing has been written.
+    #[cfg(all(test, feature = "std"))]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.0.get().is_none()
+    }
+
     /// Tells whether `state` was so when it was noted last.
     #[cfg(feature = "tracing")]
     pub(crate) fn is(&self, state: State) -> bool {

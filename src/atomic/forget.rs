@@ -13,7 +13,8 @@ impl SendRate {
     /// after the next throttle.
     ///
     /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes on may keep its token, for
-    /// which those wait who come after the next throttle.
+    /// which those wait who come after the next throttle. If the thread stops for ever within this call, requests may be limited
+    /// by the old rate until the next response is recorded.
     ///
     /// # Examples
     ///

@@ -166,6 +166,10 @@ impl RetryQuota {
     /// An older clock adds nothing. After a timestamp far in the future nothing is added until that time has come. A
     /// thread that stops within this call keeps what it was about to add; nobody waits for it, and nothing is added
     /// twice.
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
     pub fn fill_until(&self, now: Timestamp) -> u32 {
         let due = self.refill.as_ref().map_or(0, |refill| refill.due(now));
         self.add(u32::try_from(due).unwrap_or(u32::MAX))
@@ -211,6 +215,10 @@ impl RetryQuota {
     /// assert_eq!(quota.available(), 5);
     /// assert_eq!(quota.refill(), 495);
     /// ```
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
     pub fn drain(&self) -> u32 {
         let capacity = self.capacity.load(Relaxed);
         let before = self.update(|missing| Some(missing.max(capacity)));
@@ -220,6 +228,10 @@ impl RetryQuota {
     /// Fills the quota, and returns how many tokens more there are.
     ///
     /// Permits that are out then find it full when they come back.
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
     pub fn refill(&self) -> u32 {
         self.add(u32::MAX).min(self.capacity())
     }

@@ -49,7 +49,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Adaptive {
-    engine: Engine,
+    pub(super) engine: Engine,
     rate: SendRate,
     fail_fast: bool,
     exact_timing: bool,

@@ -79,3 +79,31 @@ impl StrategyCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Adaptive, Failure, RetryStrategy, Standard};
+
+    fn succeed(strategy: &impl RetryStrategy) {
+        let mut token = strategy.acquire_initial_token(None).expect("never refused");
+        let permit = strategy.send_turn().expect("never refused").claim();
+        token.sent(permit.expect("nothing is limited"));
+        strategy.record_success(token).expect("our own token");
+    }
+
+    #[test]
+    fn requests_that_succeed_at_once_write_no_count() {
+        let (standard, adaptive) = (Standard::new(), Adaptive::paced());
+        let exact = Adaptive::builder().exact_timing(true).build_checked();
+        for _ in 0..300 {
+            succeed(&standard);
+            succeed(&adaptive);
+            succeed(&exact);
+        }
+        let counts = [&standard.engine, &adaptive.engine, &exact.engine].map(|e| &e.counts);
+        assert!(counts.iter().all(|counts| counts.is_untouched()));
+        let token = standard.acquire_initial_token(None).expect("never refused");
+        let refused = standard.refresh_retry_token(token, &Failure::not_retryable());
+        assert!(refused.is_err() && !counts[0].is_untouched());
+    }
+}

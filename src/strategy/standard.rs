@@ -34,7 +34,7 @@ use crate::RetryQuota;
 /// ```
 #[derive(Debug)]
 pub struct Standard {
-    engine: Engine,
+    pub(super) engine: Engine,
 }
 
 impl Standard {

@@ -76,15 +76,16 @@ pub(crate) enum Operation {
     ThrottleThatTurns,
     Snapshot,
     Reset,
+    Forget,
 }
 
 use Operation::{
-    Claim, GiveUp, Reserve, Reset, Snapshot, Success, SuccessThatTurns, Throttle,
+    Claim, Forget, GiveUp, Reserve, Reset, Snapshot, Success, SuccessThatTurns, Throttle,
     ThrottleThatTurns, TryAcquire,
 };
 
 impl Operation {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         TryAcquire,
         Reserve,
         Claim,
@@ -95,6 +96,7 @@ impl Operation {
         ThrottleThatTurns,
         Snapshot,
         Reset,
+        Forget,
     ];
 
     /// Returns the most tokens that are lost if it never goes on.
@@ -103,7 +105,7 @@ impl Operation {
             TryAcquire | Reserve | Claim | GiveUp => 1,
             Success | SuccessThatTurns | Throttle | ThrottleThatTurns | Snapshot => 0,
             // All that were promised, and are written off.
-            Reset => PLACES,
+            Reset | Forget => PLACES,
         }
     }
 
@@ -157,6 +159,7 @@ impl Operation {
                 let _: paceline::SendRateSnapshot = rate.snapshot(at(1_050));
             }
             Reset => rate.reset(at(800)),
+            Forget => rate.forget_throttles(at(900)),
         }
     }
 }
