@@ -53,8 +53,8 @@ impl Tuning {
 
     /// Returns the settings as they are at the moment.
     pub(super) fn get(&self) -> PacedSettings {
-        // In this order, see `edition`.
-        let floor = u128::from(self.floor.load(Acquire));
+        // Relaxed: who notes an edition has asked for it before.
+        let floor = u128::from(self.floor.load(Relaxed));
         let ceiling = Rate::from_bits(self.ceiling.load(Relaxed));
         let beta = u16::try_from(Self::BETA.get(floor)).unwrap_or(u16::MAX);
         let ceiling = (ceiling != Rate::ZERO).then_some(ceiling);
