@@ -112,7 +112,7 @@ impl RetryQuota {
     /// # Errors
     ///
     /// [`QuotaSettingsError::RefillRate`](crate::QuotaSettingsError::RefillRate) outside one token in 1,000 s to one
-    /// in each nanosecond. The rate is rounded to 44 significant bits.
+    /// in each nanosecond. Each token comes at its nanosecond, rounded up.
     ///
     /// # Examples
     ///

@@ -17,7 +17,7 @@ use crate::{
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
-/// [`Settings`] has the table of defaults.
+/// [`Settings`](crate::Settings) has the table of defaults.
 ///
 /// # Examples
 ///
