@@ -42,5 +42,6 @@ impl SendRate {
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
         limited.write_off(elapsed);
+        limited.nudge(elapsed);
     }
 }

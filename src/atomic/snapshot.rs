@@ -33,8 +33,8 @@ pub struct SendRateSnapshot {
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first one. Of the paced law
     /// the peak it returns to.
     pub last_max_rate: f64,
-    /// The tokens promised and not minted yet: who stands in line and has not given up. A turn that has come counts no longer,
-    /// though nobody may have claimed it. While not enabled, 0.
+    /// The tokens promised and not minted yet: one for each who stands in line and has not given up, or its weight. A turn that
+    /// has come counts no longer, though nobody may have claimed it. While not enabled, 0.
     pub waiting: u64,
 }
 

@@ -51,6 +51,7 @@ impl SendRate {
         }
         if let Some(limited) = self.limited() {
             limited.follow_curve(elapsed);
+            limited.nudge(elapsed);
         }
         Ok(())
     }

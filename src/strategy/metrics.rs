@@ -24,7 +24,7 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_fill` | gauge | tokens per second |
     /// | `paceline_send_rate_available` | gauge | tokens |
     /// | `paceline_send_rate_measured` | gauge | requests per second |
-    /// | `paceline_send_rate_waiting` | gauge | requests in line |
+    /// | `paceline_send_rate_waiting` | gauge | tokens promised to those in line |
     ///
     /// # Examples
     ///

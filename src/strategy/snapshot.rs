@@ -82,7 +82,9 @@ impl StrategyCounts {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Adaptive, Failure, RetryStrategy, Standard};
+    use alloc::sync::Arc;
+
+    use crate::{Adaptive, Clock, Failure, RetryStrategy, Standard, Timestamp};
 
     fn succeed(strategy: &impl RetryStrategy) {
         let mut token = strategy.acquire_initial_token(None).expect("never refused");
@@ -105,5 +107,35 @@ mod tests {
         let token = standard.acquire_initial_token(None).expect("never refused");
         let refused = standard.refresh_retry_token(token, &Failure::not_retryable());
         assert!(refused.is_err() && !counts[0].is_untouched());
+    }
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+    }
+
+    #[test]
+    fn a_send_that_waits_by_its_place_is_counted_as_delayed_once() {
+        let builder = Adaptive::builder().clock(Arc::new(Still));
+        let strategy = builder.build_checked();
+        let delayed = || strategy.snapshot().counts.delayed;
+        assert!(
+            strategy
+                .send_turn()
+                .expect("never refused")
+                .place()
+                .is_err()
+        );
+        assert_eq!(delayed(), 0, "its turn has come");
+        let token = strategy.acquire_initial_token(None).expect("never refused");
+        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+        let mut turn = strategy.send_turn().expect("never refused");
+        assert_eq!(delayed(), 0, "not looked at yet");
+        assert!(turn.place().is_ok() && turn.place().is_ok());
+        assert_eq!(delayed(), 1);
     }
 }

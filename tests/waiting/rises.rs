@@ -116,6 +116,33 @@ fn a_reset_lets_those_go_who_waited_for_a_wrong_time() {
     );
 }
 
+#[test]
+fn forgotten_throttles_let_all_go_and_a_higher_ceiling_lets_them_go_sooner() {
+    let mut world = World::default();
+    let forgetful = limiter(at_the_floor(), &world.hands);
+    for _ in 0..5 {
+        world.spawn(forgetful.clone().into_tokens(1).acquire());
+    }
+    world.run_until(1_000 * MILLI);
+    assert_eq!(world.order.len(), 0, "the first token comes at 2 s");
+    forgetful.send_rate().forget_throttles(at(1_000 * MILLI));
+    world.settle();
+    assert!(world.order.iter().copied().eq(0..5), "they are told");
+
+    let mut world = World::default();
+    let raised = limiter(fixed(1), &world.hands);
+    for _ in 0..5 {
+        world.spawn(raised.clone().into_tokens(1).acquire());
+    }
+    world.run_until(500 * MILLI);
+    let faster = PacedSettings::fixed(100, Duration::from_secs(1)).unwrap();
+    let set = raised.send_rate().set_paced(faster, at(500 * MILLI));
+    assert_eq!(set, Ok(()));
+    world.settle();
+    world.run_until(600 * MILLI);
+    assert!(world.order.iter().copied().eq(0..5), "at the new rate");
+}
+
 /// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires, as late as it was told
 /// at first, and no later.
 #[test]
