@@ -3,11 +3,7 @@
 mod bits;
 mod cancellations;
 mod control;
-#[cfg(any(feature = "std", all(loom, feature = "loom")))]
-#[cfg_attr(
-    not(feature = "std"),
-    allow(dead_code, reason = "the models look at news only")
-)]
+#[cfg(feature = "std")]
 pub(crate) mod counts;
 mod credit;
 mod delivery;

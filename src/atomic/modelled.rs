@@ -1,5 +1,6 @@
 //! What the models look at that the public types make no room for: only under `--cfg loom`.
 
+#[cfg(feature = "std")]
 use super::counts::{Counts, State};
 use super::slots::Slots;
 use super::stripes::Stripes;
@@ -29,9 +30,11 @@ impl Numbers {
 }
 
 /// What is so or not.
+#[cfg(feature = "std")]
 #[derive(Debug)]
 pub struct News(Counts);
 
+#[cfg(feature = "std")]
 impl News {
     /// Creates one that is not so.
     #[must_use]

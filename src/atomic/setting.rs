@@ -7,7 +7,7 @@ use super::sync::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct Setting(AtomicU64);
 
 impl Setting {
-    pub(crate) const fn new(value: u64) -> Self {
+    pub(crate) fn new(value: u64) -> Self {
         Self(AtomicU64::new(value))
     }
 

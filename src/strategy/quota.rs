@@ -121,6 +121,8 @@ pub(super) enum Payer {
     Other {
         quota: Arc<dyn Quota>,
         clock: Arc<dyn Clock>,
+        /// A published one that nobody pays from.
+        none: Arc<RetryQuota>,
     },
 }
 
@@ -147,6 +149,7 @@ impl Payer {
             (Some(quota), _) => Self::Other {
                 quota,
                 clock: clock(),
+                none: Arc::new(RetryQuota::new(0)),
             },
             (None, Some(quota)) if quota.has_refill() => Self::Timed {
                 quota,
@@ -159,15 +162,15 @@ impl Payer {
 
     /// Returns the published quota; an empty one that nobody pays from if it is another kind.
     pub(super) fn published(&self) -> &RetryQuota {
-        static NONE: RetryQuota = RetryQuota::new(0);
         match self {
-            Self::Plain(quota) | Self::Timed { quota, .. } => quota,
-            Self::Other { .. } => &NONE,
+            Self::Plain(quota) | Self::Timed { quota, .. } | Self::Other { none: quota, .. } => {
+                quota
+            }
         }
     }
 
     pub(super) fn begin(&self) {
-        if let Self::Other { quota, clock } = self {
+        if let Self::Other { quota, clock, .. } = self {
             quota.begin(&**clock);
         }
     }
@@ -176,7 +179,7 @@ impl Payer {
         match self {
             Self::Plain(quota) => quota.try_acquire(cost),
             Self::Timed { quota, clock } => quota.try_acquire_at(cost, clock.now()),
-            Self::Other { quota, clock } => quota.try_acquire(cost, &**clock),
+            Self::Other { quota, clock, .. } => quota.try_acquire(cost, &**clock),
         }
     }
 
@@ -198,7 +201,7 @@ impl Payer {
         match self {
             Self::Plain(quota) => quota.available(),
             Self::Timed { quota, clock } => Quota::available(&**quota, &**clock),
-            Self::Other { quota, clock } => quota.available(&**clock),
+            Self::Other { quota, clock, .. } => quota.available(&**clock),
         }
     }
 
