@@ -146,8 +146,8 @@ pub use strategy::{
     Adaptive, Execution, Failure, Fault, ForeignToken, HasFault, HintPolicy, Idempotency,
     InitialTokenRefused, Legacy, LegacyBuilder, MaybePolicy, Quota, QuotaSnapshot, RefusalReason,
     RetryAfter, RetryCosts, RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy,
-    RetryToken, SendRefused, SendTurn, ServiceUnavailable, Settings, SettingsError, Standard,
-    StrategyBuilder, StrategyCounts, StrategyId, StrategySnapshot,
+    RetryToken, SendGate, SendRefused, SendTurn, ServiceUnavailable, Settings, SettingsError,
+    Standard, StrategyBuilder, StrategyCounts, StrategyId, StrategySnapshot,
 };
 pub use time::Timestamp;
 #[cfg(feature = "tokio")]

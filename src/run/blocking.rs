@@ -105,11 +105,15 @@ impl Pause for DefaultSleep {
         deadline: &Deadline<'_>,
     ) -> Result<SendPermit, Stopped> {
         match turn.place() {
-            Ok(place) => block(place, |rest| {
-                deadline.allows(rest.map_or(Duration::ZERO, Rest::wait))
-            }),
-            Err(permit) => Ok(permit),
+            Err(permit) => return Ok(permit),
+            Ok(Some(place)) => {
+                let _own = block(place, |rest| {
+                    deadline.allows(rest.map_or(Duration::ZERO, Rest::wait))
+                })?;
+            }
+            Ok(None) => {}
         }
+        ask(self, turn, deadline)
     }
 }
 
@@ -125,17 +129,26 @@ impl<Z: FnMut(Duration)> Pause for By<Z> {
 
     fn wait_for(
         &mut self,
-        mut turn: SendTurn<'_>,
+        turn: SendTurn<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<SendPermit, Stopped> {
-        loop {
-            match turn.claim() {
-                Ok(permit) => return Ok(permit),
-                Err(wait) => {
-                    deadline.allows(wait)?;
-                    self.pause(wait.min(LOOK_AGAIN));
-                    deadline.allows(Duration::ZERO)?;
-                }
+        ask(self, turn, deadline)
+    }
+}
+
+/// Asks for the turn until it has come, and sleeps in between.
+fn ask(
+    sleep: &mut impl Pause,
+    mut turn: SendTurn<'_>,
+    deadline: &Deadline<'_>,
+) -> Result<SendPermit, Stopped> {
+    loop {
+        match turn.claim() {
+            Ok(permit) => return Ok(permit),
+            Err(wait) => {
+                deadline.allows(wait)?;
+                sleep.pause(wait.min(LOOK_AGAIN));
+                deadline.allows(Duration::ZERO)?;
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn, Sleep,
-    wait::{Alarm, Rest},
+    wait::{Alarm, LOOK_AGAIN, Rest},
 };
 
 impl<S: RetryStrategy + ?Sized, Z: Sleep> Operation<'_, S, Z> {
@@ -82,7 +82,20 @@ async fn wait_for<Z: Sleep>(
 ) -> Result<SendPermit, Stopped> {
     let check = |rest: Option<&Rest>| deadline.allows(rest.map_or(Duration::ZERO, Rest::wait));
     match turn.place() {
-        Ok(place) => poll_fn(|cx| alarm.poll_place(place, sleep, check, cx)).await,
-        Err(permit) => Ok(permit),
+        Err(permit) => return Ok(permit),
+        Ok(Some(place)) => {
+            let _own = poll_fn(|cx| alarm.poll_place(place, sleep, check, cx)).await?;
+        }
+        Ok(None) => {}
+    }
+    loop {
+        match turn.claim() {
+            Ok(permit) => return Ok(permit),
+            Err(wait) => {
+                deadline.allows(wait)?;
+                alarm.sleep(sleep, wait.min(LOOK_AGAIN)).await;
+                deadline.allows(Duration::ZERO)?;
+            }
+        }
     }
 }

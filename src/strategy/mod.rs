@@ -37,7 +37,7 @@ pub use settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsE
 pub use snapshot::{StrategyCounts, StrategySnapshot};
 pub use standard::Standard;
 pub use token::{RetryToken, StrategyId};
-pub use turn::{SendRefused, SendTurn};
+pub use turn::{SendGate, SendRefused, SendTurn};
 
 /// Decides whether, and when, a failed operation is sent again.
 ///

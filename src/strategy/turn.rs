@@ -26,16 +26,88 @@ use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Timestamp};
 #[must_use = "a turn that is dropped is given up"]
 pub struct SendTurn<'a>(Turn<'a>);
 
+/// What stands between a turn and its send besides the strategy's own line: an allowance kept elsewhere, for one.
+///
+/// # Examples
+///
+/// A gate that opens at the third try:
+///
+/// ```
+/// use std::sync::Mutex;
+/// use core::time::Duration;
+/// use paceline::{SendGate, SendPermit, SendTurn, Timestamp};
+///
+/// #[derive(Debug, Default)]
+/// struct Third(Mutex<u32>);
+///
+/// impl SendGate for Third {
+///     fn try_send(&self) -> Result<SendPermit, Duration> {
+///         let mut tries = self.0.lock().unwrap();
+///         *tries += 1;
+///         if *tries < 3 {
+///             return Err(Duration::from_millis(1));
+///         }
+///         Ok(SendPermit::sent_at(Timestamp::from_nanos(7)))
+///     }
+/// }
+///
+/// let gate = Third::default();
+/// let mut turn = SendTurn::immediate().gated(&gate);
+/// assert_eq!(turn.claim(), Err(Duration::from_millis(1)));
+/// assert_eq!(turn.claim(), Err(Duration::from_millis(1)));
+/// assert_eq!(turn.claim().map(SendPermit::time), Ok(Timestamp::from_nanos(7)));
+/// assert_eq!(turn.claim().map(SendPermit::time), Ok(Timestamp::from_nanos(7)));
+/// ```
+pub trait SendGate: fmt::Debug + Send + Sync {
+    /// Lets a send go, once for each success.
+    ///
+    /// # Errors
+    ///
+    /// Returns after which time to ask again, never zero.
+    fn try_send(&self) -> Result<SendPermit, Duration>;
+}
+
 type Place<'a> = PlaceInLine<&'a SendRate, &'a dyn Clock>;
 
 #[derive(Debug)]
 enum Turn<'a> {
     Granted(SendPermit),
-    InLine {
-        place: Place<'a>,
-        /// Where to count that it has to wait.
-        waits: Option<&'a Counts>,
+    InLine(InLine<'a>),
+    Gated {
+        line: Option<InLine<'a>>,
+        gate: &'a dyn SendGate,
     },
+}
+
+#[derive(Debug)]
+struct InLine<'a> {
+    place: Place<'a>,
+    /// Where to count that it has to wait.
+    waits: Option<&'a Counts>,
+}
+
+impl<'a> InLine<'a> {
+    // Out of the way of a turn that has come.
+    #[inline(never)]
+    fn claim(&mut self) -> Result<SendPermit, Duration> {
+        let claimed = self.place.claim();
+        if let (Err(_), Some(counts)) = (&claimed, self.waits.take()) {
+            counts.one(Event::Delayed);
+        }
+        claimed
+    }
+
+    /// Returns the permit if the turn has come when it is first looked at, or else the place to wait for.
+    ///
+    /// Those who wait by the place do not look here again.
+    fn first_look(&mut self) -> Result<&mut Place<'a>, SendPermit> {
+        if self.waits.is_some() {
+            if let Ok(permit) = self.claim() {
+                return Err(permit);
+            }
+        }
+        Ok(&mut self.place)
+    }
 }
 
 impl<'a> SendTurn<'a> {
@@ -55,18 +127,29 @@ impl<'a> SendTurn<'a> {
 
     /// Creates a turn that comes when `place` does, by `clock`.
     pub fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
-        Self(Turn::InLine {
+        Self(Turn::InLine(InLine {
             place: PlaceInLine::of(place.into_held(), clock),
             waits: None,
-        })
+        }))
     }
 
     /// Counts it in `counts` if the turn has not come when it is first looked at.
     pub(super) const fn counted(mut self, counts: &'a Counts) -> Self {
-        if let Turn::InLine { waits, .. } = &mut self.0 {
-            *waits = Some(counts);
+        if let Turn::InLine(line) = &mut self.0 {
+            line.waits = Some(counts);
         }
         self
+    }
+
+    /// Returns a turn that comes once this one has, and `gate` lets it go then: with the permit of the gate, in place of
+    /// another gate if it had one.
+    pub fn gated(self, gate: &'a dyn SendGate) -> Self {
+        let line = match self.0 {
+            Turn::Granted(_) => None,
+            Turn::InLine(line) => Some(line),
+            Turn::Gated { line, .. } => line,
+        };
+        Self(Turn::Gated { line, gate })
     }
 
     /// Returns the permit to send if the turn has come.
@@ -81,35 +164,33 @@ impl<'a> SendTurn<'a> {
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         match &mut self.0 {
             Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine { place, waits } => claim_place(place, waits),
+            Turn::InLine(line) => line.claim(),
+            Turn::Gated { line, gate } => {
+                let permit = claim_gate(line, *gate)?;
+                self.0 = Turn::Granted(permit);
+                Ok(permit)
+            }
         }
     }
 
-    /// Returns the place in line, or the permit if there is no waiting.
-    pub(crate) fn place(&mut self) -> Result<&mut Place<'a>, SendPermit> {
+    /// Returns the permit if there is no waiting, or else the place in line to wait for before the next claim, if there
+    /// is one.
+    pub(crate) fn place(&mut self) -> Result<Option<&mut Place<'a>>, SendPermit> {
         match &mut self.0 {
             Turn::Granted(permit) => Err(*permit),
-            Turn::InLine { place, waits } => {
-                // Those who wait by the place do not come by here again: this is the first look.
-                if waits.is_some() {
-                    if let Ok(permit) = claim_place(place, waits) {
-                        return Err(permit);
-                    }
-                }
-                Ok(place)
-            }
+            Turn::InLine(line) => line.first_look().map(Some),
+            // Its own line lets go what the gate may still hold back.
+            Turn::Gated { line, .. } => Ok(line.as_mut().and_then(|line| line.first_look().ok())),
         }
     }
 }
 
-// Out of the way of a turn that has come.
 #[inline(never)]
-fn claim_place(place: &mut Place<'_>, waits: &mut Option<&Counts>) -> Result<SendPermit, Duration> {
-    let claimed = place.claim();
-    if let (Err(_), Some(counts)) = (&claimed, waits.take()) {
-        counts.one(Event::Delayed);
+fn claim_gate(line: &mut Option<InLine<'_>>, gate: &dyn SendGate) -> Result<SendPermit, Duration> {
+    if let Some(line) = line {
+        let _own = line.claim()?;
     }
-    claimed
+    gate.try_send()
 }
 
 /// A send was refused rather than made to wait.
