@@ -128,12 +128,28 @@ step_s3() {
     step s3 ci/s3.sh
 }
 
+# This adapter has a workspace of its own: its example builds without the others' hosts. The server is for the tests to start: none is to run by itself.
+fleet() {
+    local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
+    cargo fmt --manifest-path "$manifest" --check &&
+        cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets -- -D warnings &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path "$manifest" --target-dir "$target" --no-deps &&
+        cargo test --manifest-path "$manifest" --target-dir "$target" -- --nocapture &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example simulate &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet
+}
+
+step_fleet() {
+    RUNLEVEL=1 apt redis-server || { skip fleet "no redis-server among Debian's packages"; return; }
+    step fleet fleet
+}
+
 step_shell() {
     apt shellcheck || { skip shell "no shellcheck"; return; }
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny adapters s3
+(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny adapters s3 fleet
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -1,0 +1,95 @@
+//! Fleets of up to a thousand members in virtual time: the members' own code, and the engine's own script in Lua.
+//!
+//! Prints a line for each scene, and fails if one left the bounds of the crate's documentation, or its own.
+//!
+//! `cargo run --release --example simulate -- [SCENE...]`: all by default. The same numbers come out each time.
+//!
+//! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with its requests; the
+//! service is that of [`world`], the engine that of the rig.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    dead_code,
+    unreachable_pub,
+    reason = "figures for people, of which each program uses a part; and modules of the crate"
+)]
+
+// The member as it is, below its task: neither is public, and both are without a clock.
+#[path = "../../src/alone.rs"]
+mod alone;
+#[path = "../../../../examples/common/columns.rs"]
+mod columns;
+#[path = "../../src/demand.rs"]
+mod demand;
+#[path = "../../src/fault.rs"]
+mod fault;
+#[path = "../../src/member.rs"]
+mod member;
+mod node;
+#[path = "../../src/pool.rs"]
+mod pool;
+#[path = "../../src/pour.rs"]
+mod pour;
+#[path = "../../rig/record.rs"]
+mod record;
+mod scenes;
+#[path = "../../rig/script.rs"]
+mod script;
+#[path = "../../src/settings.rs"]
+mod settings;
+#[path = "../../src/snapshot.rs"]
+mod snapshot;
+mod tally;
+#[path = "../../src/wire.rs"]
+mod wire;
+mod world;
+
+use std::process::ExitCode;
+
+use scenes::SCENES;
+pub use settings::Away;
+use world::World;
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let named = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let mut rows = vec![tally::head()];
+    let mut wrong = Vec::new();
+    for scene in SCENES.iter().filter(|scene| named(scene.name)) {
+        let tally = World::new(scene).play();
+        rows.push(tally.row());
+        wrong.extend(tally.wrong());
+    }
+    println!("{}\n", columns::lines(&rows).join("\n"));
+    println!(
+        "used: of the allowance, or of what the service gives, after the warm-up; worst: in the worst second of that"
+    );
+    println!(
+        "fair: what the worst served member got of its max-min fair part; above: the most by which any window"
+    );
+    println!("exceeded the allowance, of what is stated; engine: steps for each 1,000 requests");
+    for line in &wrong {
+        println!("failed: {line}");
+    }
+    if wrong.is_empty() && rows.len() > 1 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENES, World};
+
+    /// The ones with few members; the others take too long without optimization.
+    #[test]
+    fn scenes_keep_their_promises_and_come_out_the_same() {
+        for scene in SCENES.iter().filter(|scene| scene.members <= 100) {
+            let tally = World::new(scene).play();
+            assert_eq!(tally.wrong(), Vec::<String>::new(), "{}", scene.name);
+        }
+        let row = || World::new(&SCENES[0]).play().row();
+        assert_eq!(row(), row());
+    }
+}

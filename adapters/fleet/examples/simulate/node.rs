@@ -1,0 +1,134 @@
+//! One member: requests that come evenly and wait, and the member's own code between them and the engine.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use paceline::{SendPermit, Timestamp};
+
+use crate::fault::EngineFault;
+use crate::member::Member;
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::wire::{Answer, Ask};
+
+/// An ask under way, and when its end is known.
+#[derive(Debug)]
+struct Asking {
+    asked: Timestamp,
+    heard: Timestamp,
+    result: Result<Answer, EngineFault>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    member: Member,
+    pool: Pool,
+    asking: Option<Asking>,
+    /// Thousandths of a request per second.
+    pub(crate) want: u64,
+    carry: u64,
+    waiting: u64,
+    answers: VecDeque<(Timestamp, SendPermit, bool)>,
+    /// Served after the warm-up; meaningless unless there from the beginning.
+    pub(crate) served: u64,
+    pub(crate) replaced: bool,
+}
+
+/// One request, in the units of `carry`.
+const REQUEST: u64 = 1_000_000_000_000;
+/// Who has waited for longer gives up, and another one comes.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+impl Node {
+    pub(crate) fn new(name: String, want: u64, settings: Settings, now: Timestamp) -> Self {
+        Self {
+            name,
+            member: Member::new(settings, now),
+            pool: Pool::new(),
+            asking: None,
+            want,
+            carry: 0,
+            waiting: 0,
+            answers: VecDeque::new(),
+            served: 0,
+            replaced: false,
+        }
+    }
+
+    /// Lets the requests of `span` come, and takes what was answered.
+    pub(crate) fn pass(&mut self, now: Timestamp, span: Duration) {
+        self.carry += self.want * u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let most = self.want * u64::try_from(PATIENCE.as_millis()).unwrap_or(0) / 1_000_000 + 1;
+        self.waiting = (self.waiting + self.carry / REQUEST).min(most);
+        self.carry %= REQUEST;
+        while let Some(&(due, permit, throttled)) = self.answers.front() {
+            if due > now {
+                break;
+            }
+            self.answers.pop_front();
+            if throttled {
+                self.pool.throttled(now, permit, Duration::ZERO);
+            }
+        }
+        if self.asking.as_ref().is_some_and(|ask| ask.heard <= now) {
+            self.hear(now);
+        }
+        self.member.tick(now, &self.pool);
+    }
+
+    fn hear(&mut self, now: Timestamp) {
+        let Some(Asking { asked, result, .. }) = self.asking.take() else {
+            return;
+        };
+        match result {
+            Ok(answer) => self.member.answered(now, asked, answer, &self.pool),
+            Err(fault) => {
+                if fault == EngineFault::Broken {
+                    self.name.push('\'');
+                }
+                self.member.failed(now, fault, &self.pool);
+            }
+        }
+    }
+
+    /// Sends one of those who wait, if it is let.
+    pub(crate) fn send(&mut self, now: Timestamp) -> bool {
+        let sent = self.waiting > 0 && self.pool.take(now);
+        self.waiting -= u64::from(sent);
+        self.pool.waiting.store(self.waiting, Relaxed);
+        sent
+    }
+
+    /// Notes what the service will answer to a request of `now`, and when.
+    pub(crate) fn answer(&mut self, now: Timestamp, due: Timestamp, throttled: bool) {
+        let permit = SendPermit::sent_at(now);
+        self.answers.push_back((due, permit, throttled));
+    }
+
+    /// Returns what it asks, if it is time to.
+    pub(crate) fn ask(&mut self, now: Timestamp) -> Option<Ask> {
+        let due = self.asking.is_none() && self.member.is_due(now, &self.pool);
+        due.then(|| self.member.ask(now, &self.pool))
+    }
+
+    /// Notes how its ask will have ended at `heard`.
+    pub(crate) fn asked(
+        &mut self,
+        asked: Timestamp,
+        heard: Timestamp,
+        result: Result<Answer, EngineFault>,
+    ) {
+        self.asking = Some(Asking {
+            asked,
+            heard,
+            result,
+        });
+    }
+
+    /// Returns its last word.
+    pub(crate) fn leave(&mut self, now: Timestamp) -> Ask {
+        self.member.leave(now, &self.pool)
+    }
+}

@@ -1,0 +1,140 @@
+//! What is played: who wants how much, and what happens to them and to the engine.
+
+use crate::Away;
+
+/// What each member would send, in requests per second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Want {
+    /// All alike.
+    Even(u64),
+    /// The first wants so much, the second a half of it, the third a third.
+    Zipf(u64),
+    /// One in ten wants so much, the others nothing but a request in ten seconds.
+    Few(u64),
+}
+
+/// What happens, and when in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// The engine is away.
+    Outage { from: u64, to: u64 },
+    /// It is away, and comes back with nothing in it.
+    Forgetful { from: u64, to: u64 },
+    /// It is away, and a replica takes over that has not heard of the last second.
+    FailOver { from: u64, to: u64 },
+    /// Answers come after the members' patience.
+    Slow { from: u64, to: u64 },
+    /// So many members are replaced in each second, every second one of them without a word.
+    Churn { from: u64, to: u64, each: u64 },
+    /// What the service gives becomes so much of the allowance, in percent.
+    Limit { from: u64, percent: u64 },
+}
+
+/// A scene of 16 seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene {
+    pub(crate) name: &'static str,
+    pub(crate) members: usize,
+    /// Requests per second.
+    pub(crate) allowance: u32,
+    pub(crate) want: Want,
+    pub(crate) away: Away,
+    pub(crate) events: &'static [Event],
+    /// The least of the allowance, or of the limit, that has to be used after the warm-up; and in its worst second.
+    pub(crate) used: f64,
+    pub(crate) worst: f64,
+    /// The least that the worst served member gets of its fair part.
+    pub(crate) fair: f64,
+}
+
+const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -> Scene {
+    Scene {
+        name,
+        members,
+        allowance,
+        want,
+        away: Away::Closed,
+        events: &[],
+        used: 0.97,
+        worst: 0.9,
+        fair: 0.9,
+    }
+}
+
+/// All scenes. Members join in the first second.
+pub(crate) const SCENES: &[Scene] = &[
+    scene("even", 16, 2_000, Want::Even(500)),
+    scene("thousand", 1_000, 20_000, Want::Even(50)),
+    scene("thousand-scarce", 1_000, 500, Want::Even(2)),
+    scene("uneven", 100, 2_000, Want::Zipf(1_500)),
+    Scene {
+        fair: 0.85,
+        ..scene("thousand-uneven", 1_000, 20_000, Want::Zipf(8_000))
+    },
+    scene("mostly-idle", 1_000, 10_000, Want::Few(200)),
+    Scene {
+        events: &[Event::Churn {
+            from: 4,
+            to: 14,
+            each: 50,
+        }],
+        used: 0.9,
+        worst: 0.8,
+        fair: 0.0, // those who were there all the time are not the same
+        ..scene("churn", 1_000, 20_000, Want::Even(50))
+    },
+    Scene {
+        events: &[Event::Outage { from: 7, to: 12 }],
+        away: Away::Alone,
+        worst: 0.6,
+        ..scene("outage", 50, 2_000, Want::Even(80))
+    },
+    Scene {
+        events: &[Event::Outage { from: 7, to: 12 }],
+        away: Away::Alone,
+        worst: 0.6,
+        ..scene("thousand-outage", 1_000, 20_000, Want::Even(50))
+    },
+    Scene {
+        events: &[Event::Outage { from: 7, to: 12 }],
+        used: 0.5,
+        worst: 0.0,
+        fair: 0.5,
+        ..scene("closed-outage", 50, 2_000, Want::Even(80))
+    },
+    Scene {
+        events: &[Event::Forgetful { from: 7, to: 8 }],
+        away: Away::Alone,
+        worst: 0.6,
+        ..scene("forgetful", 50, 2_000, Want::Even(80))
+    },
+    Scene {
+        events: &[Event::FailOver { from: 7, to: 8 }],
+        used: 0.85,
+        worst: 0.0,
+        fair: 0.8,
+        ..scene("fail-over", 50, 2_000, Want::Even(80))
+    },
+    Scene {
+        events: &[Event::Slow { from: 7, to: 12 }],
+        away: Away::Alone,
+        worst: 0.6,
+        ..scene("slow-engine", 50, 2_000, Want::Even(80))
+    },
+    Scene {
+        events: &[
+            Event::Limit {
+                from: 0,
+                percent: 60,
+            },
+            Event::Limit {
+                from: 10,
+                percent: 30,
+            },
+        ],
+        used: 0.9,
+        worst: 0.5,
+        fair: 0.8,
+        ..scene("limit", 50, 2_000, Want::Even(80))
+    },
+];

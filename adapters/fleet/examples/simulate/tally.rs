@@ -1,0 +1,165 @@
+//! What became of a scene.
+
+use std::time::Duration;
+
+use crate::node::Node;
+use crate::record::{Record, number};
+use crate::scenes::{Event, Scene};
+use crate::world::{LENGTH, WARM_UP};
+
+/// Parts of fewer requests than this say nothing about fairness.
+const FEWEST: f64 = 10.0;
+/// What the engine keeps and what members hold, in seconds of the allowance; and a token for each.
+const BOUND: f64 = 0.1 + 0.2;
+/// How long a silent member counts, in seconds.
+const ABSENT: u64 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    scene: &'static Scene,
+    used: f64,
+    worst: f64,
+    throttled: f64,
+    fair: f64,
+    above: f64,
+    steps: f64,
+}
+
+/// Returns the headings.
+pub(crate) fn head() -> Vec<String> {
+    let head = [
+        "",
+        "members",
+        "allowance",
+        "used",
+        "worst",
+        "throttled",
+        "fair",
+        "above",
+        "of",
+        "engine",
+    ];
+    head.map(str::to_owned).to_vec()
+}
+
+impl Tally {
+    pub(crate) fn new(scene: &'static Scene, nodes: &[Node], record: &Record, steps: u64) -> Self {
+        let second =
+            |from: u64, to| record.within(Duration::from_secs(from), Duration::from_secs(to));
+        let seconds = (WARM_UP..LENGTH).map(|from| {
+            let delivered = number(second(from, from + 1).delivered());
+            (delivered, scene.limit(from))
+        });
+        let (delivered, given) = seconds
+            .clone()
+            .fold((0.0, 0.0), |(d, g), (delivered, given)| {
+                (d + delivered, g + given)
+            });
+        let worst = seconds.map(|(delivered, given)| delivered / given);
+        Self {
+            scene,
+            used: delivered / given,
+            worst: worst.fold(f64::INFINITY, f64::min),
+            throttled: second(WARM_UP, LENGTH).throttled_share(),
+            fair: fair(nodes, given),
+            above: record.excess(f64::from(scene.allowance)),
+            steps: f64::from(u32::try_from(steps).unwrap_or(u32::MAX)) * 1_000.0
+                / number(record.sent()).max(1.0),
+        }
+    }
+
+    pub(crate) fn row(&self) -> Vec<String> {
+        vec![
+            self.scene.name.to_owned(),
+            self.scene.members.to_string(),
+            format!("{}/s", self.scene.allowance),
+            format!("{:.1} %", self.used * 100.0),
+            format!("{:.1} %", self.worst * 100.0),
+            format!("{:.2} %", self.throttled * 100.0),
+            format!("{:.2}", self.fair),
+            format!("{:.0}", self.above),
+            format!("{:.0}", self.scene.bound()),
+            format!("{:.0}", self.steps),
+        ]
+    }
+
+    /// Returns which promises were not kept.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let Self { scene, .. } = self;
+        let least = [
+            ("used", self.used, scene.used),
+            ("used in the worst second", self.worst, scene.worst),
+            ("the worst fair part", self.fair, scene.fair),
+        ];
+        let mut wrong = Vec::new();
+        for (what, found, least) in least {
+            if found < least {
+                wrong.push(format!("{}: {what} is {found:.3}, not {least}", scene.name));
+            }
+        }
+        let bound = scene.bound();
+        if self.above > bound {
+            let above = self.above;
+            wrong.push(format!(
+                "{}: {above:.0} above the allowance, {bound:.0} are stated",
+                scene.name
+            ));
+        }
+        wrong
+    }
+}
+
+/// Returns what the worst served member got of its max-min fair part of `given`.
+fn fair(nodes: &[Node], given: f64) -> f64 {
+    let span = Duration::from_secs(LENGTH - WARM_UP).as_secs_f64();
+    let wants =
+        |node: &Node| f64::from(u32::try_from(node.want).unwrap_or(u32::MAX)) / 1_000.0 * span;
+    let mut sorted: Vec<f64> = nodes.iter().map(wants).collect();
+    sorted.sort_by(f64::total_cmp);
+    let (mut rest, mut level) = (given, f64::INFINITY);
+    for (index, want) in sorted.iter().enumerate() {
+        let left = number(sorted.len() - index);
+        if want * left >= rest {
+            level = rest / left;
+            break;
+        }
+        rest -= want;
+    }
+    let there = nodes.iter().filter(|node| !node.replaced);
+    there
+        .map(|node| (node, wants(node).min(level)))
+        .filter(|(_, part)| *part >= FEWEST)
+        .map(|(node, part)| f64::from(u32::try_from(node.served).unwrap_or(u32::MAX)) / part)
+        .fold(1.0, f64::min)
+}
+
+impl Scene {
+    /// Returns what may be sent in the second that begins at `from`.
+    fn limit(&self, from: u64) -> f64 {
+        let mut limit = f64::from(self.allowance);
+        for event in self.events {
+            if let Event::Limit {
+                from: since,
+                percent,
+            } = *event
+            {
+                if from >= since {
+                    let percent = u32::try_from(percent).unwrap_or(100);
+                    limit = f64::from(self.allowance) * f64::from(percent) / 100.0;
+                }
+            }
+        }
+        limit
+    }
+
+    /// Returns how far above the allowance any window may be.
+    fn bound(&self) -> f64 {
+        let mut known = number(self.members);
+        for event in self.events {
+            if let Event::Churn { each, .. } = event {
+                known += number(usize::try_from(each * ABSENT).unwrap_or(usize::MAX));
+            }
+        }
+        f64::from(self.allowance) * BOUND + known
+    }
+}

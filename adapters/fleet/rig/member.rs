@@ -1,0 +1,242 @@
+//! A member: a process of its own, that sends to the service as fast as it is let.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use paceline::{Clock, ControlLaw, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
+use paceline_fleet::{Away, Budget, Fleet};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::service::THROTTLED;
+
+/// What a member is told to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) kind: Kind,
+    pub(crate) index: u8,
+    pub(crate) service: u16,
+    /// The engine's address, and what the fleet may send per second.
+    pub(crate) engine: String,
+    pub(crate) allowance: u32,
+    pub(crate) away: Away,
+    pub(crate) workers: u32,
+    /// How long a worker rests after each request.
+    pub(crate) rest: Duration,
+    pub(crate) time: Duration,
+    /// How far the member's clock is ahead.
+    pub(crate) ahead: Duration,
+}
+
+/// Under what a member sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    PublishedAlone,
+    PacedAlone,
+    Fleet,
+}
+
+/// Where an order stands in the environment of the process.
+const ORDER: &str = "FLEET_RIG_ORDER";
+
+impl Order {
+    fn words(&self) -> String {
+        let kind = match self.kind {
+            Kind::PublishedAlone => "published",
+            Kind::PacedAlone => "paced",
+            Kind::Fleet => "fleet",
+        };
+        let away = match self.away {
+            Away::Closed => "closed",
+            Away::Open => "open",
+            _ => "alone",
+        };
+        let Self {
+            index,
+            service,
+            engine,
+            allowance,
+            workers,
+            ..
+        } = self;
+        let [rest, time, ahead] = [self.rest, self.time, self.ahead].map(|span| span.as_millis());
+        format!(
+            "{kind} {index} {service} {engine} {allowance} {away} {workers} {rest} {time} {ahead}"
+        )
+    }
+
+    fn read(words: &str) -> Self {
+        let words: Vec<&str> = words.split(' ').collect();
+        let number = |place: usize| words[place].parse::<u64>().expect("a number");
+        let small = |place| u32::try_from(number(place)).expect("a small number");
+        let millis = |place| Duration::from_millis(number(place));
+        Self {
+            kind: match words[0] {
+                "published" => Kind::PublishedAlone,
+                "paced" => Kind::PacedAlone,
+                _ => Kind::Fleet,
+            },
+            index: u8::try_from(number(1)).expect("few members"),
+            service: u16::try_from(number(2)).expect("a port"),
+            engine: words[3].to_owned(),
+            allowance: small(4),
+            away: match words[5] {
+                "closed" => Away::Closed,
+                "open" => Away::Open,
+                _ => Away::Alone,
+            },
+            workers: small(6),
+            rest: millis(7),
+            time: millis(8),
+            ahead: millis(9),
+        }
+    }
+
+    /// Starts this program once more, as a member. `arguments` lead it to [`obey`].
+    pub(crate) fn start(&self, arguments: &[&str]) -> Process {
+        let program = std::env::current_exe().expect("a program has a path");
+        let child = Command::new(program)
+            .args(arguments)
+            .env(ORDER, self.words())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        Process(child)
+    }
+}
+
+/// A member's process, killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Sends a signal, by the name that `kill` knows it by.
+    pub(crate) fn signal(&self, name: &str) {
+        let number = self.0.id().to_string();
+        let sent = Command::new("kill").args([name, &number]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill {name}");
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn end(mut self) {
+        let status = self.0.wait().expect("it ends");
+        assert!(status.success(), "a member failed");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// Returns the order of this process, if it was started as a member.
+pub(crate) fn order() -> Option<Order> {
+    std::env::var(ORDER).ok().map(|words| Order::read(&words))
+}
+
+/// Sends until the time is over.
+pub(crate) fn obey(order: &Order) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a run time").block_on(send(order));
+}
+
+#[derive(Debug)]
+struct Ahead(MonotonicClock, Duration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        let ahead = u64::try_from(self.1.as_nanos()).unwrap_or(u64::MAX);
+        Timestamp::from_nanos(self.0.now().as_nanos().saturating_add(ahead))
+    }
+}
+
+/// What asks for a turn before each send.
+#[derive(Debug)]
+enum Gate {
+    Alone(SendRate, MonotonicClock),
+    Fleet(Budget),
+}
+
+impl Gate {
+    fn of(order: &Order) -> Self {
+        let clock = MonotonicClock::new();
+        let law = match order.kind {
+            Kind::PublishedAlone => ControlLaw::Aws,
+            Kind::PacedAlone => ControlLaw::Paced,
+            Kind::Fleet => return Self::Fleet(join(order)),
+        };
+        Self::Alone(SendRate::new(law, clock.now()), clock)
+    }
+
+    async fn acquire(&self) -> SendPermit {
+        let (rate, clock) = match self {
+            Self::Fleet(budget) => return budget.acquire().await,
+            Self::Alone(rate, clock) => (rate, clock),
+        };
+        let mut place = rate.reserve(clock.now());
+        loop {
+            match place.claim(clock.now()) {
+                Ok(permit) => return permit,
+                Err(wait) => tokio::time::sleep(wait.min(Duration::from_millis(50))).await,
+            }
+        }
+    }
+
+    fn record(&self, permit: SendPermit, outcome: Outcome) {
+        match self {
+            Self::Fleet(budget) => budget.record(permit, outcome),
+            Self::Alone(rate, clock) => rate.record(clock.now(), permit, outcome),
+        }
+    }
+}
+
+/// The five lines.
+fn join(order: &Order) -> Budget {
+    let fleet = Fleet::connect(&order.engine).expect("an address");
+    let scope = fleet.scope("rig", order.allowance, Duration::from_secs(1));
+    let clock = Ahead(MonotonicClock::new(), order.ahead);
+    let scope = scope
+        .expect("in range")
+        .when_away(order.away)
+        .clock(Arc::new(clock));
+    scope.join().expect("a run time")
+}
+
+async fn send(order: &Order) {
+    let gate = Arc::new(Gate::of(order));
+    let end = Instant::now() + order.time;
+    let mut workers = Vec::new();
+    for _ in 0..order.workers {
+        let (gate, order) = (Arc::clone(&gate), order.clone());
+        workers.push(tokio::spawn(async move { work(&gate, &order, end).await }));
+    }
+    for worker in workers {
+        // A service that is gone is the end of a test.
+        let _ended = worker.await;
+    }
+}
+
+async fn work(gate: &Gate, order: &Order, end: Instant) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", order.service)).await?;
+    stream.set_nodelay(true)?;
+    stream.write_u8(order.index).await?;
+    while Instant::now() < end {
+        let permit = gate.acquire().await;
+        stream.write_u8(b'.').await?;
+        let outcome = match stream.read_u8().await? {
+            THROTTLED => Outcome::Throttled,
+            _ => Outcome::NotThrottled,
+        };
+        gate.record(permit, outcome);
+        if !order.rest.is_zero() {
+            tokio::time::sleep(order.rest).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a member grants itself while the engine is away.
+
+use core::time::Duration;
+
+use paceline::Timestamp;
+
+use crate::pool::since;
+use crate::wire::Milli;
+
+/// A plain bucket at a last share, lowered by throttles.
+///
+/// No more than that: what the service allows is learned by the fleet, and this is for the time until it is back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone {
+    share: Milli,
+    rate: Milli,
+    last: Timestamp,
+    cut: Timestamp,
+    /// A part of a token, in thousandths of a billionth.
+    carry: u64,
+}
+
+/// One token, in the units of `carry`.
+const TOKEN: u64 = 1_000_000_000_000;
+/// Throttles so soon after a cut belong to it.
+const SETTLING: Duration = Duration::from_secs(1);
+
+impl Alone {
+    pub(crate) const fn new(now: Timestamp, share: Milli) -> Self {
+        Self {
+            share,
+            rate: share,
+            last: now,
+            cut: Timestamp::ZERO,
+            carry: 0,
+        }
+    }
+
+    pub(crate) const fn rate(&self) -> Milli {
+        self.rate
+    }
+
+    /// Returns the whole tokens since the last time.
+    pub(crate) fn mint(&mut self, now: Timestamp) -> u32 {
+        let elapsed = since(self.last, now);
+        self.last = now;
+        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let minted = nanos.saturating_mul(self.rate).saturating_add(self.carry);
+        self.carry = minted.wrapping_rem(TOKEN);
+        // A tenth of the share comes back in each second.
+        let back = u128::from(self.share).saturating_mul(u128::from(nanos));
+        let back = u64::try_from(back.div_ceil(10_000_000_000)).unwrap_or(u64::MAX);
+        self.rate = self.rate.saturating_add(back).min(self.share);
+        u32::try_from(minted.wrapping_div(TOKEN)).unwrap_or(u32::MAX)
+    }
+
+    /// Takes three tenths of the rate, once a second.
+    pub(crate) fn throttle(&mut self, now: Timestamp) {
+        if since(self.cut, now) >= SETTLING || self.cut == Timestamp::ZERO {
+            self.rate = self.rate.div_ceil(10).saturating_mul(7);
+            self.cut = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Alone, Timestamp};
+
+    const fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis.wrapping_mul(1_000_000))
+    }
+
+    #[test]
+    fn it_mints_the_share_and_drops_no_part_of_a_token() {
+        let mut alone = Alone::new(at(1_000), 3_000);
+        let minted: Vec<u32> = (0..=10)
+            .map(|step| alone.mint(at(100 * step + 1_000)))
+            .collect();
+        assert_eq!(minted, [0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_throttle_takes_three_tenths_once_a_second_and_they_come_back() {
+        let mut alone = Alone::new(at(1_000), 10_000);
+        alone.throttle(at(1_000));
+        alone.throttle(at(1_999));
+        assert_eq!(alone.rate(), 7_000);
+        alone.throttle(at(2_000));
+        assert_eq!(alone.rate(), 4_900);
+        assert_eq!(alone.mint(at(2_000)), 4);
+        assert_eq!(alone.rate(), 5_900);
+        assert_eq!(alone.mint(at(60_000)), 343);
+        assert_eq!(alone.rate(), 10_000);
+    }
+}

@@ -1,0 +1,185 @@
+//! The handle of a scope of send tokens.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use paceline::{Clock, Outcome, SendPermit, SendRate, Timestamp};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::pool::Pool;
+use crate::snapshot::BudgetSnapshot;
+use crate::wait::{self, DeadlinePassed};
+
+/// A member of a fleet that shares one allowance of sends.
+///
+/// It stands where a [`SendRate`] stands, with the same verbs. Taking a token reads one word that requests only
+/// read, and moves one word; telling an outcome that is not a throttle does nothing at all, since what was spent says
+/// it. The engine is asked by a task of its own, ahead of need.
+///
+/// Clones are the same member. With the last one it leaves the fleet, and what it did not spend goes back.
+///
+/// # Memory ordering
+///
+/// None is promised: do not publish data through a budget.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Clock, MonotonicClock, Outcome};
+/// use paceline_fleet::{Fleet, FleetError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), FleetError> {
+/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // nobody answers there
+/// let budget = fleet.scope("orders", 2_000, Duration::from_secs(1))?.join()?;
+///
+/// let permit = budget.acquire().await; // alone, at the floor of 0.5/s
+/// budget.record(permit, Outcome::NotThrottled);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budget {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: Arc<Pool>,
+    clock: Arc<dyn Clock>,
+    local: Option<Arc<SendRate>>,
+    shown: watch::Receiver<BudgetSnapshot>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.pool.close();
+        self.pool.stop.notify_one();
+    }
+}
+
+impl Budget {
+    pub(crate) fn new(
+        pool: Arc<Pool>,
+        clock: Arc<dyn Clock>,
+        local: Option<Arc<SendRate>>,
+        shown: watch::Receiver<BudgetSnapshot>,
+    ) -> Self {
+        let shared = Shared {
+            pool,
+            clock,
+            local,
+            shown,
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Returns the clock that permits are timed by.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.shared.clock
+    }
+
+    /// Takes a token, or takes nothing and returns how long it may be until there is one.
+    ///
+    /// `now` is by the budget's [`clock`](Self::clock).
+    ///
+    /// # Errors
+    ///
+    /// The wait is an estimate, and never zero. Nobody who waits in [`acquire`](Self::acquire) is overtaken.
+    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        let Shared { pool, local, .. } = &*self.shared;
+        pool.try_take(now)?;
+        let Some(local) = local else {
+            return Ok(SendPermit::sent_at(now));
+        };
+        local.try_acquire(now).inspect_err(|_| pool.untake())
+    }
+
+    /// Waits for a token: first come, first served.
+    ///
+    /// Dropped before that, it takes nothing.
+    pub async fn acquire(&self) -> SendPermit {
+        loop {
+            if let Ok(permit) = self.wait(None).await {
+                return permit;
+            }
+        }
+    }
+
+    /// Waits for a token until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`DeadlinePassed`] if there was none; nothing was taken.
+    pub async fn acquire_before(&self, deadline: Instant) -> Result<SendPermit, DeadlinePassed> {
+        self.wait(Some(deadline)).await
+    }
+
+    async fn wait(&self, deadline: Option<Instant>) -> Result<SendPermit, DeadlinePassed> {
+        let Shared {
+            pool, clock, local, ..
+        } = &*self.shared;
+        let now = wait::take(pool, &**clock, deadline).await?;
+        let Some(local) = local else {
+            return Ok(SendPermit::sent_at(now));
+        };
+        let token = Token(pool);
+        let mut place = local.reserve(now);
+        while let Err(wait) = place.claim(clock.now()) {
+            let wake = Instant::now().checked_add(wait);
+            match (deadline, wake) {
+                (Some(deadline), Some(wake)) if wake > deadline => {
+                    return Err(DeadlinePassed { wait });
+                }
+                _ => tokio::time::sleep(wait).await,
+            }
+        }
+        core::mem::forget(token);
+        Ok(SendPermit::sent_at(clock.now()))
+    }
+
+    /// Tells how a request came out.
+    ///
+    /// A throttle lowers the rate of the whole fleet, a hint pauses it. Anything else changes nothing, and needs not
+    /// be told unless there is a [`SendRate`] underneath.
+    pub fn record(&self, permit: SendPermit, outcome: Outcome) {
+        let Shared {
+            pool, clock, local, ..
+        } = &*self.shared;
+        let hint = match outcome {
+            Outcome::Throttled => Some(Duration::ZERO),
+            Outcome::ThrottledFor(hint) => Some(hint),
+            _ => None,
+        };
+        if hint.is_none() && local.is_none() {
+            return;
+        }
+        let now = clock.now();
+        if let Some(hint) = hint {
+            pool.throttled(now, permit, hint);
+        }
+        if let Some(local) = local {
+            local.record(now, permit, outcome);
+        }
+    }
+
+    /// Returns how the member stood when its task last looked.
+    #[must_use]
+    pub fn snapshot(&self) -> BudgetSnapshot {
+        *self.shared.shown.borrow()
+    }
+}
+
+/// A token that goes back unless it is forgotten.
+struct Token<'a>(&'a Pool);
+
+impl Drop for Token<'_> {
+    fn drop(&mut self) {
+        self.0.untake();
+    }
+}

@@ -1,0 +1,223 @@
+//! What may be wrong: with what a caller set, and with the engine.
+
+use core::{error::Error, fmt, time::Duration};
+
+/// What is wrong with the engine, or was when it was last asked.
+///
+/// # Examples
+///
+/// ```
+/// use paceline_fleet::EngineFault;
+///
+/// assert_eq!(EngineFault::OutOfMemory.to_string(), "the engine is out of memory");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EngineFault {
+    /// There is no connection: refused, reset, no such host, or TLS does not come about.
+    Unreachable,
+    /// No answer in time.
+    TimedOut,
+    /// It wants other credentials, or they do not allow what is needed.
+    Unauthorized,
+    /// It has no memory left to write to.
+    OutOfMemory,
+    /// It does not take writes: a replica, a disk that is full, a cluster that is down.
+    ReadOnly,
+    /// It is reading its data, or failing over.
+    NotReady,
+    /// What stands under a key of ours is not ours, or the answer is not one of ours. Nothing was granted.
+    Broken,
+    /// Anything else.
+    Other,
+}
+
+impl fmt::Display for EngineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "the engine cannot be reached",
+            Self::TimedOut => "the engine did not answer in time",
+            Self::Unauthorized => "the engine refuses these credentials",
+            Self::OutOfMemory => "the engine is out of memory",
+            Self::ReadOnly => "the engine takes no writes",
+            Self::NotReady => "the engine is not ready",
+            Self::Broken => "the engine holds or answers what is not the fleet's",
+            Self::Other => "the engine reports an error",
+        })
+    }
+}
+
+impl Error for EngineFault {}
+
+impl EngineFault {
+    /// Returns the fault for the code that an error reply begins with.
+    fn of_code(code: &str) -> Self {
+        match code {
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::Unauthorized,
+            "OOM" => Self::OutOfMemory,
+            "READONLY" | "MISCONF" | "CLUSTERDOWN" | "NOREPLICAS" => Self::ReadOnly,
+            "LOADING" | "MASTERDOWN" | "BUSY" | "TRYAGAIN" => Self::NotReady,
+            "BROKEN" | "WRONGTYPE" | "STALE" => Self::Broken,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the fault that an error of the client is. Its text, which may quote a server, is not kept.
+    pub(crate) fn of(error: &redis::RedisError) -> Self {
+        if error.is_timeout() {
+            return Self::TimedOut;
+        }
+        if let redis::ErrorKind::AuthenticationFailed = error.kind() {
+            return Self::Unauthorized;
+        }
+        if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
+            return Self::Unreachable;
+        }
+        if let Some(code) = error.code() {
+            return Self::of_code(code);
+        }
+        match error.kind() {
+            redis::ErrorKind::UnexpectedReturnType | redis::ErrorKind::Parse => Self::Broken,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the connection may be used again after it.
+    pub(crate) const fn keeps_connection(self) -> bool {
+        !matches!(
+            self,
+            Self::Unreachable | Self::TimedOut | Self::Unauthorized
+        )
+    }
+}
+
+/// A setting that is out of its range, or an address that is none.
+///
+/// # Examples
+///
+/// ```
+/// use paceline_fleet::{Fleet, FleetError};
+///
+/// assert_eq!(Fleet::connect("cache:6379").unwrap_err(), FleetError::Address);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FleetError {
+    /// The address is not one that the client knows: `redis://`, `rediss://` with the feature `tls`, `unix://`.
+    ///
+    /// It is not repeated here: it may hold a password.
+    Address,
+    /// A namespace or a scope that is empty, longer than 256 bytes, or has control characters.
+    #[non_exhaustive]
+    Name {
+        /// Which one.
+        setting: &'static str,
+    },
+    /// A rate outside one token in 1,000 s to 10⁹ tokens/s.
+    #[non_exhaustive]
+    Rate {
+        /// Which one.
+        setting: &'static str,
+        /// So many tokens ...
+        tokens: u32,
+        /// ... in this time.
+        per: Duration,
+    },
+    /// A rate above the allowance.
+    #[non_exhaustive]
+    AboveAllowance {
+        /// Which one.
+        setting: &'static str,
+    },
+    /// A time outside its range.
+    #[non_exhaustive]
+    Span {
+        /// Which one.
+        setting: &'static str,
+        /// What was given.
+        given: Duration,
+        /// The shortest that is allowed.
+        least: Duration,
+        /// The longest that is allowed.
+        most: Duration,
+    },
+    /// A retry budget of no tokens, or more than 10⁹.
+    #[non_exhaustive]
+    Capacity {
+        /// What was given.
+        tokens: u32,
+    },
+    /// There is no tokio run time to run the background task.
+    NoRuntime,
+}
+
+impl fmt::Display for FleetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Address => f.write_str("the engine's address is not one the client knows"),
+            Self::Name { setting } => write!(
+                f,
+                "the {setting} is empty, longer than 256 bytes, or has control characters"
+            ),
+            Self::Rate {
+                setting,
+                tokens,
+                per,
+            } => write!(
+                f,
+                "the {setting} of {tokens} tokens in {per:?} is not between one in 1000 s and one in 1 ns"
+            ),
+            Self::AboveAllowance { setting } => write!(f, "the {setting} is above the allowance"),
+            Self::Span {
+                setting,
+                given,
+                least,
+                most,
+            } => {
+                write!(
+                    f,
+                    "the {setting} of {given:?} is not between {least:?} and {most:?}"
+                )
+            }
+            Self::Capacity { tokens } => {
+                write!(
+                    f,
+                    "a retry budget of {tokens} tokens is not between 1 and 1000000000"
+                )
+            }
+            Self::NoRuntime => f.write_str("there is no tokio run time here"),
+        }
+    }
+}
+
+impl Error for FleetError {}
+
+#[cfg(test)]
+mod tests {
+    use super::EngineFault;
+
+    #[test]
+    fn every_code_of_an_engine_that_is_away_has_its_fault() {
+        let codes = [
+            ("NOAUTH", EngineFault::Unauthorized),
+            ("WRONGPASS", EngineFault::Unauthorized),
+            ("NOPERM", EngineFault::Unauthorized),
+            ("OOM", EngineFault::OutOfMemory),
+            ("READONLY", EngineFault::ReadOnly),
+            ("LOADING", EngineFault::NotReady),
+            ("WRONGTYPE", EngineFault::Broken),
+            ("BROKEN", EngineFault::Broken),
+            ("ERR", EngineFault::Other),
+        ];
+        for (code, fault) in codes {
+            assert_eq!(EngineFault::of_code(code), fault, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_kept_after_what_the_engine_itself_said() {
+        let kept = |fault: EngineFault| fault.keeps_connection();
+        assert!(kept(EngineFault::OutOfMemory) && kept(EngineFault::Broken));
+        assert!(!kept(EngineFault::TimedOut) && !kept(EngineFault::Unreachable));
+    }
+}

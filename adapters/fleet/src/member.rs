@@ -1,0 +1,382 @@
+//! One member of a scope, as a state machine: no clock, no network. The task feeds it both.
+
+use core::time::Duration;
+
+use paceline::Timestamp;
+
+use crate::alone::Alone;
+use crate::demand::Demand;
+use crate::fault::EngineFault;
+use crate::pool::{Pool, Throttles, after, since};
+use crate::pour::Pour;
+use crate::settings::{Away, Settings};
+use crate::snapshot::{BudgetSnapshot, Standing};
+use crate::wire::{Answer, Ask, Milli, Report};
+
+/// How often the pool is looked at while requests come.
+const TICK: Duration = Duration::from_millis(10);
+/// How long tokens of one's own are good: a member that is stopped wakes up with none.
+const ALONE_FOR: Duration = Duration::from_millis(250);
+/// How much of its share a pool holds at once.
+const POOLED: Duration = Duration::from_millis(50);
+/// The first wait after a fault, and the longest.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+const LAST_BACKOFF: Duration = Duration::from_millis(250);
+
+/// An ask that has no answer yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    ask: Ask,
+    made: Timestamp,
+    throttles: Throttles,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Member {
+    settings: Settings,
+    standing: Standing,
+    seq: u64,
+    pending: Option<Pending>,
+    /// What the pool would hold if nothing had been spent since it was last looked at.
+    expected: u32,
+    spent: u64,
+    pour: Pour,
+    demand: Demand,
+    alone: Alone,
+    answer: Option<Answer>,
+    answered_at: Timestamp,
+    lease_until: Timestamp,
+    next_ask: Timestamp,
+    last_ask: Timestamp,
+    busy_until: Timestamp,
+    failures: u32,
+    pub(crate) told: BudgetSnapshot,
+}
+
+impl Member {
+    pub(crate) fn new(settings: Settings, now: Timestamp) -> Self {
+        Self {
+            settings,
+            standing: Standing::Joining,
+            seq: 0,
+            pending: None,
+            expected: 0,
+            spent: 0,
+            pour: Pour::default(),
+            demand: Demand::new(now),
+            alone: Alone::new(now, settings.floor),
+            answer: None,
+            answered_at: now,
+            lease_until: Timestamp::ZERO,
+            next_ask: now,
+            last_ask: now,
+            busy_until: now,
+            failures: 0,
+            told: BudgetSnapshot::default(),
+        }
+    }
+
+    fn share(&self) -> Milli {
+        self.answer.map_or(0, |answer| answer.share)
+    }
+
+    /// Looks at the pool: counts what was spent, ends a lease that has run out, and pours what is due.
+    pub(crate) fn tick(&mut self, now: Timestamp, pool: &Pool) {
+        let available = pool.available();
+        let spent = self.expected.saturating_sub(available);
+        self.expected = available;
+        self.spent = self.spent.saturating_add(u64::from(spent));
+        self.told.spent = self.told.spent.saturating_add(u64::from(spent));
+        self.demand.took(spent);
+        if spent > 0 || pool.has_backlog() {
+            self.busy_until = after(now, self.settings.heartbeat());
+        }
+        if let Standing::Leased = self.standing {
+            if now >= self.lease_until || self.is_spent(now, available) {
+                self.discard(pool);
+                self.standing = Standing::Joining;
+            }
+        }
+        self.decide(now, pool);
+        let room = self.level().saturating_sub(pool.available());
+        let poured = match self.standing {
+            Standing::Alone => self.alone_tick(now, room, pool),
+            _ => self.pour.due(now, room),
+        };
+        pool.pour(poured);
+        self.expected = self.expected.saturating_add(poured);
+        pool.set_hint(self.hint(now));
+    }
+
+    /// Whether there is nothing left of the lease, and for twice its length the engine has not answered.
+    fn is_spent(&self, now: Timestamp, available: u32) -> bool {
+        self.failures > 0
+            && available == 0
+            && self.pour.reserve() == 0
+            && since(self.answered_at, now) >= self.settings.lease.saturating_mul(2)
+    }
+
+    /// Goes its own way if the engine is away.
+    fn decide(&mut self, now: Timestamp, pool: &Pool) {
+        if self.standing != Standing::Joining || self.failures == 0 {
+            return;
+        }
+        self.standing = match self.settings.away {
+            Away::Alone => {
+                let share = self.answer.map_or(self.alone.rate(), |answer| answer.share);
+                self.alone = Alone::new(now, share.max(1));
+                Standing::Alone
+            }
+            Away::Closed => {
+                pool.close();
+                Standing::Closed
+            }
+            Away::Open => {
+                pool.open();
+                Standing::Open
+            }
+        };
+    }
+
+    fn alone_tick(&mut self, now: Timestamp, room: u32, pool: &Pool) -> u32 {
+        if pool.has_throttles() {
+            self.alone.throttle(now);
+            let told = pool.throttles();
+            self.told.throttled = self.told.throttled.saturating_add(told.count);
+        }
+        pool.good_until(after(now, ALONE_FOR));
+        self.alone.mint(now).min(room)
+    }
+
+    /// Takes back all that is not spent. Nobody gets it: to whom it belongs, its time is over.
+    fn discard(&mut self, pool: &Pool) {
+        pool.close();
+        let reserve = self.pour.withdraw(u32::MAX);
+        let pooled = pool.withdraw(u32::MAX);
+        let lost = u64::from(reserve).saturating_add(u64::from(pooled));
+        self.told.expired = self.told.expired.saturating_add(lost);
+        self.expected = self.expected.saturating_sub(pooled);
+    }
+
+    /// Returns how many tokens may be in the pool at once.
+    fn level(&self) -> u32 {
+        let share = match self.standing {
+            Standing::Alone => self.alone.rate(),
+            _ => self.share().max(self.demand.rate()),
+        };
+        tokens_in(share, POOLED).max(1)
+    }
+
+    fn hint(&self, now: Timestamp) -> Duration {
+        match self.standing {
+            Standing::Leased | Standing::Alone => TICK,
+            _ => since(now, self.next_ask).max(TICK),
+        }
+    }
+
+    /// Whether it is time to ask.
+    pub(crate) fn is_due(&self, now: Timestamp, pool: &Pool) -> bool {
+        if now >= self.next_ask {
+            return true;
+        }
+        let starved = pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
+        self.failures == 0
+            && (pool.has_throttles() || starved)
+            && since(self.last_ask, now) >= self.settings.lease.checked_div(4).unwrap_or_default()
+    }
+
+    /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
+    pub(crate) fn ask(&mut self, now: Timestamp, pool: &Pool) -> Ask {
+        self.last_ask = now;
+        let fresh = |pending: &Pending| since(pending.made, now) < self.settings.valid;
+        let mut pending = match self.pending.filter(fresh) {
+            Some(pending) => pending,
+            None => self.make(now, pool),
+        };
+        if pending.throttles.count > 0 {
+            pending.ask.report.age = since(pending.throttles.last_sent, now);
+        }
+        self.pending = Some(pending);
+        self.told.asks = self.told.asks.saturating_add(1);
+        pending.ask
+    }
+
+    fn make(&mut self, now: Timestamp, pool: &Pool) -> Pending {
+        let demand = self.demand.look(now, pool.backlog(), self.share());
+        let leased = self.standing == Standing::Leased;
+        let held = if leased {
+            pool.available().saturating_add(self.pour.reserve())
+        } else {
+            0
+        };
+        // A quarter more than is needed, so that the next lease comes ahead of need.
+        let target = tokens_in(
+            demand.saturating_add(demand.div_ceil(4)),
+            self.settings.lease,
+        )
+        .max(1);
+        let most = target.saturating_mul(2).saturating_add(1);
+        let back = if leased && held > most {
+            self.withdraw(held.saturating_sub(target), pool)
+        } else {
+            0
+        };
+        let throttles = pool.throttles();
+        self.told.throttled = self.told.throttled.saturating_add(throttles.count);
+        let report = Report {
+            spent: core::mem::take(&mut self.spent),
+            throttled: throttles.count,
+            age: Duration::ZERO,
+            trip: throttles.trip,
+            pause: since(now, throttles.pause_until),
+        };
+        self.seq = self.seq.saturating_add(1);
+        let ask = Ask {
+            seq: self.seq,
+            leave: false,
+            want: target.saturating_sub(held),
+            held: held.saturating_sub(back),
+            back,
+            demand,
+            report,
+        };
+        Pending {
+            ask,
+            made: now,
+            throttles,
+        }
+    }
+
+    fn withdraw(&mut self, tokens: u32, pool: &Pool) -> u32 {
+        let reserve = self.pour.withdraw(tokens);
+        let pooled = pool.withdraw(tokens.saturating_sub(reserve));
+        self.expected = self.expected.saturating_sub(pooled);
+        reserve.saturating_add(pooled)
+    }
+
+    /// Returns the last word of a member that leaves: what it did not spend goes back.
+    pub(crate) fn leave(&mut self, now: Timestamp, pool: &Pool) -> Ask {
+        pool.close();
+        self.pending = None;
+        let mut pending = self.make(now, pool);
+        if let Standing::Leased = self.standing {
+            let more = self.withdraw(u32::MAX, pool);
+            pending.ask.back = pending.ask.back.saturating_add(more);
+        }
+        Ask {
+            leave: true,
+            want: 0,
+            held: 0,
+            ..pending.ask
+        }
+    }
+
+    /// Takes the lease that was asked for at `asked`. Its time began then, whenever the answer was read.
+    pub(crate) fn answered(
+        &mut self,
+        now: Timestamp,
+        asked: Timestamp,
+        answer: Answer,
+        pool: &Pool,
+    ) {
+        self.tick(now, pool);
+        self.pending = None;
+        self.failures = 0;
+        self.told.fault = None;
+        self.answer = Some(answer);
+        self.answered_at = now;
+        let until = after(asked, self.settings.valid);
+        if now >= until {
+            self.told.expired = self.told.expired.saturating_add(u64::from(answer.granted));
+            self.next_ask = now;
+            return;
+        }
+        if self.standing != Standing::Leased {
+            // What it granted itself is not the fleet's.
+            self.discard(pool);
+            self.standing = Standing::Leased;
+        }
+        self.told.granted = self.told.granted.saturating_add(u64::from(answer.granted));
+        self.lease_until = until;
+        pool.good_until(until);
+        let period = self.next_period(now);
+        self.next_ask = after(asked, jittered(period));
+        let idle = now >= self.busy_until;
+        let over = if idle { self.settings.period() } else { period };
+        self.pour.load(now, answer.granted, over);
+        self.tick(now, pool);
+    }
+
+    /// Returns the time to the next ask: seldom if idle, or if the share is a token in a long time.
+    fn next_period(&self, now: Timestamp) -> Duration {
+        let (period, heartbeat) = (self.settings.period(), self.settings.heartbeat());
+        if now >= self.busy_until {
+            return heartbeat;
+        }
+        let token = 1_000_000_000_000_u64.checked_div(self.share().max(1));
+        let token = Duration::from_nanos(token.unwrap_or(u64::MAX));
+        token.clamp(period.min(heartbeat), heartbeat)
+    }
+
+    /// Takes note of an ask that came to nothing.
+    pub(crate) fn failed(&mut self, now: Timestamp, fault: EngineFault, pool: &Pool) {
+        self.failures = self.failures.saturating_add(1);
+        self.told.fault = Some(fault);
+        self.told.faults = self.told.faults.saturating_add(1);
+        if let EngineFault::Broken = fault {
+            self.pending = None;
+        }
+        let doublings = self.failures.saturating_sub(1).min(8);
+        let wait = FIRST_BACKOFF
+            .saturating_mul(1 << doublings)
+            .min(LAST_BACKOFF);
+        self.next_ask = after(now, jittered(wait));
+        self.tick(now, pool);
+    }
+
+    /// Returns how long nothing is to be done, unless a request says so.
+    pub(crate) fn pause(&self, now: Timestamp) -> Duration {
+        let heartbeat = self.settings.heartbeat();
+        let most = match (self.standing, self.pour.next(now)) {
+            _ if now >= self.busy_until => heartbeat,
+            (Standing::Leased, next) => next.map_or(heartbeat, |next| next.max(TICK)),
+            _ => TICK,
+        };
+        let ask = since(now, self.next_ask);
+        ask.min(most).max(Duration::from_millis(1))
+    }
+
+    /// Returns what a snapshot shows.
+    pub(crate) fn snapshot(&self, pool: &Pool) -> BudgetSnapshot {
+        BudgetSnapshot {
+            standing: self.standing,
+            share: self.share(),
+            rate: self.answer.map_or(0, |answer| answer.rate),
+            members: self.answer.map_or(0, |answer| answer.members),
+            held: pool.available().saturating_add(self.pour.reserve()),
+            demand: self.demand.rate(),
+            ..self.told
+        }
+    }
+}
+
+/// Returns the tokens of `span` at `rate`, rounded up.
+fn tokens_in(rate: Milli, span: Duration) -> u32 {
+    let tokens = u128::from(rate)
+        .saturating_mul(span.as_nanos())
+        .div_ceil(1_000_000_000_000);
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// Returns nine to eleven tenths of `span`: members that ask in step would find the same of them first each time.
+fn jittered(span: Duration) -> Duration {
+    let percent = fastrand::u32(90..=110);
+    span.saturating_mul(percent)
+        .checked_div(100)
+        .unwrap_or(span)
+}
+
+#[cfg(test)]
+#[path = "member/tests.rs"]
+mod tests;

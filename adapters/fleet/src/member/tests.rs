@@ -1,0 +1,238 @@
+//! One member, with a clock and an engine of the test's.
+
+use super::{Answer, Away, Duration, EngineFault, Member, Pool, Settings, Standing, Timestamp};
+use crate::wire::Ask;
+
+const START: u64 = 1_000;
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(START.wrapping_add(millis).wrapping_mul(1_000_000))
+}
+
+fn settings(away: Away) -> Settings {
+    let settings = Settings::new(1_000, Duration::from_secs(1)).unwrap();
+    Settings { away, ..settings }
+}
+
+fn member(away: Away) -> (Member, Pool) {
+    (Member::new(settings(away), at(0)), Pool::new())
+}
+
+const fn answer(granted: u32) -> Answer {
+    Answer {
+        granted,
+        share: 100_000,
+        rate: 1_000_000,
+        members: 10,
+    }
+}
+
+/// Asks at `millis`, and gets `granted` at once.
+fn lease(member: &mut Member, pool: &Pool, millis: u64, granted: u32) -> Ask {
+    let ask = member.ask(at(millis), pool);
+    member.answered(at(millis), at(millis), answer(granted), pool);
+    ask
+}
+
+fn spend(pool: &Pool, millis: u64) -> usize {
+    (0..1_000).take_while(|_| pool.take(at(millis))).count()
+}
+
+#[test]
+fn a_lease_is_poured_evenly_over_half_its_length() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    let mut spent = Vec::new();
+    for millis in [0, 10, 20, 50, 100, 200] {
+        member.tick(at(millis), &pool);
+        spent.push(spend(&pool, millis));
+    }
+    assert_eq!(spent, [1, 1, 1, 3, 4, 0]);
+}
+
+#[test]
+fn what_was_spent_is_told_once() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    assert_eq!(spend(&pool, 0), 1);
+    member.tick(at(50), &pool);
+    assert_eq!(spend(&pool, 50), 5);
+    member.tick(at(60), &pool);
+    let ask = member.ask(at(60), &pool);
+    assert_eq!((ask.seq, ask.report.spent), (2, 6));
+    member.answered(at(60), at(60), answer(0), &pool);
+    assert_eq!(member.ask(at(70), &pool).report.spent, 0);
+}
+
+#[test]
+fn an_ask_without_an_answer_is_made_again_as_it_was() {
+    let (mut member, pool) = member(Away::Alone);
+    let first = member.ask(at(0), &pool);
+    member.failed(at(10), EngineFault::TimedOut, &pool);
+    pool.pour(3);
+    assert_eq!(member.ask(at(999), &pool), first);
+    // Too old: another one.
+    assert_eq!(member.ask(at(1_000), &pool).seq, first.seq + 1);
+}
+
+#[test]
+fn the_age_of_a_throttle_is_that_at_the_time_of_the_ask() {
+    let (mut member, pool) = member(Away::Alone);
+    pool.throttled(at(5), paceline::SendPermit::sent_at(at(2)), Duration::ZERO);
+    let ages = [10, 30].map(|millis| member.ask(at(millis), &pool).report.age);
+    assert_eq!(ages, [Duration::from_millis(8), Duration::from_millis(28)]);
+}
+
+#[test]
+fn tokens_die_with_the_lease_and_without_a_fault_nothing_takes_their_place() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    assert!(pool.take(at(999)));
+    assert!(!pool.take(at(1_000)));
+    member.tick(at(11_000), &pool);
+    let shown = member.snapshot(&pool);
+    assert_eq!(
+        (shown.standing, shown.held, shown.expired),
+        (Standing::Joining, 0, 9)
+    );
+    assert_eq!(spend(&pool, 11_000), 0);
+}
+
+#[test]
+fn an_answer_that_is_read_too_late_grants_nothing() {
+    let (mut member, pool) = member(Away::Alone);
+    let _ask = member.ask(at(0), &pool);
+    member.answered(at(1_000), at(0), answer(10), &pool);
+    let shown = member.snapshot(&pool);
+    assert_eq!((shown.held, shown.granted, shown.expired), (0, 0, 10));
+    assert_eq!(shown.standing, Standing::Joining);
+    // A nanosecond sooner it does.
+    let _ask = member.ask(at(2_000), &pool);
+    let asked = Timestamp::from_nanos(at(1_000).as_nanos() + 1);
+    member.answered(at(2_000), asked, answer(10), &pool);
+    assert_eq!(member.snapshot(&pool).held, 10);
+}
+
+#[test]
+fn a_lease_outlives_the_engine_until_its_end() {
+    let (mut member, pool) = member(Away::Closed);
+    lease(&mut member, &pool, 0, 10);
+    member.failed(at(500), EngineFault::Unreachable, &pool);
+    assert_eq!(member.snapshot(&pool).standing, Standing::Leased);
+    assert!(pool.take(at(999)));
+    member.tick(at(1_000), &pool);
+    assert_eq!(member.snapshot(&pool).standing, Standing::Closed);
+    assert!(!pool.take(at(1_000)));
+}
+
+#[test]
+fn once_a_lease_is_spent_its_end_is_not_waited_for_when_the_engine_is_away() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    for millis in [100, 110] {
+        member.tick(at(millis), &pool);
+        assert_eq!(spend(&pool, millis), 5);
+    }
+    member.failed(at(399), EngineFault::TimedOut, &pool);
+    assert_eq!(member.snapshot(&pool).standing, Standing::Leased);
+    member.tick(at(400), &pool);
+    assert_eq!(member.snapshot(&pool).standing, Standing::Alone);
+}
+
+#[test]
+fn alone_it_goes_on_at_its_last_share_and_gives_that_up_for_a_lease() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    member.failed(at(900), EngineFault::Unreachable, &pool);
+    let mut spent = 0;
+    for tick in 0..=100 {
+        let millis = 1_000 + 10 * tick;
+        member.tick(at(millis), &pool);
+        spent += spend(&pool, millis);
+    }
+    // A second at 100/s.
+    assert_eq!(
+        (member.snapshot(&pool).standing, spent),
+        (Standing::Alone, 100)
+    );
+    member.tick(at(2_050), &pool);
+    assert_eq!(pool.available(), 5);
+    lease(&mut member, &pool, 2_050, 0);
+    assert_eq!(
+        (member.snapshot(&pool).standing, pool.available()),
+        (Standing::Leased, 0)
+    );
+}
+
+#[test]
+fn alone_it_hoards_no_more_than_a_twentieth_of_a_second() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 0);
+    member.failed(at(900), EngineFault::Unreachable, &pool);
+    member.tick(at(1_000), &pool);
+    member.tick(at(60_000), &pool);
+    assert_eq!(spend(&pool, 60_000), 5);
+    // Stopped for longer than that, it wakes up with none.
+    member.tick(at(61_000), &pool);
+    assert_eq!(spend(&pool, 61_250), 0);
+}
+
+#[test]
+fn who_never_had_a_share_goes_alone_at_the_floor() {
+    let (mut member, pool) = member(Away::Alone);
+    member.failed(at(0), EngineFault::Unreachable, &pool);
+    let mut spent = 0;
+    for tick in 0..=1_000 {
+        member.tick(at(10 * tick), &pool);
+        spent += spend(&pool, 10 * tick);
+    }
+    assert_eq!(spent, 5); // 0.5/s
+}
+
+#[test]
+fn an_open_scope_opens_and_closes_again_with_the_engine() {
+    let (mut member, pool) = member(Away::Open);
+    assert_eq!(spend(&pool, 0), 0);
+    member.failed(at(0), EngineFault::Unreachable, &pool);
+    assert_eq!(spend(&pool, 0), 1_000);
+    lease(&mut member, &pool, 10, 0);
+    assert_eq!(spend(&pool, 10), 0);
+}
+
+#[test]
+fn too_much_held_goes_back_and_is_not_spent_here() {
+    let (mut member, pool) = member(Away::Alone);
+    pool.backlog();
+    lease(&mut member, &pool, 0, 50);
+    let held = member.snapshot(&pool).held;
+    let ask = member.ask(at(500), &pool);
+    // With no demand it needs one.
+    assert_eq!((held, ask.back, ask.held, ask.want), (50, 49, 1, 0));
+    assert_eq!(member.snapshot(&pool).held, 1);
+}
+
+#[test]
+fn who_leaves_gives_back_everything() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    assert!(pool.take(at(1)));
+    member.tick(at(1), &pool);
+    let ask = member.leave(at(1), &pool);
+    assert_eq!(
+        (ask.leave, ask.back, ask.want, ask.report.spent),
+        (true, 9, 0, 1)
+    );
+    assert_eq!(spend(&pool, 1), 0);
+}
+
+#[test]
+fn an_idle_member_asks_at_its_heartbeat_and_a_busy_one_twice_a_lease() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    let due = |member: &Member, millis| member.is_due(at(millis), &pool);
+    assert!(!due(&member, 299) && due(&member, 367));
+    assert_eq!(spend(&pool, 0), 1);
+    member.tick(at(300), &pool);
+    lease(&mut member, &pool, 300, 10);
+    assert!(!due(&member, 389) && due(&member, 411));
+}

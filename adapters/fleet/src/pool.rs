@@ -1,0 +1,281 @@
+//! What the request path touches: the granted tokens, and until when they are good.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+
+use paceline::{RetryQuota, SendPermit, Timestamp};
+use tokio::sync::{Notify, Semaphore};
+
+/// Everything is let go: the end of a lease that has none, nor tokens.
+const OPEN: u64 = u64::MAX;
+/// Nothing is let go.
+const CLOSED: u64 = 0;
+
+/// One value in a cache line of its own: what requests write, apart from what they only read.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The local bucket of one member, filled by its background task.
+///
+/// All words are relaxed. Tokens are granted once because [`RetryQuota`] counts them so, whose models stand with the
+/// core; the other words are bounds and counts, each good by itself, and none publishes anything.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    tokens: Apart<RetryQuota>,
+    /// Until when tokens may be spent, in nanoseconds of the member's clock. Read by each request, written by the task.
+    until: Apart<AtomicU64>,
+    /// Nanoseconds until a token may be expected, for those who are refused.
+    hint: AtomicU64,
+    refused: Apart<AtomicU64>,
+    throttled: AtomicU64,
+    /// When the last throttled request was sent, how long it took, and until when to pause.
+    last_sent: AtomicU64,
+    trip: AtomicU64,
+    pause_until: AtomicU64,
+    /// One permit: its holder is the head of those who wait, the others queue for it.
+    pub(crate) line: Semaphore,
+    pub(crate) waiting: AtomicU64,
+    /// Tokens have been poured.
+    pub(crate) poured: Notify,
+    /// Somebody was refused or throttled: the task should look.
+    pub(crate) need: Notify,
+    /// The last handle is gone.
+    pub(crate) stop: Notify,
+}
+
+/// What the pool has noticed of throttled responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Throttles {
+    pub(crate) count: u64,
+    pub(crate) last_sent: Timestamp,
+    pub(crate) trip: Duration,
+    pub(crate) pause_until: Timestamp,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        let tokens = RetryQuota::new(u32::MAX);
+        drop(tokens.try_acquire(u32::MAX)); // a quota starts full, a pool empty
+        Self {
+            tokens: Apart(tokens),
+            until: Apart(AtomicU64::new(CLOSED)),
+            hint: AtomicU64::new(1_000_000),
+            refused: Apart(AtomicU64::new(0)),
+            throttled: AtomicU64::new(0),
+            last_sent: AtomicU64::new(0),
+            trip: AtomicU64::new(0),
+            pause_until: AtomicU64::new(0),
+            line: Semaphore::new(1),
+            waiting: AtomicU64::new(0),
+            poured: Notify::new(),
+            need: Notify::new(),
+            stop: Notify::new(),
+        }
+    }
+
+    /// Takes a token of a lease that is good at `now`: one load, and one exchange as on a limited [`paceline::SendRate`].
+    pub(crate) fn take(&self, now: Timestamp) -> bool {
+        match self.until.0.load(Relaxed) {
+            OPEN => true,
+            until => now.as_nanos() < until && self.tokens.0.try_acquire(1).is_some(),
+        }
+    }
+
+    /// Like [`take`](Self::take), but not before those who wait.
+    pub(crate) fn try_take(&self, now: Timestamp) -> Result<(), Duration> {
+        if self.line.available_permits() > 0 && self.take(now) {
+            return Ok(());
+        }
+        self.refused.0.fetch_add(1, Relaxed);
+        self.need.notify_one();
+        Err(self.hint())
+    }
+
+    /// Returns how long it may be until there is a token. Never zero.
+    pub(crate) fn hint(&self) -> Duration {
+        Duration::from_nanos(self.hint.load(Relaxed).max(1))
+    }
+
+    /// Puts back a token that was taken and not used.
+    pub(crate) fn untake(&self) {
+        self.tokens.0.credit(1);
+    }
+
+    /// Takes note of a throttle.
+    pub(crate) fn throttled(&self, now: Timestamp, permit: SendPermit, hint: Duration) {
+        let sent = permit.time();
+        self.last_sent.fetch_max(sent.as_nanos(), Relaxed);
+        self.trip.store(nanos_since(sent, now), Relaxed);
+        if !hint.is_zero() {
+            let hint = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
+            let until = now.as_nanos().saturating_add(hint);
+            self.pause_until.fetch_max(until, Relaxed);
+        }
+        self.throttled.fetch_add(1, Relaxed);
+        self.need.notify_one();
+    }
+
+    /// Returns the throttles since it was last asked.
+    pub(crate) fn throttles(&self) -> Throttles {
+        Throttles {
+            count: self.throttled.swap(0, Relaxed),
+            last_sent: Timestamp::from_nanos(self.last_sent.load(Relaxed)),
+            trip: Duration::from_nanos(self.trip.load(Relaxed)),
+            pause_until: Timestamp::from_nanos(self.pause_until.swap(0, Relaxed)),
+        }
+    }
+
+    /// Whether there have been throttles since they were last asked for.
+    pub(crate) fn has_throttles(&self) -> bool {
+        self.throttled.load(Relaxed) > 0
+    }
+
+    /// Returns how many were refused since it was last asked, or wait now.
+    pub(crate) fn backlog(&self) -> u64 {
+        let waiting = self.waiting.load(Relaxed);
+        self.refused.0.swap(0, Relaxed).saturating_add(waiting)
+    }
+
+    /// Whether somebody was refused, or waits.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.waiting.load(Relaxed) > 0 || self.refused.0.load(Relaxed) > 0
+    }
+
+    pub(crate) fn available(&self) -> u32 {
+        self.tokens.0.available()
+    }
+
+    pub(crate) fn pour(&self, tokens: u32) {
+        if tokens > 0 {
+            self.tokens.0.credit(tokens);
+            self.poured.notify_one();
+        }
+    }
+
+    /// Takes out as many of `most` tokens as there are, and returns how many.
+    pub(crate) fn withdraw(&self, most: u32) -> u32 {
+        loop {
+            let tokens = self.available().min(most);
+            // Others may have been faster; each time around there are fewer.
+            if self.tokens.0.try_acquire(tokens).is_some() {
+                return tokens;
+            }
+        }
+    }
+
+    pub(crate) fn open(&self) {
+        self.until.0.store(OPEN, Relaxed);
+        self.poured.notify_one();
+    }
+
+    pub(crate) fn close(&self) {
+        self.until.0.store(CLOSED, Relaxed);
+    }
+
+    /// Lets tokens be spent until `until`.
+    pub(crate) fn good_until(&self, until: Timestamp) {
+        let until = until.as_nanos().clamp(1, OPEN.wrapping_sub(1));
+        self.until.0.store(until, Relaxed);
+    }
+
+    pub(crate) fn set_hint(&self, hint: Duration) {
+        let hint = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
+        self.hint.store(hint, Relaxed);
+    }
+}
+
+/// Returns the nanoseconds from `earlier` to `now`, or zero.
+pub(crate) fn nanos_since(earlier: Timestamp, now: Timestamp) -> u64 {
+    now.as_nanos().saturating_sub(earlier.as_nanos())
+}
+
+/// Returns the time from `earlier` to `now`, or zero.
+pub(crate) fn since(earlier: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_nanos(nanos_since(earlier, now))
+}
+
+/// Returns the time `span` after `time`, or the end of time.
+pub(crate) fn after(time: Timestamp, span: Duration) -> Timestamp {
+    let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    Timestamp::from_nanos(time.as_nanos().saturating_add(span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Pool, SendPermit, Timestamp};
+
+    const fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    #[test]
+    fn a_pool_starts_empty_and_closed() {
+        let pool = Pool::new();
+        assert_eq!((pool.available(), pool.take(at(0))), (0, false));
+        pool.pour(1);
+        assert!(!pool.take(at(0)));
+    }
+
+    #[test]
+    fn tokens_are_spent_before_the_end_of_the_lease_and_not_at_it() {
+        let pool = Pool::new();
+        pool.pour(3);
+        pool.good_until(at(10));
+        assert!(pool.take(at(9)));
+        assert!(!pool.take(at(10)));
+        assert_eq!(pool.available(), 2);
+    }
+
+    #[test]
+    fn an_open_pool_lets_everything_go_and_a_closed_one_nothing() {
+        let pool = Pool::new();
+        pool.pour(1);
+        pool.open();
+        assert!((0..5).all(|_| pool.take(at(u64::MAX))));
+        pool.close();
+        assert!(!pool.take(at(0)));
+        assert_eq!(pool.available(), 1);
+    }
+
+    #[test]
+    fn a_refusal_is_backlog_and_comes_with_a_wait() {
+        let pool = Pool::new();
+        pool.set_hint(Duration::ZERO);
+        assert_eq!(pool.try_take(at(0)), Err(Duration::from_nanos(1)));
+        assert!(pool.has_backlog());
+        assert_eq!((pool.backlog(), pool.backlog()), (1, 0));
+    }
+
+    #[test]
+    fn nobody_overtakes_those_in_line() {
+        let pool = Pool::new();
+        pool.pour(1);
+        pool.good_until(at(10));
+        let head = pool.line.try_acquire();
+        assert!(pool.try_take(at(0)).is_err());
+        drop(head);
+        assert_eq!(pool.try_take(at(0)), Ok(()));
+    }
+
+    #[test]
+    fn throttles_are_told_once_with_the_latest_send() {
+        let pool = Pool::new();
+        pool.throttled(at(9), SendPermit::sent_at(at(4)), Duration::ZERO);
+        pool.throttled(at(9), SendPermit::sent_at(at(2)), Duration::from_nanos(5));
+        let told = pool.throttles();
+        assert_eq!((told.count, told.last_sent), (2, at(4)));
+        assert_eq!(
+            (told.trip, told.pause_until),
+            (Duration::from_nanos(7), at(14))
+        );
+        assert_eq!(pool.throttles().count, 0);
+    }
+
+    #[test]
+    fn no_more_is_withdrawn_than_there_is() {
+        let pool = Pool::new();
+        pool.pour(5);
+        assert_eq!((pool.withdraw(3), pool.withdraw(3)), (3, 2));
+    }
+}

@@ -1,0 +1,287 @@
+//! One retry budget for many processes: existing quotas, kept filled from a pool at the engine.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use paceline::RetryQuota;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+
+use crate::engine::{Engine, Step};
+use crate::fault::{EngineFault, FleetError};
+use crate::fleet::Fleet;
+use crate::settings::{Away, name};
+use crate::task::new_name;
+
+/// How often a quota is looked at, and the longest that its member is silent.
+const LOOK: Duration = Duration::from_millis(50);
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// After how long a silent member, and a silent pool, are forgotten.
+const ABSENT: Duration = Duration::from_secs(4);
+const KEPT: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_millis(250);
+const LARGEST: u32 = 1_000_000_000;
+
+/// A retry budget of a fleet, before a quota joins it.
+#[derive(Clone, Debug)]
+#[must_use = "nobody has joined yet"]
+pub struct RetryScope {
+    engine: Arc<Engine>,
+    name: String,
+    capacity: u32,
+    hold: u32,
+    away: Away,
+}
+
+impl Fleet {
+    /// Begins to join a retry budget that holds at most `capacity` tokens for all its members.
+    ///
+    /// # Errors
+    ///
+    /// For a name out of range, or a capacity of 0 or above 10⁹.
+    pub fn retry_budget(&self, scope: &str, capacity: u32) -> Result<RetryScope, FleetError> {
+        if capacity == 0 || capacity > LARGEST {
+            return Err(FleetError::Capacity { tokens: capacity });
+        }
+        Ok(RetryScope {
+            engine: Arc::clone(&self.engine),
+            name: name("scope", scope)?,
+            capacity,
+            hold: 50.min(capacity),
+            away: Away::Alone,
+        })
+    }
+}
+
+impl RetryScope {
+    /// Sets how many tokens a member holds. Ten are two retries, at the costs of the newest generation not one.
+    ///
+    /// # Errors
+    ///
+    /// For 0, or more than the budget has.
+    pub fn hold(mut self, tokens: u32) -> Result<Self, FleetError> {
+        if tokens == 0 || tokens > self.capacity {
+            return Err(FleetError::Capacity { tokens });
+        }
+        self.hold = tokens;
+        Ok(self)
+    }
+
+    /// Sets what becomes of retries while the engine is away.
+    ///
+    /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in; [`Away::Closed`]
+    /// empties it, [`Away::Open`] fills it.
+    pub fn when_away(mut self, away: Away) -> Self {
+        self.away = away;
+        self
+    }
+
+    /// Joins with `quota`, which is emptied: what it may hold, the engine grants. Strategies pay from it as before.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::NoRuntime`] outside of a tokio run time.
+    pub fn join(self, quota: &Arc<RetryQuota>) -> Result<RetryBudget, FleetError> {
+        let runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
+        let stop = Arc::new(Notify::new());
+        let (shown, seen) = watch::channel(RetryBudgetSnapshot::default());
+        empty(quota, u32::MAX);
+        let keeper = Keeper {
+            hold: self.hold.min(quota.capacity()),
+            scope: self,
+            quota: Arc::clone(quota),
+            member: new_name(),
+            seq: 0,
+            told: RetryBudgetSnapshot::default(),
+        };
+        runtime.spawn(keeper.run(Arc::clone(&stop), shown));
+        Ok(RetryBudget { stop, seen })
+    }
+}
+
+/// A quota's membership in a fleet's retry budget. Dropped, what the quota holds goes back.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use paceline::{RetryQuota, Standard};
+/// use paceline_fleet::Fleet;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let quota = Arc::new(RetryQuota::new(500));
+/// let strategy = Standard::builder().quota(Arc::clone(&quota)).build()?;
+///
+/// let fleet = Fleet::connect("redis://127.0.0.1:6379")?;
+/// let _member = fleet.retry_budget("deployment", 5_000)?.join(&quota)?;
+/// assert_eq!(strategy.quota().available(), 0); // until the engine grants something, or successes pay in
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "dropped, it leaves the fleet"]
+pub struct RetryBudget {
+    stop: Arc<Notify>,
+    seen: watch::Receiver<RetryBudgetSnapshot>,
+}
+
+impl RetryBudget {
+    /// Returns how the membership stood when its task last looked, at most a second ago.
+    #[must_use]
+    pub fn snapshot(&self) -> RetryBudgetSnapshot {
+        *self.seen.borrow()
+    }
+}
+
+impl Drop for RetryBudget {
+    fn drop(&mut self) {
+        self.stop.notify_one();
+    }
+}
+
+/// A membership in a retry budget, as it was when its task last looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetryBudgetSnapshot {
+    /// What the pool held after the last answer.
+    pub pool: u32,
+    /// How many members there are.
+    pub members: u32,
+    /// Tokens that the engine granted.
+    pub granted: u64,
+    /// Tokens that went back to it, those that successes had paid in among them.
+    pub returned: u64,
+    /// What is wrong with the engine, if the last ask came to nothing.
+    pub fault: Option<EngineFault>,
+    /// How many asks came to nothing.
+    pub faults: u64,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    scope: RetryScope,
+    quota: Arc<RetryQuota>,
+    hold: u32,
+    member: String,
+    seq: u64,
+    told: RetryBudgetSnapshot,
+}
+
+/// One ask, repeated as it is until it is answered: what goes back goes back once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ask {
+    want: u32,
+    back: u32,
+}
+
+impl Keeper {
+    async fn run(mut self, stop: Arc<Notify>, shown: watch::Sender<RetryBudgetSnapshot>) {
+        let mut silent = HEARTBEAT;
+        let mut pending = None;
+        loop {
+            let ask = pending.take().unwrap_or_else(|| self.ask());
+            if ask.want > 0 || ask.back > 0 || silent >= HEARTBEAT {
+                silent = Duration::ZERO;
+                if let Err(fault) = self.step(ask, false).await {
+                    self.away(fault);
+                    pending = Some(ask).filter(|_| fault != EngineFault::Broken);
+                }
+                shown.send_replace(self.told);
+            }
+            let span = if self.told.fault.is_some() {
+                LOOK.saturating_mul(4)
+            } else {
+                LOOK
+            };
+            tokio::select! {
+                () = stop.notified() => break,
+                () = tokio::time::sleep(span) => silent = silent.saturating_add(span),
+            }
+        }
+        let back = pending.map_or(0, |ask: Ask| ask.back);
+        let back = back.saturating_add(empty(&self.quota, u32::MAX));
+        let _unheard = self.step(Ask { want: 0, back }, true).await;
+    }
+
+    /// Returns what is missing, or too much. Between half and twice of what it should hold nothing is.
+    fn ask(&mut self) -> Ask {
+        self.seq = self.seq.saturating_add(1);
+        let available = self.quota.available();
+        if available < self.hold.div_ceil(2) {
+            let want = self.hold.saturating_sub(available);
+            return Ask { want, back: 0 };
+        }
+        let full = available == self.quota.capacity();
+        let back = if full || available > self.hold.saturating_mul(2) {
+            empty(&self.quota, available.saturating_sub(self.hold))
+        } else {
+            0
+        };
+        Ask { want: 0, back }
+    }
+
+    async fn step(&mut self, ask: Ask, leave: bool) -> Result<(), EngineFault> {
+        let scope = &self.scope;
+        let words = format!(
+            "{} {} {} {} {} {} {}",
+            self.seq,
+            u8::from(leave),
+            ask.want,
+            ask.back,
+            scope.capacity,
+            ABSENT.as_micros(),
+            KEPT.as_millis(),
+        );
+        let key = scope.engine.key(Step::Quota, &scope.name);
+        let taken = scope
+            .engine
+            .take(Step::Quota, &key, &self.member, &words, PATIENCE);
+        let numbers = taken.await?;
+        let [granted, pool, members] = read(&numbers).ok_or(EngineFault::Broken)?;
+        if granted > ask.want {
+            return Err(EngineFault::Broken);
+        }
+        self.quota.credit(granted);
+        self.told = RetryBudgetSnapshot {
+            pool,
+            members,
+            granted: self.told.granted.saturating_add(u64::from(granted)),
+            returned: self.told.returned.saturating_add(u64::from(ask.back)),
+            fault: None,
+            ..self.told
+        };
+        Ok(())
+    }
+
+    fn away(&mut self, fault: EngineFault) {
+        self.told.fault = Some(fault);
+        self.told.faults = self.told.faults.saturating_add(1);
+        if let EngineFault::Broken = fault {
+            self.member = new_name();
+        }
+        match self.scope.away {
+            Away::Alone => {}
+            Away::Closed => _ = empty(&self.quota, u32::MAX),
+            Away::Open => self.quota.credit(u32::MAX),
+        }
+    }
+}
+
+fn read(numbers: &[i64]) -> Option<[u32; 3]> {
+    let &[granted, pool, members] = numbers else {
+        return None;
+    };
+    let number = |number| u32::try_from(number).ok();
+    Some([number(granted)?, number(pool)?, number(members)?])
+}
+
+/// Takes as many of `most` tokens out of `quota` as there are, and returns how many.
+fn empty(quota: &RetryQuota, most: u32) -> u32 {
+    loop {
+        let tokens = quota.available().min(most);
+        if quota.try_acquire(tokens).is_some() {
+            return tokens;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a member shows of itself.
+
+use crate::fault::EngineFault;
+
+/// How a member stands with its fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It has no lease, and no reason to think that the engine is away: nothing is let go.
+    #[default]
+    Joining,
+    /// It spends what the engine grants.
+    Leased,
+    /// The engine is away: it goes on alone, [`Away::Alone`](crate::Away::Alone).
+    Alone,
+    /// The engine is away: nothing is let go.
+    Closed,
+    /// The engine is away: everything is let go.
+    Open,
+}
+
+/// A member as it was when its task last looked: at most a third of the lease's validity ago, and 10 ms while
+/// requests come.
+///
+/// Rates are in thousandths of a token per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BudgetSnapshot {
+    /// How the member stands with the fleet.
+    pub standing: Standing,
+    /// The member's fair share, by the last answer.
+    pub share: u64,
+    /// The fleet's rate, by the last answer: the allowance, or less if the service throttles.
+    pub rate: u64,
+    /// What this member would send if it were let.
+    pub demand: u64,
+    /// How many members there are.
+    pub members: u32,
+    /// Tokens that are granted and not spent.
+    pub held: u32,
+    /// What is wrong with the engine, if the last ask came to nothing.
+    pub fault: Option<EngineFault>,
+    /// How many asks came to nothing.
+    pub faults: u64,
+    /// How many asks there were.
+    pub asks: u64,
+    /// Tokens that the engine granted.
+    pub granted: u64,
+    /// Tokens that were spent, one's own included.
+    pub spent: u64,
+    /// Tokens that were granted and not spent in time.
+    pub expired: u64,
+    /// Responses that were throttled.
+    pub throttled: u64,
+}

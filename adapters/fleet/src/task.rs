@@ -1,0 +1,111 @@
+//! The background task of one member: the only one that waits for the engine.
+
+use core::{future::Future, pin::Pin, time::Duration};
+use std::sync::Arc;
+
+use paceline::{Clock, Timestamp};
+use tokio::sync::watch;
+
+use crate::engine::{Engine, Step};
+use crate::fault::EngineFault;
+use crate::member::Member;
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::snapshot::BudgetSnapshot;
+use crate::wire::{Answer, Ask};
+
+/// What a task works with.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) scope: String,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) shown: watch::Sender<BudgetSnapshot>,
+}
+
+/// An ask under way, and when it was made.
+type Asking = Pin<Box<dyn Future<Output = (Timestamp, Result<Answer, EngineFault>)> + Send>>;
+
+impl Task {
+    /// Runs until the last handle of the budget is dropped, and leaves the fleet then.
+    pub(crate) async fn run(self) {
+        let mut member = Member::new(self.settings, self.clock.now());
+        let mut name = new_name();
+        let mut asking: Option<Asking> = None;
+        loop {
+            let now = self.clock.now();
+            member.tick(now, &self.pool);
+            if asking.is_none() && member.is_due(now, &self.pool) {
+                let ask = member.ask(now, &self.pool);
+                asking = Some(self.asking(name.clone(), ask, now));
+            }
+            self.shown.send_replace(member.snapshot(&self.pool));
+            tokio::select! {
+                biased;
+                () = self.pool.stop.notified() => break,
+                (asked, result) = under_way(&mut asking) => {
+                    asking = None;
+                    self.close(&mut member, &mut name, asked, result);
+                }
+                () = self.woken(member.pause(now)) => {}
+            }
+        }
+        drop(asking);
+        let ask = member.leave(self.clock.now(), &self.pool);
+        let (_, _unheard) = self.asking(name, ask, self.clock.now()).await;
+    }
+
+    /// Returns after `span`, or a millisecond after somebody was refused: polling callers must not make the task spin.
+    async fn woken(&self, span: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(span) => {}
+            () = self.pool.need.notified() => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+
+    fn asking(&self, name: String, ask: Ask, now: Timestamp) -> Asking {
+        let engine = Arc::clone(&self.engine);
+        let (settings, key) = (self.settings, self.engine.key(Step::Send, &self.scope));
+        Box::pin(async move {
+            let words = ask.words(&settings);
+            let numbers = engine
+                .take(Step::Send, &key, &name, &words, settings.patience)
+                .await;
+            (now, numbers.and_then(|numbers| ask.read(&numbers)))
+        })
+    }
+
+    fn close(
+        &self,
+        member: &mut Member,
+        name: &mut String,
+        asked: Timestamp,
+        result: Result<Answer, EngineFault>,
+    ) {
+        let now = self.clock.now();
+        match result {
+            Ok(answer) => member.answered(now, asked, answer, &self.pool),
+            Err(fault) => {
+                if let EngineFault::Broken = fault {
+                    // Perhaps only the record of this member is: a new one starts without.
+                    *name = new_name();
+                }
+                member.failed(now, fault, &self.pool);
+            }
+        }
+    }
+}
+
+async fn under_way(asking: &mut Option<Asking>) -> (Timestamp, Result<Answer, EngineFault>) {
+    match asking {
+        Some(asking) => asking.await,
+        None => core::future::pending().await,
+    }
+}
+
+/// Returns a name that no other member has, by chance of one in 2⁶⁴.
+pub(crate) fn new_name() -> String {
+    format!("{:016x}", fastrand::u64(..))
+}

@@ -1,0 +1,170 @@
+//! What goes to the engine and what comes back: numbers, and nothing that is not checked.
+
+use core::time::Duration;
+
+use crate::fault::EngineFault;
+use crate::settings::Settings;
+
+/// A rate in thousandths of a token per second, as the engine answers it.
+pub(crate) type Milli = u64;
+
+/// What a member tells the engine of the time since its last ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Tokens that were spent.
+    pub(crate) spent: u64,
+    /// Responses that were throttled.
+    pub(crate) throttled: u64,
+    /// How long ago the last of those was sent, when the ask is made.
+    pub(crate) age: Duration,
+    /// How long that one took.
+    pub(crate) trip: Duration,
+    /// For how long the service said that nothing should be sent.
+    pub(crate) pause: Duration,
+}
+
+/// One ask for a lease. Repeated with the same number it is the same ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) seq: u64,
+    pub(crate) leave: bool,
+    pub(crate) want: u32,
+    pub(crate) held: u32,
+    pub(crate) back: u32,
+    pub(crate) demand: Milli,
+    pub(crate) report: Report,
+}
+
+/// What the engine answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) granted: u32,
+    pub(crate) share: Milli,
+    pub(crate) rate: Milli,
+    pub(crate) members: u32,
+}
+
+/// No honest engine answers a rate above this: 10⁹ tokens/s.
+const MOST_MILLI: i64 = 1_000_000_000_000;
+
+impl Ask {
+    /// Returns the numbers of `step.lua`, in its order.
+    ///
+    /// One argument for all of them: who has not said a password yet may send ten arguments, and is to be told so.
+    pub(crate) fn words(&self, settings: &Settings) -> String {
+        let report = &self.report;
+        let words = [
+            self.seq.to_string(),
+            u8::from(self.leave).to_string(),
+            self.want.to_string(),
+            self.held.to_string(),
+            self.back.to_string(),
+            thousandths(self.demand),
+            report.spent.to_string(),
+            report.throttled.to_string(),
+            micros(report.age),
+            micros(report.trip),
+            micros(report.pause),
+            thousandths(settings.allowance),
+            thousandths(settings.initial),
+            thousandths(settings.floor),
+            micros(settings.burst),
+            micros(settings.lease),
+            micros(settings.absent()),
+            settings.keep().as_millis().to_string(),
+        ];
+        words.join(" ")
+    }
+
+    /// Reads the engine's answer to this ask.
+    ///
+    /// More than was asked for is no answer to it, and grants nothing.
+    pub(crate) fn read(&self, numbers: &[i64]) -> Result<Answer, EngineFault> {
+        let &[granted, share, rate, members] = numbers else {
+            return Err(EngineFault::Broken);
+        };
+        let granted = u32::try_from(granted).map_err(|_| EngineFault::Broken)?;
+        let members = u32::try_from(members).map_err(|_| EngineFault::Broken)?;
+        if granted > self.want {
+            return Err(EngineFault::Broken);
+        }
+        Ok(Answer {
+            granted,
+            share: milli(share)?,
+            rate: milli(rate)?,
+            members,
+        })
+    }
+}
+
+fn milli(number: i64) -> Result<Milli, EngineFault> {
+    if number > MOST_MILLI {
+        return Err(EngineFault::Broken);
+    }
+    u64::try_from(number).map_err(|_| EngineFault::Broken)
+}
+
+/// Returns `milli` in whole tokens, with three decimals.
+fn thousandths(milli: Milli) -> String {
+    let (whole, rest) = (milli.wrapping_div(1_000), milli.wrapping_rem(1_000));
+    format!("{whole}.{rest:03}")
+}
+
+fn micros(span: Duration) -> String {
+    span.as_micros().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Ask, EngineFault, Report, thousandths};
+
+    fn ask(want: u32) -> Ask {
+        Ask {
+            seq: 1,
+            leave: false,
+            want,
+            held: 0,
+            back: 0,
+            demand: 0,
+            report: Report::default(),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_four_numbers_in_range() {
+        let answer = Answer {
+            granted: 5,
+            share: 1_500,
+            rate: 2_000,
+            members: 3,
+        };
+        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3]), Ok(answer));
+    }
+
+    #[test]
+    fn a_hostile_answer_grants_nothing() {
+        let hostile: [&[i64]; 9] = [
+            &[],
+            &[5],
+            &[5, 1, 1, 1, 1],
+            &[6, 1, 1, 1],
+            &[-1, 1, 1, 1],
+            &[i64::MAX, 1, 1, 1],
+            &[5, -1, 1, 1],
+            &[5, 1, i64::MAX, 1],
+            &[5, 1, 1, i64::MIN],
+        ];
+        for numbers in hostile {
+            assert_eq!(
+                ask(5).read(numbers),
+                Err(EngineFault::Broken),
+                "{numbers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn thousandths_keep_their_zeros() {
+        assert_eq!(thousandths(2_000_050), "2000.050");
+    }
+}

@@ -1,0 +1,141 @@
+//! The handle: over a rate of one's own, in a strategy, with a deadline, and at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use paceline::{
+    Adaptive, Failure, MonotonicClock, Outcome, PacedSettings, RetryStrategyExt, SendRate, Standard,
+};
+use paceline_fleet::{Away, Budget, Fleet, FleetStrategy, Scope, Standing};
+use tokio::time::Instant;
+
+use crate::rig::engine::Engine;
+use crate::scene::alone;
+
+fn scope(engine: &Engine, allowance: u32) -> Scope {
+    let fleet = Fleet::connect(&engine.address()).unwrap();
+    fleet
+        .scope("budget", allowance, Duration::from_secs(1))
+        .unwrap()
+}
+
+async fn leased(scope: Scope) -> Budget {
+    let budget = scope.when_away(Away::Closed).join().unwrap();
+    while budget.snapshot().standing != Standing::Leased {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    budget
+}
+
+#[tokio::test]
+async fn a_rate_of_ones_own_is_asked_too_and_costs_the_fleet_nothing_when_it_refuses() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let clock = Arc::new(MonotonicClock::new());
+    let settings = PacedSettings::fixed(1, Duration::from_secs(100)).unwrap();
+    let local = Arc::new(SendRate::paced(settings, paceline::Clock::now(&*clock)));
+    let budget = leased(scope(&engine, 1_000).clock(clock).over(local)).await;
+    let permit = budget.acquire().await;
+    budget.record(permit, Outcome::NotThrottled);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let refused = (0..20)
+        .filter(|_| budget.try_acquire(budget.clock().now()).is_err())
+        .count();
+    let deadline = Instant::now() + Duration::from_millis(50);
+    assert!(budget.acquire_before(deadline).await.is_err());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((refused, budget.snapshot().spent), (20, 1));
+}
+
+#[tokio::test]
+async fn a_wait_ends_at_its_deadline_and_takes_nothing() {
+    let _alone = alone();
+    let fleet = Fleet::connect("redis://127.0.0.1:1/").unwrap();
+    let scope = fleet
+        .scope("budget", 1_000, Duration::from_secs(1))
+        .unwrap();
+    let budget = scope.when_away(Away::Closed).join().unwrap();
+    let began = Instant::now();
+    let late = budget
+        .acquire_before(began + Duration::from_millis(100))
+        .await;
+    assert!(late.is_err_and(|late| !late.wait.is_zero()));
+    assert!(began.elapsed() >= Duration::from_millis(100));
+}
+
+#[tokio::test]
+async fn those_who_wait_are_served_in_their_order() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let budget = scope(&engine, 100).when_away(Away::Closed).join().unwrap();
+    let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
+    for place in 0..20 {
+        let (budget, order) = (budget.clone(), order.clone());
+        tokio::spawn(async move {
+            let _permit = budget.acquire().await;
+            order.send(place).unwrap();
+        });
+    }
+    let mut places = Vec::new();
+    for _ in 0..20 {
+        places.push(served.recv().await.unwrap());
+    }
+    assert_eq!(places, (0..20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_a_strategy_sends_is_paid_from_the_budget_and_its_throttles_are_told() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let budget = leased(scope(&engine, 1_000)).await;
+    let standard = FleetStrategy::new(Standard::new(), budget.clone());
+    let adaptive = FleetStrategy::new(Adaptive::paced(), budget.clone());
+    let mut sends = 0;
+    let throttled = standard.run_async(|_| {
+        sends += 1;
+        let first = sends == 1;
+        async move {
+            if first {
+                Err(Failure::throttling())
+            } else {
+                Ok(())
+            }
+        }
+    });
+    assert!(throttled.await.is_ok());
+    assert!(
+        adaptive
+            .run_async(async |_| Ok::<_, Failure>(()))
+            .await
+            .is_ok()
+    );
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let shown = budget.snapshot();
+    assert_eq!((sends, shown.spent, shown.throttled), (2, 3, 1));
+    assert!(shown.rate < 1_000_000, "{shown:?}");
+}
+
+#[tokio::test]
+async fn the_last_handle_leaves_the_fleet_and_gives_back_what_it_holds() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let stays = leased(scope(&engine, 1_000)).await;
+    let leaves = leased(scope(&engine, 1_000)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(stays.snapshot().members, 2);
+    let clone = leaves.clone();
+    drop(leaves);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stays.snapshot().members, 2);
+    drop(clone);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stays.snapshot().members, 1);
+}

@@ -1,0 +1,228 @@
+//! What goes wrong on purpose, and what it costs.
+//!
+//! The bounds hold by construction, however busy the machine is. What is used again is waited for, and how long that took
+//! is printed.
+
+use std::time::Duration;
+
+use paceline_fleet::Away;
+
+use crate::rig::engine::Engine;
+use crate::rig::proxy::Proxy;
+use crate::scene::{ALONE, Scene, bound};
+
+/// How long the engine is away: with `FLEET_LONG` as long as in the field.
+fn outage() -> u64 {
+    if std::env::var_os("FLEET_LONG").is_some() {
+        10_000
+    } else {
+        3_000
+    }
+}
+
+fn start_all(scene: &mut Scene, away: Away) {
+    for index in 0..4 {
+        let mut order = scene.order(index);
+        order.away = away;
+        scene.start(&order);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_and_sixteen_members_use_the_allowance_in_equal_parts() {
+    for members in [2, 16] {
+        let Some(mut scene) = Scene::set().await else {
+            return;
+        };
+        scene.start_many(members);
+        scene.used_again(members).await;
+        scene.pass(2_000).await;
+        scene.close(&format!("{members} members"), members, 0.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_killed_in_the_middle_of_a_lease_leaves_its_share_to_the_others() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Closed);
+    scene.used_again(4).await;
+    let killed = scene.members.pop().expect("there are four");
+    killed.signal("-KILL");
+    scene.pass(1_000).await;
+    scene.used_again(3).await;
+    scene.close("killed", 4, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_member_wakes_up_with_nothing_to_spend() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Closed);
+    scene.used_again(4).await;
+    scene.members[3].signal("-STOP");
+    scene.pass(10_000).await;
+    let without = scene.last(1_000);
+    scene.members[3].signal("-CONT");
+    scene.pass(200).await;
+    let woken = scene.last(200).of(3);
+    let (used, its) = (without.used(), without.of(3));
+    println!(
+        "stopped for 10 s: the others used {used:.3}; woken, it sent {woken:.3} of the allowance in 200 ms"
+    );
+    assert!(its < 0.001, "stopped, it sent {its}");
+    // What it held is dead; what it sends it was granted since, and no more than its hold.
+    assert!(woken < 1.0, "woken, it sent {woken}");
+    scene.used_again(4).await;
+    scene.close("stopped", 4, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_engine_members_go_on_alone_and_come_back_without_a_burst() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Alone);
+    scene.used_again(4).await;
+    scene.engine.stop();
+    scene.pass(outage()).await;
+    let alone = scene.last(1_000).used();
+    scene.engine.start_again();
+    println!("engine restarted: used {alone:.3} alone");
+    assert!((0.5..=1.2).contains(&alone), "used {alone} alone");
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    scene.close("engine restarted", 4, ALONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_engine_a_closed_scope_sends_nothing() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Closed);
+    scene.used_again(4).await;
+    scene.engine.stop();
+    scene.pass(outage()).await;
+    let closed = scene.last(1_500).used();
+    scene.engine.start_again();
+    println!("closed: used {closed:.3} without the engine");
+    assert!(closed < 0.001, "used {closed} without the engine");
+    scene.used_again(4).await;
+    // An engine that forgot: no more than what it keeps, and a lease each, a second time.
+    scene.close("closed", 4, bound(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_scope_is_open_without_the_engine_and_closed_with_it() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Open);
+    scene.used_again(4).await;
+    scene.engine.stop();
+    scene.pass(outage()).await;
+    let open = scene.last(1_000).used();
+    scene.engine.start_again();
+    scene.pass(2_000).await;
+    scene.used_again(4).await;
+    let back = scene.last(1_000).used();
+    println!("open: used {open:.3} without the engine, {back:.3} with it");
+    assert!(open > 1.5 && back < 1.5, "used {open}, then {back}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_engine_is_an_engine_that_is_away() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Alone);
+    scene.used_again(4).await;
+    let pause = format!("CLIENT PAUSE {} ALL", outage());
+    assert_eq!(scene.engine.says(&pause).ok().as_deref(), Some("+OK\r\n"));
+    scene.pass(outage()).await;
+    let paused = scene.last(1_000).used();
+    println!("engine paused: used {paused:.3} meanwhile");
+    assert!((0.5..=1.2).contains(&paused), "used {paused} meanwhile");
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    scene.close("engine paused", 4, ALONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_cut_off_adds_no_more_than_its_last_share() {
+    for away in [Away::Closed, Away::Alone] {
+        let Some(mut scene) = Scene::set().await else {
+            return;
+        };
+        let proxy = Proxy::to(scene.engine.port()).await;
+        scene.start_many(3);
+        let mut order = scene.order(3);
+        (order.engine, order.away) = (proxy.address(), away);
+        scene.start(&order);
+        scene.used_again(4).await;
+        let began = scene.service.now();
+        proxy.cut();
+        scene.pass(outage() + 1_000).await;
+        let cut = scene.last(1_000);
+        let (used, its) = (cut.used(), cut.of(3));
+        proxy.join();
+        println!("cut off, {away:?}: used {used:.3}, of it {its:.3} by that member");
+        assert!(its < if away == Away::Alone { 0.35 } else { 0.001 });
+        let seconds = scene.service.now().saturating_sub(began).as_secs_f64() + 1.0;
+        scene.used_again(4).await;
+        let share = if away == Away::Alone { 350.0 } else { 0.0 };
+        scene.close("cut off", 4, share * seconds);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_takes_over_without_a_burst() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    let now = ["--repl-diskless-sync-delay", "0"];
+    let Some(replica) = Engine::start(&now) else {
+        return;
+    };
+    let follow = format!("REPLICAOF 127.0.0.1 {}", scene.engine.port());
+    replica.says(&follow).expect("the replica answers");
+    let state = || replica.says("INFO replication").unwrap_or_default();
+    for _ in 0..300 {
+        if state().contains("master_link_status:up") {
+            break;
+        }
+        scene.pass(100).await;
+    }
+    assert!(state().contains("master_link_status:up"), "{}", state());
+    let proxy = Proxy::to(scene.engine.port()).await;
+    for index in 0..4 {
+        let mut order = scene.order(index);
+        order.engine = proxy.address();
+        scene.start(&order);
+    }
+    scene.used_again(4).await;
+    proxy.cut();
+    scene.engine.stop();
+    replica.says("REPLICAOF NO ONE").expect("it answers");
+    proxy.turn_to(replica.port());
+    proxy.join();
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    scene.close("fail-over", 4, bound(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_an_hour_ahead_changes_nothing() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    scene.start_many(3);
+    let mut order = scene.order(3);
+    order.ahead = Duration::from_secs(3_600);
+    scene.start(&order);
+    scene.used_again(4).await;
+    scene.close("an hour ahead", 4, 0.0);
+}

@@ -1,0 +1,31 @@
+//! Fleets of real processes on a real engine, in front of a service that throttles.
+//!
+//! Claims: nothing is handed out twice; what the service sees is never above the allowance by more than the stated
+//! bound, in any window; and after every fault the allowance is used again within seconds. Each test prints its figures.
+//! Without a `redis-server` they print that they are skipped.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    reason = "a test may overflow, and fail"
+)]
+
+#[path = "../../rig/mod.rs"]
+mod rig;
+
+mod bounds;
+mod budget;
+mod faults;
+mod hostile;
+mod joins;
+mod learning;
+mod quota;
+mod scene;
+mod step;
+
+/// The process of a member, which the other tests start.
+#[test]
+#[ignore = "started by the other tests"]
+fn member() {
+    let order = rig::member::order().expect("the other tests give orders");
+    rig::member::obey(&order);
+}

@@ -1,0 +1,100 @@
+//! One retry budget for several quotas.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use paceline::RetryQuota;
+use paceline_fleet::{Away, Fleet};
+
+use crate::rig::engine::Engine;
+use crate::scene::alone;
+
+async fn pass(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+#[tokio::test]
+async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let fleet = Fleet::connect(&engine.address()).unwrap();
+    let quotas = [500, 500].map(|capacity| Arc::new(RetryQuota::new(capacity)));
+    let join = |quota| {
+        fleet
+            .retry_budget("deploy", 1_000)
+            .unwrap()
+            .join(quota)
+            .unwrap()
+    };
+    let [one, other] = [join(&quotas[0]), join(&quotas[1])];
+    pass(300).await;
+    // Nobody remembers the pool: it starts empty.
+    assert_eq!((quotas[0].available(), quotas[1].available()), (0, 0));
+    quotas[0].credit(400);
+    pass(400).await;
+    let held = (quotas[0].available(), quotas[1].available());
+    println!("of 400 paid into one: held {held:?}, {:?}", one.snapshot());
+    assert_eq!(held, (50, 50));
+    assert_eq!(one.snapshot().returned, 350);
+    assert_eq!(
+        (other.snapshot().granted, other.snapshot().members),
+        (50, 2)
+    );
+    // What a member holds goes back when it leaves.
+    drop(other);
+    pass(300).await;
+    let state = engine.says("HGET paceline:quota:v1:deploy s").unwrap();
+    assert_eq!(state, "$3\r\n350\r\n");
+}
+
+#[tokio::test]
+async fn the_pool_holds_no_more_than_its_capacity_and_the_members_no_more_than_they_may() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let fleet = Fleet::connect(&engine.address()).unwrap();
+    let quotas: Vec<_> = (0..5).map(|_| Arc::new(RetryQuota::new(500))).collect();
+    let members: Vec<_> = quotas
+        .iter()
+        .map(|quota| {
+            fleet
+                .retry_budget("deploy", 100)
+                .unwrap()
+                .hold(20)
+                .unwrap()
+                .join(quota)
+                .unwrap()
+        })
+        .collect();
+    pass(200).await;
+    for quota in &quotas {
+        quota.credit(500);
+    }
+    pass(1_500).await;
+    let held: u32 = quotas.iter().map(|quota| quota.available()).sum();
+    let pool = members[0].snapshot();
+    println!("of 2500 paid in: {held} held, {pool:?}");
+    assert!(held <= 5 * 40 && pool.pool <= 100, "{held} held, {pool:?}");
+}
+
+#[tokio::test]
+async fn without_the_engine_a_quota_is_left_alone_emptied_or_filled() {
+    let _alone = alone();
+    let fleet = Fleet::connect("redis://127.0.0.1:1/").unwrap();
+    for (away, left) in [(Away::Alone, 7), (Away::Closed, 0), (Away::Open, 500)] {
+        let quota = Arc::new(RetryQuota::new(500));
+        let member = fleet
+            .retry_budget("deploy", 1_000)
+            .unwrap()
+            .when_away(away)
+            .join(&quota)
+            .unwrap();
+        quota.credit(7);
+        pass(500).await;
+        assert_eq!(quota.available(), left, "{away:?}");
+        assert!(member.snapshot().fault.is_some());
+    }
+}
