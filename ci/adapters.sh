@@ -21,6 +21,12 @@ aws-smithy-types 1.9.0
 aws-smithy-async 1.3.0
 "
 
+# shellcheck disable=SC2034 # read by its name
+oldest_reqwest="
+reqwest-middleware 0.5.0
+reqwest 0.13.1
+"
+
 checked() {
     cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check &&
         cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --all-targets -- -D warnings &&
@@ -31,7 +37,7 @@ tested() { cargo test --manifest-path adapters/Cargo.toml --package "$1"; }
 
 # oldest ADAPTER: its tests in a copy of the checkout, whose lock file is changed.
 oldest() {
-    local copy="$CARGO_TARGET_DIR/oldest-hosts" versions="oldest_$1" package version
+    local copy="$CARGO_TARGET_DIR/oldest-hosts" versions="oldest_${1//-/_}" package version
     mkdir -p "$copy"
     git ls-files --cached --others --exclude-standard -z Cargo.toml README.md src adapters |
         tar --null --files-from - -cf - | tar -xf - -C "$copy" || return
@@ -42,7 +48,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
 }
 
-(($# > 0)) || set -- aws
+(($# > 0)) || set -- aws reqwest
 for adapter; do
     step "$adapter: lints" checked "paceline-$adapter"
     step "$adapter: tests" tested "paceline-$adapter"

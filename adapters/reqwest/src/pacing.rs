@@ -1,0 +1,197 @@
+//! The middleware as its users configure it.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::{fmt, time::Duration};
+
+use paceline::{Chain, Classifier, Failure, HttpAnswer, HttpResponses, RateLimits, RetryStrategy};
+use reqwest::Request;
+use reqwest_middleware::Result;
+
+use crate::{OneShotBody, error, hosts::Hosts};
+
+/// The most hosts that have a strategy of their own unless [`Pacing::max_hosts`] says otherwise.
+const MAX_HOSTS: usize = 1_024;
+
+type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
+
+/// The middleware: every send of a request waits for its turn, and every failed one is sent again as a strategy decides.
+///
+/// It ought to be the last that a client is given, so that all that the others do counts as one operation; those after
+/// it run for each attempt.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::Adaptive;
+/// use paceline_reqwest::Pacing;
+/// use reqwest_middleware::ClientBuilder;
+///
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(Pacing::by_host(|_host| Adaptive::paced()))
+///     .build();
+/// ```
+pub struct Pacing {
+    strategies: Strategies,
+    answers: Box<Answers>,
+    pub(crate) one_shot: OneShotBody,
+    pub(crate) deadline: Option<Duration>,
+}
+
+enum Strategies {
+    One(Arc<dyn RetryStrategy>),
+    Hosts(Hosts),
+    Chosen(Box<Choose>),
+}
+
+impl Pacing {
+    /// Uses one strategy for all requests.
+    pub fn new(strategy: impl RetryStrategy + 'static) -> Self {
+        Self::shared(Arc::new(strategy))
+    }
+
+    /// Uses one strategy for all requests, which others have as well: another client, or whoever looks at its state.
+    #[must_use]
+    pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
+        Self::of(Strategies::One(strategy))
+    }
+
+    /// Makes a strategy for each host when its first request comes.
+    ///
+    /// At most 1,024 hosts have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the middleware. All others
+    /// share one, which is made at once, for the host `""`. Ports do not matter. Looking it up takes no lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Standard};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::by_host(|_host| Adaptive::paced()).max_hosts(64);
+    /// ```
+    pub fn by_host<S: RetryStrategy + 'static>(
+        make: impl Fn(&str) -> S + Send + Sync + 'static,
+    ) -> Self {
+        let make = move |host: &str| Arc::new(make(host)) as Arc<dyn RetryStrategy>;
+        Self::of(Strategies::Hosts(Hosts::new(Box::new(make), MAX_HOSTS)))
+    }
+
+    /// Asks `choose` for the strategy of each request: by tenant, by path, from a map of your own.
+    ///
+    /// It is asked once for each operation, and keeps what is to be kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use paceline::{Adaptive, RetryStrategy, Standard};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let search: Arc<dyn RetryStrategy> = Arc::new(Adaptive::paced());
+    /// let rest: Arc<dyn RetryStrategy> = Arc::new(Standard::new());
+    /// let pacing = Pacing::by(move |request| match request.url().path() {
+    ///     "/search" => search.clone(),
+    ///     _ => rest.clone(),
+    /// });
+    /// ```
+    pub fn by(choose: impl Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync + 'static) -> Self {
+        Self::of(Strategies::Chosen(Box::new(choose)))
+    }
+
+    fn of(strategies: Strategies) -> Self {
+        Self {
+            strategies,
+            answers: Box::new(Chain::new(RateLimits, HttpResponses::new())),
+            one_shot: OneShotBody::default(),
+            deadline: None,
+        }
+    }
+
+    /// Lets so many hosts have a strategy of their own: those that came first. With 0 all share one. Has no effect but
+    /// after [`by_host`](Self::by_host). Threads that bring new hosts at the same moment may exceed it by one each.
+    #[must_use]
+    pub fn max_hosts(mut self, hosts: usize) -> Self {
+        self.strategies = match self.strategies {
+            Strategies::Hosts(map) => Strategies::Hosts(map.with_max(hosts)),
+            other => other,
+        };
+        self
+    }
+
+    /// Lets `classifier` say what answers mean; `None` is a success.
+    ///
+    /// By default [`RateLimits`], then [`HttpResponses`]. For a service whose 503 means that it throttles:
+    ///
+    /// ```
+    /// use paceline::{Adaptive, HttpResponses, ServiceUnavailable};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::new(Adaptive::paced())
+    ///     .classifier(HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle));
+    /// ```
+    #[must_use]
+    pub fn classifier(
+        mut self,
+        classifier: impl for<'a> Classifier<HttpAnswer<'a>> + Send + Sync + 'static,
+    ) -> Self {
+        self.answers = Box::new(classifier);
+        self
+    }
+
+    /// Says what becomes of requests whose body is a stream. [`OneShotBody::SendOnce`] by default.
+    #[must_use]
+    pub fn one_shot_body(mut self, what: OneShotBody) -> Self {
+        self.one_shot = what;
+        self
+    }
+
+    /// Begins no retry later than `span` after the operation began. No limit by default, and so a header
+    /// `Retry-After` of an hour is an hour's wait.
+    ///
+    /// A delay that would use up what is left is not begun: the last answer is returned at once. An attempt is not cut
+    /// off, for which reqwest has its own timeouts, and a wait for a turn is not either.
+    #[must_use]
+    pub const fn deadline(mut self, span: Duration) -> Self {
+        self.deadline = Some(span);
+        self
+    }
+
+    pub(crate) fn choose(&self, request: &Request) -> Arc<dyn RetryStrategy> {
+        match &self.strategies {
+            Strategies::One(strategy) => Arc::clone(strategy),
+            Strategies::Hosts(hosts) => hosts.get(request.url().host_str().unwrap_or_default()),
+            Strategies::Chosen(choose) => choose(request),
+        }
+    }
+
+    /// Returns what became of an attempt: nothing if it succeeded.
+    pub(crate) fn classify(&self, answer: &Result<reqwest::Response>) -> Option<Failure> {
+        match answer {
+            Ok(response) => {
+                let answer = HttpAnswer::new(response.status(), response.headers());
+                self.answers.classify(&answer)
+            }
+            Err(error) => Some(error::classify(error)),
+        }
+    }
+}
+
+impl fmt::Debug for Pacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pacing")
+            .field("strategies", &self.strategies)
+            .field("one_shot", &self.one_shot)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Strategies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(strategy) => strategy.fmt(f),
+            Self::Hosts(hosts) => hosts.fmt(f),
+            Self::Chosen(_) => f.write_str(".."),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What is retried, how often, after how long, and what it costs: against a server on loopback.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use paceline::{
+    Adaptive, Failure, HttpAnswer, Idempotency, PacedSettings, RetryGeneration, SendRefused,
+    Standard, StrategyBuilder,
+};
+use paceline_reqwest::Pacing;
+use reqwest_middleware::{ClientBuilder, Error};
+use support::{
+    Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, bare, client, client_of, status,
+};
+
+const MILLIS: Duration = Duration::from_millis(1);
+
+/// Of three attempts, without a backoff.
+fn standard() -> StrategyBuilder<Standard> {
+    Standard::builder().backoff(Arc::new(Always(Duration::ZERO)))
+}
+
+fn built(builder: StrategyBuilder<Standard>) -> Arc<Standard> {
+    Arc::new(builder.build().expect("the settings are in range"))
+}
+
+#[tokio::test]
+async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
+    // Status, sends, quota left of 500.
+    let expected = [
+        (200, 1, 500),
+        (204, 1, 500),
+        (400, 1, 500),
+        (403, 1, 500),
+        (404, 1, 500),
+        (408, 3, 472),
+        (429, 3, 490),
+        (500, 3, 472),
+        (501, 1, 500),
+        (502, 3, 472),
+        (503, 3, 472),
+        (504, 3, 472),
+        (509, 3, 490),
+    ];
+    for (code, sends, left) in expected {
+        let server = Server::with(&[Answer::Status(code, None)]).await;
+        let strategy = built(standard());
+        let answer = client_of(&strategy).get(&server.url).send().await;
+        let seen = (
+            status(answer),
+            server.requests(),
+            strategy.quota().available(),
+        );
+        assert_eq!(seen, (code, sends, left));
+    }
+}
+
+#[tokio::test]
+async fn a_success_pays_back_what_its_last_retry_cost() {
+    let server = Server::with(&[BROKEN, BROKEN, OK]).await;
+    let strategy = built(standard());
+    let answer = client_of(&strategy).get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (200, 3));
+    assert_eq!(strategy.quota().available(), 486);
+}
+
+#[tokio::test]
+async fn an_empty_quota_returns_the_answer() {
+    let server = Server::with(&[BROKEN]).await;
+    let strategy = built(standard().quota_capacity(0));
+    let answer = client_of(&strategy).get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (500, 1));
+}
+
+#[tokio::test]
+async fn a_classifier_of_ones_own_has_the_say() {
+    let server = Server::with(&[Answer::Status(404, None), OK]).await;
+    let strategy = built(standard());
+    let pacing = Pacing::shared(strategy)
+        .classifier(|answer: &HttpAnswer<'_>| (answer.status() == 404).then(Failure::transient));
+    let answer = client(pacing).get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (200, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
+    let date = ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"); // which has passed
+    let expected = [
+        (("retry-after", "7"), 7_000),
+        (("retry-after", "-7"), 250),
+        (("retry-after", "soon"), 250),
+        (("retry-after", ""), 250),
+        (("retry-after", "0.5"), 250),
+        (date, 250),
+        (("x-amz-retry-after", "1500"), 1_500),
+        (("x-amz-retry-after", "1e3"), 250),
+        (("ratelimit", "\"hour\";r=0;t=90"), 90_000),
+        (("ratelimit", "r=0"), 250),
+    ];
+    for (header, millis) in expected {
+        let server = Server::with(&[Answer::Status(429, Some(header)), OK]).await;
+        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::from_millis(250))));
+        let strategy = built(strategy);
+        let (client, begun) = (client_of(&strategy), Paused::new());
+        let answer = client.get(&server.url).send().await;
+        assert_eq!((status(answer), server.requests()), (200, 2));
+        // Tokio's timer has a grain of a millisecond.
+        let late = begun.elapsed().checked_sub(Duration::from_millis(millis));
+        assert!(
+            late.is_some_and(|late| late <= MILLIS),
+            "{header:?}: {late:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_the_deadline_is_not_waited_for_and_costs_nothing() {
+    let hour = Answer::Status(429, Some(("retry-after", "3600")));
+    let server = Server::with(&[hour]).await;
+    let strategy = built(standard());
+    let pacing = Pacing::shared(strategy.clone()).deadline(SECOND);
+    let (client, begun) = (client(pacing), Paused::new());
+    let answer = client.get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (429, 1));
+    assert_eq!(
+        (begun.elapsed(), strategy.quota().available()),
+        (Duration::ZERO, 500)
+    );
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_repeated_only_if_that_is_safe() {
+    let resets = [Answer::Reset, OK];
+    let throttles = [SLOW_DOWN, OK];
+    let (get, post) = (reqwest::Method::GET, reqwest::Method::POST);
+    let order = |method, key| (method, key, None);
+    let cases = [
+        (order(&get, None), &resets, 2),
+        (order(&post, None), &resets, 1),
+        (order(&post, Some("k-17")), &resets, 2),
+        (order(&post, Some("")), &resets, 1),
+        (order(&post, None), &throttles, 2),
+        ((&post, None, Some(Idempotency::Idempotent)), &resets, 2),
+        ((&get, None, Some(Idempotency::NotIdempotent)), &resets, 1),
+    ];
+    for (case, answers, sends) in cases {
+        let (method, key, said) = case;
+        let server = Server::with(answers).await;
+        let client = client_of(&built(standard()));
+        let mut request = client.request(method.clone(), &server.url);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(said) = said {
+            request = request.with_extension(said);
+        }
+        let answer = request.body("one of these").send().await;
+        assert_eq!(server.requests(), sends, "{case:?}");
+        assert_eq!(answer.is_ok(), sends == 2, "{case:?}");
+        assert!(server.bodies().iter().all(|body| body == "one of these"));
+    }
+}
+
+#[tokio::test]
+async fn what_never_got_a_connection_was_not_sent() {
+    let port = Server::with(&[OK]).await;
+    let url = port.url.clone();
+    drop(port);
+    tokio::task::yield_now().await; // the server's task ends, and with it its socket
+    let strategy = built(standard());
+    let answer = client_of(&strategy).post(&url).body("").send().await;
+    assert!(answer.is_err_and(|error| error.is_connect()));
+    assert_eq!(strategy.quota().available(), 472); // two retries, though it was a POST
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_is_a_timeout() {
+    // In generation 2.0 a retry after a timeout costs 10, and one after anything else 5.
+    for (quota, sends) in [(10, 2), (9, 1)] {
+        let server = Server::with(&[Answer::Slow(SECOND.saturating_mul(60)), OK]).await;
+        let strategy = standard()
+            .generation(RetryGeneration::V2_0)
+            .quota_capacity(quota);
+        let bare = bare().timeout(SECOND).build().expect("a client");
+        let client = ClientBuilder::new(bare)
+            .with(Pacing::shared(built(strategy)))
+            .build();
+        let answer = client.get(&server.url).send().await;
+        assert_eq!(server.requests(), sends);
+        assert_eq!(answer.is_err_and(|error| error.is_timeout()), sends == 1);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_built_is_not_repeated() {
+    let strategy = built(standard());
+    let answer = client_of(&strategy).get("mailto:nobody").send().await;
+    assert!(answer.is_err_and(|error| error.is_builder()));
+    assert_eq!(strategy.quota().available(), 500);
+}
+
+/// Ten sends a second, all of them in the tests' time.
+fn ten_a_second(paused: Paused) -> StrategyBuilder<Adaptive> {
+    Adaptive::builder()
+        .clock(Arc::new(paused))
+        .backoff(Arc::new(Always(Duration::ZERO)))
+        .paced(PacedSettings::fixed(10, SECOND).expect("the rate is in range"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_send_takes_a_turn_also_a_repeated_one() {
+    let server = Server::with(&[BROKEN, OK, SLOW_DOWN, OK, OK]).await;
+    let begun = Paused::new();
+    let strategy = Arc::new(ten_a_second(begun).build().expect("in range"));
+    let client = client_of(&strategy);
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        assert_eq!(status(client.get(&server.url).send().await), 200);
+        ends.push(begun.elapsed().as_millis() / 100);
+    }
+    // One is let go at once, and one every 100 ms from then on.
+    assert_eq!((server.requests(), ends), (5, vec![1, 3, 4]));
+}
+
+#[tokio::test]
+async fn throttling_is_what_the_send_rate_hears_of() {
+    for (answers, limited) in [([BROKEN, OK], false), ([SLOW_DOWN, OK], true)] {
+        let server = Server::with(&answers).await;
+        let strategy = Adaptive::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Arc::new(strategy.build().expect("in range"));
+        assert_eq!(
+            status(client_of(&strategy).get(&server.url).send().await),
+            200
+        );
+        let now = strategy.clock().now();
+        assert_eq!(strategy.send_rate().snapshot(now).enabled, limited);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_does_not_wait_says_so() {
+    let server = Server::with(&[OK]).await;
+    let strategy = ten_a_second(Paused::new())
+        .fail_fast(true)
+        .build()
+        .expect("in range");
+    let client = client(Pacing::new(strategy));
+    assert_eq!(status(client.get(&server.url).send().await), 200);
+    let Err(Error::Middleware(error)) = client.get(&server.url).send().await else {
+        panic!("it was sent");
+    };
+    let refused = error.downcast_ref::<SendRefused>().expect("its own error");
+    assert_eq!(refused.wait.as_millis(), 100);
+    assert_eq!(server.requests(), 1);
+}

@@ -1,0 +1,175 @@
+//! Bodies that can be sent only once.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{error::Error as _, time::Duration};
+
+use futures_util::stream;
+use paceline::{
+    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryToken, Standard,
+    StrategyId,
+};
+use paceline_reqwest::{BodyNotRepeatable, OneShotBody, Pacing};
+use reqwest::{Body, Response};
+use reqwest_middleware::{Error, Result};
+use support::{Always, Answer, BROKEN, OK, SLOW_DOWN, Server, client};
+
+fn strategy() -> Arc<Standard> {
+    let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+    Arc::new(strategy.build().expect("the settings are in range"))
+}
+
+async fn put_stream(server: &Server, pacing: Pacing) -> Result<Response> {
+    let chunks = ["in ", "parts"].map(Ok::<_, std::io::Error>);
+    let body = Body::wrap_stream(stream::iter(chunks));
+    client(pacing).put(&server.url).body(body).send().await
+}
+
+/// Returns the adapter's own error.
+fn refusal(answer: &Result<Response>) -> Option<&BodyNotRepeatable> {
+    match answer {
+        Err(Error::Middleware(error)) => error.downcast_ref(),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn one_that_succeeds_is_as_any_other() {
+    let (server, strategy) = (Server::with(&[OK]).await, strategy());
+    let answer = put_stream(&server, Pacing::shared(strategy)).await;
+    assert!(answer.is_ok());
+    assert_eq!(server.bodies(), ["in parts"]);
+}
+
+#[tokio::test]
+async fn one_that_would_have_to_be_sent_again_is_an_error_that_says_so() {
+    let cases = [
+        (
+            SLOW_DOWN,
+            Some(429),
+            "the request was answered 429 Too Many Requests, and cannot",
+        ),
+        (
+            Answer::Reset,
+            None,
+            "the request failed, and cannot be sent again",
+        ),
+    ];
+    for (first, code, words) in cases {
+        let (server, strategy) = (Server::with(&[first, OK]).await, strategy());
+        let answer = put_stream(&server, Pacing::shared(strategy.clone())).await;
+        let refusal = refusal(&answer).expect("its own error");
+        assert_eq!(refusal.status().map(|status| status.as_u16()), code);
+        assert!(refusal.was_sent());
+        assert!(refusal.to_string().starts_with(words), "{refusal}");
+        assert_eq!(refusal.source().is_some(), code.is_none());
+        // The retry that was not made is not paid.
+        assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+    }
+}
+
+#[tokio::test]
+async fn one_that_would_not_be_sent_again_anyway_returns_its_answer() {
+    let once = Standard::builder()
+        .max_attempts(1)
+        .build()
+        .expect("in range");
+    for (first, strategy) in [
+        (Answer::Status(404, None), strategy()),
+        (BROKEN, Arc::new(once)),
+    ] {
+        let server = Server::with(&[first, OK]).await;
+        let answer = put_stream(&server, Pacing::shared(strategy)).await;
+        assert!(answer.is_ok_and(|response| response.status().as_u16() != 200));
+        assert_eq!(server.requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn it_may_return_the_answer_or_refuse_at_once() {
+    let server = Server::with(&[BROKEN]).await;
+    let pacing = Pacing::shared(strategy()).one_shot_body(OneShotBody::ReturnAnswer);
+    let answer = put_stream(&server, pacing).await;
+    assert!(answer.is_ok_and(|response| response.status() == 500));
+    assert_eq!(server.requests(), 1);
+
+    let (server, strategy) = (Server::with(&[OK]).await, strategy());
+    let pacing = Pacing::shared(strategy.clone()).one_shot_body(OneShotBody::Refuse);
+    let answer = put_stream(&server, pacing).await;
+    let refusal = refusal(&answer).expect("its own error");
+    assert_eq!((refusal.was_sent(), refusal.status()), (false, None));
+    assert!(
+        refusal
+            .to_string()
+            .starts_with("the request was not sent, and cannot")
+    );
+    assert_eq!(server.requests(), 0);
+    let client = client(Pacing::shared(strategy).one_shot_body(OneShotBody::Refuse));
+    for request in [
+        client.get(&server.url),
+        client.put(&server.url).body("bytes"),
+    ] {
+        assert!(request.send().await.is_ok());
+    }
+}
+
+/// Retries whatever it is, or has no token at all.
+#[derive(Debug)]
+struct Stubborn {
+    id: StrategyId,
+    gives_tokens: bool,
+}
+
+impl RetryStrategy for Stubborn {
+    fn acquire_initial_token(
+        &self,
+        _: Option<&str>,
+    ) -> core::result::Result<RetryToken, InitialTokenRefused> {
+        let token = self.gives_tokens.then(|| RetryToken::new(self.id));
+        token.ok_or(InitialTokenRefused)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        _: &Failure,
+    ) -> core::result::Result<RetryToken, RetryRefused> {
+        Ok(token)
+    }
+
+    fn record_success(&self, _: RetryToken) -> core::result::Result<(), ForeignToken> {
+        Ok(())
+    }
+}
+
+fn stubborn(gives_tokens: bool) -> Pacing {
+    let id = StrategyId::new();
+    Pacing::new(Stubborn { id, gives_tokens })
+}
+
+#[tokio::test]
+async fn a_strategy_that_asks_for_nothing_is_held_to_the_same() {
+    let server = Server::with(&[BROKEN, OK]).await;
+    let answer = put_stream(&server, stubborn(true)).await;
+    assert!(refusal(&answer).is_some());
+
+    let server = Server::with(&[BROKEN, BROKEN, BROKEN, BROKEN, OK]).await;
+    let client = client(stubborn(true));
+    let order = client.post(&server.url).send().await.expect("an answer");
+    assert_eq!((order.status().as_u16(), server.requests()), (500, 1)); // it may have been placed
+    let get = client.get(&server.url).send().await.expect("an answer");
+    assert_eq!((get.status().as_u16(), server.requests()), (200, 5));
+}
+
+#[tokio::test]
+async fn without_a_token_there_is_one_send() {
+    let server = Server::with(&[BROKEN, OK]).await;
+    let answer = client(stubborn(false)).get(&server.url).send().await;
+    assert!(answer.is_ok_and(|response| response.status() == 500));
+    let answer = put_stream(&server, stubborn(false)).await;
+    assert!(answer.is_ok());
+    assert_eq!(server.requests(), 2);
+}
