@@ -22,6 +22,11 @@ aws-smithy-async 1.3.0
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_object_store="
+object_store 0.14.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_reqwest="
 reqwest-middleware 0.5.0
 reqwest 0.13.1
@@ -48,7 +53,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
 }
 
-(($# > 0)) || set -- aws reqwest
+(($# > 0)) || set -- aws object-store reqwest
 for adapter; do
     step "$adapter: lints" checked "paceline-$adapter"
     step "$adapter: tests" tested "paceline-$adapter"

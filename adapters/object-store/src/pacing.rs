@@ -1,0 +1,203 @@
+//! What a user configures: which strategies are asked about which path.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::fmt;
+
+use object_store::{Error, path::Path};
+use paceline::{Classifier, Failure, RetryStrategy};
+
+use crate::{errors::StoreErrors, lane::Lane, prefix::Prefixes};
+
+/// The most prefixes that have lanes of their own unless [`Pacing::max_prefixes`] says otherwise.
+const MAX_PREFIXES: usize = 1_024;
+/// What S3 and Google put into an answer at most.
+const PAGE: usize = 1_000;
+
+type Choose = dyn Fn(&Path) -> Lanes + Send + Sync;
+
+/// One strategy for reads and one for writes. Clones share both.
+///
+/// Reads are gets, heads and lists; everything else is a write.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Adaptive, PacedSettings};
+/// use paceline_object_store::Lanes;
+///
+/// // What S3 promises for a prefix, never to be exceeded.
+/// let fixed = |rate| Adaptive::builder().paced(PacedSettings::fixed(rate, Duration::from_secs(1)).unwrap()).build().unwrap();
+/// let lanes = Lanes::new(fixed(5_500), fixed(3_500));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    read: Arc<dyn RetryStrategy>,
+    write: Arc<dyn RetryStrategy>,
+}
+
+impl Lanes {
+    /// Creates lanes that nobody else has.
+    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
+        Self::shared(Arc::new(read), Arc::new(write))
+    }
+
+    /// Creates lanes of strategies that others have as well. The two may be the same one.
+    #[must_use]
+    pub fn shared(read: Arc<dyn RetryStrategy>, write: Arc<dyn RetryStrategy>) -> Self {
+        Self { read, write }
+    }
+
+    /// Returns the strategy for reads.
+    #[must_use]
+    pub fn read(&self) -> &Arc<dyn RetryStrategy> {
+        &self.read
+    }
+
+    /// Returns the strategy for writes.
+    #[must_use]
+    pub fn write(&self) -> &Arc<dyn RetryStrategy> {
+        &self.write
+    }
+}
+
+/// Which lanes are for which path, and what errors mean.
+///
+/// Made into an `Arc`, it can be given to several stores, which then share all rates and quotas.
+///
+/// # Examples
+///
+/// ```
+/// use object_store::memory::InMemory;
+/// use paceline::Adaptive;
+/// use paceline_object_store::{Lanes, PacedStore, Pacing};
+///
+/// let pacing = Pacing::by_prefix(1, |_prefix| Lanes::new(Adaptive::paced(), Adaptive::paced()));
+/// let store = PacedStore::new(InMemory::new(), pacing);
+/// ```
+pub struct Pacing {
+    scopes: Scopes,
+    classifier: Box<dyn Classifier<Error> + Send + Sync>,
+    pub(crate) page: usize,
+}
+
+enum Scopes {
+    One(Lanes),
+    Prefixes(Prefixes),
+    Chosen(Box<Choose>),
+}
+
+impl Pacing {
+    /// Uses one strategy for all reads and one for all writes.
+    #[must_use]
+    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
+        Self::of(Scopes::One(Lanes::new(read, write)))
+    }
+
+    /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a path, or of fewer if the
+    /// path has no more.
+    ///
+    /// What lies in no directory shares lanes with the prefixes for which there is no room: they are made at once, for the
+    /// prefix `""`, and so all of it with a `depth` of 0. A list has the lanes of the prefix that it lists.
+    pub fn by_prefix(depth: usize, make: impl Fn(&str) -> Lanes + Send + Sync + 'static) -> Self {
+        let prefixes = Prefixes::new(depth, Box::new(make), MAX_PREFIXES);
+        Self::of(Scopes::Prefixes(prefixes))
+    }
+
+    /// Asks `choose` for the lanes of each operation, by its path; a copy's is its destination, a list's its prefix.
+    ///
+    /// It keeps what is to be kept: see [`Lanes::clone`](Lanes).
+    pub fn by(choose: impl Fn(&Path) -> Lanes + Send + Sync + 'static) -> Self {
+        Self::of(Scopes::Chosen(Box::new(choose)))
+    }
+
+    fn of(scopes: Scopes) -> Self {
+        Self {
+            scopes,
+            classifier: Box::new(StoreErrors),
+            page: PAGE,
+        }
+    }
+
+    /// Lets so many prefixes have lanes of their own: those that came first. 1,024 by default. Has no effect but after
+    /// [`by_prefix`](Self::by_prefix). Threads that bring new prefixes at the same moment may exceed it by one each.
+    #[must_use]
+    pub fn max_prefixes(mut self, prefixes: usize) -> Self {
+        self.scopes = match self.scopes {
+            Scopes::Prefixes(map) => Scopes::Prefixes(map.with_max(prefixes)),
+            other => other,
+        };
+        self
+    }
+
+    /// Lets `classifier` say what errors mean. What it does not know is [`StoreErrors`]' business.
+    #[must_use]
+    pub fn classifier(
+        mut self,
+        classifier: impl Classifier<Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.classifier = Box::new(classifier);
+        self
+    }
+
+    /// Takes so many entries of a list for one request of the store. 1,000 by default, which is what S3 and Google send;
+    /// Azure sends 5,000. Of 0 each entry is one.
+    #[must_use]
+    pub const fn list_page(mut self, entries: usize) -> Self {
+        self.page = entries;
+        self
+    }
+
+    pub(crate) fn classify(&self, error: &Error) -> Failure {
+        let known = self.classifier.classify(error);
+        known.unwrap_or_else(|| StoreErrors::failure(error))
+    }
+
+    pub(crate) fn lanes(&self, path: &Path, is_directory: bool) -> Lanes {
+        match &self.scopes {
+            Scopes::One(lanes) => lanes.clone(),
+            Scopes::Prefixes(prefixes) => prefixes.get(path, is_directory),
+            Scopes::Chosen(choose) => choose(path),
+        }
+    }
+
+    /// Returns the lane of reads of an object.
+    pub(crate) fn reads(self: &Arc<Self>, path: &Path) -> Lane {
+        self.lane(self.lanes(path, false).read)
+    }
+
+    /// Returns the lane of writes of an object.
+    pub(crate) fn writes(self: &Arc<Self>, path: &Path) -> Lane {
+        self.lane(self.lanes(path, false).write)
+    }
+
+    /// Returns the lane of lists of a directory.
+    pub(crate) fn lists(self: &Arc<Self>, prefix: Option<&Path>) -> Lane {
+        let root = Path::default();
+        self.lane(self.lanes(prefix.unwrap_or(&root), true).read)
+    }
+
+    fn lane(self: &Arc<Self>, strategy: Arc<dyn RetryStrategy>) -> Lane {
+        let pacing = Arc::clone(self);
+        Lane { strategy, pacing }
+    }
+}
+
+impl fmt::Debug for Pacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pacing")
+            .field("scopes", &self.scopes)
+            .field("page", &self.page)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(lanes) => lanes.fmt(f),
+            Self::Prefixes(prefixes) => prefixes.fmt(f),
+            Self::Chosen(_) => f.write_str(".."),
+        }
+    }
+}
