@@ -27,6 +27,14 @@ object_store 0.14.0
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_opendal="
+opendal 0.59.0
+opendal-core 0.59.0
+opendal-service-s3 0.59.0
+opendal-http-transport-reqwest 0.59.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_reqwest="
 reqwest-middleware 0.5.0
 reqwest 0.13.1
@@ -53,7 +61,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
 }
 
-(($# > 0)) || set -- aws object-store reqwest
+(($# > 0)) || set -- aws object-store opendal reqwest
 for adapter; do
     step "$adapter: lints" checked "paceline-$adapter"
     step "$adapter: tests" tested "paceline-$adapter"

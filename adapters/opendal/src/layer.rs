@@ -1,0 +1,144 @@
+//! The layer as its users configure it.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::fmt;
+
+use http::{Method, Request};
+use opendal_core::{
+    Buffer, HttpTransporter, OperationContext,
+    raw::{Layer, Servicer},
+};
+use paceline::{
+    Chain, Classifier, HttpAnswer, HttpResponses, RateLimits, RetryStrategy, ServiceUnavailable,
+};
+
+use crate::transport::Paced;
+
+type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Choose = dyn Fn(&Request<Buffer>) -> Lanes + Send + Sync;
+
+/// One strategy for reads and one for writes. Clones share both.
+///
+/// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are writes.
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    read: Arc<dyn RetryStrategy>,
+    write: Arc<dyn RetryStrategy>,
+}
+
+impl Lanes {
+    /// Creates lanes that nobody else has.
+    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
+        Self::shared(Arc::new(read), Arc::new(write))
+    }
+
+    /// Creates lanes of strategies that others have as well. The two may be the same one.
+    #[must_use]
+    pub fn shared(read: Arc<dyn RetryStrategy>, write: Arc<dyn RetryStrategy>) -> Self {
+        Self { read, write }
+    }
+
+    fn into_lane(self, method: &Method) -> Arc<dyn RetryStrategy> {
+        match method.as_str() {
+            "GET" | "HEAD" | "OPTIONS" | "PROPFIND" => self.read,
+            _ => self.write,
+        }
+    }
+}
+
+/// The layer: every HTTP request of a service waits for its turn, and failed ones are sent again as a strategy decides.
+///
+/// Clones, and the operators that are given one, share quotas and rates.
+///
+/// # Examples
+///
+/// ```
+/// use opendal::{Operator, services::S3};
+/// use paceline::Adaptive;
+/// use paceline_opendal::PacingLayer;
+///
+/// # fn main() -> opendal::Result<()> {
+/// let operator = Operator::new(S3::default().bucket("logs").region("eu-central-1"))?
+///     .layer(PacingLayer::new(Adaptive::paced(), Adaptive::paced()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PacingLayer(Arc<Settings>);
+
+/// Which lanes are for which request, and what answers mean.
+pub(crate) struct Settings {
+    choose: Box<Choose>,
+    pub(crate) answers: Box<Answers>,
+}
+
+impl PacingLayer {
+    /// Uses one strategy for all reads and one for all writes.
+    #[must_use]
+    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
+        let lanes = Lanes::new(read, write);
+        Self::by(move |_| lanes.clone())
+    }
+
+    /// Asks `choose` for the lanes of each request: by its host or path, from a map of your own.
+    ///
+    /// It keeps what is to be kept: clones of [`Lanes`] share their strategies.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Standard};
+    /// use paceline_opendal::{Lanes, PacingLayer};
+    ///
+    /// let (hot, rest) = (Lanes::new(Adaptive::paced(), Adaptive::paced()), Lanes::new(Standard::new(), Standard::new()));
+    /// let layer = PacingLayer::by(move |request| match request.uri().path().starts_with("/logs/hot/") {
+    ///     true => hot.clone(),
+    ///     false => rest.clone(),
+    /// });
+    /// ```
+    pub fn by(choose: impl Fn(&Request<Buffer>) -> Lanes + Send + Sync + 'static) -> Self {
+        let answers = HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle);
+        Self(Arc::new(Settings {
+            choose: Box::new(choose),
+            answers: Box::new(Chain::new(RateLimits, answers)),
+        }))
+    }
+
+    /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer is cloned: a clone's
+    /// settings stay.
+    ///
+    /// By default [`RateLimits`], then [`HttpResponses`] for whom a 503 is throttling, as storage services mean it.
+    #[must_use]
+    pub fn classifier(
+        self,
+        classifier: impl for<'a> Classifier<HttpAnswer<'a>> + Send + Sync + 'static,
+    ) -> Self {
+        let before = self.0;
+        Self(Arc::new(Settings {
+            choose: Box::new(move |request| (before.choose)(request)),
+            answers: Box::new(classifier),
+        }))
+    }
+}
+
+impl Settings {
+    pub(crate) fn strategy(&self, request: &Request<Buffer>) -> Arc<dyn RetryStrategy> {
+        (self.choose)(request).into_lane(request.method())
+    }
+}
+
+impl Layer for PacingLayer {
+    fn apply_context(&self, _service: Servicer, inner: OperationContext) -> OperationContext {
+        let transport = Paced {
+            settings: Arc::clone(&self.0),
+            inner: inner.http_transport().clone(),
+        };
+        inner.with_http_transport(HttpTransporter::new(transport))
+    }
+}
+
+impl fmt::Debug for PacingLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacingLayer").finish_non_exhaustive()
+    }
+}

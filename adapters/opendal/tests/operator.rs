@@ -1,0 +1,193 @@
+//! What takes a turn, what is sent again, and what it costs: an operator for S3 against a server on loopback.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{error::Error as _, time::Duration};
+
+use opendal::{ErrorKind, Operator};
+use paceline::{Failure, HttpAnswer, SendRefused, Standard};
+use paceline_opendal::{Lanes, PacingLayer};
+use support::{Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, fixed, operator};
+use tokio::time::timeout;
+
+/// Ten reads and two writes a second.
+fn lanes() -> PacingLayer {
+    let lane = |rate| fixed(rate).build().expect("the settings are in range");
+    PacingLayer::new(lane(10), lane(2))
+}
+
+/// A strategy for everything, of three attempts without a backoff.
+fn standard() -> (PacingLayer, Arc<Standard>) {
+    let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+    let lanes = Lanes::shared(strategy.clone(), strategy.clone());
+    (PacingLayer::by(move |_| lanes.clone()), strategy)
+}
+
+async fn write(operator: &Operator, path: &str) {
+    operator.write(path, "one").await.expect("it is written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_and_writes_stand_in_lines_of_their_own_which_clones_share() {
+    let sized = Answer::Status(200, Some(("content-length", "0")));
+    let server = Server::with(&[sized]).await;
+    let layer = lanes();
+    let same = operator(&server, layer.clone());
+    let (one, other) = (operator(&server, layer), operator(&server, lanes()));
+    let begun = Paused::new();
+    let mut ends = Vec::new();
+    for operator in [&one, &one, &same, &other] {
+        write(operator, "x").await;
+        ends.push(begun.elapsed().as_millis() / 10);
+    }
+    for operator in [&one, &same, &other] {
+        operator.stat("x").await.expect("it is there");
+        ends.push(begun.elapsed().as_millis() / 10);
+    }
+    assert_eq!(ends, [0, 50, 100, 100, 100, 110, 110]);
+    assert_eq!(
+        server.requests().join(" "),
+        "PUT PUT PUT PUT HEAD HEAD HEAD"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_page_and_each_part_is_a_turn() {
+    let pages = [
+        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>\
+         <Contents><Key>a</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>\
+         </ListBucketResult>",
+        "<ListBucketResult><IsTruncated>false</IsTruncated>\
+         <Contents><Key>b</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>\
+         </ListBucketResult>",
+    ];
+    let server = Server::with(&pages.map(Answer::Body)).await;
+    let operator = operator(&server, lanes());
+    let begun = Paused::new();
+    let listed = operator.list("").await.expect("a list");
+    assert_eq!(listed.len(), 2);
+    assert_eq!(server.requests(), ["GET", "GET"]);
+    operator.stat("x").await.expect("it is there");
+    assert_eq!(begun.elapsed().as_millis() / 10, 20);
+}
+
+#[tokio::test]
+async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
+    // Status, sends, quota left of 500.
+    let expected = [
+        (200, 1, 500),
+        (403, 1, 500),
+        (404, 1, 500),
+        (408, 3, 472),
+        (429, 3, 490),
+        (500, 3, 472),
+        (501, 1, 500),
+        (503, 3, 490),
+    ];
+    for (code, sends, left) in expected {
+        let server = Server::with(&[Answer::Status(code, None)]).await;
+        let (layer, strategy) = standard();
+        let answer = operator(&server, layer).write("x", "one").await;
+        let seen = (server.requests().len(), strategy.quota().available());
+        assert_eq!(
+            (answer.is_ok(), seen),
+            (code == 200, (sends, left)),
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_success_pays_back_and_what_may_have_been_done_is_not_repeated() {
+    // A delete of two is a POST.
+    let two = "<DeleteResult><Deleted><Key>x</Key></Deleted><Deleted><Key>y</Key></Deleted></DeleteResult>";
+    for (first, put, post) in [(SLOW_DOWN, 2, 2), (BROKEN, 2, 1), (Answer::Reset, 2, 1)] {
+        let server = Server::with(&[first.clone(), OK]).await;
+        let (layer, strategy) = standard();
+        let answer = operator(&server, layer).write("x", "one").await;
+        assert_eq!((answer.is_ok(), server.requests().len()), (true, put));
+        assert_eq!(strategy.quota().available(), 500);
+
+        let server = Server::with(&[first, Answer::Body(two)]).await;
+        let (layer, strategy) = standard();
+        let answer = operator(&server, layer).delete_iter(["x", "y"]).await;
+        assert_eq!(
+            (answer.is_ok(), server.requests()),
+            (post == 2, vec!["POST".into(); post])
+        );
+        assert_eq!(strategy.quota().available(), 500);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
+    for (value, seconds) in [("7", 7), ("soon", 0), ("-7", 0)] {
+        let server = Server::with(&[Answer::Status(503, Some(("retry-after", value))), OK]).await;
+        let (layer, _) = standard();
+        let operator = operator(&server, layer);
+        let begun = Paused::new();
+        write(&operator, "x").await;
+        assert_eq!(
+            (begun.elapsed().as_secs(), server.requests().len()),
+            (seconds, 2)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_classifier_of_ones_own_has_the_say() {
+    let server = Server::with(&[Answer::Status(418, None), OK]).await;
+    let (layer, _) = standard();
+    let layer = layer
+        .classifier(|answer: &HttpAnswer<'_>| (answer.status() == 418).then(Failure::transient));
+    write(&operator(&server, layer), "x").await;
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_dropped_in_line_gives_the_place_back() {
+    let server = Server::with(&[OK]).await;
+    let operator = operator(&server, lanes());
+    write(&operator, "x").await;
+    let begun = Paused::new();
+    for _ in 0..4 {
+        let write = operator.write("y", "one");
+        assert!(timeout(Duration::from_millis(60), write).await.is_err());
+    }
+    write(&operator, "z").await;
+    assert_eq!(
+        (begun.elapsed().as_millis() / 10, server.requests().len()),
+        (50, 2)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_does_not_wait_says_so() {
+    let refusing = || {
+        fixed(10)
+            .fail_fast(true)
+            .build()
+            .expect("the settings are in range")
+    };
+    let server = Server::with(&[OK]).await;
+    let operator = operator(&server, PacingLayer::new(refusing(), refusing()));
+    write(&operator, "x").await;
+    let error = operator
+        .write("y", "one")
+        .await
+        .expect_err("it would have to wait");
+    assert_eq!(
+        (error.kind(), error.is_temporary()),
+        (ErrorKind::RateLimited, true)
+    );
+    let refused = error
+        .source()
+        .and_then(|source| source.downcast_ref::<SendRefused>());
+    let wait = refused.expect("its own error").wait;
+    assert!(wait > Duration::ZERO && wait < SECOND, "{wait:?}");
+    assert_eq!(server.requests(), ["PUT"]);
+}
