@@ -2,6 +2,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "http")]
+mod connector;
 mod errors;
 mod lane;
 mod pacing;
@@ -10,6 +12,8 @@ mod store;
 mod streams;
 mod upload;
 
+#[cfg(feature = "http")]
+pub use connector::PacedConnector;
 pub use errors::StoreErrors;
 pub use pacing::{Lanes, Pacing};
 pub use store::PacedStore;

@@ -196,11 +196,15 @@ async fn a_slow_answer_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_built_is_not_repeated() {
+async fn a_request_that_leads_nowhere_is_not_repeated() {
     let strategy = built(standard());
-    let answer = client_of(&strategy).get("mailto:nobody").send().await;
+    let client = client_of(&strategy);
+    let answer = client.get("ftp://127.0.0.1/").send().await;
     assert!(answer.is_err_and(|error| error.is_builder()));
-    assert_eq!(strategy.quota().available(), 500);
+    let server = Server::with(&[Answer::Status(302, Some(("location", "/")))]).await;
+    let answer = client.get(&server.url).send().await;
+    assert!(answer.is_err_and(|error| error.is_redirect()));
+    assert_eq!((server.requests(), strategy.quota().available()), (11, 500));
 }
 
 /// Ten sends a second, all of them in the tests' time.

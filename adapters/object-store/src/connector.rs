@@ -1,0 +1,166 @@
+//! The connector of stores that speak HTTP: below their operations, where each request is seen as it was answered.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::fmt;
+
+use async_trait::async_trait;
+use object_store::{
+    ClientOptions, Result,
+    client::{
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    },
+};
+use paceline::{
+    Chain, Classifier, Execution, Failure, HttpAnswer, HttpResponses, Idempotency, RateLimits,
+    RetryStrategy, RetryStrategyExt as _, SendRefused, ServiceUnavailable,
+};
+
+use crate::Lanes;
+
+type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
+
+/// A connector for the builders of `object_store`: every HTTP request of the store waits for its turn, and failed ones are
+/// sent again as a strategy decides.
+///
+/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. Requests with the methods GET,
+/// HEAD and PROPFIND are reads, all others writes. All stores that are built with one connector share its lanes.
+///
+/// # Examples
+///
+/// ```
+/// use object_store::{RetryConfig, aws::AmazonS3Builder, client::HttpConnector};
+/// use paceline::Adaptive;
+/// use paceline_object_store::{Lanes, PacedConnector};
+///
+/// /// `inner` is the `ReqwestConnector::default()` that the builder would have used, or one of your own.
+/// fn logs(inner: impl HttpConnector) -> AmazonS3Builder {
+///     let lanes = Lanes::new(Adaptive::paced(), Adaptive::paced());
+///     AmazonS3Builder::from_env()
+///         .with_bucket_name("logs")
+///         .with_http_connector(PacedConnector::new(inner, lanes))
+///         .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
+/// }
+/// ```
+pub struct PacedConnector {
+    inner: Box<dyn HttpConnector>,
+    settings: Arc<Settings>,
+}
+
+/// Which lanes are for which request, and what answers mean.
+struct Settings {
+    choose: Box<Choose>,
+    answers: Box<Answers>,
+}
+
+impl PacedConnector {
+    /// Wraps `inner` and uses the same lanes for all requests.
+    pub fn new(inner: impl HttpConnector, lanes: Lanes) -> Self {
+        Self::by(inner, move |_| lanes.clone())
+    }
+
+    /// Wraps `inner` and asks `choose` for the lanes of each request, by its host and path.
+    ///
+    /// It keeps what is to be kept: clones of [`Lanes`] share their strategies.
+    pub fn by(
+        inner: impl HttpConnector,
+        choose: impl Fn(&HttpRequest) -> Lanes + Send + Sync + 'static,
+    ) -> Self {
+        let answers = HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle);
+        let settings = Settings {
+            choose: Box::new(choose),
+            answers: Box::new(Chain::new(RateLimits, answers)),
+        };
+        Self {
+            inner: Box::new(inner),
+            settings: Arc::new(settings),
+        }
+    }
+}
+
+impl HttpConnector for PacedConnector {
+    fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
+        let inner = self.inner.connect(options)?;
+        let settings = Arc::clone(&self.settings);
+        Ok(HttpClient::new(Paced { inner, settings }))
+    }
+}
+
+impl fmt::Debug for PacedConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacedConnector")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
+
+/// The client in which requests wait for their turn, and are sent again.
+#[derive(Debug)]
+struct Paced {
+    inner: HttpClient,
+    settings: Arc<Settings>,
+}
+
+/// What came of an attempt that did not succeed.
+enum Unwell {
+    Answered(Failure, HttpResponse),
+    Failed(HttpError),
+}
+
+impl Paced {
+    async fn send(&self, request: HttpRequest) -> core::result::Result<HttpResponse, Unwell> {
+        let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
+        match self.settings.answers.classify(&HttpAnswer::of(&response)) {
+            None => Ok(response),
+            Some(failure) => Err(Unwell::Answered(failure, response)),
+        }
+    }
+
+    fn strategy(&self, request: &HttpRequest) -> Arc<dyn RetryStrategy> {
+        let lanes = (self.settings.choose)(request);
+        match request.method().as_str() {
+            "GET" | "HEAD" | "PROPFIND" => Arc::clone(lanes.read()),
+            _ => Arc::clone(lanes.write()),
+        }
+    }
+}
+
+#[async_trait]
+impl HttpService for Paced {
+    async fn call(&self, request: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
+        let strategy = self.strategy(&request);
+        let idempotency = Idempotency::of_method(request.method(), request.headers());
+        let operation = strategy.operation().idempotency(idempotency);
+        let send = |_| self.send(request.clone());
+        let stopped = match operation.run_async_with(classify, send).await {
+            Ok(response) => return Ok(response),
+            Err(stopped) => stopped,
+        };
+        let wait = stopped.wait();
+        match stopped.into_error() {
+            Some(Unwell::Answered(_, response)) => Ok(response),
+            Some(Unwell::Failed(error)) => Err(error),
+            // Nothing was sent. Of another kind the store would try again at once.
+            None => Err(HttpError::new(HttpErrorKind::Unknown, SendRefused { wait })),
+        }
+    }
+}
+
+fn classify(unwell: &Unwell) -> Failure {
+    let error = match unwell {
+        Unwell::Answered(failure, _) => return *failure,
+        Unwell::Failed(error) => error,
+    };
+    match error.kind() {
+        HttpErrorKind::Connect => Failure::transient().with_execution(Execution::NotSent),
+        HttpErrorKind::Timeout => Failure::timeout(),
+        HttpErrorKind::Request | HttpErrorKind::Interrupted => Failure::transient(),
+        _ => Failure::not_retryable(),
+    }
+}

@@ -1,0 +1,320 @@
+//! A store for S3 whose connector is paced, against a server on loopback.
+
+mod support;
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{error::Error as _, time::Duration};
+use std::{io, sync::Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector as Plain},
+    rt::{TokioExecutor, TokioIo},
+};
+use object_store::{
+    ClientOptions, Error, ObjectStore as _, ObjectStoreExt as _, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    client::{
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+    path::Path,
+};
+use paceline::{Adaptive, PacedSettings, SendRefused, Standard};
+use paceline_object_store::{Lanes, PacedConnector};
+use support::{Paused, SECOND, fixed, standard};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// Hyper's client, which has no timer.
+#[derive(Debug)]
+struct Hyper;
+
+#[derive(Debug)]
+struct Sender(Client<Plain, HttpRequestBody>);
+
+impl HttpConnector for Hyper {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Ok(HttpClient::new(Sender(client)))
+    }
+}
+
+#[async_trait]
+impl HttpService for Sender {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let response = self.0.request(request).await.map_err(|error| {
+            let kind = if error.is_connect() {
+                HttpErrorKind::Connect
+            } else {
+                HttpErrorKind::Request
+            };
+            HttpError::new(kind, error)
+        })?;
+        Ok(response.map(|body| {
+            let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
+            HttpResponseBody::new(body.map_err(broken))
+        }))
+    }
+}
+
+/// What the server does with one request.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// Answers with status 200 and this.
+    Body(&'static str),
+    /// Answers with this status and, if it is not empty, this `Retry-After`.
+    Status(u16, &'static str),
+    /// Reads the request and closes the connection.
+    Reset,
+}
+
+const OK: Answer = Answer::Body("");
+const SLOW_DOWN: Answer = Answer::Status(503, "");
+const BROKEN: Answer = Answer::Status(500, "");
+
+/// A server that lives as long as this.
+#[derive(Debug)]
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server on a free port that gives these answers, the last one again and again.
+    async fn with(answers: &'static [Answer]) -> Self {
+        let last = answers.len().checked_sub(1).expect("at least one answer");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let noted = seen.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let noted = noted.clone();
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let n = note(&noted, request.method().as_str());
+                    async move {
+                        request.into_body().collect().await.expect("a body");
+                        reply(answers[n.min(last)])
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { url, seen, task }
+    }
+
+    /// Returns the methods of the requests so far.
+    fn requests(&self) -> String {
+        self.seen
+            .lock()
+            .expect("no test panicked in here")
+            .join(" ")
+    }
+
+    /// Returns a store of its, which does not retry by itself.
+    fn store(&self, lanes: Lanes) -> AmazonS3 {
+        let store = AmazonS3Builder::new()
+            .with_endpoint(&self.url)
+            .with_bucket_name("logs")
+            .with_skip_signature(true)
+            .with_allow_http(true)
+            .with_http_connector(PacedConnector::new(Hyper, lanes))
+            .with_retry(RetryConfig {
+                max_retries: 0,
+                ..RetryConfig::default()
+            });
+        store.build().expect("a store")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Writes a request down, and returns how many came before it.
+fn note(seen: &Mutex<Vec<String>>, method: &str) -> usize {
+    let mut seen = seen.lock().expect("no test panicked in here");
+    seen.push(method.into());
+    seen.len().saturating_sub(1)
+}
+
+fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
+    let response = Response::builder().header("etag", "\"x\"");
+    let response = response.header("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT");
+    let (response, body) = match answer {
+        Answer::Body(body) => (response.header("content-length", body.len()), body),
+        Answer::Status(status, "") => (response.status(status), ""),
+        Answer::Status(status, after) => (response.status(status).header("retry-after", after), ""),
+        Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+    };
+    Ok(response.body(body.into()).expect("a response"))
+}
+
+/// A strategy for everything.
+fn one(strategy: &Arc<Standard>) -> Lanes {
+    Lanes::shared(strategy.clone(), strategy.clone())
+}
+
+#[tokio::test]
+async fn what_the_wrapper_cannot_send_again_is_sent_again_here() {
+    let server = Server::with(&[SLOW_DOWN, OK]).await;
+    let strategy = standard();
+    let store = server.store(one(&strategy));
+    store
+        .put(&Path::from("x"), "one".into())
+        .await
+        .expect("it is written");
+    assert_eq!(server.requests(), "PUT PUT");
+
+    let server = Server::with(&[SLOW_DOWN, Answer::Body(DELETED)]).await;
+    let store = server.store(one(&strategy));
+    let locations = stream::iter(["x", "y"].map(|name| Ok(Path::from(name)))).boxed();
+    let gone: Vec<_> = store
+        .delete_stream(locations)
+        .try_collect()
+        .await
+        .expect("they are gone");
+    assert_eq!((gone.len(), server.requests().as_str()), (2, "POST POST"));
+
+    let server = Server::with(&[Answer::Body(UPLOAD), SLOW_DOWN, BROKEN, OK]).await;
+    let store = server.store(one(&strategy));
+    let mut upload = store
+        .put_multipart(&Path::from("x"))
+        .await
+        .expect("an upload");
+    upload.put_part("one".into()).await.expect("a part");
+    assert_eq!(server.requests(), "POST PUT PUT PUT");
+
+    let server = Server::with(&[Answer::Body(PAGE), SLOW_DOWN, Answer::Body(LAST_PAGE)]).await;
+    let listed: Vec<_> = server
+        .store(one(&strategy))
+        .list(None)
+        .try_collect()
+        .await
+        .expect("a list");
+    assert_eq!(
+        (listed.len(), server.requests().as_str()),
+        (2, "GET GET GET")
+    );
+    // Every retry was paid back, but for the first of the part's two; and a success without one has given 1 since.
+    assert_eq!(strategy.quota().available(), 496);
+}
+
+const DELETED: &str =
+    "<DeleteResult><Deleted><Key>x</Key></Deleted><Deleted><Key>y</Key></Deleted></DeleteResult>";
+const UPLOAD: &str =
+    "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+const PAGE: &str = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>n</NextContinuationToken>\
+    <Contents><Key>a</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents></ListBucketResult>";
+const LAST_PAGE: &str = "<ListBucketResult><IsTruncated>false</IsTruncated>\
+    <Contents><Key>b</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents></ListBucketResult>";
+
+#[tokio::test]
+async fn what_may_have_been_done_is_repeated_only_if_its_method_allows() {
+    for (first, puts, posts) in [
+        (&[SLOW_DOWN, Answer::Body(UPLOAD)], 2, 2),
+        (&[BROKEN, Answer::Body(UPLOAD)], 2, 1),
+        (&[Answer::Reset, Answer::Body(UPLOAD)], 2, 1),
+        (&[Answer::Status(400, ""), Answer::Body(UPLOAD)], 1, 1),
+    ] {
+        let server = Server::with(first).await;
+        let put = server
+            .store(one(&standard()))
+            .put(&Path::from("x"), "one".into())
+            .await;
+        assert_eq!(
+            (put.is_ok(), server.requests()),
+            (puts == 2, vec!["PUT"; puts].join(" "))
+        );
+        let server = Server::with(first).await;
+        let post = server
+            .store(one(&standard()))
+            .put_multipart(&Path::from("x"))
+            .await;
+        assert_eq!(
+            (post.is_ok(), server.requests()),
+            (posts == 2, vec!["POST"; posts].join(" "))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_never_got_a_connection_was_not_sent() {
+    let server = Server::with(&[OK]).await;
+    let strategy = standard();
+    let store = server.store(one(&strategy));
+    drop(server);
+    tokio::task::yield_now().await; // the server's task ends, and with it its socket
+    assert!(store.put_multipart(&Path::from("x")).await.is_err());
+    assert_eq!(strategy.quota().available(), 472); // two retries, though it was a POST
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_and_writes_stand_in_lines_of_their_own() {
+    let server = Server::with(&[OK]).await;
+    let store = server.store(Lanes::shared(fixed(10), fixed(2)));
+    let (x, begun) = (&Path::from("x"), Paused::new());
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        store.put(x, "one".into()).await.expect("it is written");
+        ends.push(begun.elapsed().as_millis() / 10);
+    }
+    for _ in 0..2 {
+        store.head(x).await.expect("it is there");
+        ends.push(begun.elapsed().as_millis() / 10);
+    }
+    assert_eq!(ends, [0, 50, 100, 100, 110]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
+    let server = Server::with(&[Answer::Status(429, "7"), Answer::Status(503, "soon"), OK]).await;
+    let begun = Paused::new();
+    let put = server
+        .store(one(&standard()))
+        .put(&Path::from("x"), "one".into())
+        .await;
+    assert!(put.is_ok());
+    assert_eq!(
+        (begun.elapsed().as_secs(), server.requests().as_str()),
+        (7, "PUT PUT PUT")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_does_not_wait_says_so() {
+    let refusing = || {
+        let settings = PacedSettings::fixed(10, SECOND).expect("in range");
+        let strategy = Adaptive::builder()
+            .clock(Arc::new(Paused::new()))
+            .paced(settings);
+        strategy.fail_fast(true).build().expect("in range")
+    };
+    let server = Server::with(&[OK]).await;
+    let store = server.store(Lanes::new(refusing(), refusing()));
+    store
+        .put(&Path::from("x"), "one".into())
+        .await
+        .expect("it is written");
+    let error = store
+        .put(&Path::from("x"), "one".into())
+        .await
+        .expect_err("it would wait");
+    assert!(matches!(error, Error::Generic { .. }), "{error}");
+    let mut source = error.source();
+    while let Some(error) = source.filter(|error| !error.is::<SendRefused>()) {
+        source = error.source();
+    }
+    let refused = source.and_then(|error| error.downcast_ref::<SendRefused>());
+    assert!(refused.is_some_and(|refused| refused.wait > Duration::ZERO));
+    assert_eq!(server.requests(), "PUT");
+}
