@@ -10,7 +10,10 @@ use futures_util::{
 use object_store::{Error, ObjectMeta, Result, path::Path};
 use paceline::Idempotency;
 
-use crate::{Pacing, lane::Lane};
+use crate::{
+    Pacing,
+    lane::{Lane, Sending},
+};
 
 type Entries = BoxStream<'static, Result<ObjectMeta>>;
 
@@ -75,19 +78,34 @@ pub(crate) fn deleted(
 ) -> BoxStream<'static, Result<Path>> {
     let (begun, to_end) = mpsc::channel();
     let pacing = Arc::clone(pacing);
-    let in_turn = locations.and_then(move |location| {
-        let (lane, begun) = (pacing.writes(&location), begun.clone());
+    let in_turn = locations.then(move |location| {
+        let (pacing, begun) = (Arc::clone(&pacing), begun.clone());
         async move {
-            let sending = lane.begin().await?;
+            let in_turn = take_turn(&pacing, location).await;
+            let (record, location) = match in_turn {
+                Ok((record, location)) => (Some(record), Ok(location)),
+                // The store returns it, and there is nothing to record.
+                Err(error) => (None, Err(error)),
+            };
             // Nobody listens only if nobody polls.
-            drop(begun.send((lane, sending)));
-            Ok(location)
+            drop(begun.send(record));
+            location
         }
     });
     let ended = delete(in_turn.boxed()).inspect(move |ended| {
-        if let Ok((lane, sending)) = to_end.try_recv() {
+        if let Ok(Some((lane, sending))) = to_end.try_recv() {
             lane.end(sending, ended.as_ref().err());
         }
     });
     ended.boxed()
+}
+
+async fn take_turn(
+    pacing: &Arc<Pacing>,
+    location: Result<Path>,
+) -> Result<((Lane, Sending), Path)> {
+    let location = location?;
+    let lane = pacing.writes(&location);
+    let sending = lane.begin().await?;
+    Ok(((lane, sending), location))
 }

@@ -212,9 +212,14 @@ async fn of_deletes_each_outcome_goes_to_the_lane_of_its_own_location() {
     let pacing = Pacing::by(move |path| lanes[usize::from(path.as_ref() == "b")].clone());
     let store = PacedStore::new(scripted, pacing);
     script.fail(&["", SLOW_DOWN, ""]);
-    let locations = ["a", "b", "c"].map(|name| Ok(Path::from(name)));
-    let gone = store.delete_stream(stream::iter(locations).boxed());
+    let own = Error::NotImplemented {
+        operation: "none".into(),
+        implementer: "the caller".into(),
+    };
+    let [a, b, c] = ["a", "b", "c"].map(|name| Ok(Path::from(name)));
+    let locations = stream::iter([Err(own), a, b, c]);
+    let gone = store.delete_stream(locations.boxed());
     let gone: Vec<_> = gone.map(|gone| gone.is_ok()).collect().await;
-    assert_eq!(gone, [true, false, true]);
+    assert_eq!(gone, [false, true, false, true]);
     assert!(other.send_rate().snapshot(other.clock().now()).enabled);
 }
