@@ -111,10 +111,15 @@ impl ObjectStore for Scripted {
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
         let script = self.script.clone();
+        // It reads ahead, as real ones do.
         let asked = locations.map(move |location| {
-            let location = location?;
-            script.ask("delete").map(|()| location)
+            let script = script.clone();
+            async move {
+                let location = location?;
+                script.ask("delete").map(|()| location)
+            }
         });
+        let asked = asked.buffered(3);
         self.memory.delete_stream(asked.boxed())
     }
 
