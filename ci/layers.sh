@@ -15,6 +15,7 @@ strategy
 config headers
 classify
 run
+guide
 "
 # The only files with floats: they convert the state for people to read.
 floats_in="src/atomic/snapshot.rs"

@@ -10,6 +10,9 @@
 //! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both buckets are
 //! lock-free, take the time as an argument and need neither a run time nor `std`.
 //!
+//! Begin with [the guides](guide): choosing a mode and a law, clients of many threads, embedding one bucket, comparing
+//! limiters, coming from other crates, and how it is built.
+//!
 //! # With a strategy
 //!
 //! ```
@@ -94,6 +97,8 @@ mod clock;
 mod config;
 mod cubic;
 mod fixed;
+#[cfg(all(any(doc, doctest), feature = "std"))]
+pub mod guide;
 #[cfg(feature = "std")]
 mod headers;
 mod line;
