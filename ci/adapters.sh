@@ -22,6 +22,12 @@ aws-smithy-async 1.3.0
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_backoff="
+backon 1.3.0
+tokio-retry 0.3.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_object_store="
 object_store 0.14.0
 "
@@ -64,7 +70,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
 }
 
-(($# > 0)) || set -- aws object-store opendal reqwest
+(($# > 0)) || set -- aws backoff object-store opendal reqwest
 for adapter; do
     step "$adapter: lints" checked "paceline-$adapter"
     step "$adapter: tests" tested "paceline-$adapter"

@@ -1,0 +1,40 @@
+//! The service's hint, for loops that adjust their delays.
+
+use core::time::Duration;
+
+use paceline::RetryAfter;
+
+/// The most that a clamped hint adds to the backoff ("Retry behavior 2.1", AWS SDKs and Tools Reference Guide).
+const HEADROOM: Duration = Duration::from_secs(5);
+
+/// Returns what backon's `adjust` takes: lets no retry come before the service wants it, as `hint` reads the error.
+///
+/// A [`Floor`](RetryAfter::Floor) lifts the delay; a [`Clamped`](RetryAfter::Clamped) hint lifts it by five seconds at
+/// most. Neither shortens it, and where there is no retry, it makes none.
+///
+/// For delays that know nothing of the error. Those of [`Retries::split`](crate::Retries::split) have the hint in them.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::RetryAfter;
+/// use paceline_backoff::retry_after;
+///
+/// let second = Duration::from_secs(1);
+/// let mut adjust = retry_after(|_: &&str| Some(RetryAfter::Floor(60 * second)));
+/// assert_eq!(adjust(&"slow down", Some(second)), Some(60 * second));
+/// assert_eq!(adjust(&"slow down", None), None);
+/// ```
+pub fn retry_after<E>(
+    mut hint: impl FnMut(&E) -> Option<RetryAfter>,
+) -> impl FnMut(&E, Option<Duration>) -> Option<Duration> {
+    move |error, delay| {
+        let delay = delay?;
+        Some(match hint(error) {
+            Some(RetryAfter::Floor(hint)) => hint.max(delay),
+            Some(RetryAfter::Clamped(hint)) => hint.clamp(delay, delay.saturating_add(HEADROOM)),
+            _ => delay,
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! One operation under way in somebody else's retry loop.
+
+use core::time::Duration;
+
+use paceline::{Failure, Idempotency, RetryStrategy, RetryToken};
+
+use crate::delays::{Delays, Due};
+
+/// The retries of one operation: how often, when, and who pays.
+///
+/// A strategy decides, and its quota pays for each retry that the host's loop makes. Made for each operation, and ended
+/// by [`finish`](Self::finish) or [`succeed`](Self::succeed): a success pays back what its last retry had cost, or puts
+/// a token in if there was none. Dropped, what was paid is spent.
+///
+/// There are two ways to use it. [`split`](Self::split) gives the loop its delays and its condition, which sees the
+/// errors: the better one. And it is an iterator of delays itself, for loops that have no condition: to
+/// those every failure is the one that [`assume`](Self::assume) says.
+///
+/// No operation waits for its [turn to send](RetryStrategy::send_turn) here, as these loops have no place for
+/// it: use [`Standard`](paceline::Standard), or paceline's own loop.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use backon::BlockingRetryable;
+/// use paceline::{Failure, Standard};
+/// use paceline_backoff::Retries;
+///
+/// let strategy = Standard::builder().base_delay(Duration::from_millis(1)).build()?;
+/// let mut answers = [Err("reset"), Ok("there it is")].into_iter();
+/// let fetch = || answers.next().unwrap_or(Err("that was all"));
+///
+/// let mut retries = Retries::of(&strategy);
+/// let (delays, condition) = retries.split(|_: &&str| Failure::transient());
+/// let answer = fetch.retry(delays).when(condition).call();
+/// assert_eq!(strategy.quota().available(), 486);
+/// retries.finish(&answer);
+/// assert_eq!((answer, strategy.quota().available()), (Ok("there it is"), 500));
+/// # Ok::<(), paceline::SettingsError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "retries that are dropped are spent"]
+pub struct Retries<'a, S: ?Sized> {
+    strategy: &'a S,
+    /// `None` if there is to be no other attempt.
+    token: Option<RetryToken>,
+    due: Due,
+    assumed: Failure,
+}
+
+impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
+    /// Begins an operation.
+    ///
+    /// If the strategy gives no token, there are no retries.
+    pub fn of(strategy: &'a S) -> Self {
+        Self::in_scope(strategy, None)
+    }
+
+    /// Begins an operation that goes to `scope`, for strategies that keep a state for each.
+    pub fn in_scope(strategy: &'a S, scope: Option<&str>) -> Self {
+        Self {
+            strategy,
+            token: strategy.acquire_initial_token(scope).ok(),
+            due: Due::none(),
+            assumed: Failure::transient(),
+        }
+    }
+
+    /// Says whether the operation may be carried out twice. Yes by default.
+    pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.token = self.token.map(|token| token.with_idempotency(idempotency));
+        self
+    }
+
+    /// Says what every failure is to the iterator, which sees none. [`Failure::transient`] by default.
+    pub fn assume(mut self, failure: Failure) -> Self {
+        self.assumed = failure;
+        self
+    }
+
+    /// Returns the delay before the first send: zero, but for strategies of one's own.
+    #[must_use]
+    pub fn first_delay(&self) -> Duration {
+        let first = self.token.as_ref().filter(|token| token.attempt() == 1);
+        first.map_or(Duration::ZERO, RetryToken::delay)
+    }
+
+    /// Returns the delays for the host's loop, and its condition: both are needed.
+    ///
+    /// The condition tells what each error means, by `classify`, and asks the strategy, which takes note of the failure and
+    /// pays. Service's hints are in the delays. For backon `.retry(delays).when(condition)`, for tokio-retry
+    /// `RetryIf::start(delays, action, condition)`.
+    pub fn split<E, C: FnMut(&E) -> Failure>(
+        &mut self,
+        mut classify: C,
+    ) -> (Delays<'_>, impl FnMut(&E) -> bool) {
+        let Self {
+            strategy,
+            token,
+            due,
+            ..
+        } = self;
+        let due = &*due;
+        due.set(None);
+        let condition = move |error: &E| {
+            let delay = refresh(*strategy, token, &classify(error));
+            due.set(delay);
+            delay.is_some()
+        };
+        (Delays(due), condition)
+    }
+
+    /// Ends the operation: only a success is left to be told.
+    pub fn finish<T, E>(self, answer: &Result<T, E>) {
+        if answer.is_ok() {
+            self.succeed();
+        }
+    }
+
+    /// Ends an operation that succeeded.
+    pub fn succeed(mut self) {
+        if let Some(token) = self.token.take() {
+            // A strategy that refuses its own token changes nothing about the success.
+            let _recorded = self.strategy.record_success(token);
+        }
+    }
+}
+
+/// Takes note of a failure, and returns the delay before the next attempt if there is to be one.
+fn refresh<S: RetryStrategy + ?Sized>(
+    strategy: &S,
+    token: &mut Option<RetryToken>,
+    failure: &Failure,
+) -> Option<Duration> {
+    let last = token.take()?;
+    let permitted = last.idempotency().permits(failure);
+    let next = strategy.refresh_retry_token(last, failure).ok()?;
+    // For strategies that do not ask: ours have refused.
+    let next = token.insert(next);
+    if permitted {
+        return Some(next.delay());
+    }
+    *token = None;
+    None
+}
+
+/// Pays for a retry after the failure that is [assumed](Retries::assume), and returns its delay.
+///
+/// Ends when the strategy refuses, and does not begin again. Hand it to the loop as `&mut retries`.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::Standard;
+/// use paceline_backoff::Retries;
+///
+/// let strategy = Standard::new();
+/// let mut retries = Retries::of(&strategy);
+/// assert_eq!(retries.by_ref().count(), 2); // of three attempts
+/// assert_eq!(strategy.quota().available(), 472);
+/// ```
+impl<S: RetryStrategy + ?Sized> Iterator for Retries<'_, S> {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        refresh(self.strategy, &mut self.token, &self.assumed)
+    }
+}
+
+impl<S: RetryStrategy + ?Sized> core::iter::FusedIterator for Retries<'_, S> {}
