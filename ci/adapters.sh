@@ -46,14 +46,36 @@ reqwest-middleware 0.5.0
 reqwest 0.13.1
 "
 
+# shellcheck disable=SC2034 # read by its name
+oldest_tower="
+axum 0.8.0
+tonic 0.14.0
+tower 0.5.2
+tower-layer 0.3.3
+tower-service 0.3.3
+hyper-util 0.1.10
+hyper 1.5.0
+http 1.1.0
+http-body 1.0.0
+http-body-util 0.1.2
+pin-project-lite 0.2.13
+tokio-util 0.7.11
+tokio-stream 0.1.16
+tokio 1.38.0
+bytes 1.7.1
+"
+
+# features PACKAGE: the features to test it with, besides the default ones.
+features() { [[ "$1" != paceline-tower ]] || echo grpc,policy; }
+
 checked() {
     cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check &&
-        cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --all-targets -- -D warnings &&
+        cargo clippy --manifest-path adapters/Cargo.toml --package "$1" --features "$(features "$1")" --all-targets -- -D warnings &&
         cargo clippy --manifest-path adapters/Cargo.toml --package "$1" -- -D warnings && # without the tests' features
-        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --package "$1" --no-deps
+        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --package "$1" --features "$(features "$1")" --no-deps
 }
 
-tested() { cargo test --manifest-path adapters/Cargo.toml --package "$1"; }
+tested() { cargo test --manifest-path adapters/Cargo.toml --package "$1" --features "$(features "$1")"; }
 
 # oldest ADAPTER: its tests in a copy of the checkout, whose lock file is changed.
 oldest() {
@@ -67,10 +89,10 @@ oldest() {
         [[ -z "$package" ]] ||
             cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version" || return
     done <<<"${!versions}"
-    cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1"
+    cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1" --features "$(features "paceline-$1")"
 }
 
-(($# > 0)) || set -- aws backoff object-store opendal reqwest
+(($# > 0)) || set -- aws backoff object-store opendal reqwest tower
 for adapter; do
     step "$adapter: lints" checked "paceline-$adapter"
     step "$adapter: tests" tested "paceline-$adapter"

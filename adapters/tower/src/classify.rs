@@ -1,0 +1,116 @@
+//! What the result of an attempt means.
+
+use core::{any::Any, error::Error};
+use std::io;
+
+use paceline::{Classifier, Failure, IoErrors};
+
+use crate::{BoxError, Refused, Settle};
+
+/// Tells what the result of an attempt means.
+///
+/// Closures are classifiers: `|result: Result<&Response<_>, &BoxError>| -> Option<Failure>`. Built in are `HttpResults` and
+/// `GrpcResults`. The layers turn the errors of the service in them into [`BoxError`], so `E` is that.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Standard};
+/// use paceline_tower::{BoxError, RetryLayer};
+///
+/// // A service that says 7 when it is busy.
+/// let classify = |result: Result<&u32, &BoxError>| match result {
+///     Ok(7) => Some(Failure::throttling()),
+///     Ok(_) => None,
+///     Err(_) => Some(Failure::transient()),
+/// };
+/// let layer = RetryLayer::new(Standard::new(), classify);
+/// ```
+pub trait Classify<Res, E> {
+    /// What the caller gets for a response. [`Settle`] hears of its end, if that comes later.
+    type Answer<O: Settle>;
+
+    /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will tell.
+    fn classify(&self, result: Result<&Res, &E>) -> Option<Failure>;
+
+    /// Hands on a response for which there will be no other.
+    ///
+    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be told now, or when it is known.
+    fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
+}
+
+impl<Res, E, F> Classify<Res, E> for F
+where
+    F: Fn(Result<&Res, &E>) -> Option<Failure>,
+{
+    type Answer<O: Settle> = Res;
+
+    fn classify(&self, result: Result<&Res, &E>) -> Option<Failure> {
+        self(result)
+    }
+
+    fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Res {
+        succeeded(outcome);
+        response
+    }
+}
+
+/// Tells `outcome` that all went well.
+pub(crate) fn succeeded(outcome: Option<impl Settle>) {
+    if let Some(outcome) = outcome {
+        outcome.settle(None);
+    }
+}
+
+/// The most causes that are looked through: an error may be its own cause.
+const DEEPEST: usize = 16;
+
+/// Returns what the error of a service means, as far as its type and its causes tell.
+///
+/// | error | failure |
+/// |---|---|
+/// | [`Refused`] | not retryable: nothing was sent, and it waited as long as it may |
+/// | tower's `Elapsed`, with the feature `policy` | timeout |
+/// | [`std::io::Error`] | as [`IoErrors`] says |
+/// | any other | transient: a transport's error; the work may have been done |
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use paceline::{Execution, Failure};
+/// use paceline_tower::{BoxError, failure_of};
+///
+/// let refused: BoxError = io::Error::from(io::ErrorKind::ConnectionRefused).into();
+/// assert_eq!(failure_of(&refused).execution(), Execution::NotSent);
+/// assert_eq!(failure_of(&BoxError::from("lost")), Failure::transient());
+/// ```
+pub fn failure_of<E: 'static>(error: &E) -> Failure {
+    let error: &dyn Any = error;
+    let error: &(dyn Error + 'static) = if let Some(error) = error.downcast_ref::<BoxError>() {
+        &**error
+    } else if let Some(error) = error.downcast_ref::<io::Error>() {
+        error
+    } else {
+        return Failure::transient();
+    };
+    let known = ours(error).or_else(|| IoErrors.classify(error));
+    known.unwrap_or(Failure::transient())
+}
+
+/// Returns what an error means that is, or was caused by, one of this crate or of tower.
+fn ours(error: &(dyn Error + 'static)) -> Option<Failure> {
+    let mut next = Some(error);
+    for _ in 0..DEEPEST {
+        let error = next?;
+        if error.is::<Refused>() {
+            return Some(Failure::not_retryable());
+        }
+        #[cfg(feature = "policy")]
+        if error.is::<tower::timeout::error::Elapsed>() {
+            return Some(Failure::timeout());
+        }
+        next = error.source();
+    }
+    None
+}

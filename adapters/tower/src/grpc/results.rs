@@ -1,0 +1,102 @@
+//! What responses of gRPC mean.
+
+use http::{HeaderMap, Response, StatusCode};
+use paceline::{Classifier, Failure, HttpResponses};
+
+use super::{
+    body::GrpcBody,
+    status::{UNAVAILABLE, bit, code, failure},
+};
+use crate::{Classify, Settle, classify::failure_of};
+
+/// Classifies responses of gRPC by their status code, and errors by [`failure_of`].
+///
+/// | code | failure |
+/// |---|---|
+/// | `RESOURCE_EXHAUSTED` | throttling |
+/// | `UNAVAILABLE`, and what [`retrying`](Self::retrying) adds | transient |
+/// | any other but `OK` | not retryable; `DEADLINE_EXCEEDED` is a timeout |
+/// | none, with another HTTP status than 200 | as [`HttpResponses`] says: it is a proxy's answer |
+///
+/// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means not at all. It makes
+/// nothing retryable that is not.
+///
+/// The code stands in the headers of a response without messages, and those are retried. In all others it stands in
+/// the trailers: the response has begun and goes to the caller ("gRPC Retry Design", A6), in a [`GrpcBody`] that reports
+/// the code when it comes, so that throttling is heard of in either place.
+///
+/// # Examples
+///
+/// ```
+/// use http::Response;
+/// use paceline::Failure;
+/// use paceline_tower::{BoxError, Classify, GrpcResults};
+///
+/// let response = |code| Response::builder().header("grpc-status", code).body(()).unwrap();
+/// let classify = |code| GrpcResults::new().classify(Ok::<_, &BoxError>(&response(code)));
+/// assert!(classify("8").unwrap().is_throttle());
+/// assert_eq!(classify("14"), Some(Failure::transient()));
+/// assert_eq!(classify("0"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrpcResults {
+    /// A bit for each code.
+    retryable: u32,
+}
+
+impl GrpcResults {
+    /// Creates the classifier that takes `UNAVAILABLE` for transient.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            retryable: bit(UNAVAILABLE),
+        }
+    }
+
+    /// Takes another code for transient: 10 is `ABORTED`. `OK` stays a success, and numbers above 16 are no codes.
+    #[must_use]
+    pub const fn retrying(self, code: u32) -> Self {
+        Self {
+            retryable: self.retryable | bit(code),
+        }
+    }
+
+    /// Returns what the end of a response means.
+    pub(super) fn trailers(self, trailers: &HeaderMap) -> Option<Failure> {
+        match code(trailers) {
+            Some(code) => failure(code, trailers, self.retryable),
+            None => Some(Failure::not_retryable()),
+        }
+    }
+}
+
+impl Default for GrpcResults {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
+    type Answer<O: Settle> = Response<GrpcBody<B, O>>;
+
+    fn classify(&self, result: Result<&Response<B>, &E>) -> Option<Failure> {
+        let response = match result {
+            Ok(response) => response,
+            Err(error) => return Some(failure_of(error)),
+        };
+        let headers = response.headers();
+        match code(headers) {
+            Some(code) => failure(code, headers, self.retryable),
+            None if response.status() == StatusCode::OK => None,
+            None => HttpResponses::new().classify(response),
+        }
+    }
+
+    fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Self::Answer<O> {
+        let mut outcome = outcome;
+        if response.headers().contains_key("grpc-status") {
+            crate::classify::succeeded(outcome.take());
+        }
+        response.map(|body| GrpcBody::new(body, outcome, *self))
+    }
+}

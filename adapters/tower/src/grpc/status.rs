@@ -1,0 +1,72 @@
+//! What gRPC's headers and trailers say.
+
+use core::{str, time::Duration};
+
+use http::HeaderMap;
+use paceline::{Failure, Fault, RetryAfter, RetrySafety};
+
+const STATUS: &str = "grpc-status";
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+const UNKNOWN: u32 = 2;
+const DEADLINE_EXCEEDED: u32 = 4;
+const RESOURCE_EXHAUSTED: u32 = 8;
+pub(super) const UNAVAILABLE: u32 = 14;
+const LAST: u32 = 16;
+
+/// Codes that say that the caller has to change something.
+const CLIENTS_FAULT: [u32; 7] = [3, 5, 6, 7, 9, 11, 16];
+
+/// Returns the code in `headers`, or `None` if they have none. What is no code is UNKNOWN, as the protocol has it.
+pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
+    let value = headers.get(STATUS)?;
+    let code = str::from_utf8(value.as_bytes()).ok();
+    let code = code.and_then(|code| code.parse().ok());
+    Some(code.filter(|code| *code <= LAST).unwrap_or(UNKNOWN))
+}
+
+/// Returns what a code means, `None` if that all went well. `retryable` has a bit for each code.
+pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<Failure> {
+    let failure = match code {
+        0 => return None,
+        RESOURCE_EXHAUSTED => Failure::throttling(),
+        _ if retryable & bit(code) != 0 => Failure::transient(),
+        _ => Failure::not_retryable(),
+    };
+    let fault = if CLIENTS_FAULT.contains(&code) {
+        Fault::Client
+    } else {
+        Fault::Server
+    };
+    let failure = failure
+        .with_fault(fault)
+        .with_timeout(code == DEADLINE_EXCEEDED);
+    Some(match pushback(headers) {
+        None => failure,
+        Some(Some(wait)) => failure.with_retry_after(RetryAfter::Floor(wait)),
+        Some(None) => failure.with_retry_safety(RetrySafety::No),
+    })
+}
+
+pub(super) const fn bit(code: u32) -> u32 {
+    match 1_u32.checked_shl(code) {
+        Some(bit) => bit,
+        None => 0,
+    }
+}
+
+/// Returns when the service wants to be asked again, `Some(None)` if not at all: that is what a negative number says, and
+/// everything else that is no number of 31 bits, and two of them ("gRPC Retry Design", A6).
+#[expect(clippy::option_option, reason = "nothing said is not a no")]
+fn pushback(headers: &HeaderMap) -> Option<Option<Duration>> {
+    let mut values = headers.get_all(PUSHBACK).iter();
+    let value = values.next()?;
+    let millis = str::from_utf8(value.as_bytes()).ok();
+    let millis = millis.and_then(|millis| millis.parse::<i32>().ok());
+    let millis = millis.and_then(|millis| u64::try_from(millis).ok());
+    Some(
+        millis
+            .filter(|_| values.next().is_none())
+            .map(Duration::from_millis),
+    )
+}

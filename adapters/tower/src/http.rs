@@ -1,0 +1,27 @@
+//! HTTP: what responses mean, and which requests can be sent twice.
+
+mod buffered;
+mod requests;
+mod results;
+
+pub use buffered::{Buffered, Replayed};
+pub use requests::HttpRequests;
+pub use results::HttpResults;
+
+use alloc::sync::Arc;
+
+use paceline::RetryStrategy;
+
+use crate::RetryLayer;
+
+impl<S: RetryStrategy> RetryLayer<S, HttpResults, HttpRequests> {
+    /// Creates the layer for clients of HTTP whose bodies can be cloned; others add
+    /// `.replay(Buffered::up_to(65_536))`.
+    ///
+    /// What may not be carried out twice is retried only if it was turned away: see [`Idempotency::of_request`].
+    ///
+    /// [`Idempotency::of_request`]: paceline::Idempotency::of_request
+    pub fn http(strategy: S) -> Self {
+        RetryLayer::shared(Arc::new(strategy), HttpResults::new()).replay(HttpRequests)
+    }
+}

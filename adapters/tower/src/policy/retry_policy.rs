@@ -1,0 +1,152 @@
+//! A strategy as tower's policy.
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use paceline::{Idempotency, RetryStrategy, RetryToken};
+use tokio::time::{Sleep, sleep};
+use tower::retry::Policy;
+
+use crate::{Classify, Clones, Replay};
+
+/// A strategy as the policy of [`tower::retry::Retry`]: its quota and its backoff.
+///
+/// A policy is not asked before the first send, so nothing waits for a turn here: put
+/// [`SendRateLayer`](crate::SendRateLayer) under it, or use [`RetryLayer`](crate::RetryLayer), which does all of it.
+/// Responses whose outcome comes with their end, as gRPC's may, count as successes when they begin.
+///
+/// Clones share the strategy. Each operation has a state of its own, in the clone that tower makes for it.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Standard};
+/// use paceline_tower::{BoxError, RetryPolicy};
+/// use tower::{ServiceBuilder, service_fn};
+///
+/// let classify = |result: Result<&u32, &BoxError>| result.err().map(|_| Failure::transient());
+/// let service = ServiceBuilder::new()
+///     .retry(RetryPolicy::new(Standard::new(), classify))
+///     .service(service_fn(async |number: u32| Ok::<_, BoxError>(number)));
+/// # fn is_service(_: impl tower::Service<u32>) {}
+/// # is_service(service);
+/// ```
+pub struct RetryPolicy<S: ?Sized, C, K = Clones> {
+    strategy: Arc<S>,
+    classifier: C,
+    replay: K,
+    idempotency: Option<Idempotency>,
+    operation: Operation,
+}
+
+/// The operation that a policy is for.
+#[derive(Debug)]
+enum Operation {
+    NotBegun,
+    UnderWay(RetryToken),
+    Ended,
+}
+
+impl<S: RetryStrategy, C> RetryPolicy<S, C> {
+    /// Creates the policy for requests that can be cloned. `classifier` tells what results mean.
+    pub fn new(strategy: S, classifier: C) -> Self {
+        Self::shared(Arc::new(strategy), classifier)
+    }
+}
+
+impl<S: RetryStrategy + ?Sized, C> RetryPolicy<S, C> {
+    /// Creates the policy of a strategy that others have too.
+    pub const fn shared(strategy: Arc<S>, classifier: C) -> Self {
+        Self {
+            strategy,
+            classifier,
+            replay: Clones,
+            idempotency: None,
+            operation: Operation::NotBegun,
+        }
+    }
+}
+
+impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
+    /// Copies requests by `replay`, which has to send what it is given: `Clones`, `HttpRequests`, or one of the user's.
+    pub fn replay<L>(self, replay: L) -> RetryPolicy<S, C, L> {
+        RetryPolicy {
+            strategy: self.strategy,
+            classifier: self.classifier,
+            replay,
+            idempotency: self.idempotency,
+            operation: self.operation,
+        }
+    }
+
+    /// Says whether requests may be carried out twice, whatever [`Replay`] thinks of them.
+    #[must_use]
+    pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.idempotency = Some(idempotency);
+        self
+    }
+
+    /// Takes out the token of the operation, which begins with the first answer.
+    fn token(&mut self) -> Option<RetryToken> {
+        match core::mem::replace(&mut self.operation, Operation::Ended) {
+            Operation::NotBegun => self.strategy.acquire_initial_token(None).ok(),
+            Operation::UnderWay(token) => Some(token),
+            Operation::Ended => None,
+        }
+    }
+}
+
+impl<Req, Res, E, S, C, K> Policy<Req, Res, E> for RetryPolicy<S, C, K>
+where
+    S: RetryStrategy + ?Sized,
+    C: Classify<Res, E>,
+    K: Replay<Req, Sent = Req>,
+{
+    type Future = Sleep;
+
+    fn retry(&mut self, request: &mut Req, result: &mut Result<Res, E>) -> Option<Sleep> {
+        let token = self.token()?;
+        let Some(failure) = self.classifier.classify(result.as_ref()) else {
+            // A strategy that refuses its own token changes nothing about the success.
+            let _recorded = self.strategy.record_success(token);
+            return None;
+        };
+        let known = self.idempotency;
+        let idempotency = known.unwrap_or_else(|| self.replay.idempotency(request));
+        let token = token.with_idempotency(idempotency);
+        let token = self.strategy.refresh_retry_token(token, &failure).ok()?;
+        // For strategies that do not ask: ours have refused.
+        if !idempotency.permits(&failure) {
+            return None;
+        }
+        let delay = token.delay();
+        self.operation = Operation::UnderWay(token);
+        Some(sleep(delay))
+    }
+
+    fn clone_request(&mut self, request: &Req) -> Option<Req> {
+        self.replay.copy(request)
+    }
+}
+
+impl<S: ?Sized, C: Clone, K: Clone> Clone for RetryPolicy<S, C, K> {
+    fn clone(&self) -> Self {
+        Self {
+            strategy: self.strategy.clone(),
+            classifier: self.classifier.clone(),
+            replay: self.replay.clone(),
+            idempotency: self.idempotency,
+            operation: Operation::NotBegun,
+        }
+    }
+}
+
+impl<S: fmt::Debug + ?Sized, C, K> fmt::Debug for RetryPolicy<S, C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("strategy", &self.strategy)
+            .field("idempotency", &self.idempotency)
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}

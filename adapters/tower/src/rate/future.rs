@@ -1,0 +1,191 @@
+//! One request: in line, then under way.
+
+use core::{
+    fmt,
+    future::Future,
+    ops::Deref,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use paceline::{
+    Acquire, Clock, Failure, Outcome, RetryAfter, SendLimiter, SendPermit, SendRate, Sleep,
+};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::{BoxError, Classify, Refused, Settle, classify::succeeded};
+
+pin_project! {
+    /// The future of [`SendRateService`](crate::SendRateService).
+    ///
+    /// It takes its place when it is first polled. Dropped, it gives it back; a request that was sent by then counts as
+    /// sent, and its outcome goes unrecorded.
+    #[must_use = "a future does nothing until it is polled"]
+    pub struct SendRateFuture<Svc, Req, J, R, C, Z>
+    where
+        Svc: Service<Req>,
+        R: Deref<Target = SendRate>,
+        C: Clock,
+        Z: Sleep,
+    {
+        #[pin]
+        stage: Stage<Svc::Future, Acquire<R, C, Z>>,
+        // Until it is sent.
+        unsent: Option<(Svc, Req)>,
+        limiter: SendLimiter<R, C, Z>,
+        classifier: J,
+    }
+}
+
+pin_project! {
+    #[project = StageProj]
+    enum Stage<F, T> {
+        InLine { #[pin] turn: T },
+        UnderWay { #[pin] sent: F, permit: SendPermit },
+        Done,
+    }
+}
+
+impl<Svc, Req, J, R, C, Z> SendRateFuture<Svc, Req, J, R, C, Z>
+where
+    Svc: Service<Req>,
+    R: Deref<Target = SendRate> + Clone,
+    C: Clock + Clone,
+    Z: Sleep + Clone,
+{
+    pub(super) fn new(
+        service: Svc,
+        request: Req,
+        limiter: SendLimiter<R, C, Z>,
+        classifier: J,
+        within: Option<Duration>,
+    ) -> Self {
+        let ask = limiter.clone().into_tokens(1);
+        let ask = match within {
+            Some(span) => ask.within(span),
+            None => ask,
+        };
+        Self {
+            stage: Stage::InLine {
+                turn: ask.acquire(),
+            },
+            unsent: Some((service, request)),
+            limiter,
+            classifier,
+        }
+    }
+}
+
+impl<Svc, Req, J, R, C, Z> Future for SendRateFuture<Svc, Req, J, R, C, Z>
+where
+    Svc: Service<Req>,
+    Svc::Error: Into<BoxError>,
+    J: Classify<Svc::Response, BoxError>,
+    R: Deref<Target = SendRate> + Clone + Unpin,
+    C: Clock + Clone + Unpin,
+    Z: Sleep + Clone + Unpin,
+{
+    type Output = Result<J::Answer<Rated<R, C, Z>>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.stage.as_mut().project() {
+                StageProj::InLine { turn } => {
+                    let taken = ready!(turn.poll(context));
+                    this.stage.set(Stage::Done);
+                    let permit = taken.map_err(Refused::from)?;
+                    let Some((mut service, request)) = this.unsent.take() else {
+                        continue;
+                    };
+                    let sent = service.call(request);
+                    this.stage.set(Stage::UnderWay { sent, permit });
+                }
+                StageProj::UnderWay { sent, permit } => {
+                    let result = ready!(sent.poll(context)).map_err(Into::into);
+                    let rated = Rated {
+                        limiter: this.limiter.clone(),
+                        permit: *permit,
+                    };
+                    this.stage.set(Stage::Done);
+                    return Poll::Ready(finish(this.classifier, result, rated));
+                }
+                StageProj::Done => return Poll::Pending, // polled again after its end
+            }
+        }
+    }
+}
+
+/// Tells the rate what is known, or leaves that to the answer.
+fn finish<Res, J: Classify<Res, BoxError>, O: Settle>(
+    classifier: &J,
+    result: Result<Res, BoxError>,
+    rated: O,
+) -> Result<J::Answer<O>, BoxError> {
+    let outcome = match classifier.classify(result.as_ref()) {
+        None => Some(rated),
+        Some(failure) => {
+            rated.settle(Some(&failure));
+            None
+        }
+    };
+    match result {
+        Ok(response) => Ok(classifier.answer(response, outcome)),
+        Err(error) => {
+            succeeded(outcome); // an error that counts as none
+            Err(error)
+        }
+    }
+}
+
+/// A request that was let go: the send rate is still to hear what became of it.
+pub struct Rated<R, C, Z> {
+    limiter: SendLimiter<R, C, Z>,
+    permit: SendPermit,
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z> Settle for Rated<R, C, Z> {
+    fn settle(self, failure: Option<&Failure>) {
+        self.limiter.record(self.permit, outcome(failure));
+    }
+}
+
+fn outcome(failure: Option<&Failure>) -> Outcome {
+    match failure {
+        Some(failure) if failure.is_throttle() => match failure.retry_after() {
+            Some(RetryAfter::Floor(hint) | RetryAfter::Clamped(hint)) => {
+                Outcome::ThrottledFor(hint)
+            }
+            _ => Outcome::Throttled,
+        },
+        _ => Outcome::NotThrottled,
+    }
+}
+
+impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for Rated<R, C, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rated")
+            .field("limiter", &self.limiter)
+            .field("permit", &self.permit)
+            .finish()
+    }
+}
+
+impl<Svc, Req, J, R, C, Z> fmt::Debug for SendRateFuture<Svc, Req, J, R, C, Z>
+where
+    Svc: Service<Req>,
+    R: Deref<Target = SendRate>,
+    C: Clock,
+    Z: Sleep,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::InLine { .. } => "in line",
+            Stage::UnderWay { .. } => "under way",
+            Stage::Done => "done",
+        };
+        f.debug_tuple("SendRateFuture").field(&stage).finish()
+    }
+}

@@ -1,0 +1,135 @@
+//! The layer and its service.
+
+use alloc::sync::Arc;
+use core::{
+    fmt, mem,
+    ops::Deref,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use paceline::{Clock, DefaultSleep, MonotonicClock, SendLimiter, SendRate, Sleep};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::future::{Rated, SendRateFuture};
+use crate::{BoxError, Classify};
+
+/// Lets requests wait for their turn at a [`SendRate`], and tells it what became of each.
+///
+/// For those who have retries already; [`RetryLayer`](crate::RetryLayer) over [`Adaptive`](paceline::Adaptive) has a send
+/// rate of its own. Put it under what retries, so that every attempt takes a turn.
+///
+/// The service can be cloned, and clones share the rate. It is ready when the service in it is, and waits in its future:
+/// a task that is ready and does not call holds nobody up. Dropped while it waits, a request gives its place back.
+/// A limit of concurrent requests belongs around this layer, or those who wait take its places.
+///
+/// # Examples
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use paceline::{Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate};
+/// use paceline_tower::{HttpResults, SendRateLayer};
+///
+/// let settings = PacedSettings::fixed(100, Duration::from_secs(1))?; // 100 a second
+/// let rate = Arc::new(SendRate::paced(settings, MonotonicClock::new().now()));
+/// let layer = SendRateLayer::new(SendLimiter::new(rate), HttpResults::new());
+/// let layer = layer.within(Duration::from_secs(5));
+/// # Ok::<(), paceline::PacedSettingsError>(())
+/// ```
+#[derive(Clone)]
+pub struct SendRateLayer<J, R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> {
+    limiter: SendLimiter<R, C, Z>,
+    classifier: J,
+    within: Option<Duration>,
+}
+
+impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
+    /// Creates the layer. `classifier` tells which responses are throttled.
+    pub const fn new(limiter: SendLimiter<R, C, Z>, classifier: J) -> Self {
+        Self {
+            limiter,
+            classifier,
+            within: None,
+        }
+    }
+
+    /// Lets no request wait for longer than `span`: one whose turn comes later fails at once, with
+    /// [`Refused`](crate::Refused). No limit by default.
+    #[must_use]
+    pub const fn within(mut self, span: Duration) -> Self {
+        self.within = Some(span);
+        self
+    }
+}
+
+impl<Svc, J: Clone, R: Clone, C: Clone, Z: Clone> Layer<Svc> for SendRateLayer<J, R, C, Z> {
+    type Service = SendRateService<Svc, J, R, C, Z>;
+
+    fn layer(&self, inner: Svc) -> Self::Service {
+        SendRateService {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// A service whose requests wait for their turn, from [`SendRateLayer`].
+#[derive(Clone)]
+pub struct SendRateService<Svc, J, R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> {
+    inner: Svc,
+    layer: SendRateLayer<J, R, C, Z>,
+}
+
+impl<Svc, Req, J, R, C, Z> Service<Req> for SendRateService<Svc, J, R, C, Z>
+where
+    Svc: Service<Req> + Clone,
+    Svc::Error: Into<BoxError>,
+    J: Classify<Svc::Response, BoxError> + Clone,
+    R: Deref<Target = SendRate> + Clone + Unpin,
+    C: Clock + Clone + Unpin,
+    Z: Sleep + Clone + Unpin,
+{
+    type Response = J::Answer<Rated<R, C, Z>>;
+    type Error = BoxError;
+    type Future = SendRateFuture<Svc, Req, J, R, C, Z>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        // The one that is ready goes with the request.
+        let clone = self.inner.clone();
+        let ready = mem::replace(&mut self.inner, clone);
+        let SendRateLayer {
+            limiter,
+            classifier,
+            within,
+        } = self.layer.clone();
+        SendRateFuture::new(ready, request, limiter, classifier, within)
+    }
+}
+
+impl<J, R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendRateLayer<J, R, C, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRateLayer")
+            .field("limiter", &self.limiter)
+            .field("within", &self.within)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<Svc, J, R, C, Z> fmt::Debug for SendRateService<Svc, J, R, C, Z>
+where
+    Svc: fmt::Debug,
+    R: fmt::Debug,
+    C: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRateService")
+            .field("inner", &self.inner)
+            .field("layer", &self.layer)
+            .finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! Requests that can be sent again.
+
+use paceline::Idempotency;
+
+/// Makes the requests of an operation's attempts out of the one that the caller made.
+///
+/// [`Clones`] clones it; `HttpRequests` does too, and knows which methods may be repeated; `Buffered` is for bodies that
+/// cannot be cloned.
+///
+/// # Examples
+///
+/// Only queries are sent again:
+///
+/// ```
+/// use paceline::Idempotency;
+/// use paceline_tower::Replay;
+///
+/// #[derive(Clone, Debug)]
+/// enum Request {
+///     Query(u32),
+///     Order(u32),
+/// }
+///
+/// #[derive(Clone, Debug)]
+/// struct Queries;
+///
+/// impl Replay<Request> for Queries {
+///     type Sent = Request;
+///     fn sendable(&self, request: Request) -> Request {
+///         request
+///     }
+///     fn copy(&self, request: &Request) -> Option<Request> {
+///         matches!(request, Request::Query(_)).then(|| request.clone())
+///     }
+///     fn idempotency(&self, _: &Request) -> Idempotency {
+///         Idempotency::Idempotent
+///     }
+/// }
+/// ```
+pub trait Replay<Req> {
+    /// What the service in the layer is sent.
+    type Sent;
+
+    /// Turns the caller's request into what is sent.
+    fn sendable(&self, request: Req) -> Self::Sent;
+
+    /// Returns a copy for another attempt, or `None` if there can be none: then there is one attempt.
+    fn copy(&self, request: &Self::Sent) -> Option<Self::Sent>;
+
+    /// Tells whether `request` may be carried out twice.
+    fn idempotency(&self, request: &Self::Sent) -> Idempotency;
+}
+
+/// Clones requests of any type, and takes them for idempotent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clones;
+
+impl<Req: Clone> Replay<Req> for Clones {
+    type Sent = Req;
+
+    fn sendable(&self, request: Req) -> Req {
+        request
+    }
+
+    fn copy(&self, request: &Req) -> Option<Req> {
+        Some(request.clone())
+    }
+
+    fn idempotency(&self, _request: &Req) -> Idempotency {
+        Idempotency::Idempotent
+    }
+}

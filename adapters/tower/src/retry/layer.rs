@@ -1,0 +1,230 @@
+//! The layer and its service.
+
+use alloc::sync::Arc;
+use core::{
+    fmt, mem,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use paceline::{Idempotency, RetryStrategy};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{course::Retried, future::RetryFuture};
+use crate::{BoxError, Classify, Clones, Replay};
+
+/// Retries what fails, as one of paceline's strategies decides: its quota pays for each retry and gets it back with the
+/// success, and with [`Adaptive`](paceline::Adaptive) every send waits for its turn.
+///
+/// `http` and `grpc` make one for clients of either; [`new`](Self::new) takes a classifier of the user's own.
+///
+/// The service is ready when the service in it is, and waits in its future. It may be dropped at any await: a place in
+/// line goes back at once, and what was paid for a retry is spent. Its clones, and all services of one layer, share the
+/// strategy. A response that is not retried goes to the caller, and an error too, as the service in the layer made
+/// it; the layer's only own error is [`Refused`](crate::Refused).
+///
+/// Timeouts for one attempt belong under this layer, those for all of them around it, or [`deadline`](Self::deadline).
+/// A limit of concurrent requests belongs around it, or those who wait take its places.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Standard};
+/// use paceline_tower::{BoxError, RetryLayer};
+/// use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), BoxError> {
+/// let mut calls = 0;
+/// let flaky = service_fn(move |_request: &'static str| async move { Ok::<_, BoxError>("at once") });
+/// let classify = |result: Result<&&str, &BoxError>| result.err().map(|_| Failure::transient());
+/// let mut service = ServiceBuilder::new()
+///     .layer(RetryLayer::new(Standard::new(), classify))
+///     .service(flaky);
+/// assert_eq!(service.ready().await?.call("hello").await?, "at once");
+/// # calls += 1; let _ = calls;
+/// # Ok(()) }
+/// ```
+pub struct RetryLayer<S: ?Sized, C, K = Clones> {
+    settings: Settings<S>,
+    classifier: C,
+    replay: K,
+}
+
+/// What an operation needs of its layer, but for its types.
+pub(super) struct Settings<S: ?Sized> {
+    pub(super) strategy: Arc<S>,
+    pub(super) scope: Option<Arc<str>>,
+    pub(super) idempotency: Option<Idempotency>,
+    pub(super) deadline: Option<Duration>,
+}
+
+/// Everything that the operations of a service share.
+pub(super) struct Shared<S: ?Sized, C, K> {
+    pub(super) classifier: C,
+    pub(super) replay: K,
+    pub(super) settings: Settings<S>,
+}
+
+impl<S: RetryStrategy, C> RetryLayer<S, C> {
+    /// Creates the layer for requests that can be cloned, of any type. `classifier` tells what results mean.
+    pub fn new(strategy: S, classifier: C) -> Self {
+        Self::shared(Arc::new(strategy), classifier)
+    }
+}
+
+impl<S: RetryStrategy + ?Sized, C> RetryLayer<S, C> {
+    /// Creates the layer for a strategy that others have too, to look at its state or to share it.
+    pub fn shared(strategy: Arc<S>, classifier: C) -> Self {
+        Self {
+            settings: Settings {
+                strategy,
+                scope: None,
+                idempotency: None,
+                deadline: None,
+            },
+            classifier,
+            replay: Clones,
+        }
+    }
+}
+
+impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
+    /// Makes the requests of the attempts by `replay`.
+    pub fn replay<L>(self, replay: L) -> RetryLayer<S, C, L> {
+        RetryLayer {
+            settings: self.settings,
+            classifier: self.classifier,
+            replay,
+        }
+    }
+
+    /// Says whether requests may be carried out twice, whatever [`Replay`] thinks of them.
+    #[must_use]
+    pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.settings.idempotency = Some(idempotency);
+        self
+    }
+
+    /// Names what the requests go to, for strategies that keep a state for each scope.
+    #[must_use]
+    pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
+        self.settings.scope = Some(scope.into());
+        self
+    }
+
+    /// Gives each operation `span`, from the call: no backoff and no wait for a turn is begun that would take longer, and
+    /// no quota paid for it. No limit by default. An attempt under way is not cut off.
+    #[must_use]
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.settings.deadline = Some(span);
+        self
+    }
+
+    /// Returns the strategy.
+    #[must_use]
+    pub const fn strategy(&self) -> &Arc<S> {
+        &self.settings.strategy
+    }
+}
+
+impl<Svc, S: ?Sized, C: Clone, K: Clone> Layer<Svc> for RetryLayer<S, C, K> {
+    type Service = Retry<Svc, S, C, K>;
+
+    fn layer(&self, inner: Svc) -> Self::Service {
+        let shared = Arc::new(Shared {
+            classifier: self.classifier.clone(),
+            replay: self.replay.clone(),
+            settings: self.settings.clone(),
+        });
+        Retry { inner, shared }
+    }
+}
+
+/// A service that retries, from [`RetryLayer`].
+pub struct Retry<Svc, S: ?Sized, C, K = Clones> {
+    inner: Svc,
+    shared: Arc<Shared<S, C, K>>,
+}
+
+impl<Svc, Req, S, C, K> Service<Req> for Retry<Svc, S, C, K>
+where
+    Svc: Service<K::Sent> + Clone,
+    Svc::Error: Into<BoxError>,
+    S: RetryStrategy + ?Sized + 'static,
+    C: Classify<Svc::Response, BoxError>,
+    K: Replay<Req>,
+{
+    type Response = C::Answer<Retried<S>>;
+    type Error = BoxError;
+    type Future = RetryFuture<Svc, Req, S, C, K>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        // The one that is ready goes with the request.
+        let clone = self.inner.clone();
+        let ready = mem::replace(&mut self.inner, clone);
+        RetryFuture::new(ready, request, self.shared.clone())
+    }
+}
+
+impl<S: ?Sized> Clone for Settings<S> {
+    fn clone(&self) -> Self {
+        Self {
+            strategy: self.strategy.clone(),
+            scope: self.scope.clone(),
+            idempotency: self.idempotency,
+            deadline: self.deadline,
+        }
+    }
+}
+
+impl<S: ?Sized, C: Clone, K: Clone> Clone for RetryLayer<S, C, K> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            classifier: self.classifier.clone(),
+            replay: self.replay.clone(),
+        }
+    }
+}
+
+impl<Svc: Clone, S: ?Sized, C, K> Clone for Retry<Svc, S, C, K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<S: fmt::Debug + ?Sized> fmt::Debug for Settings<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("strategy", &self.strategy)
+            .field("scope", &self.scope)
+            .field("idempotency", &self.idempotency)
+            .field("deadline", &self.deadline)
+            .finish()
+    }
+}
+
+impl<S: fmt::Debug + ?Sized, C, K> fmt::Debug for RetryLayer<S, C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut layer = f.debug_struct("RetryLayer");
+        layer.field("settings", &self.settings);
+        layer.finish_non_exhaustive()
+    }
+}
+
+impl<Svc: fmt::Debug, S: fmt::Debug + ?Sized, C, K> fmt::Debug for Retry<Svc, S, C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retry")
+            .field("inner", &self.inner)
+            .field("settings", &self.shared.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,372 @@
+//! A client and a server of tonic's, over loopback.
+
+extern crate alloc;
+
+mod support;
+
+use alloc::{collections::VecDeque, sync::Arc};
+use core::{
+    convert::Infallible,
+    future::{Future, ready},
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, Request, Response, uri::PathAndQuery};
+use hyper::body::{Bytes, Frame};
+use paceline::{Adaptive, Clock, ControlLaw, Idempotency, SendLimiter, SendRate, Standard};
+use paceline_tower::{GrpcResults, Replayed, RetryLayer, SendRateLayer};
+use support::{COST, TokioClock, next_in, tonic_bytes::Raw};
+use tokio::{net::TcpListener, time::Instant};
+use tonic::{
+    Code, Status,
+    body::Body,
+    server::{NamedService, UnaryService},
+    transport::{Channel, Server, server::TcpIncoming},
+};
+use tower::{Service, ServiceBuilder};
+
+/// What the server says to one call.
+#[derive(Clone, Copy, Debug)]
+enum Say {
+    /// What it was told.
+    Echo,
+    /// A status, and with it what to wait.
+    Status(Code, &'static [&'static str]),
+    /// A status in the trailers, after a message or without one.
+    Trailers(bool, &'static str),
+    /// A message, and then nothing.
+    NoStatus,
+    /// What a proxy says.
+    Proxy(u16),
+    /// A status that is none.
+    Garbage(&'static str),
+}
+
+#[derive(Clone)]
+struct Script {
+    says: &'static [Say],
+    asked: Arc<AtomicUsize>,
+}
+
+impl NamedService for Script {
+    const NAME: &'static str = "test.Test";
+}
+
+impl Service<Request<Body>> for Script {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Request<Body>) -> Self::Future {
+        let number = self.asked.fetch_add(1, SeqCst);
+        let say = self.says[number.min(self.says.len().saturating_sub(1))];
+        Box::pin(async move { Ok(answer(say, call).await) })
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+async fn answer(say: Say, call: Request<Body>) -> Response<Body> {
+    let response = Response::builder().header("content-type", "application/grpc");
+    let response = match say {
+        Say::Echo | Say::Status(..) => {
+            return tonic::server::Grpc::new(Raw).unary(Unary(say), call).await;
+        }
+        Say::Trailers(message, status) => response.body(framed(message, Some(status))),
+        Say::NoStatus => response.body(framed(true, None)),
+        Say::Proxy(status) => response.status(status).body(Body::empty()),
+        Say::Garbage(status) => response.header("grpc-status", status).body(Body::empty()),
+    };
+    response.expect("a response")
+}
+
+/// An empty message or none, and trailers.
+fn framed(message: bool, status: Option<&'static str>) -> Body {
+    let message = message.then(|| Frame::data(Bytes::from_static(&[0, 0, 0, 0, 0])));
+    let trailers = status.map(|status| {
+        let name = HeaderName::from_static("grpc-status");
+        Frame::trailers(HeaderMap::from_iter([(
+            name,
+            status.parse().expect("a value"),
+        )]))
+    });
+    let frames = message.into_iter().chain(trailers).map(Ok::<_, Infallible>);
+    Body::new(Frames(frames.collect()))
+}
+
+/// A body of these frames.
+struct Frames(VecDeque<Result<Frame<Bytes>, Infallible>>);
+
+impl http_body::Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+/// tonic's own way to answer.
+struct Unary(Say);
+
+impl UnaryService<Bytes> for Unary {
+    type Response = Bytes;
+    type Future = core::future::Ready<Result<tonic::Response<Bytes>, Status>>;
+
+    fn call(&mut self, call: tonic::Request<Bytes>) -> Self::Future {
+        let Say::Status(code, pushbacks) = self.0 else {
+            return ready(Ok(tonic::Response::new(call.into_inner())));
+        };
+        let mut status = Status::new(code, "told to");
+        for wait in pushbacks {
+            let wait = wait.parse().expect("a value");
+            status.metadata_mut().append("grpc-retry-pushback-ms", wait);
+        }
+        ready(Err(status))
+    }
+}
+
+/// Starts a server on a free port, that resets its first connections. It ends with the test's run time.
+async fn serve(resets: usize, says: &'static [Say]) -> (Channel, Script) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let script = Script {
+        says,
+        asked: Arc::default(),
+    };
+    let service = script.clone();
+    tokio::spawn(async move {
+        for _ in 0..resets {
+            drop(listener.accept().await);
+        }
+        let incoming = TcpIncoming::from(listener);
+        Server::builder()
+            .add_service(service)
+            .serve_with_incoming(incoming)
+            .await
+    });
+    let channel = Channel::from_shared(format!("http://{address}")).expect("a url");
+    (channel.connect_lazy(), script)
+}
+
+/// Three attempts, and hardly a backoff.
+fn layer<S: paceline::RetryStrategy>(
+    strategy: Arc<S>,
+) -> RetryLayer<S, GrpcResults, paceline_tower::Buffered> {
+    RetryLayer::shared(strategy, GrpcResults::new())
+        .replay(paceline_tower::Buffered::up_to(65_536))
+        .idempotency(Idempotency::Idempotent)
+}
+
+fn standard() -> Arc<Standard> {
+    support::standard(Duration::from_millis(1))
+}
+
+/// Makes one call through a client of tonic's, and tells how it ended.
+async fn call<S: paceline::RetryStrategy + 'static>(
+    layer: RetryLayer<S, GrpcResults, paceline_tower::Buffered>,
+    channel: Channel,
+) -> Result<Bytes, Code> {
+    let service = ServiceBuilder::new()
+        .layer(layer)
+        .map_request(|call: Request<Replayed<Body>>| call.map(Body::new))
+        .service(channel);
+    let mut client = tonic::client::Grpc::new(service);
+    client.ready().await.expect("a channel is ready");
+    let path = PathAndQuery::from_static("/test.Test/Call");
+    let message = tonic::Request::new(Bytes::from_static(b"hello"));
+    let answer = client.unary(message, path, Raw).await;
+    answer
+        .map(tonic::Response::into_inner)
+        .map_err(|status| status.code())
+}
+
+/// What comes of a script: the answer, the calls at the server, and what is left of the quota.
+async fn outcome(says: &'static [Say]) -> (Result<Bytes, Code>, usize, u32) {
+    let (channel, script) = serve(0, says).await;
+    let strategy = standard();
+    let answer = call(layer(strategy.clone()), channel).await;
+    (
+        answer,
+        script.asked.load(SeqCst),
+        strategy.quota().available(),
+    )
+}
+
+const ECHOED: Result<Bytes, Code> = Ok(Bytes::from_static(b"hello"));
+
+#[tokio::test]
+async fn status_codes_decide() {
+    use Say::{Echo, Status};
+    let says: &[Say] = &[Status(Code::Unavailable, &[]), Echo];
+    assert_eq!(outcome(says).await, (ECHOED, 2, 500));
+    let says: &[Say] = &[Status(Code::ResourceExhausted, &[])];
+    let paid = 500 - 2 * 5; // throttling is cheaper
+    assert_eq!(outcome(says).await, (Err(Code::ResourceExhausted), 3, paid));
+    let says: &[Say] = &[Status(Code::Unavailable, &[])];
+    let paid = 500 - 2 * COST;
+    assert_eq!(outcome(says).await, (Err(Code::Unavailable), 3, paid));
+    assert_eq!(outcome(&[Echo]).await, (ECHOED, 1, 500));
+    for code in 1..=16 {
+        let code = Code::from_i32(code);
+        if !matches!(code, Code::Unavailable | Code::ResourceExhausted) {
+            let says = Box::leak(Box::new([Status(code, &[])]));
+            assert_eq!(outcome(says).await, (Err(code), 1, 500));
+        }
+    }
+}
+
+/// Negative, garbage, too large, empty, or two of them: not at all.
+const NO: [&[Say]; 7] = [
+    &[Say::Status(Code::Unavailable, &["-1"]), Say::Echo],
+    &[Say::Status(Code::ResourceExhausted, &["-1"]), Say::Echo],
+    &[Say::Status(Code::Unavailable, &["soon"]), Say::Echo],
+    &[Say::Status(Code::Unavailable, &["1.5"]), Say::Echo],
+    &[Say::Status(Code::Unavailable, &["2147483648"]), Say::Echo],
+    &[Say::Status(Code::Unavailable, &[""]), Say::Echo],
+    &[Say::Status(Code::Unavailable, &["1", "1"]), Say::Echo],
+];
+
+#[tokio::test]
+async fn the_server_says_when_to_come_back_or_not_to() {
+    use Say::{Echo, Status};
+    let begun = Instant::now();
+    let says: &[Say] = &[Status(Code::Unavailable, &["300"]), Echo];
+    assert_eq!(outcome(says).await, (ECHOED, 2, 500));
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    let says: &[Say] = &[Status(Code::ResourceExhausted, &["0"]), Echo];
+    assert_eq!(outcome(says).await, (ECHOED, 2, 500));
+    for says in NO {
+        let (answer, asked, left) = outcome(says).await;
+        assert_eq!((answer.is_err(), asked, left), (true, 1, 500), "{says:?}");
+    }
+    // It makes nothing retryable.
+    let says: &[Say] = &[Status(Code::NotFound, &["1"]), Echo];
+    assert_eq!(outcome(says).await, (Err(Code::NotFound), 1, 500));
+}
+
+#[tokio::test]
+async fn what_is_no_status_is_not_retried_but_a_proxys_answer_is() {
+    for garbage in ["", "x", "17", "-1", "99999999999"] {
+        let says = Box::leak(Box::new([Say::Garbage(garbage), Say::Echo]));
+        let (answer, asked, left) = outcome(says).await;
+        assert_eq!(
+            (answer.is_err(), asked, left),
+            (true, 1, 500),
+            "{garbage:?}"
+        );
+    }
+    assert_eq!(
+        outcome(&[Say::Proxy(503), Say::Echo]).await,
+        (ECHOED, 2, 500)
+    );
+    let (answer, asked, left) = outcome(&[Say::Proxy(403), Say::Echo]).await;
+    assert_eq!((answer.is_err(), asked, left), (true, 1, 500));
+}
+
+#[tokio::test]
+async fn a_response_that_has_begun_is_the_callers_and_its_end_is_heard() {
+    use Say::{NoStatus, Trailers};
+    // A message, a status, and whether that is a success.
+    for (say, well) in [
+        (Trailers(true, "0"), true),
+        (Trailers(true, "14"), false),
+        (Trailers(false, "14"), false),
+        (Trailers(false, "x"), false),
+        (NoStatus, false),
+    ] {
+        let (channel, script) = serve(0, Box::leak(Box::new([say]))).await;
+        let strategy = standard();
+        drop(strategy.quota().try_acquire(100));
+        let _answer = call(layer(strategy.clone()), channel).await;
+        assert_eq!(script.asked.load(SeqCst), 1, "{say:?}");
+        // A success puts a token in.
+        assert_eq!(
+            strategy.quota().available(),
+            400 + u32::from(well),
+            "{say:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn throttling_in_trailers_slows_the_next_call() {
+    let builder = Adaptive::builder().clock(Arc::new(TokioClock::start()));
+    let strategy = Arc::new(builder.build().expect("in range"));
+    let (channel, _script) = serve(0, &[Say::Trailers(true, "8")]).await;
+    assert_eq!(
+        call(layer(strategy.clone()), channel).await,
+        Err(Code::ResourceExhausted)
+    );
+    assert!(next_in(strategy.send_rate(), strategy.clock()) > Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_send_rate_alone_hears_of_both() {
+    for say in [
+        Say::Status(Code::ResourceExhausted, &[]),
+        Say::Trailers(false, "8"),
+    ] {
+        let (channel, _script) = serve(0, Box::leak(Box::new([say]))).await;
+        let clock = TokioClock::start();
+        let rate = Arc::new(SendRate::new(ControlLaw::Aws, clock.now()));
+        let layer = SendRateLayer::new(
+            SendLimiter::new(rate.clone()).clock(clock),
+            GrpcResults::new(),
+        );
+        let service = ServiceBuilder::new().layer(layer).service(channel);
+        let mut client = tonic::client::Grpc::new(service);
+        client.ready().await.expect("a channel is ready");
+        let path = PathAndQuery::from_static("/test.Test/Call");
+        let message = tonic::Request::new(Bytes::from_static(b"hello"));
+        let answer = client.unary(message, path, Raw).await;
+        assert_eq!(
+            answer.unwrap_err().code(),
+            Code::ResourceExhausted,
+            "{say:?}"
+        );
+        assert!(next_in(&rate, &clock) > Duration::from_secs(1), "{say:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_reset_is_tried_again() {
+    let (channel, script) = serve(1, &[Say::Echo]).await;
+    let strategy = standard();
+    assert_eq!(call(layer(strategy.clone()), channel).await, ECHOED);
+    assert_eq!(
+        (script.asked.load(SeqCst), strategy.quota().available()),
+        (1, 500)
+    );
+}
+
+#[tokio::test]
+async fn other_codes_can_be_added_and_calls_be_made_once() {
+    let aborted: &[Say] = &[Say::Status(Code::Aborted, &[]), Say::Echo];
+    let (channel, _script) = serve(0, aborted).await;
+    let more = GrpcResults::new().retrying(10).retrying(0).retrying(99);
+    let layer = |results| {
+        RetryLayer::shared(standard(), results)
+            .replay(paceline_tower::Buffered::up_to(65_536))
+            .idempotency(Idempotency::Idempotent)
+    };
+    assert_eq!(call(layer(more), channel).await, ECHOED);
+    let (channel, script) = serve(0, aborted).await;
+    let once = layer(more).idempotency(Idempotency::NotIdempotent);
+    assert_eq!(call(once, channel).await, Err(Code::Aborted));
+    assert_eq!(script.asked.load(SeqCst), 1);
+    let (channel, script) = serve(0, &[Say::Status(Code::Unavailable, &[]), Say::Echo]).await;
+    let too_long = layer(more).replay(paceline_tower::Buffered::up_to(9)); // 5 and a head of 5
+    assert_eq!(call(too_long, channel).await, Err(Code::Unavailable));
+    assert_eq!(script.asked.load(SeqCst), 1);
+}

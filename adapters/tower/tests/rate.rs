@@ -1,0 +1,133 @@
+//! The send rate alone.
+
+extern crate alloc;
+
+mod support;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use paceline::{Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate};
+use paceline_tower::{BoxError, Refused, SendRateLayer};
+use support::{SECOND, Script, TokioClock, by_number, call, next_in, one_in};
+use tokio::time::Instant;
+use tower::{Layer, ServiceBuilder, ServiceExt};
+
+/// One request a second.
+#[expect(clippy::type_complexity, reason = "a classifier has no shorter name")]
+fn layer() -> (
+    Arc<SendRate>,
+    TokioClock,
+    SendRateLayer<
+        impl Fn(Result<&u32, &BoxError>) -> Option<Failure> + Clone,
+        Arc<SendRate>,
+        TokioClock,
+    >,
+) {
+    let clock = TokioClock::start();
+    let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
+    let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
+    (rate, clock, layer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn clones_take_turns_and_wait_in_the_call() {
+    let (_, _, layer) = layer();
+    let script = Script::of([Ok(200), Ok(200), Ok(200)]);
+    let service = layer.layer(script.clone());
+    let begun = Instant::now();
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let mut service = service.clone();
+        calls.spawn(async move {
+            let ready = ServiceExt::<u32>::ready(&mut service).await;
+            ready.expect("at once, whoever waits");
+            assert_eq!(begun.elapsed(), Duration::ZERO);
+            call(&mut service).await.expect("an answer");
+            begun.elapsed()
+        });
+    }
+    let mut ended = support::all(calls).await;
+    ended.sort();
+    assert_eq!(ended, [Duration::ZERO, SECOND, 2 * SECOND]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_comes_too_late_is_refused_at_once() {
+    let (rate, clock, layer) = layer();
+    let layer = layer.within(SECOND);
+    let script = Script::of([Ok(200), Ok(200)]);
+    let service = layer.layer(script.clone());
+    let (mut first, mut second, mut third) = (service.clone(), service.clone(), service);
+    let (first, second, third) =
+        tokio::join!(call(&mut first), call(&mut second), call(&mut third));
+    assert!(first.is_ok() && second.is_ok());
+    let refused = third.unwrap_err();
+    assert_eq!(
+        refused.downcast_ref::<Refused>().map(Refused::wait),
+        Some(SECOND.saturating_mul(2))
+    );
+    assert_eq!(script.sent(), 2);
+    assert_eq!(next_in(&rate, &clock), SECOND); // the third left no debt
+
+    let never = layer.within(Duration::ZERO).layer(Script::of([]));
+    let refused = call(&mut never.clone()).await.unwrap_err();
+    assert_eq!(
+        refused.downcast_ref::<Refused>().map(Refused::wait),
+        Some(SECOND)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_hears_of_throttling_and_of_nothing_else() {
+    let clock = TokioClock::start();
+    let throttled = |law| Arc::new(SendRate::new(law, clock.now()));
+    let rate = throttled(ControlLaw::Aws);
+    let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
+    let script = Script::of([Ok(500), Err("lost"), Ok(404), Ok(200), Ok(429)]);
+    let mut service = layer.layer(script);
+    for _ in 0..4 {
+        let _any = call(&mut service).await;
+        assert_eq!(next_in(&rate, &clock), Duration::ZERO);
+    }
+    assert_eq!(call(&mut service).await.expect("an answer"), 429);
+    assert_eq!(next_in(&rate, &clock), 2 * SECOND);
+
+    let hinted = |_: Result<&u32, &BoxError>| {
+        Some(Failure::throttling().with_retry_after(RetryAfter::Floor(9 * SECOND)))
+    };
+    let rate = throttled(ControlLaw::Paced);
+    let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), hinted);
+    assert!(call(&mut layer.layer(Script::of([Ok(200)]))).await.is_ok());
+    assert!(
+        next_in(&rate, &clock) >= 9 * SECOND,
+        "it pauses for the hint"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_stands_in_a_stack_with_others() {
+    let (_, _, layer) = layer();
+    let service = ServiceBuilder::new()
+        .concurrency_limit(2)
+        .layer(layer)
+        .timeout(SECOND)
+        .service(Script::of([Ok(200), Ok(200)]));
+    let begun = Instant::now();
+    assert!(call(&mut service.clone()).await.is_ok());
+    assert!(call(&mut service.clone()).await.is_ok()); // the timeout begins with its turn
+    assert_eq!(begun.elapsed(), SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_that_was_not_polled_has_taken_nothing() {
+    let (rate, clock, layer) = layer();
+    let mut service = layer.layer(Script::of([]));
+    core::future::poll_fn(|context| tower::Service::<u32>::poll_ready(&mut service, context))
+        .await
+        .expect("it is ready");
+    let future = tower::Service::call(&mut service, 1_u32);
+    assert_eq!(format!("{future:?}"), "SendRateFuture(\"in line\")");
+    drop(future);
+    assert_eq!(next_in(&rate, &clock), Duration::ZERO);
+}
