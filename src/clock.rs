@@ -104,13 +104,19 @@ use by_instant::Source;
 
 #[cfg(feature = "quanta")]
 mod by_counter {
+    use std::sync::OnceLock;
+
+    /// Asking the processor what its counter is worth takes tens of microseconds where there is a hypervisor, so it is
+    /// asked once. Touched when a clock is made, never when it is read.
+    static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
+
     /// The processor's counter, with its own zero as the origin.
     #[derive(Clone, Debug)]
     pub(super) struct Source(quanta::Clock);
 
     impl Source {
         pub(super) fn new() -> Self {
-            Self(quanta::Clock::new())
+            Self(CLOCK.get_or_init(quanta::Clock::new).clone())
         }
 
         pub(super) fn nanos(&self) -> u64 {
