@@ -4,8 +4,9 @@ use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
 
 use paceline::{
-    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryStrategyExt,
-    RetryToken, SendGate, SendPermit, SendRefused, SendTurn, Standard, Stopped, Timestamp,
+    DefaultSleep, Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy,
+    RetryStrategyExt, RetryToken, SendGate, SendPermit, SendRefused, SendTurn, Standard, Stopped,
+    Timestamp,
 };
 
 const WAIT: Duration = Duration::from_millis(2);
@@ -125,4 +126,17 @@ fn a_gate_takes_the_place_of_another_and_of_the_permit_before_it() {
         Ok(Timestamp::from_nanos(7))
     );
     assert_eq!((first.asked(), second.asked()), (0, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_is_waited_for_without_a_loop() {
+    let strategy = Gated::new(WAIT);
+    let began = tokio::time::Instant::now();
+    let permit = strategy
+        .send_turn()
+        .unwrap()
+        .wait_on(&DefaultSleep::new())
+        .await;
+    assert_eq!((permit.time().as_nanos(), strategy.asked()), (7, 4));
+    assert_eq!(began.elapsed(), 3 * WAIT);
 }

@@ -1,19 +1,13 @@
 //! The retry loop for tasks.
 
-use core::{
-    future::{Future, poll_fn},
-    time::Duration,
-};
+use core::future::Future;
 
 use super::{
     Attempt, Operation, RunError, Stopped,
     course::{Course, Ended, Step},
     limits::Deadline,
 };
-use crate::{
-    Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn, Sleep,
-    wait::{Alarm, LOOK_AGAIN, Rest},
-};
+use crate::{Failure, RetryInfo, RetryStrategy, SendPermit, SendTurn, Sleep, wait::Alarm};
 
 impl<S: RetryStrategy + ?Sized, Z: Sleep> Operation<'_, S, Z> {
     /// Runs `op` until it succeeds or the strategy stops it.
@@ -80,22 +74,6 @@ async fn wait_for<Z: Sleep>(
     alarm: &mut Alarm<Z::Timer>,
     sleep: &Z,
 ) -> Result<SendPermit, Stopped> {
-    let check = |rest: Option<&Rest>| deadline.allows(rest.map_or(Duration::ZERO, Rest::wait));
-    match turn.place() {
-        Err(permit) => return Ok(permit),
-        Ok(Some(place)) => {
-            let _own = poll_fn(|cx| alarm.poll_place(place, sleep, check, cx)).await?;
-        }
-        Ok(None) => {}
-    }
-    loop {
-        match turn.claim() {
-            Ok(permit) => return Ok(permit),
-            Err(wait) => {
-                deadline.allows(wait)?;
-                alarm.sleep(sleep, wait.min(LOOK_AGAIN)).await;
-                deadline.allows(Duration::ZERO)?;
-            }
-        }
-    }
+    turn.wait_while(|wait| deadline.allows(wait), alarm, sleep)
+        .await
 }

@@ -1,9 +1,10 @@
 //! The step between a token's delay and every send.
 
-use core::{error::Error, fmt, time::Duration};
+use core::{convert::Infallible, error::Error, fmt, future::poll_fn, time::Duration};
 
 use crate::atomic::counts::{Counts, Event};
-use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Timestamp};
+use crate::wait::{Alarm, LOOK_AGAIN, Rest};
+use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Sleep, Timestamp};
 
 /// A turn to send.
 ///
@@ -169,6 +170,60 @@ impl<'a> SendTurn<'a> {
                 let permit = claim_gate(line, *gate)?;
                 self.0 = Turn::Granted(permit);
                 Ok(permit)
+            }
+        }
+    }
+
+    /// Waits in a task until the turn has come, on whatever run time `sleep` belongs to.
+    ///
+    /// As [`acquire`](crate::Ask::acquire) does: woken when the turn comes sooner, with the feature `wake`. The future may be
+    /// dropped and made again; dropping the turn gives its place back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")] {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), paceline::SendRefused> {
+    /// use paceline::{Adaptive, DefaultSleep, Outcome, RetryStrategy};
+    ///
+    /// let strategy = Adaptive::new();
+    /// let permit = strategy.send_turn()?.wait_on(&DefaultSleep::new()).await;
+    /// // ... send
+    /// # let _ = permit;
+    /// # Ok(())
+    /// # }
+    /// # main().unwrap() }
+    /// ```
+    pub async fn wait_on(&mut self, sleep: &impl Sleep) -> SendPermit {
+        let go_on = |_| Ok::<_, Infallible>(());
+        let Ok(permit) = self.wait_while(go_on, &mut Alarm::new(), sleep).await;
+        permit
+    }
+
+    /// Waits until the turn has come, or `check` refuses: it is asked before each sleep with its length, and with zero
+    /// after it.
+    pub(crate) async fn wait_while<Z: Sleep, E>(
+        &mut self,
+        check: impl Fn(Duration) -> Result<(), E>,
+        alarm: &mut Alarm<Z::Timer>,
+        sleep: &Z,
+    ) -> Result<SendPermit, E> {
+        let allows = |rest: Option<&Rest>| check(rest.map_or(Duration::ZERO, Rest::wait));
+        match self.place() {
+            Err(permit) => return Ok(permit),
+            Ok(Some(place)) => {
+                let _own = poll_fn(|cx| alarm.poll_place(place, sleep, allows, cx)).await?;
+            }
+            Ok(None) => {}
+        }
+        loop {
+            match self.claim() {
+                Ok(permit) => return Ok(permit),
+                Err(wait) => {
+                    check(wait)?;
+                    alarm.sleep(sleep, wait.min(LOOK_AGAIN)).await;
+                    check(Duration::ZERO)?;
+                }
             }
         }
     }

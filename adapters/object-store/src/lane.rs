@@ -1,19 +1,15 @@
 //! One strategy at work for one operation.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::{future::Future, time::Duration};
+use core::future::Future;
 
 use object_store::{Error, Result};
 use paceline::{
-    Attempt, Failure, Idempotency, RetrySafety, RetryStrategy, RetryStrategyExt as _, RetryToken,
-    RunError, SendPermit, SendRefused, SendTurn,
+    Attempt, DefaultSleep, Failure, Idempotency, RetrySafety, RetryStrategy, RetryStrategyExt as _,
+    RetryToken, RunError, SendPermit, SendRefused, SendTurn,
 };
-use tokio::time::sleep;
 
 use crate::Pacing;
-
-/// The longest sleep before a turn is looked at again: the rate may have risen meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Where an operation goes.
 #[derive(Clone, Debug)]
@@ -48,16 +44,16 @@ impl Lane {
 
     /// Waits for a turn. Dropped before it has come, it gives the place back.
     pub(crate) async fn begin(&self) -> Result<Sending> {
-        let permit = come(self.turn()?).await;
+        let permit = self.turn()?.wait_on(&DefaultSleep::new()).await;
         Ok(self.sending(permit))
     }
 
     /// Waits for two turns, this lane's and that of `other`.
     pub(crate) async fn begin_both(&self, other: &Self) -> Result<(Sending, Sending)> {
-        let (mine, others) = (self.turn()?, other.turn()?);
+        let (mut mine, mut others) = (self.turn()?, other.turn()?);
         // In one line the later place comes last; until it has, neither is claimed, so that both can go back.
-        let others = come(others).await;
-        let mine = come(mine).await;
+        let others = others.wait_on(&DefaultSleep::new()).await;
+        let mine = mine.wait_on(&DefaultSleep::new()).await;
         Ok((self.sending(mine), other.sending(others)))
     }
 
@@ -102,16 +98,6 @@ pub(crate) struct Sending(Option<RetryToken>);
 /// Says that there will be no retry; whether it was throttling stays.
 const fn final_of(failure: Failure) -> Failure {
     failure.with_retry_safety(RetrySafety::No)
-}
-
-/// Waits for a turn to come. Dropped before that, it gives the place back.
-async fn come(mut turn: SendTurn<'_>) -> SendPermit {
-    loop {
-        match turn.claim() {
-            Ok(permit) => return permit,
-            Err(wait) => sleep(wait.min(LOOK_AGAIN)).await,
-        }
-    }
 }
 
 /// Returns the store's error, or that nothing was sent.

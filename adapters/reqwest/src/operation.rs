@@ -3,11 +3,10 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use paceline::{Failure, Idempotency, RefusalReason, RetryStrategy, RetryToken, SendRefused};
+use paceline::{
+    DefaultSleep, Failure, Idempotency, RefusalReason, RetryStrategy, RetryToken, SendRefused,
+};
 use tokio::time::{Instant, sleep};
-
-/// The longest sleep before a turn is looked at again: the rate may have risen meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// An operation under way.
 pub(crate) struct Operation {
@@ -59,13 +58,11 @@ impl Operation {
             .as_ref()
             .map_or(Duration::ZERO, RetryToken::delay);
         pause(delay).await;
-        let mut turn = self.strategy.send_turn()?;
-        let permit = loop {
-            match turn.claim() {
-                Ok(permit) => break permit,
-                Err(wait) => sleep(wait.min(LOOK_AGAIN)).await,
-            }
-        };
+        let permit = self
+            .strategy
+            .send_turn()?
+            .wait_on(&DefaultSleep::new())
+            .await;
         if let Some(token) = &mut self.token {
             token.sent(permit);
         }
