@@ -33,6 +33,7 @@ names() {
         */retry_budget.rs) echo budget:: ;;
         */retry_quota.rs | */refill.rs) echo quota:: ;;
         */send_rate.rs) echo two_takers a_try_and places_are an_older ;;
+        */stripes.rs | */slots/*) echo stripes:: no_count ;;
         *) echo send_rate:: paced:: ;;
     esac
 }
@@ -45,7 +46,7 @@ models() { # names...
 echo "unchanged:"
 models a_ two_ || { tail -30 "$root/$work/log"; echo "the models fail on the code as it is"; exit 1; }
 
-files=(src/atomic/*.rs)
+files=(src/atomic/*.rs src/atomic/slots/table.rs)
 (($# == 0)) || files=("$@")
 caught=0
 missed=()
