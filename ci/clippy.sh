@@ -9,7 +9,7 @@ cargo clippy --workspace --exclude paceline-benches --all-targets -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features -- -D warnings
 cargo clippy -p paceline --lib --tests --no-default-features --features std -- -D warnings
 # Each alone: together they hide what one of them leaves unused.
-for feature in metrics serde tracing; do
+for feature in metrics scopes serde tracing; do
     cargo clippy -p paceline --lib --no-default-features --features "$feature" -- -D warnings
 done
 RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings

@@ -12,6 +12,7 @@ atomic
 clock random
 wait
 strategy
+scope
 config headers
 classify
 run

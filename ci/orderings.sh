@@ -32,6 +32,8 @@ names() {
         */nudge.rs | */waiters.rs) echo waiters:: ;;
         */retry_budget.rs) echo budget:: ;;
         */retry_quota.rs | */refill.rs) echo quota:: ;;
+        */retry_quota.rs) echo quota:: ;;
+        */usage.rs) echo usage:: ;;
         */send_rate.rs) echo two_takers a_try_and places_are an_older ;;
         */stripes.rs | */slots/*) echo stripes:: no_count ;;
         *) echo send_rate:: paced:: ;;

@@ -76,6 +76,7 @@
 //! | `tracing` | no | events when a limiter engages, cuts or recovers, and when a quota is exhausted or recovers |
 //! | `metrics` | no | a strategy's snapshot as counters and gauges |
 //! | `serde` | no | settings and snapshots in and out of text |
+//! | `scopes` | no | one strategy state for each resource that is throttled on its own |
 //! | `http-date` | no | dates in the header `Retry-After` |
 //! | `http` | no | classifiers for the responses of the crate `http`; has `http-date` |
 //!
@@ -108,6 +109,8 @@ mod paced;
 mod random;
 #[cfg(feature = "std")]
 mod run;
+#[cfg(feature = "scopes")]
+mod scope;
 #[cfg(feature = "std")]
 mod strategy;
 mod time;
@@ -146,6 +149,8 @@ pub use paced::{PacedSettings, PacedSettingsError};
 pub use random::{Random, SeededRandom, ThreadRandom};
 #[cfg(feature = "std")]
 pub use run::{Attempt, Operation, RetryStrategyExt, RunError, Stopped};
+#[cfg(feature = "scopes")]
+pub use scope::{Scope, ScopeRefused, Scopes, ScopesBuilder, ScopesError, ScopesSnapshot};
 #[cfg(feature = "std")]
 pub use strategy::{
     Adaptive, Execution, Failure, Fault, ForeignToken, HasFault, HintPolicy, Idempotency,

@@ -158,6 +158,12 @@ impl Line {
         u128::try_from(balance.min(capacity)).unwrap_or(0)
     }
 
+    /// Whether the bucket holds at `now` what it can.
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
+        self.past(now, issued.less_tokens(cancelled)) >= to_signed(self.capacity())
+    }
+
     /// Returns `issued` with the tokens that do not fit the bucket at `now` written off.
     ///
     /// This is what ends a piece, before a larger capacity could bring them back. Writing them off at

@@ -189,9 +189,31 @@ impl Recorder for Board {
 }
 
 fn published(snapshot: &StrategySnapshot) -> Vec<String> {
+    recorded(|| snapshot.publish("orders"))
+}
+
+fn recorded(publish: impl FnOnce()) -> Vec<String> {
     let board = Board::default();
-    metrics::with_local_recorder(&board, || snapshot.publish("orders"));
+    metrics::with_local_recorder(&board, publish);
     core::mem::take(&mut *board.0.lock().unwrap())
+}
+
+#[cfg(feature = "scopes")]
+#[test]
+fn counts_of_scopes_are_published_by_the_names_in_the_docs() {
+    let scopes = Standard::builder().scopes().max_scopes(1).build().unwrap();
+    drop(scopes.get("a").unwrap());
+    let _used = scopes.get("b").unwrap();
+    assert!(scopes.get("c").is_err() && scopes.get("d").is_err());
+    assert_eq!(
+        recorded(|| scopes.snapshot().publish("tables")),
+        [
+            "scopes scopes=tables = 1.0",
+            "scopes_max scopes=tables = 1.0",
+            "scopes_evicted_total scopes=tables = 1",
+            "scopes_refused_total scopes=tables = 2",
+        ]
+    );
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod quota;
 mod send_rate;
 mod stripes;
 mod teeth;
+mod usage;
 mod waiters;
 
 /// Runs `model` over every interleaving, or over those with at most `bound` preemptions.

@@ -25,6 +25,7 @@ use shuttle::{
 mod line;
 mod paced;
 mod quota;
+mod scopes;
 mod send_rate;
 mod strategy;
 mod teeth;

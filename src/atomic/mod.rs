@@ -10,6 +10,8 @@ mod delivery;
 mod followed;
 mod forget;
 mod gate;
+#[cfg(feature = "std")]
+mod idle;
 mod law;
 mod lazy;
 mod limit;
@@ -18,6 +20,8 @@ mod meter;
 pub mod modelled;
 #[cfg_attr(not(feature = "wake"), path = "no_nudge.rs")]
 mod nudge;
+#[cfg(feature = "scopes")]
+pub(crate) mod occupancy;
 mod padded;
 mod permit;
 mod refill;
@@ -40,6 +44,12 @@ pub(crate) mod sync;
 mod throttle;
 mod tune;
 mod tuning;
+#[cfg(any(feature = "scopes", all(loom, feature = "loom")))]
+#[cfg_attr(
+    not(all(loom, feature = "loom")),
+    expect(unreachable_pub, reason = "public for its models only")
+)]
+pub(crate) mod usage;
 #[cfg(feature = "wake")]
 mod waiters;
 mod weight;

@@ -4,6 +4,7 @@
 use super::counts::{Counts, State};
 use super::slots::Slots;
 use super::stripes::Stripes;
+pub use super::usage::Usage;
 
 /// The numbers of threads.
 #[derive(Debug)]

@@ -61,6 +61,12 @@ impl Tuning {
         self.made_with.tuned(Self::FLOOR.rate(floor), ceiling, beta)
     }
 
+    /// Whether the settings are those that the limiter was made with.
+    #[cfg(feature = "std")]
+    pub(super) fn is_as_made(&self) -> bool {
+        self.get() == self.made_with
+    }
+
     /// Returns which settings these are. Those that are got afterwards are of this edition, or a later one.
     pub(super) fn edition(&self) -> u64 {
         // Acquire, with the release below: who has seen an edition must not go by the ceiling of the one before, and

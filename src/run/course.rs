@@ -61,12 +61,24 @@ impl<'a, S: RetryStrategy + ?Sized, E> Course<'a, S, E> {
     }
 
     /// Takes a turn to send, or ends the operation with the error that it has.
-    pub(super) fn take_turn(&mut self) -> Result<SendTurn<'a>, RunError<E>> {
+    pub(super) fn take_turn(&mut self) -> Result<SendTurn<'_>, RunError<E>> {
         // Asked before the turn is: one that has come may be spent already.
         let in_time = self.deadline.allows(Duration::ZERO);
         in_time.map_err(|why| self.stop(why))?;
-        let turn = self.strategy.send_turn();
-        turn.map_err(|refused| self.stop(Stopped::SendRefused { wait: refused.wait }))
+        let turn = match &self.token {
+            Some(token) => self.strategy.send_turn_for(token),
+            None => self.strategy.send_turn(),
+        };
+        // As `stop`, which would borrow the token too: a turn that comes may be lent from it.
+        let reusable = self
+            .token
+            .as_ref()
+            .is_none_or(RetryToken::connection_reusable);
+        let (error, attempts) = (&mut self.last_error, self.attempts);
+        turn.map_err(|refused| {
+            let why = Stopped::SendRefused { wait: refused.wait };
+            RunError::by_loop(error.take(), why, attempts, reusable)
+        })
     }
 
     /// Begins an attempt with the permit of its turn.

@@ -30,7 +30,7 @@ impl<'a, S: ?Sized> Operation<'a, S> {
 }
 
 impl<'a, S: ?Sized, Z> Operation<'a, S, Z> {
-    /// Names what the operation goes to. Our own strategies ignore it.
+    /// Names what the operation goes to. `Scopes` (feature `scopes`) keeps a state for each; our other strategies ignore it.
     pub fn scope(self, scope: &'a str) -> Self {
         Self {
             scope: Some(scope),

@@ -49,11 +49,19 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Adaptive {
-    pub(super) engine: Engine,
+    pub(super) engine: Engine<Pace>,
     rate: SendRate,
-    fail_fast: bool,
-    exact_timing: bool,
-    clock: Arc<dyn Clock>,
+}
+
+/// What the sends of strategies built alike have in common.
+#[derive(Debug)]
+pub(super) struct Pace {
+    pub(super) fail_fast: bool,
+    pub(super) exact_timing: bool,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) law: ControlLaw,
+    /// `None` for the defaults of the law.
+    pub(super) paced: Option<PacedSettings>,
 }
 
 impl Adaptive {
@@ -74,26 +82,25 @@ impl Adaptive {
         StrategyBuilder::new()
     }
 
-    pub(super) fn from_engine(
-        engine: Engine,
-        rate: SendRate,
-        fail_fast: bool,
-        exact_timing: bool,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            engine,
-            rate,
-            fail_fast,
-            exact_timing,
-            clock,
-        }
+    /// Creates the strategy with a send rate that starts now.
+    pub(super) fn from_engine(engine: Engine<Pace>) -> Self {
+        let pace = &engine.common.pace;
+        let now = pace.clock.now();
+        let rate = match pace.paced {
+            Some(settings) => SendRate::paced(settings, now),
+            None => SendRate::new(pace.law, now),
+        };
+        Self { engine, rate }
+    }
+
+    fn pace(&self) -> &Pace {
+        &self.engine.common.pace
     }
 
     /// Returns the settings that it shares with [`Standard`](crate::Standard).
     #[must_use]
-    pub const fn settings(&self) -> &Settings {
-        &self.engine.settings
+    pub fn settings(&self) -> &Settings {
+        self.engine.settings()
     }
 
     /// Returns the quota that retries are paid from.
@@ -127,7 +134,7 @@ impl Adaptive {
     ///
     /// As [`SendRate::set_paced`]. Nothing is changed then.
     pub fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
-        self.rate.set_paced(settings, self.clock.now())
+        self.rate.set_paced(settings, self.clock().now())
     }
 
     /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is: [`RetryQuota::refill`].
@@ -145,7 +152,7 @@ impl Adaptive {
     /// assert!(strategy.snapshot().rate.is_some_and(|rate| !rate.enabled));
     /// ```
     pub fn forget_throttles(&self) {
-        self.rate.forget_throttles(self.clock.now());
+        self.rate.forget_throttles(self.clock().now());
         #[cfg(feature = "tracing")]
         self.look_for_the_end();
     }
@@ -153,7 +160,7 @@ impl Adaptive {
     /// Returns the clock that times the sends.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
-        &*self.clock
+        &*self.pace().clock
     }
 
     /// Returns the law that moves the send rate.
@@ -164,32 +171,32 @@ impl Adaptive {
 
     /// Tells whether a send that would have to wait is refused.
     #[must_use]
-    pub const fn fail_fast(&self) -> bool {
-        self.fail_fast
+    pub fn fail_fast(&self) -> bool {
+        self.pace().fail_fast
     }
 
     /// Tells whether the clock is read for every send.
     #[must_use]
-    pub const fn exact_timing(&self) -> bool {
-        self.exact_timing
+    pub fn exact_timing(&self) -> bool {
+        self.pace().exact_timing
     }
 
     /// Tells the send rate how the send in progress came out.
     #[inline]
-    fn record(&self, token: &RetryToken, outcome: Outcome) {
-        let untimed = !self.exact_timing && outcome == Outcome::NotThrottled;
+    fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
+        let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
-            self.record_at(self.clock.now(), token, outcome);
+            self.record_at(self.clock().now(), sent, outcome);
         }
     }
 
     #[inline(never)]
-    fn record_at(&self, now: Timestamp, token: &RetryToken, outcome: Outcome) {
+    fn record_at(&self, now: Timestamp, sent: Option<SendPermit>, outcome: Outcome) {
         // A caller that took no turn has no permit: its request was sent at some time before now.
-        let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
+        let permit = sent.unwrap_or(SendPermit::sent_at(now));
         if outcome != Outcome::NotThrottled {
             self.record_throttled(now, permit, outcome);
-        } else if self.exact_timing {
+        } else if self.pace().exact_timing {
             self.rate.record(now, permit, outcome);
         } else {
             self.rate.record_with(|| now, permit, outcome);
@@ -257,45 +264,51 @@ impl RetryStrategy for Adaptive {
         failure: &Failure,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id.check(token)?;
-        self.record(&token, outcome(failure));
+        self.record(token.send_permit(), outcome(failure));
         self.engine.refresh(token, failure)
     }
 
     #[inline]
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
         if token.strategy() != self.engine.id {
             return Err(ForeignToken(token));
         }
-        self.record(&token, Outcome::NotThrottled);
-        self.engine.succeed(token);
+        let (sent, paid) = (token.send_permit(), token.take_paid());
+        drop(token);
+        self.record(sent, Outcome::NotThrottled);
+        self.engine.succeed(paid);
         Ok(())
     }
 
     fn snapshot(&self) -> StrategySnapshot {
         StrategySnapshot {
-            rate: Some(self.rate.snapshot(self.clock.now())),
+            rate: Some(self.rate.snapshot(self.clock().now())),
             ..self.engine.snapshot()
         }
     }
 
     #[inline]
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        let untimed = if self.exact_timing {
+        let untimed = if self.pace().exact_timing {
             None
         } else {
             self.rate.go_untimed()
         };
         match untimed {
             Some(permit) => Ok(SendTurn::granted(permit)),
-            None => self.turn_at(self.clock.now()),
+            None => self.turn_at(self.clock().now()),
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.engine.is_idle() && self.rate.is_idle(self.clock().now())
     }
 }
 
 impl Adaptive {
     #[inline(never)]
     fn turn_at(&self, now: Timestamp) -> Result<SendTurn<'_>, SendRefused> {
-        if self.fail_fast {
+        if self.pace().fail_fast {
             let granted = self.rate.try_acquire(now);
             granted.map(SendTurn::granted).map_err(|wait| {
                 self.engine.counts.one(Event::RefusedSend);
@@ -303,7 +316,7 @@ impl Adaptive {
             })
         } else {
             let place = self.rate.reserve(now);
-            Ok(SendTurn::reserved(place, &*self.clock).counted(&self.engine.counts))
+            Ok(SendTurn::reserved(place, self.clock()).counted(&self.engine.counts))
         }
     }
 }

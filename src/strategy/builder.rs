@@ -4,16 +4,15 @@ use alloc::sync::Arc;
 use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
-    adaptive::Adaptive,
+    adaptive::{Adaptive, Pace},
     choices::Choices,
     costs::RetryCosts,
+    plan::Plan,
     quota::Quota,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
 };
-use crate::{
-    BackoffStrategy, Clock, ControlLaw, Jitter, PacedSettings, Random, RetryQuota, SendRate,
-};
+use crate::{BackoffStrategy, Clock, ControlLaw, Jitter, PacedSettings, Random, RetryQuota};
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
@@ -222,7 +221,15 @@ impl StrategyBuilder<Standard> {
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(self) -> Standard {
-        Standard::from_engine(self.choices.into_engine())
+        Standard::from_engine(self.choices.into_plan(()).engine())
+    }
+
+    /// Checks the choices once, and returns what builds any number of strategies that share their settings.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn many(self) -> Result<impl Fn() -> Standard + Send + Sync, SettingsError> {
+        self.choices.check()?;
+        let plan = self.choices.into_plan(());
+        Ok(move || Standard::from_engine(plan.engine()))
     }
 }
 
@@ -248,7 +255,7 @@ impl StrategyBuilder<Adaptive> {
     /// Reads the clock for every send and every response.
     ///
     /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
-    /// [`SendRate::record_with`] says what that costs in exactness. Once throttled, all do.
+    /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness. Once throttled, all do.
     pub fn exact_timing(mut self, yes: bool) -> Self {
         self.choices.exact_timing = yes;
         self
@@ -265,16 +272,30 @@ impl StrategyBuilder<Adaptive> {
     }
 
     /// Builds the strategy from choices that are known to be right.
-    pub(crate) fn build_checked(mut self) -> Adaptive {
+    pub(crate) fn build_checked(self) -> Adaptive {
+        Adaptive::from_engine(self.into_plan().engine())
+    }
+
+    /// Checks the choices once, and returns what builds any number of strategies that share their settings.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn many(self) -> Result<impl Fn() -> Adaptive + Send + Sync, SettingsError> {
+        self.choices.check()?;
+        let plan = self.into_plan();
+        Ok(move || Adaptive::from_engine(plan.engine()))
+    }
+
+    fn into_plan(mut self) -> Plan<Pace> {
         let clock = self.choices.clock();
+        // The one clock of quota and sends.
         self.choices.clock = Some(Arc::clone(&clock));
-        let law = self.choices.law.unwrap_or(ControlLaw::Aws);
-        let rate = match self.choices.paced {
-            Some(settings) => SendRate::paced(settings, clock.now()),
-            None => SendRate::new(law, clock.now()),
+        let pace = Pace {
+            fail_fast: self.choices.fail_fast,
+            exact_timing: self.choices.exact_timing,
+            clock,
+            law: self.choices.law.unwrap_or(ControlLaw::Aws),
+            paced: self.choices.paced,
         };
-        let (fail_fast, exact) = (self.choices.fail_fast, self.choices.exact_timing);
-        Adaptive::from_engine(self.choices.into_engine(), rate, fail_fast, exact, clock)
+        self.choices.into_plan(pace)
     }
 }
 

@@ -4,13 +4,12 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
-    costs::{RetryCosts, Tariff},
-    engine::Engine,
+    costs::RetryCosts,
+    engine::Common,
+    plan::Plan,
     quota::{Payer, Quota},
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
-    token::StrategyId,
 };
-use crate::atomic::counts::Counts;
 use crate::{
     BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, Jitter, MonotonicClock, PacedSettings,
     Random, RetryQuota, ThreadRandom,
@@ -85,7 +84,7 @@ impl Choices {
         }
     }
 
-    pub(super) fn into_engine(self) -> Engine {
+    pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
         let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
             DYNAMODB_MAX_ATTEMPTS
@@ -106,13 +105,12 @@ impl Choices {
             backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         };
-        Engine {
-            id: StrategyId::new(),
+        let common = Arc::new(Common {
             settings,
-            quota,
-            tariff: Tariff::new(costs),
-            counts: Counts::new(),
-        }
+            costs,
+            pace,
+        });
+        Plan { common, quota }
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {

@@ -1,9 +1,10 @@
 //! The retry decision of `Standard` and `Adaptive`: one order of questions for both.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
-    costs::Tariff,
+    costs::{RetryCosts, Tariff},
     events,
     failure::Failure,
     info::RetryAfter,
@@ -13,27 +14,48 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{RetryToken, StrategyId},
 };
+use crate::QuotaPermit;
 use crate::atomic::counts::{Counts, Event, State};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
 
+/// What strategies built alike share: the settings, and in `P` those of sends.
+#[derive(Debug)]
+pub(super) struct Common<P> {
+    pub(super) settings: Settings,
+    /// What retries cost at first.
+    pub(super) costs: RetryCosts,
+    pub(super) pace: P,
+}
+
 /// Everything that retries have to do with, and nothing that sends have.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct Engine<P = ()> {
     pub(super) id: StrategyId,
-    pub(super) settings: Settings,
+    pub(super) common: Arc<Common<P>>,
     pub(super) quota: Payer,
+    /// That of the settings, where a success need not go by the pointer.
+    pub(super) success_credit: u32,
     pub(super) tariff: Tariff,
     pub(super) counts: Counts,
 }
 
-impl Engine {
+impl<P> Engine<P> {
+    pub(super) fn settings(&self) -> &Settings {
+        &self.common.settings
+    }
+
+    /// Tells whether retries would be decided as by a new strategy: by its quota and its costs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.quota.is_as_new() && self.tariff.get() == self.common.costs
+    }
+
     /// Returns the token of a first send. It is given whatever the quota holds.
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
         self.quota.begin();
-        RetryToken::new(self.id).with_attempt(1, Some(self.settings.max_attempts))
+        RetryToken::new(self.id).with_attempt(1, Some(self.settings().max_attempts))
     }
 
     /// Decides on a retry, and takes note of the decision.
@@ -81,13 +103,13 @@ impl Engine {
     fn decide(&self, token: RetryToken, failure: &Failure) -> Result<RetryToken, RetryRefused> {
         let reusable = self.connection_reusable(failure);
         let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
-        if !self.settings.maybe_policy.permits(failure) {
+        if !self.settings().maybe_policy.permits(failure) {
             return Err(refused(RefusalReason::NotRetryable));
         }
         if !token.idempotency().permits(failure) {
             return Err(refused(RefusalReason::MaybeExecuted));
         }
-        let (attempt, max) = (token.attempt(), self.settings.max_attempts);
+        let (attempt, max) = (token.attempt(), self.settings().max_attempts);
         if attempt >= max {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
@@ -95,12 +117,12 @@ impl Engine {
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
         }
-        let needed = self.tariff.get().after(failure, self.settings.generation);
+        let needed = self.tariff.get().after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(RefusalReason::QuotaExhausted { available, needed })
                 .with_backoff(delay)
-                .waiting(self.settings.long_polling));
+                .waiting(self.settings().long_polling));
         };
         Ok(token
             .with_attempt(attempt.saturating_add(1), Some(max))
@@ -112,11 +134,19 @@ impl Engine {
 
     /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
     #[inline]
-    pub(super) fn succeed(&self, mut token: RetryToken) {
-        let credited = match token.take_paid() {
+    pub(super) fn succeed(&self, paid: Option<QuotaPermit>) {
+        let credited = match paid {
             Some(permit) => self.quota.release(permit),
-            None => self.quota.credit(self.settings.success_credit),
+            None => self.quota.credit(self.success_credit),
         };
+        if credited != 0 {
+            self.note_credit(credited);
+        }
+    }
+
+    // Out of the way of a success that finds the quota full.
+    #[cold]
+    fn note_credit(&self, credited: u32) {
         self.counts.add(Event::Credited, credited);
     }
 
@@ -132,7 +162,7 @@ impl Engine {
     /// Returns the backoff of the `retry`-th retry after one of `previous`, and the delay: that with the
     /// service's hint taken into account.
     fn delay(&self, retry: u32, failure: &Failure, previous: Duration) -> (Duration, Duration) {
-        let settings = &self.settings;
+        let settings = self.settings();
         let random = settings.random.next_u64();
         let throttle = failure.is_throttle();
         let backoff = settings
@@ -152,9 +182,9 @@ impl Engine {
 
     /// Tells whether the connection on which `failure` came may be used again.
     fn connection_reusable(&self, failure: &Failure) -> bool {
-        match self.settings.generation {
+        match self.settings().generation {
             RetryGeneration::V2_0 => {
-                !is_transient(failure, self.settings.maybe_policy.permits(failure))
+                !is_transient(failure, self.settings().maybe_policy.permits(failure))
             }
             RetryGeneration::V2_1 => true,
         }

@@ -138,6 +138,11 @@ impl RetryStrategy for Legacy {
     fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
         self.id.check(token).map(drop)
     }
+
+    /// There is nothing to lose.
+    fn is_idle(&self) -> bool {
+        true
+    }
 }
 
 /// Builds a [`Legacy`] strategy.

@@ -7,11 +7,14 @@ mod costs;
 mod engine;
 mod events;
 mod failure;
+#[cfg(feature = "scopes")]
+pub(crate) mod hold;
 mod idempotency;
 mod info;
 mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod plan;
 mod quota;
 mod refusal;
 mod settings;
@@ -87,8 +90,8 @@ pub use turn::{SendGate, SendRefused, SendTurn};
 pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Begins an operation.
     ///
-    /// `scope` names what the operation goes to, for strategies that keep a state for each. Ours
-    /// keep one and ignore it.
+    /// `scope` names what the operation goes to, for strategies that keep a state for each, as `Scopes` does (feature
+    /// `scopes`). The others of ours keep one and ignore it.
     ///
     /// # Errors
     ///
@@ -137,5 +140,26 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// [`Legacy`], which keeps no state.
     fn snapshot(&self) -> StrategySnapshot {
         StrategySnapshot::default()
+    }
+
+    /// Takes a turn to send the operation of `token`: what a retry loop asks for where it has a token.
+    ///
+    /// By default [`send_turn`](Self::send_turn). For strategies that keep a state for each scope, whose line depends
+    /// on where the operation goes; they may lend the turn from the token.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_turn`](Self::send_turn).
+    fn send_turn_for<'a>(&'a self, token: &'a RetryToken) -> Result<SendTurn<'a>, SendRefused> {
+        let _ = token;
+        self.send_turn()
+    }
+
+    /// Tells whether the strategy is as good as new, so that one built in its place would decide alike.
+    ///
+    /// Ours are while their own quota is full and their send rate limits nothing, or no more than a new one's. `Scopes`
+    /// (feature `scopes`) asks before it drops a state that nobody uses. By default `false`: never dropped.
+    fn is_idle(&self) -> bool {
+        false
     }
 }

@@ -110,9 +110,11 @@ impl Quota for RetryBudget {
 }
 
 /// The quota of one strategy.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Payer {
-    /// The published one, and nothing that asks for the time.
+    /// The published one, and as full as it is made: of this capacity.
+    Own { quota: RetryQuota, capacity: u32 },
+    /// The published one, of the caller's, and nothing that asks for the time.
     Plain(Arc<RetryQuota>),
     Timed {
         quota: Arc<RetryQuota>,
@@ -137,6 +139,11 @@ pub struct QuotaSnapshot {
     pub capacity: Option<u32>,
 }
 
+#[cold]
+fn begin_other(quota: &dyn Quota, clock: &dyn Clock) {
+    quota.begin(clock);
+}
+
 impl Payer {
     /// Returns the first that is given, or else a plain one of `capacity`. Only what asks for the time makes a clock.
     pub(super) fn of(
@@ -156,13 +163,48 @@ impl Payer {
                 clock: clock(),
             },
             (None, Some(quota)) => Self::Plain(quota),
-            (None, None) => Self::Plain(Arc::new(RetryQuota::new(capacity))),
+            (None, None) => Self::own(capacity),
+        }
+    }
+
+    fn own(capacity: u32) -> Self {
+        Self::Own {
+            quota: RetryQuota::new(capacity),
+            capacity,
+        }
+    }
+
+    /// Returns what another strategy pays from that is built alike: one of its own, or what the caller gave to all.
+    pub(super) fn another(&self) -> Self {
+        match self {
+            Self::Own { capacity, .. } => Self::own(*capacity),
+            Self::Plain(quota) => Self::Plain(Arc::clone(quota)),
+            Self::Timed { quota, clock } => Self::Timed {
+                quota: Arc::clone(quota),
+                clock: Arc::clone(clock),
+            },
+            Self::Other { quota, clock, none } => Self::Other {
+                quota: Arc::clone(quota),
+                clock: Arc::clone(clock),
+                none: Arc::clone(none),
+            },
+        }
+    }
+
+    /// Whether there is nothing to lose: one of its own is as it was made. One that was given stays with its giver.
+    pub(super) fn is_as_new(&self) -> bool {
+        match self {
+            Self::Own { quota, capacity } => {
+                quota.capacity() == *capacity && quota.available() == *capacity
+            }
+            Self::Plain(_) | Self::Timed { .. } | Self::Other { .. } => true,
         }
     }
 
     /// Returns the published quota; an empty one that nobody pays from if it is another kind.
     pub(super) fn published(&self) -> &RetryQuota {
         match self {
+            Self::Own { quota, .. } => quota,
             Self::Plain(quota) | Self::Timed { quota, .. } | Self::Other { none: quota, .. } => {
                 quota
             }
@@ -171,12 +213,13 @@ impl Payer {
 
     pub(super) fn begin(&self) {
         if let Self::Other { quota, clock, .. } = self {
-            quota.begin(&**clock);
+            begin_other(&**quota, &**clock);
         }
     }
 
     pub(super) fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
         match self {
+            Self::Own { quota, .. } => quota.try_acquire(cost),
             Self::Plain(quota) => quota.try_acquire(cost),
             Self::Timed { quota, clock } => quota.try_acquire_at(cost, clock.now()),
             Self::Other { quota, clock, .. } => quota.try_acquire(cost, &**clock),
@@ -185,13 +228,25 @@ impl Payer {
 
     pub(super) fn release(&self, permit: QuotaPermit) -> u32 {
         match self {
+            Self::Own { quota, .. } => quota.add(permit.cost()),
             Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(permit.cost()),
             Self::Other { quota, .. } => quota.release(permit),
         }
     }
 
+    #[inline]
     pub(super) fn credit(&self, amount: u32) -> u32 {
         match self {
+            Self::Own { quota, .. } => quota.add(amount),
+            _ => self.credit_given(amount),
+        }
+    }
+
+    // Cold, here and below, for the layout alone: the quota that most have falls through.
+    #[cold]
+    fn credit_given(&self, amount: u32) -> u32 {
+        match self {
+            Self::Own { quota, .. } => quota.add(amount),
             Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(amount),
             Self::Other { quota, .. } => quota.credit(amount),
         }
@@ -199,6 +254,7 @@ impl Payer {
 
     pub(super) fn available(&self) -> u32 {
         match self {
+            Self::Own { quota, .. } => quota.available(),
             Self::Plain(quota) => quota.available(),
             Self::Timed { quota, clock } => Quota::available(&**quota, &**clock),
             Self::Other { quota, clock, .. } => quota.available(&**clock),
@@ -207,6 +263,7 @@ impl Payer {
 
     pub(super) fn snapshot(&self) -> QuotaSnapshot {
         let capacity = match self {
+            Self::Own { quota, .. } => Some(quota.capacity()),
             Self::Plain(quota) | Self::Timed { quota, .. } => Some(quota.capacity()),
             Self::Other { quota, .. } => quota.capacity(),
         };

@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use super::token::RetryToken;
+use super::token::{RetryToken, nanos};
 
 /// A strategy gave no token for an operation that begins.
 ///
@@ -48,7 +48,7 @@ impl Error for ForeignToken {}
 #[must_use]
 pub struct RetryRefused {
     reason: RefusalReason,
-    backoff: Duration,
+    backoff_ns: u64,
     waits: bool,
     connection_reusable: bool,
 }
@@ -58,15 +58,15 @@ impl RetryRefused {
     pub const fn new(reason: RefusalReason) -> Self {
         Self {
             reason,
-            backoff: Duration::ZERO,
+            backoff_ns: 0,
             waits: false,
             connection_reusable: true,
         }
     }
 
-    /// Adds the delay that the retry would have had.
+    /// Adds the delay that the retry would have had, cut off at 584 years.
     pub fn with_backoff(mut self, backoff: Duration) -> Self {
-        self.backoff = backoff;
+        self.backoff_ns = nanos(backoff);
         self
     }
 
@@ -101,7 +101,7 @@ impl RetryRefused {
     #[must_use]
     pub const fn delay(&self) -> Duration {
         if self.waits {
-            self.backoff
+            self.backoff()
         } else {
             Duration::ZERO
         }
@@ -112,7 +112,7 @@ impl RetryRefused {
     /// A loop that goes on with other work after an exhausted quota can slow down by it.
     #[must_use]
     pub const fn backoff(&self) -> Duration {
-        self.backoff
+        Duration::from_nanos(self.backoff_ns)
     }
 
     /// Tells whether the connection of the failed attempt may be used again.

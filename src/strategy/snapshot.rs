@@ -102,7 +102,11 @@ mod tests {
             succeed(&adaptive);
             succeed(&exact);
         }
-        let counts = [&standard.engine, &adaptive.engine, &exact.engine].map(|e| &e.counts);
+        let counts = [
+            &standard.engine.counts,
+            &adaptive.engine.counts,
+            &exact.engine.counts,
+        ];
         assert!(counts.iter().all(|counts| counts.is_untouched()));
         let token = standard.acquire_initial_token(None).expect("never refused");
         let refused = standard.refresh_retry_token(token, &Failure::not_retryable());

@@ -55,8 +55,8 @@ impl Standard {
 
     /// Returns the settings.
     #[must_use]
-    pub const fn settings(&self) -> &Settings {
-        &self.engine.settings
+    pub fn settings(&self) -> &Settings {
+        self.engine.settings()
     }
 
     /// Returns the quota that retries are paid from.
@@ -102,13 +102,22 @@ impl RetryStrategy for Standard {
         self.engine.refresh(token, failure)
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
-        let token = self.engine.id.check(token)?;
-        self.engine.succeed(token);
+    #[inline]
+    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
+        if token.strategy() != self.engine.id {
+            return Err(ForeignToken(token));
+        }
+        let paid = token.take_paid();
+        drop(token);
+        self.engine.succeed(paid);
         Ok(())
     }
 
     fn snapshot(&self) -> StrategySnapshot {
         self.engine.snapshot()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.engine.is_idle()
     }
 }

@@ -3,8 +3,10 @@
 use alloc::boxed::Box;
 use core::{any::Any, fmt, time::Duration};
 
+#[cfg(feature = "scopes")]
+use super::hold::Hold;
 use crate::{
-    QuotaPermit, SendPermit,
+    QuotaPermit, SendPermit, Timestamp,
     atomic::sequence::Sequence,
     strategy::{
         idempotency::Idempotency,
@@ -68,17 +70,26 @@ impl StrategyId {
 pub struct RetryToken {
     issuer: StrategyId,
     attempt: u32,
-    max_attempts: Option<u32>,
-    delay: Duration,
+    /// Says nothing unless `is_limited`.
+    max_attempts: u32,
+    is_limited: bool,
+    /// In two parts, as `Option`s are below: whole they would take a word more, for which refusals have no room.
+    delay_secs: u64,
+    delay_nanos: u32,
     connection_reusable: bool,
     idempotency: Idempotency,
     /// In nanoseconds; as many as there are if there is no limit.
     time_left_ns: u64,
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
-    sent: Option<SendPermit>,
+    /// Says nothing unless `is_sent`.
+    sent: SendPermit,
+    is_sent: bool,
     paid: Option<QuotaPermit>,
-    state: Option<State>,
+    state: State,
+    /// What it belongs to, if that is not the strategy as a whole.
+    #[cfg(feature = "scopes")]
+    hold: Hold,
 }
 
 impl RetryToken {
@@ -87,21 +98,27 @@ impl RetryToken {
         Self {
             issuer,
             attempt: 1,
-            max_attempts: None,
-            delay: Duration::ZERO,
+            max_attempts: 0,
+            is_limited: false,
+            delay_secs: 0,
+            delay_nanos: 0,
             connection_reusable: true,
             idempotency: Idempotency::Idempotent,
             time_left_ns: u64::MAX,
             backoff_ns: 0,
-            sent: None,
+            sent: SendPermit::sent_at(Timestamp::ZERO),
+            is_sent: false,
             paid: None,
-            state: None,
+            state: State(None),
+            #[cfg(feature = "scopes")]
+            hold: Hold::NONE,
         }
     }
 
     /// Replaces the delay before the next send. A first token may have one too.
     pub fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+        self.delay_secs = delay.as_secs();
+        self.delay_nanos = delay.subsec_nanos();
         self
     }
 
@@ -110,8 +127,9 @@ impl RetryToken {
     /// It is another send, so the permit of the one before is forgotten.
     pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
         self.attempt = attempt;
-        self.max_attempts = max_attempts;
-        self.sent = None;
+        self.is_limited = max_attempts.is_some();
+        self.max_attempts = max_attempts.unwrap_or(0);
+        self.is_sent = false;
         self
     }
 
@@ -178,7 +196,7 @@ impl RetryToken {
 
     /// Attaches what a strategy wants to remember of the operation. Ours attach nothing.
     pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
-        self.state = Some(State(state));
+        self.state = State(Some(state));
         self
     }
 
@@ -197,7 +215,7 @@ impl RetryToken {
     /// Returns the time to wait before the next send.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        self.delay
+        Duration::new(self.delay_secs, self.delay_nanos)
     }
 
     /// Returns the number of the next send: 1 for the first.
@@ -209,7 +227,11 @@ impl RetryToken {
     /// Returns the most sends that the operation may make, or `None` if its strategy has no limit.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
-        self.max_attempts
+        if self.is_limited {
+            Some(self.max_attempts)
+        } else {
+            None
+        }
     }
 
     /// Tells whether the connection of the failed attempt may be used for the next.
@@ -243,39 +265,77 @@ impl RetryToken {
 
     /// Remembers the permit of the send in progress, for the record of its outcome.
     pub const fn sent(&mut self, permit: SendPermit) {
-        self.sent = Some(permit);
+        self.sent = permit;
+        self.is_sent = true;
     }
 
     /// Returns the permit of the send in progress, or `None` before it.
     #[must_use]
     pub const fn send_permit(&self) -> Option<SendPermit> {
-        self.sent
+        if self.is_sent { Some(self.sent) } else { None }
     }
 
     /// Returns what [`with_state`](Self::with_state) attached.
     #[must_use]
     pub fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.state.as_ref().map(|state| &*state.0)
+        self.state.0.as_deref()
     }
 
     /// Takes out what [`with_state`](Self::with_state) attached.
     pub fn take_state(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        self.state.take().map(|state| state.0)
+        self.state.0.take()
+    }
+
+    /// Attaches what the token belongs to.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn with_hold(mut self, hold: Hold) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Returns what [`with_hold`](Self::with_hold) attached.
+    #[cfg(feature = "scopes")]
+    pub(crate) const fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// Takes out what [`with_hold`](Self::with_hold) attached.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn take_hold(&mut self) -> Hold {
+        core::mem::take(&mut self.hold)
     }
 
     /// Takes out what the last retry was paid with.
-    pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
+    ///
+    /// Whoever ends a token takes this, drops the token, and only then does what may panic: a token that would be dropped
+    /// on that way has to stand in memory.
+    pub(super) const fn take_paid(&mut self) -> Option<QuotaPermit> {
         self.paid.take()
     }
 }
 
 /// Returns `span` in nanoseconds, or the largest number there is.
-fn nanos(span: Duration) -> u64 {
+pub(super) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A strategy's own state, of which nothing can be printed.
-struct State(Box<dyn Any + Send + Sync>);
+/// A strategy's own state, if it has attached one. Nothing of it can be printed.
+struct State(Option<Box<dyn Any + Send + Sync>>);
+
+impl Drop for State {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            let_go(state);
+        }
+    }
+}
+
+/// Out of the way of the many tokens without a state: what drops those stays small enough to be inlined.
+#[cold]
+fn let_go(state: Box<dyn Any + Send + Sync>) {
+    drop(state);
+}
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

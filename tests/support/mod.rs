@@ -3,6 +3,9 @@
 
 extern crate alloc;
 
+#[cfg(feature = "scopes")]
+pub(crate) mod scopes;
+
 pub(crate) use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

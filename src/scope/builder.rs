@@ -1,0 +1,141 @@
+//! Building scopes: what each is built from, and how many there may be.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{ScopesError, scopes::Scopes};
+use crate::{Adaptive, RetryStrategy, SettingsError, Standard, StrategyBuilder};
+
+/// Java's store keeps 128; a state is small, and a client of many tables should not notice the bound.
+const MAX_SCOPES: usize = 10_000;
+
+/// A bucket's name and an object's key, the longest resource that AWS throttles by, fit.
+const MAX_KEY_LEN: usize = 1_280;
+
+/// Makes the strategy of a key, or the one that operations without a key share.
+pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync;
+
+/// Builds [`Scopes`].
+///
+/// | setting | default |
+/// |---|---|
+/// | most scopes | 10,000 |
+/// | longest key | 1,280 bytes |
+///
+/// # Examples
+///
+/// Every table its own rate and quota, and one of them more patience:
+///
+/// ```
+/// use paceline::Adaptive;
+///
+/// let template = Adaptive::builder().max_attempts(3);
+/// let patient = template.clone().max_attempts(8);
+/// let scopes = template
+///     .scopes()
+///     .exceptions(move |key| (key == "ledger").then(|| patient.clone().build()))
+///     .max_scopes(100_000)
+///     .build()?;
+/// assert_eq!(scopes.get("orders")?.settings().max_attempts(), 3);
+/// assert_eq!(scopes.get("ledger")?.settings().max_attempts(), 8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a builder does nothing until it is built"]
+pub struct ScopesBuilder<S> {
+    make: Box<Make<S>>,
+    max_scopes: usize,
+    max_key_len: usize,
+}
+
+impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
+    /// Builds each scope's strategy by `make`, which is given the key; `None` is for operations without one.
+    ///
+    /// `make` is called when a key is seen for the first time, or again after its scope was dropped; for one key
+    /// perhaps by two threads at once, of which one keeps its result.
+    pub fn new(
+        make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            make: Box::new(make),
+            max_scopes: MAX_SCOPES,
+            max_key_len: MAX_KEY_LEN,
+        }
+    }
+
+    /// Asks `make` first: where it returns a strategy, that is the key's; where it returns `None`, the one that it
+    /// would have been otherwise.
+    ///
+    /// Strategies built from one template share their settings in memory; those made here have their own. An error
+    /// refuses the scope.
+    pub fn exceptions(
+        mut self,
+        make: impl Fn(&str) -> Option<Result<S, SettingsError>> + Send + Sync + 'static,
+    ) -> Self {
+        let rest = self.make;
+        self.make = Box::new(move |key| key.and_then(&make).unwrap_or_else(|| rest(key)));
+        self
+    }
+
+    /// Keeps at most `scopes` states. 0 is an error at `build`.
+    pub const fn max_scopes(mut self, scopes: usize) -> Self {
+        self.max_scopes = scopes;
+        self
+    }
+
+    /// Refuses keys of more than `bytes`: hostile ones must not fill the memory.
+    pub const fn max_key_len(mut self, bytes: usize) -> Self {
+        self.max_key_len = bytes;
+        self
+    }
+
+    /// Builds the scopes, and the state that operations without one share.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ScopesError`] if there may be no scope, or if the settings are wrong.
+    pub fn build(self) -> Result<Scopes<S>, ScopesError> {
+        if self.max_scopes == 0 {
+            return Err(ScopesError::ZeroMaxScopes);
+        }
+        let shared = (self.make)(None)?;
+        Ok(Scopes::from_parts(
+            self.make,
+            shared,
+            self.max_scopes,
+            self.max_key_len,
+        ))
+    }
+}
+
+impl<S> fmt::Debug for ScopesBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopesBuilder")
+            .field("max_scopes", &self.max_scopes)
+            .field("max_key_len", &self.max_key_len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StrategyBuilder<Standard> {
+    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them shows at `build`.
+    pub fn scopes(self) -> ScopesBuilder<Standard> {
+        let make = self.many();
+        ScopesBuilder::new(move |_| {
+            make.as_ref()
+                .map_or_else(|error| Err(*error), |make| Ok(make()))
+        })
+    }
+}
+
+impl StrategyBuilder<Adaptive> {
+    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them shows at `build`.
+    ///
+    /// A send rate starts when its scope is first used.
+    pub fn scopes(self) -> ScopesBuilder<Adaptive> {
+        let make = self.many();
+        ScopesBuilder::new(move |_| {
+            make.as_ref()
+                .map_or_else(|error| Err(*error), |make| Ok(make()))
+        })
+    }
+}

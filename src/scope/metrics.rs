@@ -1,0 +1,41 @@
+//! A snapshot of scopes as counters and gauges of the crate `metrics`.
+
+use alloc::string::String;
+
+use ::metrics::{Label, counter, gauge};
+
+use super::ScopesSnapshot;
+
+impl ScopesSnapshot {
+    /// Hands the snapshot to the recorder of the crate `metrics`, labelled `scopes` with `name`.
+    ///
+    /// | name | kind |
+    /// |---|---|
+    /// | `paceline_scopes` | gauge |
+    /// | `paceline_scopes_max` | gauge |
+    /// | `paceline_scopes_evicted_total` | counter |
+    /// | `paceline_scopes_refused_total` | counter |
+    ///
+    /// What is inside of the scopes is published by each one's own snapshot; a label for each of very many keys costs more
+    /// than the scopes do.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{RetryStrategy, Standard};
+    ///
+    /// let tables = Standard::builder().scopes().build()?;
+    /// tables.snapshot().publish("tables");
+    /// tables.for_each(|table, state| state.snapshot().publish(table));
+    /// # Ok::<(), paceline::ScopesError>(())
+    /// ```
+    pub fn publish(&self, name: &str) {
+        let labels = [Label::new("scopes", String::from(name))];
+        // A gauge takes no 64 bits.
+        let shown = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        gauge!("paceline_scopes", labels.iter()).set(shown(self.scopes));
+        gauge!("paceline_scopes_max", labels.iter()).set(shown(self.max_scopes));
+        counter!("paceline_scopes_evicted_total", labels.iter()).absolute(self.evicted);
+        counter!("paceline_scopes_refused_total", labels.iter()).absolute(self.refused);
+    }
+}

@@ -1,0 +1,163 @@
+//! The state of one scope, and the handle that keeps it in use.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::{
+    any::Any,
+    borrow::Borrow,
+    fmt,
+    hash::{Hash, Hasher},
+    ops::Deref,
+};
+
+use crate::{RetryStrategy, StrategyId, atomic::usage::Usage, strategy::hold::Held};
+
+/// The state of one scope: alive until its usage is retired.
+pub(super) struct Slot<S> {
+    usage: Usage,
+    /// The scopes that it is one of.
+    owner: StrategyId,
+    key: Box<str>,
+    strategy: S,
+}
+
+impl<S> Slot<S> {
+    /// Creates a state that whoever creates it uses.
+    pub(super) fn entered(owner: StrategyId, key: &str, strategy: S) -> Self {
+        Self {
+            usage: Usage::entered(),
+            owner,
+            key: key.into(),
+            strategy,
+        }
+    }
+
+    pub(super) const fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) const fn owner(&self) -> StrategyId {
+        self.owner
+    }
+
+    pub(super) const fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    pub(super) const fn strategy(&self) -> &S {
+        &self.strategy
+    }
+}
+
+impl<S: RetryStrategy> Slot<S> {
+    /// Retires the state if it is idle and nobody uses it; if `sparing`, only if nobody has since the last call.
+    ///
+    /// For the one who has taken it out of the line.
+    pub(super) fn retire(&self, sparing: bool) -> bool {
+        match self.usage.look() {
+            None => false,
+            Some(touched) if touched && sparing => false,
+            Some(_) => self.strategy.is_idle() && self.usage.retire(),
+        }
+    }
+}
+
+impl<S: RetryStrategy + 'static> Held for Slot<S> {
+    fn leave(&self) {
+        self.usage.leave();
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A state as the map knows it: by its key.
+pub(super) struct Keyed<S>(pub(super) Arc<Slot<S>>);
+
+impl<S> Borrow<str> for Keyed<S> {
+    fn borrow(&self) -> &str {
+        &self.0.key
+    }
+}
+
+/// As the key's, of which the map is asked.
+impl<S> Hash for Keyed<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl<S> PartialEq for Keyed<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl<S> Eq for Keyed<S> {}
+
+/// A scope in use: its strategy, which is not dropped while there is a handle.
+///
+/// Made by [`Scopes::get`](crate::Scopes::get). It is the strategy (`Deref`), so that what one calls a strategy's, one
+/// calls the handle's; it looks nothing up and counts nothing. Cloning and dropping count in the scope's own cache line.
+/// A handle that is forgotten (`mem::forget`) keeps its scope for ever.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+///
+/// let scopes = Adaptive::builder().scopes().build()?;
+/// let orders = scopes.get("eu-west-1/orders")?;
+/// for _ in 0..3 {
+///     orders.run(|_| Ok::<_, Failure>("sent")).unwrap();
+/// }
+/// assert_eq!(orders.key(), "eu-west-1/orders");
+/// assert_eq!(orders.quota().available(), 500);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a scope that is dropped is not in use any more"]
+pub struct Scope<S>(Arc<Slot<S>>);
+
+impl<S> Scope<S> {
+    /// Takes over one use of `slot`.
+    pub(super) const fn taking_over(slot: Arc<Slot<S>>) -> Self {
+        Self(slot)
+    }
+
+    /// Returns the key of the scope.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.0.key
+    }
+}
+
+impl<S> Deref for Scope<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0.strategy
+    }
+}
+
+impl<S> Clone for Scope<S> {
+    fn clone(&self) -> Self {
+        // It is in use, so it is not retired and may be entered.
+        let _ = self.0.usage.enter();
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Drop for Scope<S> {
+    fn drop(&mut self) {
+        self.0.usage.leave();
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Scope<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("key", &self.key())
+            .field("strategy", &self.0.strategy)
+            .finish()
+    }
+}

@@ -1,0 +1,84 @@
+//! Scopes as a strategy: every call goes to the state that its token belongs to.
+
+use super::{scopes::Scopes, slot::Slot};
+use crate::{
+    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryToken,
+    SendRefused, SendTurn, StrategySnapshot, strategy::hold::Hold,
+};
+
+impl<S: RetryStrategy + 'static> Scopes<S> {
+    /// Returns the strategy that is responsible for a token with `hold`, or `None` if that is not ours.
+    fn responsible<'a>(&'a self, hold: &'a Hold) -> Option<&'a S> {
+        if hold.is_none() {
+            return Some(self.shared());
+        }
+        let slot = hold.get::<Slot<S>>()?;
+        (slot.owner() == self.store().id).then_some(slot.strategy())
+    }
+}
+
+impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
+    /// Begins an operation on `scope`, which is in use as long as there is the token, or on the shared state if there is
+    /// none or it is refused.
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        let Some(Ok(slot)) = scope.map(|key| self.store().enter(key)) else {
+            return self.shared().acquire_initial_token(scope);
+        };
+        let hold = Hold::taking_over(slot);
+        let strategy = self.responsible(&hold);
+        let token = strategy
+            .unwrap_or(self.shared())
+            .acquire_initial_token(scope)?;
+        // The token of scopes within scopes: it can hold but one.
+        if !token.hold().is_none() {
+            return Err(InitialTokenRefused);
+        }
+        Ok(token.with_hold(hold))
+    }
+
+    fn refresh_retry_token(
+        &self,
+        mut token: RetryToken,
+        failure: &Failure,
+    ) -> Result<RetryToken, RetryRefused> {
+        let hold = token.take_hold();
+        let Some(strategy) = self.responsible(&hold) else {
+            return Err(foreign(token, hold).into());
+        };
+        let token = strategy.refresh_retry_token(token, failure)?;
+        Ok(token.with_hold(hold))
+    }
+
+    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
+        let hold = token.take_hold();
+        match self.responsible(&hold) {
+            Some(strategy) => strategy.record_success(token),
+            None => Err(foreign(token, hold)),
+        }
+    }
+
+    /// Returns the state of operations without a scope. The scopes' own are seen by [`for_each`](Self::for_each), and how
+    /// many there are by the [`snapshot`](Scopes::snapshot) that is no trait's.
+    fn snapshot(&self) -> StrategySnapshot {
+        self.shared().snapshot()
+    }
+
+    /// Takes a turn in the shared state, where operations go that have no token.
+    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
+        self.shared().send_turn()
+    }
+
+    /// Takes a turn in the scope of `token`. One of other scopes' gets a turn in the shared state.
+    fn send_turn_for<'a>(&'a self, token: &'a RetryToken) -> Result<SendTurn<'a>, SendRefused> {
+        let strategy = self.responsible(token.hold());
+        strategy.unwrap_or(self.shared()).send_turn_for(token)
+    }
+}
+
+/// Returns `token`, with its hold, to whom it belongs.
+fn foreign(token: RetryToken, hold: Hold) -> ForeignToken {
+    ForeignToken(token.with_hold(hold))
+}

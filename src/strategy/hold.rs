@@ -1,0 +1,59 @@
+//! What keeps the state alive that a token belongs to.
+
+use alloc::sync::Arc;
+use core::{any::Any, fmt};
+
+/// The state of a scope, as a token holds it.
+pub(crate) trait Held: Any + Send + Sync {
+    /// Ends one use of the state.
+    fn leave(&self);
+
+    /// Returns the state itself.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// One use of a state, which ends when this is dropped; or none.
+#[derive(Default)]
+pub(crate) struct Hold(Option<Arc<dyn Held>>);
+
+impl Hold {
+    /// What a token without a scope holds.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Takes over one use of `held`.
+    pub(crate) const fn taking_over(held: Arc<dyn Held>) -> Self {
+        Self(Some(held))
+    }
+
+    /// Whether it is none.
+    pub(crate) const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the state if there is one, and it is a `T`.
+    pub(crate) fn get<T: Held>(&self) -> Option<&T> {
+        self.0.as_ref()?.as_any().downcast_ref()
+    }
+}
+
+impl Drop for Hold {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(held) = self.0.take() {
+            leave(held);
+        }
+    }
+}
+
+/// Out of the way of the many tokens that hold nothing: what drops those stays small enough to be inlined.
+#[cold]
+#[expect(clippy::needless_pass_by_value, reason = "dropped here")]
+fn leave(held: Arc<dyn Held>) {
+    held.leave();
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}

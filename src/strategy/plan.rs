@@ -1,0 +1,32 @@
+//! What strategies are built from: checked once, whether for one of them or for a million.
+
+use alloc::sync::Arc;
+
+use super::{
+    costs::Tariff,
+    engine::{Common, Engine},
+    quota::Payer,
+    token::StrategyId,
+};
+use crate::atomic::counts::Counts;
+
+/// What all strategies of one builder share, and what the first of them pays from.
+#[derive(Debug)]
+pub(super) struct Plan<P> {
+    pub(super) common: Arc<Common<P>>,
+    pub(super) quota: Payer,
+}
+
+impl<P> Plan<P> {
+    /// Makes one more engine.
+    pub(super) fn engine(&self) -> Engine<P> {
+        Engine {
+            id: StrategyId::new(),
+            common: Arc::clone(&self.common),
+            quota: self.quota.another(),
+            success_credit: self.common.settings.success_credit,
+            tariff: Tariff::new(self.common.costs),
+            counts: Counts::new(),
+        }
+    }
+}
