@@ -107,7 +107,11 @@ impl Operation {
             _ => Duration::ZERO, // the orchestrator has slept it
         };
         if first_delay.is_zero() {
-            let claimed = pacing.strategy().send_turn().map(|mut turn| turn.claim());
+            let turn = match &self.token {
+                Some(token) => pacing.strategy().send_turn_for(token),
+                None => pacing.strategy().send_turn(),
+            };
+            let claimed = turn.map(|mut turn| turn.claim());
             match claimed {
                 Ok(Ok(permit)) => {
                     self.send = Send::Granted(permit);

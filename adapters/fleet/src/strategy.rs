@@ -89,6 +89,10 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
     fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
         Ok(self.inside.send_turn()?.gated(self))
     }
+
+    fn send_turn_for<'a>(&'a self, token: &'a RetryToken) -> Result<SendTurn<'a>, SendRefused> {
+        Ok(self.inside.send_turn_for(token)?.gated(self))
+    }
 }
 
 impl<S: RetryStrategy> SendGate for FleetStrategy<S> {

@@ -58,11 +58,11 @@ impl Operation {
             .as_ref()
             .map_or(Duration::ZERO, RetryToken::delay);
         pause(delay).await;
-        let permit = self
-            .strategy
-            .send_turn()?
-            .wait_on(&DefaultSleep::new())
-            .await;
+        let turn = match &self.token {
+            Some(token) => self.strategy.send_turn_for(token),
+            None => self.strategy.send_turn(),
+        };
+        let permit = turn?.wait_on(&DefaultSleep::new()).await;
         if let Some(token) = &mut self.token {
             token.sent(permit);
         }

@@ -54,7 +54,10 @@ impl<S: RetryStrategy + ?Sized + 'static> Course<S> {
                 wait: Duration::ZERO,
             });
         }
-        let mut turn = self.strategy.send_turn()?;
+        let mut turn = match &self.token {
+            Some(token) => self.strategy.send_turn_for(token),
+            None => self.strategy.send_turn(),
+        }?;
         Ok(turn.claim().ok())
     }
 
