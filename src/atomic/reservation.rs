@@ -75,6 +75,12 @@ impl<'a> Reservation<'a> {
         self.0.claim_with(now)
     }
 
+    /// Whether it is no place: the limiter limited nothing when it was asked.
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_free(&self) -> bool {
+        matches!(self.0.turn, Turn::Unlimited)
+    }
+
     /// Returns the same place, for those who do more with it.
     #[cfg(feature = "std")]
     pub(crate) fn into_held(self) -> Held<&'a SendRate> {

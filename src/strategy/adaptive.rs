@@ -316,6 +316,9 @@ impl Adaptive {
             })
         } else {
             let place = self.rate.reserve(now);
+            if place.is_free() {
+                return Ok(SendTurn::granted(SendPermit::sent_at(now)));
+            }
             Ok(SendTurn::reserved(place, self.clock()).counted(&self.engine.counts))
         }
     }

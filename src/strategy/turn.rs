@@ -1,5 +1,6 @@
 //! The step between a token's delay and every send.
 
+use alloc::boxed::Box;
 use core::{convert::Infallible, error::Error, fmt, future::poll_fn, time::Duration};
 
 use crate::atomic::counts::{Counts, Event};
@@ -73,9 +74,10 @@ type Place<'a> = PlaceInLine<&'a SendRate, &'a dyn Clock>;
 #[derive(Debug)]
 enum Turn<'a> {
     Granted(SendPermit),
-    InLine(InLine<'a>),
+    /// Boxed: a turn that has come, as nearly all have, is not worth the moving of a place.
+    InLine(Box<InLine<'a>>),
     Gated {
-        line: Option<InLine<'a>>,
+        line: Option<Box<InLine<'a>>>,
         gate: &'a dyn SendGate,
     },
 }
@@ -128,10 +130,10 @@ impl<'a> SendTurn<'a> {
 
     /// Creates a turn that comes when `place` does, by `clock`.
     pub fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
-        Self(Turn::InLine(InLine {
+        Self(Turn::InLine(Box::new(InLine {
             place: PlaceInLine::of(place.into_held(), clock),
             waits: None,
-        }))
+        })))
     }
 
     /// Counts it in `counts` if the turn has not come when it is first looked at.
@@ -241,7 +243,10 @@ impl<'a> SendTurn<'a> {
 }
 
 #[inline(never)]
-fn claim_gate(line: &mut Option<InLine<'_>>, gate: &dyn SendGate) -> Result<SendPermit, Duration> {
+fn claim_gate(
+    line: &mut Option<Box<InLine<'_>>>,
+    gate: &dyn SendGate,
+) -> Result<SendPermit, Duration> {
     if let Some(line) = line {
         let _own = line.claim()?;
     }
