@@ -120,6 +120,12 @@ step_deny() {
     step deny cargo deny check bans licenses sources
 }
 
+# Cargo packs what is committed.
+step_package() {
+    [[ -z "$(git status --porcelain)" ]] || { skip package "the checkout has changes"; return; }
+    step package ci/package.sh
+}
+
 step_adapters() { step adapters ci/adapters.sh; }
 
 # The comparison with the real SDKs, which fails if ours does not copy everything as it should.
@@ -149,7 +155,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny adapters s3 fleet
+(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny package adapters s3 fleet
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

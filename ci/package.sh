@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The packages as they would be published: what is in each, that it builds from that alone, and the core's documentation as docs.rs
+# builds it. Wants a checkout without changes, as publishing does.
+# Before `paceline` is in the registry, the adapters' packages can be built only with a patch that puts this checkout's core in its
+# place, and `cargo publish --dry-run` of an adapter fails. After it: `cargo publish --dry-run --manifest-path adapters/...`.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+version="$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
+core=(--config "patch.crates-io.paceline.path='$PWD'")
+
+# contents MANIFEST PACKAGE: both licences and the README are in it, and nothing but sources beside them.
+contents() {
+    local files odd file
+    files="$(cargo package --list --quiet --locked --manifest-path "$1" --package "$2")" || return
+    for file in LICENSE-APACHE LICENSE-MIT README.md src/lib.rs; do
+        grep -qx "$file" <<<"$files" || { printf '%s: no %s\n' "$2" "$file" >&2; return 1; }
+    done
+    odd="$(grep -vxE '\.cargo_vcs_info\.json|Cargo\.(lock|toml|toml\.orig)|LICENSE-(APACHE|MIT)|(README|CHANGELOG)\.md|src/[a-z0-9_/]+\.rs|src/([a-z]+/)?[A-Za-z]+\.(md|lua)' <<<"$files" || true)"
+    [[ -z "$odd" ]] || { printf '%s: what is this for?\n%s\n' "$2" "$odd" >&2; return 1; }
+}
+
+# Without a word of the tests and examples that stay out, one line for each.
+quietly() { "$@" 2> >(grep -v '^warning: ignoring ' >&2); }
+
+publishable() { quietly cargo publish --dry-run --locked --all-features --package paceline; }
+
+# docs.rs has the package, and not the repository around it.
+documented() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features --manifest-path "$CARGO_TARGET_DIR/package/paceline-$version/Cargo.toml"
+}
+
+packaged() { quietly cargo package --locked "${core[@]}" --manifest-path "$1" --workspace; }
+
+step "paceline: contents" contents Cargo.toml paceline
+step "paceline: dry run" publishable
+step "paceline: documentation" documented
+for adapter in aws object-store opendal reqwest; do
+    step "paceline-$adapter: contents" contents adapters/Cargo.toml "paceline-$adapter"
+done
+step "paceline-fleet: contents" contents adapters/fleet/Cargo.toml paceline-fleet
+step "adapters: packages" packaged adapters/Cargo.toml
+step "fleet: package" packaged adapters/fleet/Cargo.toml
+skip "cargo publish --dry-run of the adapters" "it asks the registry for paceline $version, which is published first"
+closing
