@@ -109,7 +109,7 @@ pub enum Jitter {
 /// assert_eq!(backoff.delay(3, false, u64::MAX / 2), Duration::from_millis(100));
 /// assert_eq!(backoff.delay(3, true, u64::MAX), Duration::from_secs(4));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExponentialBackoff {
     base_ns: u64,
     throttling_base_ns: u64,

@@ -70,7 +70,7 @@ impl Budget {
 }
 
 /// Why a [`RetryQuota`](crate::RetryQuota) or a [`RetryBudget`](crate::RetryBudget) could not be made as wished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QuotaSettingsError {
     /// A refill outside one token in 1,000 s to one in each nanosecond.

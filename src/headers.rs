@@ -153,7 +153,7 @@ impl fmt::Display for HintError {
 impl Error for HintError {}
 
 /// What is wrong with a header on when to come back, or on how much is left until then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HintFault {
     /// It is not milliseconds in digits.

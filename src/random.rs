@@ -17,7 +17,7 @@ pub trait Random: fmt::Debug + Send + Sync {
 ///
 /// Not for cryptography. Seeded from the process's hash seeds, so that clients that start together
 /// do not retry together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ThreadRandom;
 
 impl Random for ThreadRandom {

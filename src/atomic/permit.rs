@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::Timestamp;
 
 /// How the fill rate answers to throttling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub enum ControlLaw {
 }
 
 /// What became of a request, as far as the send rate is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The service did not throttle it: a success, or a failure of another kind.
@@ -37,7 +37,7 @@ pub enum Outcome {
 /// A request that was let go, and when.
 ///
 /// It is `Copy`: recording it twice counts it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SendPermit {
     sent_at: Timestamp,

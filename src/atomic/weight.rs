@@ -12,7 +12,7 @@ use crate::line::{TOKEN, capacity};
 /// A weight that no request can have.
 ///
 /// Returned at once: such a request takes no token and no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightError {
     /// The request would take no token.
@@ -41,7 +41,7 @@ impl fmt::Display for WeightError {
 impl Error for WeightError {}
 
 /// Why a request got no token. It took none, and has no place in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The tokens cannot come in time.

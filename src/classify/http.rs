@@ -40,7 +40,7 @@ use crate::{Failure, RetrySafety, ServiceUnavailable};
 /// assert_eq!(stopped.attempts(), 1);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HttpResponses {
     unavailable: ServiceUnavailable,
 }

@@ -34,7 +34,7 @@ const DEEPEST: usize = 16;
 /// assert_eq!(IoErrors.classify(&wrapped), Some(Failure::timeout()));
 /// assert_eq!(IoErrors.classify(&io::Error::other("who knows")), None);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IoErrors;
 
 impl IoErrors {

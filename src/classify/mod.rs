@@ -81,7 +81,7 @@ impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
 /// assert_eq!(chain.classify(&8), Some(Failure::not_retryable()));
 /// assert_eq!(chain.classify(&100), None);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chain<A, B> {
     first: A,
     next: B,

@@ -65,7 +65,7 @@ impl Skew {
 /// assert!(SkewedClock.classify(&answer).is_some());
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SkewedClock;
 
 impl Classifier<HttpAnswer<'_>> for SkewedClock {

@@ -101,7 +101,7 @@ impl From<ProfileFileError> for ConfigError {
 }
 
 /// What is wrong with a setting's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SettingFault {
     /// It names no mode.

@@ -34,7 +34,7 @@ use crate::fixed::{Rate, SECOND};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
@@ -228,7 +228,7 @@ fn rate(setting: &'static str, tokens: u32, per: Duration) -> Result<Rate, Paced
 }
 
 /// A setting of [`PacedSettings`] that is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PacedSettingsError {
     /// A rate outside one token in 1,000 s to one in each nanosecond.

@@ -5,7 +5,7 @@ use core::{fmt, time::Duration};
 /// One attempt of an operation.
 ///
 /// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     number: u32,
     max: Option<u32>,

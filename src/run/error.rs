@@ -18,7 +18,7 @@ pub struct RunError<E> {
 }
 
 /// Why an operation was not tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stopped {
     /// It was sent as often as it may be.

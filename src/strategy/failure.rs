@@ -26,7 +26,7 @@ use super::info::{
 ///     .with_retry_after(RetryAfter::Floor(Duration::from_secs(3)));
 /// assert!(slow_down.is_throttle());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct Failure {
     safety: RetrySafety,
@@ -215,7 +215,7 @@ impl RetryInfo for Failure {
 }
 
 /// What a bare 503 means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServiceUnavailable {
     /// A transient error, as in the SDKs.

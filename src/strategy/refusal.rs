@@ -7,7 +7,7 @@ use super::token::{RetryToken, nanos};
 /// A strategy gave no token for an operation that begins.
 ///
 /// The operation is sent once all the same, and not retried. Our own strategies never refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InitialTokenRefused;
 
 impl fmt::Display for InitialTokenRefused {

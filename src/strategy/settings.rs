@@ -187,7 +187,7 @@ impl Settings {
 }
 
 /// Why a strategy could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// `max_attempts` is 0. It counts sends, and the first one is always made.

@@ -254,7 +254,7 @@ fn claim_gate(
 }
 
 /// A send was refused rather than made to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SendRefused {
     /// The time until a send would have been let go, at today's rate. Never zero.
     pub wait: Duration,

@@ -24,7 +24,7 @@ use super::{Sleep, Timer};
 /// assert_eq!(permit.weight(), 1);
 /// # Ok::<(), paceline::AcquireError>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AsyncIoSleep;
 

@@ -77,7 +77,7 @@ impl<T: Timer + ?Sized> Timer for Box<T> {
 }
 
 /// Threads park; tasks sleep by tokio's timer, with the feature `tokio`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DefaultSleep;
 

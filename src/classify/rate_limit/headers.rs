@@ -81,7 +81,7 @@ impl RateLimit {
 /// assert_eq!(failure.retry_after(), Some(RetryAfter::Floor(Duration::from_secs(90))));
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RateLimits;
 
 impl Classifier<HttpAnswer<'_>> for RateLimits {
