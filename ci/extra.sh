@@ -120,6 +120,12 @@ step_deny() {
     step deny cargo deny check bans licenses sources
 }
 
+step_api() {
+    has_nightly || { skip api "no nightly toolchain"; return; }
+    has_cargo public-api || { skip api "cargo-public-api does not install"; return; }
+    step api ci/api.sh
+}
+
 # Cargo packs what is committed.
 step_package() {
     [[ -z "$(git status --porcelain)" ]] || { skip package "the checkout has changes"; return; }
@@ -155,7 +161,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny package adapters s3 fleet
+(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny api package adapters s3 fleet
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
