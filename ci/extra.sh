@@ -120,6 +120,36 @@ step_deny() {
     step deny cargo deny check bans licenses sources
 }
 
+# The core with the oldest versions that Cargo.toml allows of what it names, in a copy, whose lock file is changed.
+oldest_dependencies() {
+    local copy="$CARGO_TARGET_DIR/minimal/tree" features
+    rm -rf "$copy" && mkdir -p "$copy" || return
+    git ls-files -z --cached --others --exclude-standard Cargo.toml README.md src | tar --null -T - -cf - | tar -xmf - -C "$copy" || return
+    # Alone: what measures and tests it may need newer ones.
+    sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' -e '/^\[dev-dependencies\]/,/^$/d' "$copy/Cargo.toml" || return
+    cargo +nightly update -Zdirect-minimal-versions --manifest-path "$copy/Cargo.toml" || return
+    for features in "" --all-features --no-default-features; do
+        # shellcheck disable=SC2086 # words on purpose
+        cargo check --lib --locked --manifest-path "$copy/Cargo.toml" --target-dir "$CARGO_TARGET_DIR/minimal" $features || return
+    done
+}
+
+step_minimal() {
+    has_nightly || { skip minimal "no nightly toolchain"; return; }
+    step minimal oldest_dependencies
+}
+
+# Every set of features, warnings denied.
+powerset() {
+    RUSTFLAGS="-D warnings" cargo hack check -p paceline --lib --feature-powerset --exclude-features loom,shuttle,default \
+        --target-dir "$CARGO_TARGET_DIR/powerset"
+}
+
+step_powerset() {
+    has_cargo hack || { skip powerset "cargo-hack does not install"; return; }
+    step powerset powerset
+}
+
 step_api() {
     has_nightly || { skip api "no nightly toolchain"; return; }
     has_cargo public-api || { skip api "cargo-public-api does not install"; return; }
@@ -161,7 +191,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv targets asan tsan fuzz deny api package adapters s3 fleet
+(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 fleet
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
