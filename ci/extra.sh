@@ -116,8 +116,12 @@ step_fuzz() {
 }
 
 step_deny() {
+    local manifest
     has_cargo deny || { skip deny "cargo-deny does not install"; return; }
     step deny cargo deny check bans licenses sources
+    for manifest in adapters adapters/fleet; do
+        step "deny $manifest" cargo deny --manifest-path "$manifest/Cargo.toml" --config adapters/deny.toml check bans licenses sources
+    done
 }
 
 # The core with the oldest versions that Cargo.toml allows of what it names, in a copy, whose lock file is changed.
