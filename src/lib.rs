@@ -82,6 +82,9 @@
 //!
 //! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
 #![cfg_attr(not(feature = "std"), no_std)]
+// docs.rs says beside each item which feature it needs, but for those of the models.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(loom, feature = "loom"))))]
 
 extern crate alloc;
 
