@@ -25,9 +25,12 @@ quietly() { "$@" 2> >(grep -v '^warning: ignoring ' >&2); }
 
 publishable() { quietly cargo publish --dry-run --locked --all-features --package paceline; }
 
-# docs.rs has the package, and not the repository around it.
+# docs.rs has the package, and not the repository around it; and nightly.
 documented() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features --manifest-path "$CARGO_TARGET_DIR/package/paceline-$version/Cargo.toml"
+    local as_there=(cargo) cfg=""
+    ! cargo +nightly --version >/dev/null 2>&1 || as_there=(cargo +nightly) cfg="--cfg docsrs"
+    RUSTDOCFLAGS="-D warnings $cfg" "${as_there[@]}" doc --no-deps --all-features --target-dir "$CARGO_TARGET_DIR/api" \
+        --manifest-path "$CARGO_TARGET_DIR/package/paceline-$version/Cargo.toml"
 }
 
 packaged() { quietly cargo package --locked "${core[@]}" --manifest-path "$1" --workspace; }
