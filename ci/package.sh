@@ -38,7 +38,7 @@ packaged() { quietly cargo package --locked "${core[@]}" --manifest-path "$1" --
 step "paceline: contents" contents Cargo.toml paceline
 step "paceline: dry run" publishable
 step "paceline: documentation" documented
-for adapter in aws object-store opendal reqwest; do
+for adapter in $(sed -n 's/^members = \[\(.*\)\]/\1/p' adapters/Cargo.toml | tr -d '",'); do
     step "paceline-$adapter: contents" contents adapters/Cargo.toml "paceline-$adapter"
 done
 step "paceline-fleet: contents" contents adapters/fleet/Cargo.toml paceline-fleet
