@@ -10,8 +10,7 @@ work=target/orderings
 mkdir -p "$work"
 rm -rf "$work/tree"
 mkdir "$work/tree"
-git ls-files Cargo.toml Cargo.lock src loom-tests | cpio -pdm --quiet "$work/tree" 2>/dev/null \
-    || tar cf - $(git ls-files Cargo.toml Cargo.lock src loom-tests) | tar xf - -C "$work/tree"
+git ls-files -z Cargo.toml Cargo.lock src loom-tests | tar --null -T - -cf - | tar -xmf - -C "$work/tree"
 root=$PWD
 cd "$work/tree"
 # The models need nothing of what the examples and tests of the root package need.
@@ -32,7 +31,6 @@ names() {
         */nudge.rs | */waiters.rs) echo waiters:: ;;
         */retry_budget.rs) echo budget:: ;;
         */retry_quota.rs | */refill.rs) echo quota:: ;;
-        */retry_quota.rs) echo quota:: ;;
         */usage.rs) echo usage:: ;;
         */send_rate.rs) echo two_takers a_try_and places_are an_older ;;
         */stripes.rs | */slots/*) echo stripes:: no_count ;;

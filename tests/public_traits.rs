@@ -12,10 +12,10 @@ use paceline::{
     ProcessEnvironment, ProfileFileError, ProfileFileFault, ProfileFileKind, QuotaPermit,
     QuotaSettingsError, RateLimit, RateLimits, RefusalReason, Reservation, RetryAfter, RetryBudget,
     RetryConfig, RetryCosts, RetryGeneration, RetryMode, RetryQuota, RetryRefused, RetrySafety,
-    RetryToken, RunError, SeededRandom, SendCredit, SendLimiter, SendPermit, SendRate, SendRefused,
-    SendTurn, ServiceUnavailable, SettingFault, Settings, SettingsError, Skew, SkewedClock,
-    Standard, Stopped, StrategyBuilder, StrategyId, ThreadRandom, Timestamp, TokioTimer,
-    WeightError,
+    RetryToken, RunError, Scope, ScopeRefused, Scopes, ScopesError, SeededRandom, SendCredit,
+    SendLimiter, SendPermit, SendRate, SendRefused, SendTurn, ServiceUnavailable, SettingFault,
+    Settings, SettingsError, Skew, SkewedClock, Standard, Stopped, StrategyBuilder, StrategyId,
+    ThreadRandom, Timestamp, TokioTimer, WeightError,
 };
 
 const fn error<T: Error + Send + Sync + Unpin + 'static>() {}
@@ -28,12 +28,12 @@ macro_rules! each {
 }
 
 each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
-    QuotaSettingsError, RetryRefused, RunError<std::io::Error>, SendRefused, SettingsError, WeightError);
+    QuotaSettingsError, RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryBudget, RetryConfig,
-    RetryQuota, RetryToken, SeededRandom, SendLimiter, SendRate, SendTurn<'_>, Settings, Standard, StrategyBuilder<Adaptive>);
+    RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn<'_>, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, SendCredit<&SendRate>, TokioTimer);
 each!(value: AcquireError, Attempt, Chain<RateLimits, HttpResponses>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrors, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RateLimit, RetryAfter, RetryCosts,
-    RetryGeneration, RetryMode, RetrySafety, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, Skew,
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, Skew,
     SkewedClock, Stopped, StrategyId, ThreadRandom, Timestamp, WeightError);

@@ -5,7 +5,7 @@ use core::{error::Error, fmt};
 use crate::SettingsError;
 
 /// There is no state for the key, and none was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScopeRefused {
     /// There are as many scopes as there may be, and none was found that is idle and not in use.
@@ -52,7 +52,7 @@ impl From<SettingsError> for ScopeRefused {
 }
 
 /// Why scopes could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScopesError {
     /// `max_scopes` is 0: every operation would share one state.
