@@ -48,7 +48,7 @@ fn by_clock() -> Vec<Case> {
         .target(Target::new(
             Time::AsCase(GOVERNOR),
             Scaling::AsCase(GOVERNOR),
-            "the clock and one compare-and-swap",
+            "the clock, and what `granted` takes",
         )),
         case(Ours, "paceline SendRate, coarse clock", 1, || {
             plain(fixed(PLENTY), |rate| rate.try_acquire(coarse()).is_ok())
@@ -56,7 +56,7 @@ fn by_clock() -> Vec<Case> {
         .target(Target::new(
             Time::Nanos(15.0),
             Scaling::AsCase(GOVERNOR),
-            "the coarse clock and one compare-and-swap",
+            "the coarse clock, 7 ns, and what `granted` takes",
         )),
         case(Peer, GOVERNOR, 1, || governor(QuantaClock::default())).uncountable(),
         case(Peer, "governor, std Instant", 1, || governor(GovernorStd)),
@@ -87,7 +87,7 @@ fn by_caller() -> Vec<Case> {
     let target = Target::new(
         Time::AsCase(BETTER_BUCKET),
         Scaling::AsCase(BETTER_BUCKET),
-        "one compare-and-swap",
+        "three 16-byte loads and two products, for a rate that may change; theirs is one word, whose rate cannot",
     );
     vec![
         case(Ours, "paceline SendRate, published law", 1, || {

@@ -42,7 +42,7 @@ fn by_caller() -> Vec<Case> {
     let target = Target::new(
         Time::AsCase(BETTER_BUCKET),
         Scaling::AsEmptyLoop,
-        "it computes how long to wait, to the nanosecond",
+        "what `granted` loads, and a division: how long to wait, to the nanosecond",
     );
     vec![
         case(Ours, "paceline SendRate, published law", 0, || {
