@@ -14,7 +14,9 @@ step fuzz-smoke ci/fuzz-smoke.sh
 step test ci/test.sh
 step examples ci/examples.sh
 step benches ci/benches.sh
+step adapters ci/adapters.sh --tests
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \
     "they need nightly, apt or more tools: ci/extra.sh"
-skip "adapters, and the comparison with real SDKs" "their hosts take minutes to build: ci/adapters.sh, ci/s3.sh"
+skip "adapters with their oldest hosts, the fleet, the comparison with real SDKs" \
+    "they take many minutes, redis-server or Python: ci/adapters.sh, ci/extra.sh fleet, ci/s3.sh"
 closing
