@@ -192,3 +192,27 @@ fn a_credit_can_own_its_part_of_the_limiter() {
         "the others went back with the thread"
     );
 }
+
+#[test]
+fn a_reset_after_a_wrong_timestamp_reaches_what_is_held_and_the_law() {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let exact = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let mut credit = rate.credit(batch(4));
+    let far = at(1_000_000 * SECOND);
+    credit.record(far, SendPermit::sent_at(far), Outcome::Throttled);
+    exact.record(far, SendPermit::sent_at(far), Outcome::Throttled);
+    rate.reset(at(SECOND));
+    exact.reset(at(SECOND));
+    for millis in 1..20_000 {
+        let now = at(SECOND + millis * MILLI);
+        credit.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+        exact.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+    }
+    let now = at(22 * SECOND);
+    let (seen, expected) = (rate.snapshot(now), exact.snapshot(now));
+    assert_eq!(
+        seen.measured_rate.to_bits(),
+        expected.measured_rate.to_bits()
+    );
+    assert_eq!(seen.fill_rate.to_bits(), expected.fill_rate.to_bits());
+}

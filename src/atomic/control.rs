@@ -106,7 +106,11 @@ impl SendRate {
             (Law::Paced(tuning), Some(limited)) => {
                 let sent = sent_at(self.start(), permit, elapsed);
                 if elapsed >= self.gate.window_end() {
-                    limited.end_window(&tuning.get(), elapsed, sent);
+                    let settings = tuning.get();
+                    limited.end_window(&settings, elapsed, sent);
+                    if !limited.throttle.load().is_engaged() {
+                        limited.hold_to_ceiling(&tuning.get(), elapsed);
+                    }
                 }
                 limited.follow_curve(elapsed);
                 limited.nudge(elapsed);

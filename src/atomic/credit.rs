@@ -24,7 +24,8 @@ const UNSEEN: u64 = 1_000_000;
 /// # What it costs in exactness
 ///
 /// Nothing is granted that was not minted. But of the tokens that the bucket has given out, up to `batch` are held by
-/// each credit, for 50 ms at most:
+/// each credit, until its next call after 50 ms or its drop. One that falls idle should [give them
+/// back](Self::give_back):
 ///
 /// - others find that many fewer. Batches much smaller than what each thread gets in 50 ms make that little.
 /// - `batch` requests of each credit may go at once on top of the [capacity](crate::SendRateSnapshot::capacity).
@@ -56,8 +57,8 @@ pub struct SendCredit<R: Deref<Target = SendRate>> {
     held: u32,
     /// The version of the last throttle when they were taken.
     version: u64,
-    /// When they go back at the latest, after the limiter's start.
-    until: u64,
+    /// When they were taken, after the limiter's start.
+    taken: u64,
     /// When the law was looked at last.
     looked: u64,
 }
@@ -77,7 +78,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
             batch,
             held: 0,
             version: 0,
-            until: 0,
+            taken: 0,
             looked: 0,
         }
     }
@@ -92,7 +93,8 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         let Some(limited) = self.rate.engaged() else {
             return Ok(SendPermit::sent_at(now));
         };
-        let good = self.rate.elapsed(now) <= self.until
+        // A time that goes back, as after a reset, is past both spans.
+        let good = self.rate.elapsed(now).wrapping_sub(self.taken) <= KEPT
             && limited.throttle.load().version() == self.version;
         match self.held.checked_sub(1) {
             Some(left) if good => {
@@ -112,11 +114,14 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         let Some(limited) = self.rate.engaged() else {
             return Ok(SendPermit::sent_at(now));
         };
+        // The line that is taken from is then as new as this throttle, or newer: whoever answers to one may have stopped
+        // before it took effect.
         let version = limited.throttle.load().version();
+        limited.apply_throttle(limited.elapsed(now));
         let taken = limited.try_acquire_up_to(now, self.batch.get())?;
         self.held = taken.saturating_sub(1);
         self.version = version;
-        self.until = self.rate.elapsed(now).saturating_add(KEPT);
+        self.taken = self.rate.elapsed(now);
         Ok(SendPermit::sent_at(now))
     }
 
@@ -124,7 +129,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
     #[inline]
     pub fn record(&mut self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
         let elapsed = self.rate.elapsed(now);
-        let seen = elapsed.saturating_sub(self.looked) < UNSEEN;
+        let seen = elapsed.wrapping_sub(self.looked) < UNSEEN;
         if seen && outcome == Outcome::NotThrottled {
             self.rate.meter.count(permit.weight());
         } else {
@@ -139,7 +144,8 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         self.held
     }
 
-    /// Gives the tokens that it holds back to the bucket.
+    /// Gives the tokens that it holds back to the bucket. Those who wait in line go by it at the next response, or by their
+    /// own timers.
     pub fn give_back(&mut self) {
         let held = core::mem::take(&mut self.held);
         if held == 0 {
@@ -154,5 +160,32 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
 impl<R: Deref<Target = SendRate>> Drop for SendCredit<R> {
     fn drop(&mut self) {
         self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PacedSettings;
+    use crate::paced::started_at;
+
+    /// Whoever answers to a throttle may stop before it takes effect.
+    #[test]
+    fn a_throttle_that_has_yet_to_take_effect_is_taken_from_no_more() {
+        let second = Duration::from_secs(1);
+        let settings = PacedSettings::new().initial_rate(1_000, second);
+        let settings = settings.expect("in range");
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
+        let now = Timestamp::from_nanos(1_000_000_000);
+        let limited = rate.limited().expect("it limits from the start");
+        let last = limited.throttle.load();
+        // A pause of ten seconds.
+        let peak = settings.start().expect("it has been set");
+        let memory = started_at(&settings, peak).with_pause();
+        let pause = last.next_with(11_000_000_000, memory.to_bits());
+        assert!(limited.throttle.replace(last, pause));
+        let mut credit = rate.credit(NonZeroU32::new(32).expect("not 0"));
+        assert!(credit.try_acquire(now).is_err());
+        assert_eq!(credit.held(), 0);
     }
 }

@@ -16,6 +16,8 @@ impl SendRate {
     /// which those wait who come after the next throttle. If the thread stops for ever within this call, requests may be limited
     /// by the old rate until the next response is recorded.
     ///
+    /// Of two calls at once each may write off what was owed, so that up to the bucket's capacity is granted once more.
+    ///
     /// # Examples
     ///
     /// ```

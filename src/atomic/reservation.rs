@@ -24,7 +24,8 @@ pub(super) enum Turn {
 ///
 /// Its turn comes when as many tokens have been minted as there are places before it, and itself, that were not
 /// given up. If the rate rises it comes sooner, if it falls later. Dropped unclaimed, its token
-/// goes back: those behind it move up by one, nobody ahead of it notices.
+/// goes back: those behind it move up by one, nobody ahead of it notices. It has no clock, so that waiters who sleep are
+/// woken for that at the next response, or by their own timers.
 ///
 /// Forgotten (`mem::forget`), its token is lost. A place must be claimed or dropped before another 2³⁸
 /// tokens have been minted: at 10⁶ tokens/s, within three days.

@@ -178,7 +178,13 @@ const fn low(count: u64) -> u32 {
 /// Returns a power of two: as many as there are cores, or fewer; 1 if threads have no numbers.
 fn cores() -> usize {
     #[cfg(feature = "std")]
-    let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+    let cores = {
+        // Asked once: the system may have to read files for it.
+        static CORES: once_cell::race::OnceNonZeroUsize = once_cell::race::OnceNonZeroUsize::new();
+        let ask =
+            || std::thread::available_parallelism().unwrap_or(core::num::NonZero::<usize>::MIN);
+        CORES.get_or_init(ask).get()
+    };
     #[cfg(not(feature = "std"))]
     let cores = 1_usize;
     cores.min(SLOTS).next_power_of_two()

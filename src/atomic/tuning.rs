@@ -1,64 +1,58 @@
 //! The settings of the paced law, as they may be changed while others go by them.
 
 use super::bits::Field;
-use super::sync::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use super::sync::{AtomicU128, Ordering::Relaxed};
 use crate::fixed::Rate;
 use crate::paced::{PacedSettings, PacedSettingsError};
 
 /// How many bits number the changes.
 pub(super) const EDITION_BITS: u32 = 5;
 
-/// The settings in two words, and those that stay.
+/// The settings in one word, and those that stay. Low bits first:
 ///
-/// | word | bits | field |
-/// |---|---|---|
-/// | `floor` | 49 | the lowest rate |
-/// | | 10 | β in thousandths |
-/// | | 5 | edition: counts the changes, and wraps |
-/// | `ceiling` | 49 | the highest rate; zero if there is none |
-///
-/// The ceiling is written first. Who reads one before a change and the other after it goes by the old floor and the new
-/// ceiling, for the one call that overlaps the change, and says so by the old edition.
+/// | bits | field |
+/// |---|---|
+/// | 49 | the lowest rate |
+/// | 10 | β in thousandths |
+/// | 49 | the highest rate; zero if there is none |
+/// | 5 | edition: counts the changes, and wraps |
 #[derive(Debug)]
 pub(super) struct Tuning {
     /// Of these, the initial rate and the burst.
     made_with: PacedSettings,
-    floor: AtomicU64,
-    ceiling: AtomicU64,
+    word: AtomicU128,
 }
 
 impl Tuning {
     const FLOOR: Field = Field::lowest(Rate::BITS);
     const BETA: Field = Self::FLOOR.above(10);
-    const EDITION: Field = Self::BETA.above(EDITION_BITS);
+    const CEILING: Field = Self::BETA.above(Rate::BITS);
+    const EDITION: Field = Self::CEILING.above(EDITION_BITS);
 
     pub(super) fn new(settings: PacedSettings) -> Self {
-        let (floor, ceiling) = Self::words(&settings);
         Self {
             made_with: settings,
-            floor: AtomicU64::new(floor),
-            ceiling: AtomicU64::new(ceiling),
+            word: AtomicU128::new(Self::word_of(&settings)),
         }
     }
 
-    fn words(settings: &PacedSettings) -> (u64, u64) {
-        let beta = Self::BETA.put(u64::from(settings.permille()));
-        let floor =
-            Field::lowest(u64::BITS).get(Self::FLOOR.put(settings.lowest().to_bits()) | beta);
-        (floor, settings.highest().map_or(0, Rate::to_bits))
+    fn word_of(settings: &PacedSettings) -> u128 {
+        Self::FLOOR.put(settings.lowest().to_bits())
+            | Self::BETA.put(u64::from(settings.permille()))
+            | Self::CEILING.put(settings.highest().map_or(0, Rate::to_bits))
     }
+
+    // Relaxed, here and below: the word is all there is to the settings, so they are always those of one call. Whoever
+    // reads it twice gets no older ones the second time, whatever the ordering.
+    // Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
 
     /// Returns the settings as they are at the moment.
     pub(super) fn get(&self) -> PacedSettings {
-        // Relaxed: who notes an edition has asked for it before.
-        let floor = u128::from(self.floor.load(Relaxed));
-        let ceiling = Rate::from_bits(self.ceiling.load(Relaxed));
-        let beta = u16::try_from(Self::BETA.get(floor)).unwrap_or(u16::MAX);
+        let word = self.word.load(Relaxed);
+        let ceiling = Self::CEILING.rate(word);
+        let beta = u16::try_from(Self::BETA.get(word)).unwrap_or(u16::MAX);
         let ceiling = (ceiling != Rate::ZERO).then_some(ceiling);
-        self.made_with.tuned(Self::FLOOR.rate(floor), ceiling, beta)
+        self.made_with.tuned(Self::FLOOR.rate(word), ceiling, beta)
     }
 
     /// Whether the settings are those that the limiter was made with.
@@ -69,26 +63,17 @@ impl Tuning {
 
     /// Returns which settings these are. Those that are got afterwards are of this edition, or a later one.
     pub(super) fn edition(&self) -> u64 {
-        // Acquire, with the release below: who has seen an edition must not go by the ceiling of the one before, and
-        // note that the rate is up to date. Who has seen an older one is noted under that, so that the next response
-        // sets right what it leaves. Model: `paced::a_lower_ceiling_is_obeyed`.
-        Self::EDITION.get(u128::from(self.floor.load(Acquire)))
+        Self::EDITION.get(self.word.load(Relaxed))
     }
 
     /// Replaces the settings, unless they change one that stays.
     pub(super) fn set(&self, settings: &PacedSettings) -> Result<(), PacedSettingsError> {
         settings.starts_like(&self.made_with)?;
-        let (floor, ceiling) = Self::words(settings);
-        self.ceiling.store(ceiling, Relaxed);
-        let mut seen = self.floor.load(Relaxed);
+        let mut seen = self.word.load(Relaxed);
         loop {
-            let edition = Self::EDITION.put(Self::EDITION.next(u128::from(seen)));
-            let next = floor | Field::lowest(u64::BITS).get(edition);
-            // Release: see `edition`. A swap, so that two changes at once make two editions.
-            match self
-                .floor
-                .compare_exchange_weak(seen, next, Release, Relaxed)
-            {
+            let next = Self::word_of(settings) | Self::EDITION.put(Self::EDITION.next(seen));
+            // A swap, so that two changes at once make two editions.
+            match self.word.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(actual) => seen = actual,
             }

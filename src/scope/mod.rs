@@ -15,7 +15,8 @@
 //!    unless somebody has entered since the look; take it out of the map. Else put it last.
 //!
 //! A retired state is never entered again, and a state is replaced in the map only if it is retired: there are never two
-//! live states of one key. A thread that stops anywhere holds up nobody; what it holds is not evicted.
+//! live states of one key. A thread that stops while it looks up what is there holds up nobody; what it holds is not evicted. One that
+//! stops within the line while it creates or evicts may hold up others that do the same, as in the map.
 
 mod builder;
 mod error;

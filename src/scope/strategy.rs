@@ -17,6 +17,15 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
     }
 }
 
+/// Returns the token unless it has a scope already, as that of scopes within scopes has: it can hold but one.
+fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
+    if token.hold().is_none() {
+        Ok(token)
+    } else {
+        Err(InitialTokenRefused)
+    }
+}
+
 impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     /// Begins an operation on `scope`, which is in use as long as there is the token, or on the shared state if there is
     /// none or it is refused.
@@ -25,18 +34,15 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
         let Some(Ok(slot)) = scope.map(|key| self.store().enter(key)) else {
-            return self.shared().acquire_initial_token(scope);
+            let token = self.shared().acquire_initial_token(scope)?;
+            return without_scope(token);
         };
         let hold = Hold::taking_over(slot);
         let strategy = self.responsible(&hold);
         let token = strategy
             .unwrap_or(self.shared())
             .acquire_initial_token(scope)?;
-        // The token of scopes within scopes: it can hold but one.
-        if !token.hold().is_none() {
-            return Err(InitialTokenRefused);
-        }
-        Ok(token.with_hold(hold))
+        Ok(without_scope(token)?.with_hold(hold))
     }
 
     fn refresh_retry_token(

@@ -145,7 +145,7 @@ impl<'a> SendTurn<'a> {
     }
 
     /// Returns a turn that comes once this one has, and `gate` lets it go then: with the permit of the gate, in place of
-    /// another gate if it had one.
+    /// another gate if it had one. Given up between the two, its own token is spent.
     pub fn gated(self, gate: &'a dyn SendGate) -> Self {
         let line = match self.0 {
             Turn::Granted(_) => None,

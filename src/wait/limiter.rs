@@ -270,7 +270,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
 
     /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped at any time.
     ///
-    /// It allocates when it first has to wait, if its timer does, and never again. Its output is [`AcquireError`] if the
+    /// It allocates when it first has to wait, if its timer does, and then never again; with the feature `wake` the waiters of
+    /// a limiter share a table, which grows with the most there have been. Its output is [`AcquireError`] if the
     /// tokens cannot come in time, with the time until then, or if there is no such weight.
     ///
     /// # Examples
