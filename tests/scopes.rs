@@ -215,15 +215,18 @@ fn clones_share_and_scopes_built_apart_do_not() {
 #[test]
 fn scopes_within_scopes_are_refused() {
     let builder = ScopesBuilder::new(|_| Ok(Standard::builder().scopes().build().unwrap()));
-    let scopes = builder.build().unwrap();
-    let sends = core::cell::Cell::new(0);
-    let operation = scopes.operation().scope("a");
-    let stopped = operation.run(|_| {
-        sends.set(sends.get() + 1);
-        Err::<(), _>(Failure::transient())
-    });
-    assert_eq!(stopped.unwrap_err().why(), Stopped::InitialTokenRefused);
-    assert_eq!(sends.get(), 1);
+    let scopes = builder.max_key_len(1).build().unwrap();
+    // The second key is refused outside, and taken inside.
+    for key in ["a", "too long"] {
+        let sends = core::cell::Cell::new(0);
+        let stopped = scopes.operation().scope(key).run(|_| {
+            sends.set(sends.get() + 1);
+            Err::<(), _>(Failure::transient())
+        });
+        let why = stopped.unwrap_err().why();
+        assert_eq!(why, Stopped::InitialTokenRefused, "{key}");
+        assert_eq!(sends.get(), 1, "{key}");
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Tuning {
         let mut seen = self.word.load(Relaxed);
         loop {
             let next = Self::word_of(settings) | Self::EDITION.put(Self::EDITION.next(seen));
-            // A swap, so that two changes at once make two editions.
+            // A swap, so that two changes at once make two editions: see `ci/orderings.txt`.
             match self.word.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(actual) => seen = actual,
