@@ -3,7 +3,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-for example in tables thread_pool web_handler; do
+for example in tables thread_pool web_handler embedding; do
     printf -- '-- %s\n' "$example"
     cargo run --quiet --example "$example"
 done

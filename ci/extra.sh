@@ -179,14 +179,15 @@ fleet() {
     local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
     cargo fmt --manifest-path "$manifest" --check &&
         cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets -- -D warnings &&
-        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path "$manifest" --target-dir "$target" --no-deps &&
-        cargo test --manifest-path "$manifest" --target-dir "$target" -- --nocapture &&
+        cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets --all-features -- -D warnings &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path "$manifest" --target-dir "$target" --no-deps --all-features &&
+        cargo test --manifest-path "$manifest" --target-dir "$target" --all-features -- --nocapture &&
         cargo run --manifest-path "$manifest" --target-dir "$target" --release --example simulate &&
-        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet -- 16 10
 }
 
 step_fleet() {
-    RUNLEVEL=1 apt redis-server || { skip fleet "no redis-server among Debian's packages"; return; }
+    RUNLEVEL=1 apt redis-server openssl || { skip fleet "no redis-server among Debian's packages"; return; }
     step fleet fleet
 }
 

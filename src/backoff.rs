@@ -1,5 +1,7 @@
 //! How long to wait before a retry: a pure function of its number, and of one random number.
 
+pub use crate::random::{Random, SeededRandom, ThreadRandom};
+
 use core::{fmt, time::Duration};
 
 /// A rule that turns the number of a retry into a delay.
@@ -13,7 +15,7 @@ use core::{fmt, time::Duration};
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
-/// use paceline::{BackoffStrategy, Standard};
+/// use paceline::{Standard, backoff::BackoffStrategy};
 ///
 /// #[derive(Debug)]
 /// struct Steady;
@@ -25,7 +27,7 @@ use core::{fmt, time::Duration};
 /// }
 ///
 /// let strategy = Standard::builder().backoff(Arc::new(Steady)).build()?;
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait BackoffStrategy: fmt::Debug + Send + Sync {
     /// Returns the delay before the `retry`-th retry of an operation, counted from 1.
@@ -36,17 +38,20 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 
     /// Returns the delay like [`delay`](Self::delay), for a rule that goes by the delay before.
     ///
-    /// `previous` is what this method returned for the retry before, without the service's hint, and
-    /// zero for the first retry. Strategies call this one. By default it ignores `previous`.
+    /// `previous` is what this method returned for the retry before, without the service's hint,
+    /// and zero for the first retry. Strategies call this one. By default it ignores
+    /// `previous`.
     fn delay_after(&self, retry: u32, throttle: bool, random: u64, previous: Duration) -> Duration {
         let _ = previous;
         self.delay(retry, throttle, random)
     }
 }
 
-/// How much of a backoff is left to chance, so that clients that failed together do not come back together.
+/// How much of a backoff is left to chance, so that clients that failed together do not come back
+/// together.
 ///
-/// `x` is the capped backoff `min(base × 2^(retry − 1), max_delay)`, and `b` is uniform over (0, 1].
+/// `x` is the capped backoff `min(base × 2^(retry − 1), max_delay)`, and `b` is uniform over (0,
+/// 1].
 ///
 /// | kind | delay | least | mean |
 /// |---|---|---|---|
@@ -55,14 +60,14 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 /// | `Decorrelated` | `min(base + b × 3 × previous, max_delay)` | `base` | `base + 1.5 × previous` |
 /// | `None` | `x` | `x` | `x` |
 ///
-/// Sources: "Exponential Backoff And Jitter", AWS Architecture Blog, for the names; smithy-python for
-/// the formula of `Decorrelated`, in which the delay before the first retry counts as `base`.
+/// Sources: "Exponential Backoff And Jitter", AWS Architecture Blog, for the names; smithy-python
+/// for the formula of `Decorrelated`, in which the delay before the first retry counts as `base`.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::time::Duration;
-/// use paceline::{BackoffStrategy, ExponentialBackoff, Jitter};
+/// use paceline::backoff::{BackoffStrategy, ExponentialBackoff, Jitter};
 ///
 /// let second = Duration::from_secs(1);
 /// let least = |jitter| ExponentialBackoff::new(second, 20 * second).with_jitter(jitter).delay(2, false, 0);
@@ -82,18 +87,19 @@ pub enum Jitter {
     Equal,
     /// A step from the delay before, whichever retry it is. Delays at the cap are not spread.
     Decorrelated,
-    /// Nothing. Clients that fail together come back together: for tests, and for a client on its own.
+    /// Nothing. Clients that fail together come back together: for tests, and for a client on its
+    /// own.
     None,
 }
 
 /// Exponential backoff: `min(base × 2^(retry − 1), max_delay)`, of which a [`Jitter`] takes a part.
 ///
-/// With full jitter, the default, it is `b × min(base × 2^(retry − 1), max_delay)`. `b` is uniform over
-/// (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole nanoseconds. So
+/// With full jitter, the default, it is `b × min(base × 2^(retry − 1), max_delay)`. `b` is uniform
+/// over (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole nanoseconds. So
 /// `random = u64::MAX` gives exactly the capped delay. The cap comes before the
-/// jitter, so delays at the cap are spread as well (botocore's fix #3178). The base is chosen by the
-/// latest failure, the exponent by the number of the retry whatever came before ("Retry behavior",
-/// AWS SDKs and Tools Reference Guide). A base or cap of zero gives no delays but the
+/// jitter, so delays at the cap are spread as well (botocore's fix #3178). The base is chosen by
+/// the latest failure, the exponent by the number of the retry whatever came before ("Retry
+/// behavior", AWS SDKs and Tools Reference Guide). A base or cap of zero gives no delays but the
 /// [floor](Self::with_throttling_floor), if there is one; spans beyond
 /// 2⁶⁴ − 1 ns, 584 years, count as that.
 ///
@@ -101,7 +107,7 @@ pub enum Jitter {
 ///
 /// ```
 /// use std::time::Duration;
-/// use paceline::{BackoffStrategy, ExponentialBackoff};
+/// use paceline::backoff::{BackoffStrategy, ExponentialBackoff};
 ///
 /// let backoff = ExponentialBackoff::new(Duration::from_millis(50), Duration::from_secs(20))
 ///     .with_throttling_base(Duration::from_secs(1));
@@ -140,7 +146,8 @@ impl ExponentialBackoff {
         }
     }
 
-    /// Lets no delay after a throttling error be shorter than `floor`, whatever the jitter. Zero by default.
+    /// Lets no delay after a throttling error be shorter than `floor`, whatever the jitter. Zero by
+    /// default.
     ///
     /// The jitter spreads over what is left above it, so that delays do not gather at the floor. A
     /// backoff below the floor is lifted to it, one above `max_delay` too.
@@ -149,7 +156,7 @@ impl ExponentialBackoff {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use paceline::{BackoffStrategy, ExponentialBackoff};
+    /// use paceline::backoff::{BackoffStrategy, ExponentialBackoff};
     ///
     /// let second = Duration::from_secs(1);
     /// let backoff = ExponentialBackoff::new(second, 20 * second).with_throttling_floor(second / 2);
@@ -186,7 +193,8 @@ impl ExponentialBackoff {
         base.saturating_mul(factor).min(self.max_delay_ns)
     }
 
-    /// Returns a delay that goes by `previous`, in nanoseconds: the base, and up to three times that.
+    /// Returns a delay that goes by `previous`, in nanoseconds: the base, and up to three times
+    /// that.
     fn stepped(&self, base: u64, previous: u64, random: u64) -> u64 {
         let cap = self.max_delay_ns;
         if base == 0 || cap == 0 {
@@ -218,7 +226,8 @@ impl ExponentialBackoff {
 }
 
 impl BackoffStrategy for ExponentialBackoff {
-    /// With [`Jitter::Decorrelated`] the delay before counts as the backoff of that retry before jitter.
+    /// With [`Jitter::Decorrelated`] the delay before counts as the backoff of that retry before
+    /// jitter.
     #[inline]
     fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
         if matches!(self.jitter, Jitter::Decorrelated) {

@@ -24,7 +24,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Returns the budget of `permille` thousandths of the requests, and `minimum` retries a second, over `window`.
+    /// Returns the budget of `permille` thousandths of the requests, and `minimum` retries a
+    /// second, over `window`.
     pub(crate) fn new(
         permille: u16,
         minimum: u32,
@@ -53,15 +54,16 @@ impl Budget {
         nanos.checked_div(self.slot_nanos).unwrap_or(0)
     }
 
-    /// Returns the balance of a client that has made so many requests and retries since its beginning: it wraps, and
-    /// only differences count.
+    /// Returns the balance of a client that has made so many requests and retries since its
+    /// beginning: it wraps, and only differences count.
     pub(crate) fn balance(&self, requests: u64, retries: u64) -> u64 {
         requests
             .wrapping_mul(u64::from(self.permille))
             .wrapping_sub(retries.wrapping_mul(RETRY.unsigned_abs()))
     }
 
-    /// Returns the retries that are left, by the balance when the window began and the one now; none if overdrawn.
+    /// Returns the retries that are left, by the balance when the window began and the one now;
+    /// none if overdrawn.
     pub(crate) fn left(&self, then: u64, now: u64) -> u32 {
         let gained = to_signed(now.wrapping_sub(then));
         let left = gained.saturating_add(self.minimum).wrapping_div(RETRY);
@@ -69,7 +71,8 @@ impl Budget {
     }
 }
 
-/// Why a [`RetryQuota`](crate::RetryQuota) or a [`RetryBudget`](crate::RetryBudget) could not be made as wished.
+/// Why a [`RetryQuota`](crate::RetryQuota) or a [`RetryBudget`](crate::RetryBudget) could not be
+/// made as wished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QuotaSettingsError {

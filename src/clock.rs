@@ -2,8 +2,12 @@
 
 use alloc::sync::Arc;
 use core::fmt;
+use std::sync::LazyLock;
+
+use crossbeam_utils::CachePadded;
 
 use crate::Timestamp;
+use crate::atomic::cells::Latest;
 
 /// A monotonic clock.
 ///
@@ -27,7 +31,7 @@ use crate::Timestamp;
 /// let clock = Arc::new(Stopped(Timestamp::from_nanos(7)));
 /// let strategy = Adaptive::builder().clock(clock).build()?;
 /// assert_eq!(strategy.clock().now(), Timestamp::from_nanos(7));
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Returns the time since the clock's origin. It never goes back.
@@ -43,6 +47,13 @@ impl<C: Clock + ?Sized> Clock for &C {
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         (**self).now()
+    }
+}
+
+/// A clock that stands still: where a clock is asked for, a time will do.
+impl Clock for Timestamp {
+    fn now(&self) -> Timestamp {
+        *self
     }
 }
 
@@ -90,8 +101,102 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Returns the time since 1970-01-01 00:00 UTC by the system's clock, for headers with dates: zero before
-/// that. It may go back.
+/// A clock that a thread of the user's keeps up to date: reading it is one load, and needs no
+/// system call.
+///
+/// It shows what another clock showed when [`update`](Self::update) was last called, so it is
+/// behind that clock by at most the time between two updates, and never ahead of it. It never goes
+/// back, however many threads update it. If updates stop, time stands still: a limiter that goes by
+/// it grants what tokens there are and then nothing, and backoffs end by the timer as before.
+///
+/// A limiter that goes by it has at most `rate x interval` fewer tokens than by the clock behind
+/// it, and grants those with the next update: an interval of a millisecond is short beside most
+/// limits. Waits are counted from the time shown, so they may end up to an interval late.
+///
+/// # Examples
+///
+/// A thread updates it each millisecond, until the clock is dropped:
+///
+/// ```
+/// use std::{sync::Arc, thread, time::Duration};
+/// use paceline::{Adaptive, Clock, KeptClock};
+///
+/// let clock = Arc::new(KeptClock::new());
+/// let kept = Arc::downgrade(&clock);
+/// thread::spawn(move || {
+///     while let Some(clock) = kept.upgrade() {
+///         clock.update();
+///         drop(clock);
+///         thread::sleep(Duration::from_millis(1));
+///     }
+/// });
+/// let strategy = Adaptive::builder().clock(clock).build()?;
+/// let earlier = strategy.clock().now();
+/// assert!(strategy.clock().now() >= earlier);
+/// # Ok::<(), paceline::config::SettingsError>(())
+/// ```
+#[derive(Debug)]
+pub struct KeptClock<C = MonotonicClock> {
+    source: C,
+    // By itself in its line: it is read all the time, and written a thousand times a second.
+    latest: CachePadded<Latest>,
+}
+
+impl KeptClock {
+    /// Creates a clock that shows what [`MonotonicClock`] shows now, until it is updated.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::over(MonotonicClock::new())
+    }
+}
+
+impl<C: Clock + Default> Default for KeptClock<C> {
+    fn default() -> Self {
+        Self::over(C::default())
+    }
+}
+
+impl<C: Clock> KeptClock<C> {
+    /// Creates a clock that shows what `source` shows now, until it is updated.
+    #[must_use]
+    pub fn over(source: C) -> Self {
+        let clock = Self {
+            latest: CachePadded::new(Latest::new(0)),
+            source,
+        };
+        clock.update();
+        clock
+    }
+
+    /// Reads the clock behind this one, and shows its time from now on. Returns the time shown.
+    ///
+    /// Any thread may call it, at any time. A call that is overtaken by a later one sets nothing
+    /// back.
+    pub fn update(&self) -> Timestamp {
+        let now = self.source.now().as_nanos();
+        Timestamp::from_nanos(self.latest.raise(now))
+    }
+
+    /// Returns the clock behind this one.
+    pub const fn source(&self) -> &C {
+        &self.source
+    }
+}
+
+impl<C: Clock> Clock for KeptClock<C> {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.latest.get())
+    }
+}
+
+/// Returns the clock of strategies that have none: the system's.
+pub(crate) fn system() -> &'static MonotonicClock {
+    static CLOCK: LazyLock<MonotonicClock> = LazyLock::new(MonotonicClock::new);
+    &CLOCK
+}
+
+/// Returns the time since 1970-01-01 00:00 UTC by the system's clock, for headers with dates: zero
+/// before that. It may go back.
 #[cfg(feature = "http")]
 pub(crate) fn wall_time() -> core::time::Duration {
     std::time::UNIX_EPOCH.elapsed().unwrap_or_default()
@@ -106,23 +211,85 @@ use by_instant::Source;
 mod by_counter {
     use std::sync::OnceLock;
 
-    /// Asking the processor what its counter is worth takes tens of microseconds where there is a hypervisor, so it is
-    /// asked once. Touched when a clock is made, never when it is read.
-    static CLOCK: OnceLock<quanta::Clock> = OnceLock::new();
+    use crate::fixed::multiply_high;
 
-    /// The processor's counter, with its own zero as the origin.
+    /// Asking the processor what its counter is worth takes tens of microseconds where there is a
+    /// hypervisor, so it is asked once. Touched when a clock is made, never when it is read.
+    static SOURCE: OnceLock<Source> = OnceLock::new();
+
+    /// The bits of `scale` below those of a whole nanosecond for 2⁴⁴ ticks.
+    const FRACTION: u32 = 20;
+
+    /// The processor's counter, with its zero as the origin.
     #[derive(Clone, Debug)]
-    pub(super) struct Source(quanta::Clock);
+    pub(super) struct Source {
+        clock: quanta::Clock,
+        /// Nanoseconds in 2⁶⁴ ticks, to a multiple of 2²⁰; 0 where a tick is a nanosecond or more,
+        /// or there is no counter.
+        scale: u64,
+    }
 
     impl Source {
         pub(super) fn new() -> Self {
-            Self(CLOCK.get_or_init(quanta::Clock::new).clone())
+            SOURCE
+                .get_or_init(|| Self::of(quanta::Clock::new()))
+                .clone()
+        }
+
+        fn of(clock: quanta::Clock) -> Self {
+            let scale = scale(clock.delta_as_nanos(0, 1 << (64 - FRACTION)));
+            Self { clock, scale }
         }
 
         pub(super) fn nanos(&self) -> u64 {
-            // From the counter's zero rather than from an instant of ours: no shared state to set
-            // up, and every clock of the process has the same origin.
-            self.0.delta_as_nanos(0, self.0.raw())
+            // From the counter's zero rather than from an instant: no shared state to set up, and
+            // every clock of the process has the same origin. One product of a count
+            // that never goes back never goes back.
+            let raw = self.clock.raw();
+            if self.scale == 0 {
+                return self.clock.delta_as_nanos(0, raw);
+            }
+            multiply_high(raw, self.scale)
+        }
+    }
+
+    /// Returns the nanoseconds in 2⁶⁴ ticks by those in 2⁴⁴ of them, or 0 if that does not fit.
+    const fn scale(nanos: u64) -> u64 {
+        if nanos >> (64 - FRACTION) == 0 {
+            nanos << FRACTION
+        } else {
+            0
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn one_product_shows_what_the_crate_shows() {
+            let source = Source::of(quanta::Clock::new());
+            for _ in 0..100 {
+                let before = source.clock.delta_as_nanos(0, source.clock.raw());
+                let now = source.nanos();
+                let after = source.clock.delta_as_nanos(0, source.clock.raw());
+                // The scale is rounded down by less than one part in 2⁴⁰: a microsecond in twelve
+                // days.
+                let slack = 1 + (after >> 40);
+                assert!(before - slack <= now && now <= after + slack);
+            }
+        }
+
+        #[test]
+        fn a_tick_of_a_nanosecond_or_more_is_left_to_the_crate() {
+            assert_eq!(scale((1 << 44) - 1), u64::MAX - ((1 << 20) - 1));
+            assert_eq!(scale(1 << 44), 0);
+            assert_eq!(scale(u64::MAX), 0);
+            let (clock, mock) = quanta::Clock::mock();
+            let source = Source::of(clock);
+            assert_eq!(source.scale, 0, "it counts nanoseconds");
+            mock.increment(7_u64);
+            assert_eq!(source.nanos(), 7);
         }
     }
 }
@@ -131,7 +298,8 @@ mod by_counter {
 mod by_instant {
     use std::{sync::OnceLock, time::Instant};
 
-    /// The origin of every clock of the process. Touched when a clock is made, never when it is read.
+    /// The origin of every clock of the process. Touched when a clock is made, never when it is
+    /// read.
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
     #[derive(Clone, Debug)]
@@ -145,5 +313,68 @@ mod by_instant {
         pub(super) fn nanos(&self) -> u64 {
             u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that is set by hand.
+    #[derive(Debug)]
+    struct Hand(Latest);
+
+    impl Clock for Hand {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_nanos(self.0.get())
+        }
+    }
+
+    #[test]
+    fn a_kept_clock_shows_the_last_update() {
+        let clock = KeptClock::over(Hand(Latest::new(7)));
+        let set = |nanos| clock.source().0.raise(nanos);
+        assert_eq!(clock.now(), Timestamp::from_nanos(7));
+        set(9);
+        assert_eq!(clock.now(), Timestamp::from_nanos(7), "not updated yet");
+        assert_eq!(clock.update(), Timestamp::from_nanos(9));
+        assert_eq!(clock.now(), Timestamp::from_nanos(9));
+    }
+
+    #[test]
+    fn a_kept_clock_never_goes_back() {
+        #[derive(Debug)]
+        struct Wild(crate::atomic::cells::Setting);
+        impl Clock for Wild {
+            fn now(&self) -> Timestamp {
+                Timestamp::from_nanos(self.0.get())
+            }
+        }
+        let clock = KeptClock::over(Wild(crate::atomic::cells::Setting::new(9)));
+        clock.source().0.set(3);
+        assert_eq!(clock.update(), Timestamp::from_nanos(9));
+        assert_eq!(clock.now(), Timestamp::from_nanos(9));
+        clock.source().0.set(u64::MAX);
+        assert_eq!(clock.update(), Timestamp::from_nanos(u64::MAX));
+    }
+
+    #[test]
+    fn updaters_that_meet_show_the_latest_time() {
+        let clock = KeptClock::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut last = clock.now();
+                    for _ in 0..10_000 {
+                        let updated = clock.update();
+                        let now = clock.now();
+                        assert!(last <= updated && updated <= now);
+                        last = now;
+                    }
+                });
+            }
+        });
+        let source = clock.source().now();
+        assert!(clock.now() <= source && clock.update() >= source);
     }
 }

@@ -9,8 +9,8 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 ///
 /// The unit makes a refill one multiplication and a shift. It spans 5.4e-11 tokens/s to just under
 /// 1e9 tokens/s; the floor of the published law, 0.5/s, is 9,223,372,037 units and off by 1.6e-11.
-/// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at most
-/// 2⁻⁴⁴ of itself.
+/// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at
+/// most 2⁻⁴⁴ of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Rate(u64);
 
@@ -38,8 +38,8 @@ impl Rate {
         )
     }
 
-    /// Returns the rate of `tokens` in `per`, or `None` outside one token in 1,000 s to one in each nanosecond: what
-    /// settings may have.
+    /// Returns the rate of `tokens` in `per`, or `None` outside one token in 1,000 s to one in each
+    /// nanosecond: what settings may have.
     pub(crate) fn settable(tokens: u32, per: Duration) -> Option<Self> {
         const SLOWEST: u64 = SECOND.wrapping_mul(1_000);
         let nanos = u64::try_from(per.as_nanos()).ok()?;
@@ -150,9 +150,9 @@ pub(crate) const fn multiply_high(a: u64, b: u64) -> u64 {
 
 /// Returns the cube root of `value` as `(root, exponent)`: `∛value = root × 2^-exponent`.
 ///
-/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small or 1 too large, a
-/// relative error under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42 bits, and the first term
-/// of the remainder's series for the rest.
+/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small or 1 too
+/// large, a relative error under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42
+/// bits, and the first term of the remainder's series for the rest.
 pub(crate) fn cube_root(value: u64) -> (u64, u32) {
     if value == 0 {
         return (0, 0);

@@ -10,7 +10,10 @@
 //! | [`architecture`] | wants to know how it is built, or to change it |
 
 #[allow(unused_imports, reason = "what the guides link to")]
-use crate::*;
+use crate::{
+    backoff::*, classify::*, config::*, law::*, operation::*, scope::*, snapshot::*, strategy::*,
+    wait::*, *,
+};
 
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}

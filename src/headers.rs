@@ -1,4 +1,5 @@
-//! The headers by which a service says when to come back.
+//! Headers about time and attempts: when to come back, how old a response is, which attempt this
+//! is.
 
 use core::{error::Error, fmt, time::Duration};
 
@@ -13,7 +14,7 @@ const SHOWN: usize = 64;
 impl RetryAfter {
     /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits.
     ///
-    /// The AWS SDKs ignore a value that means nothing, and so does a caller that takes `.ok()`
+    /// The AWS SDKs ignore an invalid value, and so does a caller that takes `.ok()`
     /// ("Retry behavior", AWS SDKs and Tools Reference Guide).
     ///
     /// # Errors
@@ -42,9 +43,9 @@ impl RetryAfter {
 
     /// Reads the value of the header `Retry-After`: seconds in digits, or a date.
     ///
-    /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the answer's own `Date` it spares the
-    /// difference between two clocks. A date that has passed is a hint of zero. Seconds beyond
-    /// `u64::MAX` count as that many.
+    /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the response's own `Date`, and its
+    /// [age](age) added, it spares the difference between two clocks. A date that has passed is a
+    /// hint of zero. Seconds beyond `u64::MAX` count as that many.
     ///
     /// Dates are understood with the feature `http-date`, in the three forms of RFC 9110, section
     /// 5.6.7; years of two digits are 1970 to 2069.
@@ -61,24 +62,164 @@ impl RetryAfter {
     ///
     /// let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     /// let hint = RetryAfter::parse_http("120", now);
-    /// assert_eq!(hint, Ok(RetryAfter::Floor(Duration::from_secs(120))));
+    /// assert_eq!(hint, Ok(RetryAfter::AtLeast(Duration::from_secs(120))));
     ///
     /// # #[cfg(feature = "http-date")] {
     /// let sent = Duration::from_secs(784_111_747);
     /// let hint = RetryAfter::parse_http("Sun, 06 Nov 1994 08:49:37 GMT", sent);
-    /// assert_eq!(hint, Ok(RetryAfter::Floor(Duration::from_secs(30))));
+    /// assert_eq!(hint, Ok(RetryAfter::AtLeast(Duration::from_secs(30))));
     /// # }
     /// ```
     pub fn parse_http(value: impl AsRef<[u8]>, now: Duration) -> Result<Self, HintError> {
         let value = value.as_ref().trim_ascii();
         if is_digits(value) {
             let seconds = number(value).unwrap_or(u64::MAX);
-            return Ok(Self::Floor(Duration::from_secs(seconds)));
+            return Ok(Self::AtLeast(Duration::from_secs(seconds)));
         }
         match date(value) {
-            Some(date) => Ok(Self::Floor(date.saturating_sub(now))),
+            Some(date) => Ok(Self::AtLeast(date.saturating_sub(now))),
             None => Err(HintError::new(HTTP, value, HintFault::NotDelayOrDate)),
         }
+    }
+}
+
+/// Reads the value of the header `Age`: how long ago the response was made or checked by its
+/// origin.
+///
+/// More than zero means that the response comes from a cache, so that its `Date` says nothing of
+/// the time now, and counts in it are out of date. A value that is not seconds in digits is as good
+/// as none; of a list the first member counts; seconds beyond `u64::MAX` count as that many (RFC
+/// 9111, sections 1.2.2 and 5.1).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::headers::age;
+///
+/// assert_eq!(age("17280"), Some(Duration::from_secs(17_280)));
+/// assert_eq!(age("-1"), None);
+/// ```
+#[must_use]
+pub fn age(value: impl AsRef<[u8]>) -> Option<Duration> {
+    let first = value.as_ref().split(|byte| *byte == b',').next()?;
+    let first = first.trim_ascii();
+    is_digits(first).then(|| Duration::from_secs(number(first).unwrap_or(u64::MAX)))
+}
+
+/// The value of the header `amz-sdk-request`, by which a client tells a service of AWS which
+/// attempt this is and until when it waits for the response.
+///
+/// The form is that of the AWS SDKs: `ttl=20190601T000011Z; attempt=1; max=3`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::headers::SdkRequest;
+///
+/// let request = SdkRequest::new(2).with_max(3);
+/// assert_eq!(request.to_string(), "attempt=2; max=3");
+///
+/// let request = request.with_ttl(Duration::from_secs(1_559_347_211));
+/// assert_eq!(request.to_string(), "ttl=20190601T000011Z; attempt=2; max=3");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct SdkRequest {
+    attempt: u32,
+    max: Option<u32>,
+    ttl: Option<Duration>,
+}
+
+impl SdkRequest {
+    /// Creates it for the attempt of this number: 1 for the first.
+    pub const fn new(attempt: u32) -> Self {
+        Self {
+            attempt,
+            max: None,
+            ttl: None,
+        }
+    }
+
+    /// Says how many attempts there may be.
+    pub const fn with_max(self, max: u32) -> Self {
+        Self {
+            max: Some(max),
+            ..self
+        }
+    }
+
+    /// Says until when the client waits, since 1970-01-01 00:00 UTC, in whole seconds and by the
+    /// service's clock: the local time, plus the read timeout, plus the
+    /// [offset](crate::classify) of the service's clock if it is known. Without both the SDKs
+    /// send no such time.
+    pub const fn with_ttl(self, ttl: Duration) -> Self {
+        Self {
+            ttl: Some(ttl),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for SdkRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Years of more than four digits have no such form.
+        if let Some(time) = self.ttl.and_then(UtcTime::new) {
+            write!(f, "ttl={time}; ")?;
+        }
+        write!(f, "attempt={}", self.attempt)?;
+        match self.max {
+            Some(max) => write!(f, "; max={max}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A time as `20190601T000011Z`.
+struct UtcTime {
+    days: u64,
+    second: u64,
+}
+
+impl UtcTime {
+    const DAY: u64 = 86_400;
+    /// The first day of the year 10,000.
+    const END: u64 = 2_932_897;
+
+    fn new(since_1970: Duration) -> Option<Self> {
+        let days = since_1970.as_secs().checked_div(Self::DAY)?;
+        let second = since_1970.as_secs().checked_rem(Self::DAY)?;
+        (days < Self::END).then_some(Self { days, second })
+    }
+}
+
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "days are fewer than three million, and divisors are constants"
+)]
+impl fmt::Display for UtcTime {
+    /// Days to dates: in years that begin in March a leap day is the last, and 153 days make five
+    /// months.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ERA: u64 = 146_097; // 400 years
+        let days = self.days + 719_468; // since 1 March of the year 0
+        let day = days % ERA;
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let (month, next_year) = if month < 10 {
+            (month + 3, 0)
+        } else {
+            (month - 9, 1)
+        };
+        let year = year + days / ERA * 400 + next_year;
+        let (hour, minute, second) = (self.second / 3_600, self.second / 60 % 60, self.second % 60);
+        write!(
+            f,
+            "{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z"
+        )
     }
 }
 
@@ -107,7 +248,7 @@ const fn date(_: &[u8]) -> Option<Duration> {
     None
 }
 
-/// A header on when to come back means nothing.
+/// An invalid header on when to come back, or on what is left of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintError {
     header: &'static str,

@@ -7,11 +7,11 @@
 //! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
 //! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that answers to throttling |
 //!
-//! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both buckets are
-//! lock-free, take the time as an argument and need neither a run time nor `std`.
+//! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
+//! buckets are lock-free, take the time as an argument and need neither a run time nor `std`.
 //!
-//! Begin with [the guides](guide): choosing a mode and a law, clients of many threads, embedding one bucket, comparing
-//! limiters, coming from other crates, and how it is built.
+//! Begin with [the guides](guide): choosing a mode and a law, clients of many threads, embedding
+//! one bucket, comparing limiters, coming from other crates, and how it is built.
 //!
 //! # With a strategy
 //!
@@ -41,8 +41,9 @@
 //! ```
 //!
 //! `Standard` never delays a first send;
-//! `Adaptive` also keeps the send rate below what is throttled; `Legacy` is what the SDKs did before both.
-//! With the feature `tokio` there is `run_async`. `SendLimiter` waits for send tokens without a strategy.
+//! `Adaptive` also keeps the send rate below what is throttled; `Legacy` is what the SDKs did
+//! before both. With the feature `tokio` there is `run_async`. `SendLimiter` waits for send tokens
+//! without a strategy.
 //!
 //! # Embedding one bucket
 //!
@@ -51,18 +52,44 @@
 //!
 //! static QUOTA: RetryQuota = RetryQuota::new(500);
 //!
-//! fn may_retry() -> bool {
-//!     match QUOTA.try_acquire(5) {
-//!         Some(permit) => {
-//!             // ... retry; and if that succeeds:
-//!             QUOTA.release(permit);
-//!             true
-//!         }
-//!         None => false, // the service is in trouble: give up
+//! /// Sends once more at most, and tells whether it succeeded.
+//! fn with_one_retry(mut send: impl FnMut() -> bool) -> bool {
+//!     if send() {
+//!         QUOTA.credit(1);
+//!         return true;
 //!     }
+//!     let Some(permit) = QUOTA.try_acquire(5) else {
+//!         return false; // the service is in trouble: give up
+//!     };
+//!     let succeeded = send();
+//!     if succeeded {
+//!         QUOTA.release(permit); // only a success gives back what its retry cost
+//!     }
+//!     succeeded // a permit that is dropped is spent
 //! }
-//! assert!(may_retry());
+//!
+//! // A service that is down: the quota ends the retries after 100 of them.
+//! let mut sends = 0;
+//! for _ in 0..10_000 {
+//!     with_one_retry(|| { sends += 1; false });
+//! }
+//! assert_eq!(sends, 10_100);
 //! ```
+//!
+//! # Modules
+//!
+//! | module | has |
+//! |---|---|
+//! | [`law`] | the settings of the paced law |
+//! | [`snapshot`] | states at one moment, for diagnostics |
+//! | `backoff` | backoff rules, jitter, random numbers |
+//! | `classify` | classifiers of HTTP responses, error codes and `io` errors |
+//! | `config` | builders, their settings, and loading them from environment and profile |
+//! | `headers` | the headers of hints and of the SDKs' requests |
+//! | `operation` | the retry loop without input and output, its verdicts and errors |
+//! | `scope` | scopes, and why one was refused |
+//! | `strategy` | what implementations of `RetryStrategy` take and return |
+//! | `wait` | places in line, timers and ways to sleep |
 //!
 //! # Features
 //!
@@ -78,7 +105,8 @@
 //! | `serde` | no | settings and snapshots in and out of text |
 //! | `scopes` | no | one strategy state for each resource that is throttled on its own |
 //! | `http-date` | no | dates in the header `Retry-After` |
-//! | `http` | no | classifiers for the responses of the crate `http`; has `http-date` |
+//! | `structured-fields` | no | the header `RateLimit` |
+//! | `http` | no | classifiers for the responses of the crate `http`; has both |
 //!
 //! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -89,36 +117,35 @@
 extern crate alloc;
 
 mod atomic;
-mod aws;
 #[cfg(feature = "std")]
-mod backoff;
+pub mod backoff;
+mod bits;
 mod budget;
 #[cfg(feature = "std")]
-mod classify;
+pub mod classify;
 #[cfg(feature = "std")]
 mod clock;
 #[cfg(feature = "std")]
-mod config;
-mod cubic;
+pub mod config;
 mod fixed;
 #[cfg(all(any(doc, doctest), feature = "std"))]
 pub mod guide;
 #[cfg(feature = "std")]
-mod headers;
+pub mod headers;
+pub mod law;
 mod line;
-mod meter;
-mod paced;
+#[cfg(feature = "std")]
+pub mod operation;
 #[cfg(feature = "std")]
 mod random;
-#[cfg(feature = "std")]
-mod run;
 #[cfg(feature = "scopes")]
-mod scope;
+pub mod scope;
+pub mod snapshot;
 #[cfg(feature = "std")]
-mod strategy;
+pub mod strategy;
 mod time;
 #[cfg(feature = "std")]
-mod wait;
+pub mod wait;
 
 #[cfg(all(loom, feature = "loom"))]
 #[doc(hidden)]
@@ -127,48 +154,30 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    AcquireError, ControlLaw, Outcome, QuotaPermit, Reservation, RetryBudget, RetryBudgetSnapshot,
-    RetryQuota, RetryQuotaSnapshot, SendCredit, SendPermit, SendRate, SendRateSnapshot,
-    WeightError,
+    AcquireError, ControlLaw, Outcome, QuotaPermit, Recorded, Reservation, RetryBudget, RetryQuota,
+    SendCredit, SendPermit, SendRate, SendRateSnapshot, WeightError,
 };
-#[cfg(feature = "std")]
-pub use backoff::{BackoffStrategy, ExponentialBackoff, Jitter};
 pub use budget::QuotaSettingsError;
 #[cfg(feature = "std")]
-pub use classify::{Chain, Classifier, IoErrors, RateLimit, aws_error_code};
-#[cfg(feature = "http")]
-pub use classify::{HttpAnswer, HttpResponses, RateLimits, Skew, SkewedClock};
+pub use clock::{Clock, KeptClock, MonotonicClock};
 #[cfg(feature = "std")]
-pub use clock::{Clock, MonotonicClock};
-#[cfg(feature = "std")]
-pub use config::{
-    ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError, ProfileFileFault,
-    ProfileFileKind, RetryConfig, RetryConfigLoader, RetryMode, SettingFault, SettingOrigin,
-};
-#[cfg(feature = "std")]
-pub use headers::{HintError, HintFault};
-pub use paced::{PacedSettings, PacedSettingsError};
-#[cfg(feature = "std")]
-pub use random::{Random, SeededRandom, ThreadRandom};
-#[cfg(feature = "std")]
-pub use run::{Attempt, Operation, RetryStrategyExt, RunError, Stopped};
+pub use operation::{builder::Operation, ext::RetryStrategyExt};
 #[cfg(feature = "scopes")]
-pub use scope::{Scope, ScopeRefused, Scopes, ScopesBuilder, ScopesError, ScopesSnapshot};
+pub use scope::scopes::Scopes;
 #[cfg(feature = "std")]
 pub use strategy::{
-    Adaptive, Execution, Failure, Fault, ForeignToken, HasFault, HintPolicy, Idempotency,
-    InitialTokenRefused, Legacy, LegacyBuilder, MaybePolicy, Quota, QuotaSnapshot, RefusalReason,
-    RetryAfter, RetryCosts, RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy,
-    RetryToken, SendGate, SendRefused, SendTurn, ServiceUnavailable, Settings, SettingsError,
-    Standard, StrategyBuilder, StrategyCounts, StrategyId, StrategySnapshot,
+    adaptive::Adaptive,
+    failure::Failure,
+    idempotency::Idempotency,
+    info::{Execution, Fault, RetryAfter, RetryInfo, RetrySafety},
+    legacy::Legacy,
+    retry_strategy::RetryStrategy,
+    standard::Standard,
+    token::RetryToken,
 };
 pub use time::Timestamp;
-#[cfg(feature = "tokio")]
-pub use wait::TokioTimer;
 #[cfg(feature = "std")]
-pub use wait::{Acquire, Ask, DefaultSleep, PlaceInLine, SendLimiter, Sleep, Timer};
-#[cfg(feature = "async-io")]
-pub use wait::{AsyncIoSleep, AsyncIoTimer};
+pub use wait::limiter::SendLimiter;
 
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]

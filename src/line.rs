@@ -1,9 +1,10 @@
 //! The line of tokens: how many have been minted, and which of them a caller may have.
 //!
-//! Number the tokens that a bucket has ever minted. `V(t)` is how many there are at `t`: a straight line
-//! between two changes of the rate. `issued` numbers the last one promised, `cancelled` counts the
-//! promises given back. A caller may have the next token if `issued − cancelled + 1 <= V(now)`. The
-//! bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity` first.
+//! Number the tokens that a bucket has ever minted. `V(t)` is how many there are at `t`: a straight
+//! line between two changes of the rate. `issued` numbers the last one promised, `cancelled` counts
+//! the promises given back. A caller may have the next token if `issued − cancelled + 1 <= V(now)`.
+//! The bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity`
+//! first.
 
 use crate::fixed::{Rate, SECOND, shift_right_rounding, to_signed};
 
@@ -11,26 +12,30 @@ use crate::fixed::{Rate, SECOND, shift_right_rounding, to_signed};
 pub(crate) const TOKEN: u64 = 1 << 24;
 
 /// The fraction bits that a minted count has beyond those of a place.
-const FINER: u32 = 40;
+pub(crate) const FINER: u32 = 40;
 
-/// The bits of a minted count: 48 of whole tokens, which wrap, above 64 of fraction.
-pub(crate) const MINTED_BITS: u32 = 112;
-/// The mask of a minted count.
+/// The bits of a minted count: 40 of whole tokens, which wrap, above 64 of fraction.
+const MINTED_BITS: u32 = 104;
 const MINTED_MASK: u128 = (1 << MINTED_BITS) - 1;
 
-/// How far `V` may run ahead of its start before the line has to be started anew: 2³⁷ tokens.
+/// How long a line is used without being renewed, in nanoseconds: 68 s.
 ///
 /// Places wrap after 2⁴⁰ tokens and are compared by signed differences, so that no two of them may
-/// be more than 2³⁹ tokens apart.
-const LONGEST: u64 = TOKEN << 37;
+/// be more than 2³⁹ tokens apart. In this time at most 2³⁶ are minted, so that one comparison of
+/// times is enough.
+pub(crate) const LONGEST: u64 = 1 << 36;
 
-/// Where `V` stops until the line is started anew: 2³⁸ tokens, in the units of a minted count.
-const LIMIT: u128 = (LONGEST as u128) << (FINER + 1);
+/// So many tokens are more than a bucket holds and all that may be promised together, in the units
+/// of a minted count.
+const WRAPPED: u128 = 1 << (64 + 38);
+
+/// The most tokens that may be promised ahead of what is minted, in the units of a place.
+pub(crate) const LONGEST_QUEUE: u64 = TOKEN << 37;
 
 /// How far behind the start of the line a caller's clock may be and still take what is there.
 pub(crate) const SKEW: u64 = SECOND;
 
-/// A count of minted tokens: Q48.64, wrapping.
+/// A count of minted tokens: Q40.64, wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Minted(u128);
 
@@ -43,8 +48,19 @@ impl Minted {
         self.0
     }
 
-    const fn plus(self, tokens: u128) -> Self {
+    /// Returns the count `tokens` further on, with 64 fraction bits.
+    pub(crate) const fn plus(self, tokens: u128) -> Self {
         Self::from_bits(self.0.wrapping_add(tokens))
+    }
+
+    /// Returns the count `tokens` further back, with 64 fraction bits.
+    pub(crate) const fn less(self, tokens: u128) -> Self {
+        Self::from_bits(self.0.wrapping_sub(tokens))
+    }
+
+    /// Returns the count of a whole place.
+    pub(crate) const fn from_place(place: Place) -> Self {
+        Self((place.0 as u128) << FINER)
     }
 
     /// Returns the count in the units of a place, rounded down.
@@ -53,9 +69,12 @@ impl Minted {
         Place((self.0 >> FINER) as u64)
     }
 
-    /// Returns what [`to_place`](Self::to_place) rounds away.
-    const fn below_place(self) -> u128 {
-        self.0 & ((1 << FINER) - 1)
+    /// Returns how far the count is ahead of `place`, with 64 fraction bits; negative if it is
+    /// behind.
+    const fn since(self, place: Place) -> i128 {
+        let unused = u128::BITS.wrapping_sub(MINTED_BITS);
+        let difference = self.0.wrapping_sub((place.0 as u128) << FINER) << unused;
+        i128::from_ne_bytes(difference.to_ne_bytes()) >> unused
     }
 }
 
@@ -93,12 +112,12 @@ impl Place {
     }
 }
 
-/// A straight piece of `V`: from `since` on, tokens are minted at `rate`.
+/// A straight piece of `V`: `V(t) = origin + rate · t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// `V` at the start of the piece.
-    pub(crate) minted: Minted,
-    /// The start of the piece, in nanoseconds after the limiter's start.
+    /// Where the line would have been at time 0.
+    pub(crate) origin: Minted,
+    /// The line holds from here on, in nanoseconds after the limiter's start.
     pub(crate) since: u64,
     pub(crate) rate: Rate,
     /// The capacity, in nanoseconds at the rate.
@@ -107,35 +126,36 @@ pub(crate) struct Line {
 
 impl Line {
     /// Returns `V` at `now`; before the start of the piece, `V` at its start.
-    pub(crate) const fn minted_at(&self, now: u64) -> Minted {
-        self.minted.plus(self.gain(now))
+    pub(crate) fn minted_at(&self, now: u64) -> Minted {
+        self.extended_to(now.max(self.since))
     }
 
-    /// Returns the tokens minted from the start of the piece to `now`, with 64 fraction bits.
-    const fn gain(&self, now: u64) -> u128 {
-        // At most 62 bits of time and 64 of rate.
-        let gain = (now.saturating_sub(self.since) as u128).wrapping_mul(self.rate.raw() as u128);
-        if gain < LIMIT { gain } else { LIMIT }
+    /// Returns `V` at `now`, even before the start of the piece.
+    pub(crate) fn extended_to(&self, now: u64) -> Minted {
+        self.origin.plus(tokens_of(self.rate, now))
     }
 
-    /// Returns the whole units of a place that `V` has moved by since the start, at most 2³⁸ tokens.
-    #[expect(clippy::cast_possible_truncation, reason = "the gain is limited")]
-    const fn gain_units(&self, now: u64) -> u64 {
-        (self.minted.below_place().wrapping_add(self.gain(now)) >> FINER) as u64
+    /// Whether the line has not been changed for so long that a caller who takes a token renews it.
+    pub(crate) const fn is_old(&self, now: u64) -> bool {
+        now.saturating_sub(self.since) >= LONGEST
     }
 
-    /// Whether the piece is so long that it must be started anew before places alias.
-    pub(crate) const fn is_too_long(&self, now: u64) -> bool {
-        self.gain_units(now) >= LONGEST
+    /// Whether so many tokens have been minted since the start of the line that it must be renewed
+    /// before places alias.
+    pub(crate) fn is_stale(&self, now: u64) -> bool {
+        tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED >> 1
     }
 
-    /// Returns how far `V(now)` is past `place`, in units of a place; negative if it is not there yet.
-    const fn past(&self, now: u64, place: Place) -> i64 {
-        // The first term is within 2³⁸ tokens, by the settling at each change, and so is the second.
-        self.minted
-            .to_place()
-            .since(place)
-            .wrapping_add(to_signed(self.gain_units(now)))
+    /// Whether so many tokens have been minted since the start of the line that they cannot be told
+    /// from others: the bucket is full then, whatever had been promised.
+    pub(crate) fn has_wrapped(&self, now: u64) -> bool {
+        tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED
+    }
+
+    /// Returns how far `V(now)` is past `place`, in units of a place; negative if it is not there
+    /// yet.
+    fn past(&self, now: u64, place: Place) -> i64 {
+        self.minted_at(now).to_place().since(place)
     }
 
     /// Whether nothing is granted for a while, not even what the bucket holds.
@@ -150,25 +170,34 @@ impl Line {
 
     /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.
     pub(crate) fn available(&self, now: u64, issued: Place, cancelled: u64) -> u128 {
-        let live = issued.less_tokens(cancelled);
-        let past = i128::from(self.minted.to_place().since(live)) << FINER;
-        let exact = self.minted.below_place().wrapping_add(self.gain(now));
-        let balance = past.wrapping_add(i128::try_from(exact).unwrap_or(i128::MAX >> 1));
+        if self.has_wrapped(now) {
+            return u128::from(self.capacity()) << FINER;
+        }
+        let balance = self.minted_at(now).since(issued.less_tokens(cancelled));
         let capacity = i128::from(self.capacity()) << FINER;
         u128::try_from(balance.min(capacity)).unwrap_or(0)
     }
 
     /// Whether the bucket holds at `now` what it can.
     #[cfg(feature = "std")]
-    pub(crate) const fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
-        self.past(now, issued.less_tokens(cancelled)) >= to_signed(self.capacity())
+    pub(crate) fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
+        self.has_wrapped(now)
+            || self.past(now, issued.less_tokens(cancelled)) >= to_signed(self.capacity())
+    }
+
+    /// Returns how far `rank` is ahead of `V(now)`, in units of a place; 0 if it is not.
+    pub(crate) fn ahead(&self, now: u64, rank: Place) -> u64 {
+        if self.has_wrapped(now) {
+            return 0;
+        }
+        u64::try_from(rank.since(self.minted_at(now).to_place())).unwrap_or(0)
     }
 
     /// Returns `issued` with the tokens that do not fit the bucket at `now` written off.
     ///
-    /// This is what ends a piece, before a larger capacity could bring them back. Writing them off at
-    /// any other moment changes no answer.
-    pub(crate) const fn settled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
+    /// This is what ends a piece, before a larger capacity could bring them back. Writing them off
+    /// at any other moment changes no answer.
+    pub(crate) fn settled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
         let past = self.past(now, issued.less_tokens(cancelled));
         let excess = past.saturating_sub(to_signed(self.capacity()));
         if excess > 0 {
@@ -178,30 +207,20 @@ impl Line {
         }
     }
 
-    /// Returns the nanoseconds until there is another token, after a take that found none. At least 1.
+    /// Returns the nanoseconds until there is another token, after a take that found none. At least
+    /// 1.
     pub(crate) fn wait_for_next(&self, now: u64, issued: Place, cancelled: u64) -> u64 {
-        let behind = self.since.saturating_sub(now);
-        if behind > SKEW {
-            let next = self.settled(now, issued, cancelled).plus(TOKEN);
-            return self.wait_for(now, next.less_tokens(cancelled)).unwrap_or(1);
-        }
-        // A bucket that has no token has none to write off.
-        self.time_until(now, issued.plus(TOKEN).less_tokens(cancelled))
+        let next = self.settled(now, issued, cancelled).plus(TOKEN);
+        self.wait_for(now, next.less_tokens(cancelled)).unwrap_or(1)
     }
 
-    /// Returns what of the line a take at `now` goes by, or `None` if the piece
-    /// [is too long](Self::is_too_long).
+    /// Returns what of the line a take at `now` goes by, with `cancelled` tokens given back.
     #[inline]
-    pub(crate) const fn level(&self, now: u64) -> Option<Level> {
-        let gain = self.gain_units(now);
-        if gain >= LONGEST {
-            return None;
+    pub(crate) fn level(&self, now: u64, cancelled: u64) -> Level {
+        if self.since.saturating_sub(now) > SKEW || self.is_paused() {
+            return Level::NOTHING;
         }
-        Some(Level {
-            minted: self.minted.to_place().plus(gain),
-            capacity: self.capacity(),
-            too_early: self.since.saturating_sub(now) > SKEW,
-        })
+        Level::new(self.minted_at(now), self.capacity(), cancelled)
     }
 
     /// Returns the nanoseconds from `now` until `V` reaches `place`, or `None` if it has.
@@ -210,72 +229,105 @@ impl Line {
     /// no tokens are minted.
     pub(crate) fn wait_for(&self, now: u64, place: Place) -> Option<u64> {
         let behind = self.since.saturating_sub(now);
-        if self.past(now, place) >= 0 {
+        let balance = self.minted_at(now).since(place);
+        if balance >= 0 {
             return behind.checked_sub(SKEW).filter(|wait| *wait > 0);
         }
-        Some(self.time_until(now, place))
+        let wait = nanos_for(balance.unsigned_abs(), self.rate).saturating_add(behind);
+        Some(wait.min(u64::MAX.saturating_sub(now)))
     }
+}
 
-    /// Returns the nanoseconds from `now` until `V` reaches `place`, which it has not.
-    fn time_until(&self, now: u64, place: Place) -> u64 {
-        let missing = place.since(self.minted.to_place());
-        let target = u128::from(u64::try_from(missing).unwrap_or(0)) << FINER;
-        let needed = target.saturating_sub(self.minted.below_place());
-        nanos_for(needed, self.rate)
-            .saturating_add(self.since)
-            .saturating_sub(now)
-    }
+/// Returns the tokens that `rate` mints in `nanos`, with 64 fraction bits.
+pub(crate) const fn tokens_of(rate: Rate, nanos: u64) -> u128 {
+    (rate.raw() as u128).wrapping_mul(nanos as u128)
 }
 
 /// What a take goes by, computed once however often it is tried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
-    minted: Place,
-    capacity: u64,
-    /// Whether the caller's clock is too far behind for anything to be had.
-    too_early: bool,
+    /// The last place that has come due.
+    due: Place,
+    /// Where `issued` stands when the bucket is full.
+    full: Place,
+    holds_any: bool,
+}
+
+/// Where `issued` moves when a token is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// The bucket was full: to here, wherever it was.
+    Full(Place),
+    /// One token on.
+    Next(Place),
+    /// There is no token.
+    Empty,
 }
 
 impl Level {
-    /// Takes the next token: returns where `issued` moves, or `None` if there is no token.
+    /// Nothing may be taken, whatever has been minted.
+    const NOTHING: Self = Self {
+        due: Place(0),
+        full: Place(0),
+        holds_any: false,
+    };
+
+    /// Returns the level of a bucket that holds `capacity`, once `minted` tokens have been minted
+    /// and `cancelled` given back.
     #[inline]
-    pub(crate) const fn take(self, issued: Place, cancelled: u64) -> Option<Place> {
-        match self.held(issued, cancelled) {
-            (excess, TOKEN..) => Some(issued.plus(excess.wrapping_add(TOKEN))),
-            _ => None,
+    pub(crate) const fn new(minted: Minted, capacity: u64, cancelled: u64) -> Self {
+        let due = minted.to_place().plus(cancelled.wrapping_mul(TOKEN));
+        Self {
+            due,
+            full: due.less(capacity),
+            holds_any: true,
         }
     }
 
-    /// Takes as many of the next `most` tokens as there are, and returns where `issued` moves and how many they are.
-    pub(crate) fn take_up_to(
-        self,
-        issued: Place,
-        cancelled: u64,
-        most: u32,
-    ) -> Option<(Place, u32)> {
-        let (excess, held) = self.held(issued, cancelled);
-        let tokens = u32::try_from(held / TOKEN).unwrap_or(u32::MAX).min(most);
-        let moved = excess.wrapping_add(TOKEN.wrapping_mul(u64::from(tokens)));
-        (tokens > 0).then(|| (issued.plus(moved), tokens))
-    }
-
-    /// Returns what does not fit the bucket, which is written off first, and what may be taken from it.
+    /// Takes the next token.
+    ///
+    /// The two answers are two cases on purpose: a caller that swaps each at a place of its own
+    /// lets the processor guess which one it is, and the swap need not wait for what the guess
+    /// is made of.
     #[inline]
-    const fn held(self, issued: Place, cancelled: u64) -> (u64, u64) {
-        let past = self.minted.since(issued.less_tokens(cancelled));
-        let excess = past.saturating_sub(to_signed(self.capacity));
-        if self.too_early || past <= 0 {
-            (0, 0)
-        } else if excess > 0 {
-            (excess.unsigned_abs(), self.capacity)
+    pub(crate) const fn take(self, issued: Place) -> Take {
+        if !self.holds_any {
+            Take::Empty
+        } else if self.full.since(issued) > 0 {
+            Take::Full(self.full.plus(TOKEN))
+        } else if self.due.since(issued) >= to_signed(TOKEN) {
+            Take::Next(issued.plus(TOKEN))
         } else {
-            (0, past.unsigned_abs())
+            Take::Empty
         }
+    }
+
+    /// Whether there is no further token once `issued` has been promised.
+    #[inline]
+    pub(crate) const fn is_dry(self, issued: Place) -> bool {
+        self.due.since(issued) < to_signed(TOKEN)
+    }
+
+    /// Takes as many of the next `most` tokens as there are, and returns where `issued` moves and
+    /// how many they are.
+    pub(crate) fn take_up_to(self, issued: Place, most: u32) -> Option<(Place, u32)> {
+        if !self.holds_any {
+            return None;
+        }
+        let from = if self.full.since(issued) > 0 {
+            self.full
+        } else {
+            issued
+        };
+        let held = u64::try_from(self.due.since(from)).unwrap_or(0);
+        let tokens = u32::try_from(held / TOKEN).unwrap_or(u32::MAX).min(most);
+        let moved = TOKEN.wrapping_mul(u64::from(tokens));
+        (tokens > 0).then(|| (from.plus(moved), tokens))
     }
 }
 
-/// Returns the nanoseconds that `needed` tokens, with 64 fraction bits, take at `rate`, rounded up; all there are if
-/// nothing is minted.
+/// Returns the nanoseconds that `needed` tokens, with 64 fraction bits, take at `rate`, rounded up;
+/// all there are if nothing is minted.
 fn nanos_for(needed: u128, rate: Rate) -> u64 {
     let rate = rate.raw();
     // A fraction of a token is what nearly all ask for, and by far the cheaper division.
@@ -288,19 +340,22 @@ fn nanos_for(needed: u128, rate: Rate) -> u64 {
     elapsed.map_or(u64::MAX, |e| u64::try_from(e).unwrap_or(u64::MAX))
 }
 
-/// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at least one, but none in a
-/// pause.
+/// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at
+/// least one, but none in a pause.
 ///
 /// A function of the rate alone, so that it needs no word of its own.
 #[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
 pub(crate) const fn capacity(rate: Rate, burst: u64) -> u64 {
-    // Rounded to nearest: a whole number of tokens must not lose one to the rounding of the rate.
-    let exact = (rate.raw() as u128).wrapping_mul(burst as u128);
-    let burst = shift_right_rounding(exact, FINER) as u64;
+    let exact = tokens_of(rate, burst);
+    // A rate is off by 2⁻⁴⁴ of itself at most, and so is this. If that is what a whole token lacks,
+    // it is whole.
+    let whole = (exact.wrapping_add(exact >> 43) >> 64) << 64;
+    let nearest = if whole > exact { whole } else { exact };
+    let units = shift_right_rounding(nearest, FINER) as u64;
     if rate.raw() == Rate::LEAST.raw() {
         0
-    } else if burst > TOKEN {
-        burst
+    } else if units > TOKEN {
+        units
     } else {
         TOKEN
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::atomic::sequence::Sequence;
+use crate::atomic::cells::Sequence;
 
 /// A source of random numbers.
 ///
@@ -34,7 +34,7 @@ impl Random for ThreadRandom {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Random, SeededRandom};
+/// use paceline::backoff::{Random, SeededRandom};
 ///
 /// let (one, other) = (SeededRandom::new(7), SeededRandom::new(7));
 /// let first = one.next_u64();

@@ -7,8 +7,10 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    BackoffStrategy, ExponentialBackoff, Failure, Jitter, Legacy, LegacyBuilder, RetryAfter,
-    RetryStrategy, SettingsError, Standard,
+    Failure, Legacy, RetryAfter, RetryStrategy, Standard,
+    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    config::{LegacyBuilder, SettingsError},
+    strategy::Reports,
 };
 use support::{Arc, Fixed, ms};
 
@@ -76,7 +78,8 @@ fn smithy_python_series() {
     }
 }
 
-/// The columns "least" and "delay" of the documented table, for the third retry of 100 ms under 300 ms.
+/// The columns "least" and "delay" of the documented table, for the third retry of 100 ms under 300
+/// ms.
 #[test]
 fn each_kind_spans_what_its_table_says() {
     let span = |jitter| {
@@ -138,10 +141,13 @@ fn floor_holds_after_throttling_only_and_jitter_spreads_above_it() {
 
 /// The delays of throttled retries as a strategy has them, which tells the rule of the one before.
 fn delays(strategy: &dyn RetryStrategy, failure: &Failure) -> Vec<Duration> {
-    let mut token = strategy.acquire_initial_token(None).unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let mut token = token.with_max_retry_after(Duration::MAX);
     let mut delays = Vec::new();
     for _ in 0..3 {
-        token = strategy.refresh_retry_token(token, failure).unwrap();
+        token = strategy
+            .refresh_retry_token(token, failure, Reports::new())
+            .unwrap();
         delays.push(token.delay());
     }
     delays
@@ -155,13 +161,19 @@ fn strategies_tell_the_rule_the_backoff_before_without_the_hint() {
     let standard = builder.build().unwrap();
     let want = [2500, 4750, 8125].map(ms);
     assert_eq!(delays(&standard, &Failure::throttling()), want);
-    let hint = RetryAfter::Floor(ms(70_000));
+    let hint = RetryAfter::AtLeast(ms(70_000));
     let hinted = Failure::throttling().with_retry_after(hint);
-    assert_eq!(delays(&standard, &hinted), [ms(70_000); 3]);
-    let mut token = standard.acquire_initial_token(None).unwrap();
-    token = standard.refresh_retry_token(token, &hinted).unwrap();
+    assert_eq!(
+        delays(&standard, &hinted),
+        want.map(|backoff| ms(70_000) + backoff)
+    );
+    let token = standard.acquire_initial_token(None).unwrap();
+    let mut token = token.with_max_retry_after(Duration::MAX);
     token = standard
-        .refresh_retry_token(token, &Failure::throttling())
+        .refresh_retry_token(token, &hinted, Reports::new())
+        .unwrap();
+    token = standard
+        .refresh_retry_token(token, &Failure::throttling(), Reports::new())
         .unwrap();
     assert_eq!(token.delay(), want[1], "as if there had been no hint");
 
@@ -190,7 +202,7 @@ fn builder_passes_jitter_and_floor_on() {
 #[test]
 fn contradicting_settings_are_refused() {
     let own = || Standard::builder().backoff(Arc::new(backoff(1, 1, Jitter::Full)));
-    let error = |builder: paceline::StrategyBuilder<Standard>| builder.build().unwrap_err();
+    let error = |builder: paceline::config::StrategyBuilder<Standard>| builder.build().unwrap_err();
     assert_eq!(
         error(own().jitter(Jitter::Full)),
         SettingsError::BackoffWithJitter

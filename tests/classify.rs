@@ -1,11 +1,13 @@
-//! What error codes, bodies and errors of input and output mean, and in which order classifiers are asked.
+//! What error codes, bodies and errors of input and output mean, and in which order classifiers are
+//! asked.
 #![cfg(feature = "std")]
 
-use core::{cell::RefCell, error::Error, fmt};
+use core::{cell::RefCell, error::Error, fmt, time::Duration};
 use std::io::{self, ErrorKind};
 
 use paceline::{
-    Chain, Classifier, Execution, Failure, Fault, IoErrors, RetrySafety, aws_error_code,
+    Execution, Failure, Fault, RetryAfter, RetrySafety,
+    classify::{Chain, Classifier, IoErrorClassifier, aws_error_code},
 };
 
 #[test]
@@ -36,9 +38,72 @@ fn transient_codes_are_retried_and_are_no_timeouts() {
     let slow = Some(Failure::transient().with_fault(Fault::Client));
     assert_eq!(Failure::from_error_code("RequestTimeout"), slow);
     assert_eq!(Failure::from_error_code("RequestTimeoutException"), slow);
-    for code in ["InternalError", "IDPCommunicationError"] {
-        assert_eq!(Failure::from_error_code(code), Some(Failure::transient()));
+}
+
+#[test]
+fn codes_of_one_service_mean_nothing_elsewhere() {
+    let transient = Some(Failure::transient());
+    let idp = "IDPCommunicationError";
+    assert_eq!(Failure::from_service_error_code("sts", idp), transient);
+    assert_eq!(Failure::from_service_error_code("STS", idp), transient);
+    let internal = "InternalError";
+    assert_eq!(Failure::from_service_error_code("s3", internal), transient);
+    for code in [idp, internal] {
+        assert_eq!(Failure::from_error_code(code), None, "{code}");
+        let other = Failure::from_service_error_code("dynamodb", code);
+        assert_eq!(other, None, "{code}");
     }
+    assert_eq!(Failure::from_service_error_code("s3", idp), None);
+    assert_eq!(Failure::from_service_error_code("sts", internal), None);
+    for code in ["SlowDown", "RequestTimeout", "NoSuchKey"] {
+        let shared = Failure::from_error_code(code);
+        assert_eq!(Failure::from_service_error_code("sts", code), shared);
+    }
+}
+
+#[test]
+fn failures_say_what_failed() {
+    let hinted = |hint| Failure::throttling().with_retry_after(hint).to_string();
+    let three = Duration::from_secs(3);
+    for (failure, text) in [
+        (Failure::throttling(), "throttled by the service"),
+        (Failure::timeout(), "timed out"),
+        (Failure::transient(), "transient server error"),
+        (Failure::not_retryable(), "error; not retryable"),
+        (
+            Failure::from_fault(Fault::Client),
+            "client error; not retryable",
+        ),
+        (
+            Failure::from_fault(Fault::Server),
+            "server error; maybe retryable",
+        ),
+        (
+            Failure::throttling().with_retry_safety(RetrySafety::No),
+            "throttled by the service; not retryable",
+        ),
+    ] {
+        assert_eq!(failure.to_string(), text);
+    }
+    assert_eq!(
+        hinted(RetryAfter::AtLeast(three)),
+        "throttled by the service; retry after at least 3s"
+    );
+    assert_eq!(
+        hinted(RetryAfter::Clamped(three / 2)),
+        "throttled by the service; retry after 1.5s"
+    );
+}
+
+#[test]
+fn failure_goes_where_errors_go() {
+    fn call() -> Result<(), Box<dyn Error + Send + Sync>> {
+        Err(Failure::timeout())?;
+        Ok(())
+    }
+    let error = call().unwrap_err();
+    assert_eq!(error.downcast_ref(), Some(&Failure::timeout()));
+    assert!(error.source().is_none());
 }
 
 #[test]
@@ -63,7 +128,7 @@ fn kinds_mean_what_their_table_says() {
         InvalidInput, NetworkDown, NetworkUnreachable, NotConnected, NotFound, Other, OutOfMemory,
         PermissionDenied, TimedOut, UnexpectedEof, Unsupported, WouldBlock, WriteZero,
     };
-    let classify = |kind: ErrorKind| IoErrors.classify(&io::Error::from(kind));
+    let classify = |kind: ErrorKind| IoErrorClassifier.classify(&io::Error::from(kind));
     for kind in [ConnectionRefused, AddrInUse, AddrNotAvailable] {
         let want = Failure::transient().with_execution(Execution::NotSent);
         assert_eq!(classify(kind), Some(want), "{kind:?}");
@@ -123,22 +188,73 @@ fn caused(by: impl Error + Send + Sync + 'static) -> Caused {
 }
 
 #[test]
+fn names_that_do_not_resolve_are_transient() {
+    use std::net::ToSocketAddrs;
+    let want = Some(Failure::transient().with_execution(Execution::NotSent));
+    // An empty label, so no server is asked.
+    let real = ("a..b", 80).to_socket_addrs().map(|_| ()).unwrap_err();
+    assert_eq!(IoErrorClassifier.classify(&real), want, "{real:?}");
+    assert_eq!(
+        IoErrorClassifier.classify_causes(&caused(real)),
+        want,
+        "inside"
+    );
+    let text = "failed to lookup address information: Try again";
+    assert_eq!(IoErrorClassifier.classify(&io::Error::other(text)), want);
+    for text in ["failed to lookup", "lookup address information", ""] {
+        assert_eq!(IoErrorClassifier.classify(&io::Error::other(text)), None);
+    }
+    #[cfg(windows)]
+    for code in 11_001..=11_004 {
+        let error = io::Error::from_raw_os_error(code);
+        assert_eq!(IoErrorClassifier.classify(&error), want, "{code}");
+    }
+}
+
+/// An error with a message of several parts.
+#[derive(Debug)]
+struct Says(&'static [&'static str], fmt::Result);
+
+impl fmt::Display for Says {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0 {
+            f.write_str(part)?;
+        }
+        self.1
+    }
+}
+
+impl Error for Says {}
+
+#[test]
+fn messages_of_hyper_are_known_however_written() {
+    let not_sent = Some(Failure::transient().with_execution(Execution::NotSent));
+    let says = |parts, end| IoErrorClassifier.classify_causes(&caused(Says(parts, end)));
+    assert_eq!(says(&["dns error"], Ok(())), not_sent);
+    assert_eq!(says(&["d", "ns er", "ror: x"], Ok(())), not_sent);
+    assert_eq!(says(&["dns"], Ok(())), None);
+    assert_eq!(says(&["dns", "x error"], Ok(())), None);
+    assert_eq!(says(&["tcp", "dns error"], Ok(())), None);
+    assert_eq!(says(&["dns"], Err(fmt::Error)), None, "no panic");
+}
+
+#[test]
 fn causes_are_looked_through() {
     let reset = || io::Error::from(ErrorKind::ConnectionReset);
     let transient = Some(Failure::transient());
     assert_eq!(
-        IoErrors.classify_causes(&caused(caused(reset()))),
+        IoErrorClassifier.classify_causes(&caused(caused(reset()))),
         transient
     );
     // What an `io::Error` holds is not its source: the source of that is.
     let inside = io::Error::other(caused(io::Error::other(reset())));
-    assert_eq!(IoErrors.classify(&inside), transient);
+    assert_eq!(IoErrorClassifier.classify(&inside), transient);
     // The first kind that is known counts.
     let late = io::Error::new(ErrorKind::TimedOut, reset());
-    assert_eq!(IoErrors.classify(&late), Some(Failure::timeout()));
+    assert_eq!(IoErrorClassifier.classify(&late), Some(Failure::timeout()));
     let hidden: &(dyn Error + 'static) = &caused(late);
-    assert_eq!(IoErrors.classify(hidden), Some(Failure::timeout()));
-    assert_eq!(IoErrors.classify_causes(&Caused(None)), None);
+    assert_eq!(IoErrorClassifier.classify(hidden), Some(Failure::timeout()));
+    assert_eq!(IoErrorClassifier.classify_causes(&Caused(None)), None);
 }
 
 #[test]
@@ -148,7 +264,7 @@ fn no_more_than_sixteen_causes_are_looked_through() {
         for _ in 0..depth {
             error = io::Error::other(error);
         }
-        IoErrors.classify(&error)
+        IoErrorClassifier.classify(&error)
     };
     assert_eq!(nested(15), Some(Failure::timeout()));
     assert_eq!(nested(16), None);
@@ -193,8 +309,8 @@ fn types_chain_before_and_after() {
         let failure = classifier.classify(&io::Error::from(kind));
         failure.unwrap().retry_safety()
     };
-    let before = Chain::new(Mine(RetrySafety::Maybe), IoErrors);
-    let after = Chain::new(IoErrors, Mine(RetrySafety::Maybe));
+    let before = Chain::new(Mine(RetrySafety::Maybe), IoErrorClassifier);
+    let after = Chain::new(IoErrorClassifier, Mine(RetrySafety::Maybe));
     assert_eq!(safety(&before, ErrorKind::TimedOut), RetrySafety::Maybe);
     assert_eq!(safety(&after, ErrorKind::TimedOut), RetrySafety::Yes);
     assert_eq!(safety(&after, ErrorKind::NotFound), RetrySafety::Maybe);

@@ -1,13 +1,16 @@
-//! What answers over HTTP mean: codes before statuses, hints, wrong clocks; and which requests may be
-//! sent twice.
+//! What answers over HTTP mean: codes before statuses, hints, wrong clocks; and which requests may
+//! be sent twice.
 #![cfg(feature = "http")]
 
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use paceline::{
-    Chain, Classifier, Execution, Failure, Fault, HttpAnswer, HttpResponses, Idempotency,
-    RateLimits, RetryAfter, ServiceUnavailable, Skew, SkewedClock, aws_error_code,
+    Execution, Failure, Fault, Idempotency, RetryAfter,
+    classify::{
+        Chain, Classifier, ClockSkew, ClockSkewClassifier, HttpClassifier, HttpResponseParts,
+        ModelledError, RateLimitClassifier, ServiceUnavailable, aws_error_code,
+    },
 };
 
 /// 1994-11-06 08:49:37 UTC.
@@ -29,27 +32,27 @@ fn status(status: u16) -> StatusCode {
 /// Classifies an answer without a code.
 fn bare(of: u16) -> Option<Failure> {
     let none = HeaderMap::new();
-    HttpResponses::new().classify(&HttpAnswer::new(status(of), &none))
+    HttpClassifier::new().classify(&HttpResponseParts::new(status(of), &none))
 }
 
 fn coded(of: u16, code: &str) -> Option<Failure> {
     let none = HeaderMap::new();
-    let answer = HttpAnswer::new(status(of), &none).with_code(code);
-    HttpResponses::new().classify(&answer)
+    let answer = HttpResponseParts::new(status(of), &none).with_code(code);
+    HttpClassifier::new().classify(&answer)
 }
 
 /// The hint of a failure with status 500 and these headers.
 fn hint(fields: &[(&'static str, &str)]) -> Option<RetryAfter> {
     let headers = headers(fields);
-    let answer = HttpAnswer::new(status(500), &headers).with_local_time(TIME);
-    HttpResponses::new()
+    let answer = HttpResponseParts::new(status(500), &headers).with_local_time(TIME);
+    HttpClassifier::new()
         .classify(&answer)
         .unwrap()
         .retry_after()
 }
 
 const fn floor(seconds: u64) -> RetryAfter {
-    RetryAfter::Floor(Duration::from_secs(seconds))
+    RetryAfter::AtLeast(Duration::from_secs(seconds))
 }
 
 #[test]
@@ -85,12 +88,12 @@ fn bare_statuses_mean_what_their_table_says() {
 
 #[test]
 fn bare_503_can_be_throttling() {
-    let http = HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle);
+    let http = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
     let response = Response::builder().status(503).body(()).unwrap();
     let want = Failure::throttling().with_fault(Fault::Server);
     assert_eq!(http.classify(&response), Some(want));
     assert_eq!(http.classify(&response.into_parts().0), Some(want));
-    assert_eq!(HttpResponses::new(), HttpResponses::default());
+    assert_eq!(HttpClassifier::new(), HttpClassifier::default());
 }
 
 #[test]
@@ -100,10 +103,6 @@ fn codes_come_before_statuses() {
     assert_eq!(coded(503, "SlowDown"), throttled(Fault::Server));
     assert_eq!(coded(200, "SlowDown"), throttled(Fault::Other));
     assert_eq!(coded(504, "SlowDown"), throttled(Fault::Server));
-    assert_eq!(
-        coded(429, "InternalError"),
-        Some(Failure::transient().with_fault(Fault::Client))
-    );
     assert_eq!(
         coded(400, "RequestTimeout"),
         Some(Failure::transient().with_fault(Fault::Client))
@@ -120,13 +119,67 @@ fn codes_come_before_statuses() {
 }
 
 #[test]
+fn codes_of_a_service_count_if_it_is_named() {
+    let none = HeaderMap::new();
+    let classify = |service, of, code| {
+        let parts = HttpResponseParts::new(status(of), &none).with_code(code);
+        let classifier = HttpClassifier::new().with_service(service);
+        classifier.classify(&parts)
+    };
+    let transient = |fault| Some(Failure::transient().with_fault(fault));
+    let idp = "IDPCommunicationError";
+    assert_eq!(classify("sts", 400, idp), transient(Fault::Client));
+    assert_eq!(classify("s3", 400, idp), bare(400));
+    assert_eq!(coded(400, idp), bare(400));
+    let internal = "InternalError";
+    assert_eq!(classify("s3", 200, internal), transient(Fault::Other));
+    assert_eq!(coded(200, internal), None);
+    assert_eq!(coded(500, internal), bare(500));
+    assert_eq!(classify("s3", 429, internal), transient(Fault::Client));
+    assert_eq!(classify("s3", 429, "Whatever"), bare(429));
+}
+
+/// As `ThrottlingStatusCodeChecker` and `TransientRetryableChecker` of botocore 1.44.5 do.
+#[test]
+fn modelled_errors_come_before_statuses() {
+    let none = HeaderMap::new();
+    let classify = |of, code: Option<&'static str>, modelled| {
+        let parts = HttpResponseParts::new(status(of), &none);
+        let parts = code.map_or(parts, |code| parts.with_code(code));
+        let parts = parts.with_modelled_error(modelled);
+        assert_eq!(parts.modelled_error(), Some(modelled));
+        HttpClassifier::new().classify(&parts)
+    };
+    let mine = Some("MonthlyQuotaExceeded");
+    for of in [400, 403, 408, 429, 509] {
+        let fault = bare(of).unwrap().fault();
+        let fatal = Some(Failure::not_retryable().with_fault(fault));
+        assert_eq!(classify(of, mine, ModelledError::Final), fatal, "{of}");
+    }
+    for of in [500, 502, 503, 504] {
+        assert_eq!(classify(of, mine, ModelledError::Final), bare(of), "{of}");
+    }
+    let client = Fault::Client;
+    assert_eq!(
+        classify(400, mine, ModelledError::Throttling),
+        Some(Failure::throttling().with_fault(client))
+    );
+    let transient = Some(Failure::transient().with_fault(client));
+    assert_eq!(classify(429, mine, ModelledError::Retryable), transient);
+    // The codes that every service shares come first.
+    let throttled = Some(Failure::throttling().with_fault(client));
+    let slow_down = Some("SlowDown");
+    assert_eq!(classify(429, slow_down, ModelledError::Final), throttled);
+}
+
+#[test]
 fn code_comes_from_the_header_before_the_body() {
     let body = br#"{"__type":"SlowDown"}"#;
     let code = |value: Option<&str>| {
         let headers = value.map_or_else(HeaderMap::new, |value| {
             headers(&[("x-amzn-errortype", value)])
         });
-        let answer = HttpAnswer::new(status(400), &headers);
+        let answer = HttpResponseParts::new(status(400), &headers);
         answer
             .with_body(body, aws_error_code)
             .code()
@@ -140,7 +193,7 @@ fn code_comes_from_the_header_before_the_body() {
     assert_eq!(code(Some("what is this")).as_deref(), Some("SlowDown"));
     assert_eq!(code(None).as_deref(), Some("SlowDown"));
     let none = HeaderMap::new();
-    let answer = HttpAnswer::new(status(400), &none).with_body(b"oops", |_| Some("Mine"));
+    let answer = HttpResponseParts::new(status(400), &none).with_body(b"oops", |_| Some("Mine"));
     assert_eq!(answer.code(), Some("Mine"));
     assert_eq!(answer.with_code("Theirs").code(), Some("Theirs"));
 }
@@ -148,13 +201,15 @@ fn code_comes_from_the_header_before_the_body() {
 #[test]
 fn error_inside_a_200_is_found_only_if_asked_for() {
     let response = Response::new(b"<Error><Code>InternalError</Code></Error>");
-    assert_eq!(HttpResponses::new().classify(&response), None);
-    let answer = HttpAnswer::of(&response).with_body(response.body(), aws_error_code);
+    assert_eq!(HttpClassifier::new().classify(&response), None);
+    let answer = HttpResponseParts::of(&response).with_body(response.body(), aws_error_code);
     let want = Failure::transient().with_fault(Fault::Other);
-    assert_eq!(HttpResponses::new().classify(&answer), Some(want));
+    let s3 = HttpClassifier::new().with_service("s3");
+    assert_eq!(s3.classify(&answer), Some(want));
+    assert_eq!(HttpClassifier::new().classify(&answer), None);
     let object = Response::new(b"<Objects><Code>InternalError</Code></Objects>");
-    let answer = HttpAnswer::of(&object).with_body(object.body(), aws_error_code);
-    assert_eq!(HttpResponses::new().classify(&answer), None);
+    let answer = HttpResponseParts::of(&object).with_body(object.body(), aws_error_code);
+    assert_eq!(s3.classify(&answer), None);
 }
 
 #[test]
@@ -196,17 +251,17 @@ fn hints_are_read_from_three_forms_and_wrong_ones_are_ignored() {
 #[test]
 fn hint_makes_nothing_retryable() {
     let headers = headers(&[("retry-after", "9")]);
-    let answer = HttpAnswer::new(status(404), &headers);
-    assert_eq!(HttpResponses::new().classify(&answer), bare(404));
-    let moved = HttpAnswer::new(status(301), &headers);
-    assert_eq!(HttpResponses::new().classify(&moved), None);
+    let answer = HttpResponseParts::new(status(404), &headers);
+    assert_eq!(HttpClassifier::new().classify(&answer), bare(404));
+    let moved = HttpResponseParts::new(status(301), &headers);
+    assert_eq!(HttpClassifier::new().classify(&moved), None);
 }
 
-/// Says what `SkewedClock` makes of a code in an answer of `DATE`, at a local time.
+/// Says what `ClockSkewClassifier` makes of a code in an answer of `DATE`, at a local time.
 fn skewed(code: &str, local_time: Duration) -> Option<Failure> {
     let headers = headers(&[("date", DATE)]);
-    let answer = HttpAnswer::new(status(403), &headers).with_code(code);
-    SkewedClock.classify(&answer.with_local_time(local_time))
+    let answer = HttpResponseParts::new(status(403), &headers).with_code(code);
+    ClockSkewClassifier.classify(&answer.with_local_time(local_time))
 }
 
 #[test]
@@ -235,42 +290,88 @@ fn signatures_fail_for_clocks_more_than_four_minutes_apart() {
         assert_eq!(skewed(code, Duration::ZERO), None, "{code}");
     }
     let none = HeaderMap::new();
-    let dateless = HttpAnswer::new(status(403), &none).with_local_time(TIME);
+    let dateless = HttpResponseParts::new(status(403), &none).with_local_time(TIME);
     assert_eq!(
-        SkewedClock.classify(&dateless.with_code("AuthFailure")),
+        ClockSkewClassifier.classify(&dateless.with_code("AuthFailure")),
         None
     );
-    assert_eq!(SkewedClock.classify(&dateless), None, "no code");
+    assert_eq!(ClockSkewClassifier.classify(&dateless), None, "no code");
 }
 
 #[test]
 fn skew_says_which_clock_is_ahead() {
     let headers = headers(&[("date", DATE)]);
     let skew = |local| {
-        HttpAnswer::new(status(200), &headers)
+        HttpResponseParts::new(status(200), &headers)
             .with_local_time(local)
             .skew()
     };
     let second = Duration::from_secs(1);
-    assert_eq!(skew(TIME.saturating_sub(second)), Some(Skew::Ahead(second)));
-    assert_eq!(skew(TIME + second), Some(Skew::Behind(second)));
-    assert_eq!(skew(TIME), Some(Skew::Ahead(Duration::ZERO)));
     assert_eq!(
-        skew(Duration::MAX).map(Skew::span),
+        skew(TIME.saturating_sub(second)),
+        Some(ClockSkew::Ahead(second))
+    );
+    assert_eq!(skew(TIME + second), Some(ClockSkew::Behind(second)));
+    assert_eq!(skew(TIME), Some(ClockSkew::Ahead(Duration::ZERO)));
+    assert_eq!(
+        skew(Duration::MAX).map(ClockSkew::span),
         Some(Duration::MAX.saturating_sub(TIME))
     );
     // Without a time the system's is taken: some decades later.
-    let long_ago = HttpAnswer::new(status(200), &headers).skew();
-    assert!(matches!(long_ago, Some(Skew::Behind(span)) if span.as_secs() > 900_000_000));
+    let long_ago = HttpResponseParts::new(status(200), &headers).skew();
+    assert!(matches!(long_ago, Some(ClockSkew::Behind(span)) if span.as_secs() > 900_000_000));
+}
+
+/// RFC 9111, section 5.1: `Age` says that a response comes from a cache.
+#[test]
+fn cached_responses_teach_no_skew() {
+    let five_hours = Duration::from_secs(17_280);
+    let parts = |fields: &[(&'static str, &str)]| {
+        let fields = [&[("date", DATE)], fields].concat();
+        let headers = headers(&fields);
+        let parts = HttpResponseParts::new(status(403), &headers);
+        let parts = parts
+            .with_local_time(TIME + five_hours)
+            .with_code("SignatureDoesNotMatch");
+        let signature = ClockSkewClassifier.classify(&parts).is_some();
+        (parts.age().as_secs(), parts.skew(), signature)
+    };
+    let behind = Some(ClockSkew::Behind(five_hours));
+    assert_eq!(parts(&[]), (0, behind, true));
+    assert_eq!(parts(&[("age", "0")]), (0, behind, true));
+    assert_eq!(parts(&[("age", "17280")]), (17_280, None, false));
+    assert_eq!(
+        parts(&[("age", "1, 0")]),
+        (1, None, false),
+        "the first counts"
+    );
+    for invalid in ["-5", "5 s", "", "1.5"] {
+        assert_eq!(parts(&[("age", invalid)]), (0, behind, true), "{invalid}");
+    }
+}
+
+#[test]
+fn dates_of_cached_responses_count_from_date_and_age() {
+    let later = "Sun, 06 Nov 1994 08:50:37 GMT";
+    let aged = |age| hint(&[("retry-after", later), ("date", DATE), ("age", age)]);
+    assert_eq!(aged("0"), Some(floor(60)));
+    assert_eq!(aged("45"), Some(floor(15)));
+    assert_eq!(aged("17280"), Some(floor(0)), "it has passed");
+    assert_eq!(aged("99999999999999999999"), Some(floor(0)));
+    // Seconds count from when the response is received (RFC 9110, section 10.2.3).
+    let seconds = [("retry-after", "60"), ("date", DATE), ("age", "45")];
+    assert_eq!(hint(&seconds), Some(floor(60)));
+    let dateless = [("retry-after", later), ("age", "45")];
+    assert_eq!(hint(&dateless), Some(floor(60)), "by the local time");
 }
 
 #[test]
 fn chain_asks_special_classifiers_first() {
     let headers = headers(&[("ratelimit", "a;r=0;t=9"), ("date", DATE)]);
-    let answer = HttpAnswer::new(status(403), &headers).with_local_time(Duration::ZERO);
-    let mine = |answer: &HttpAnswer<'_>| (answer.status() == 403).then(Failure::timeout);
-    let special = Chain::new(SkewedClock, RateLimits);
-    let chain = special.or(HttpResponses::new());
+    let answer = HttpResponseParts::new(status(403), &headers).with_local_time(Duration::ZERO);
+    let mine = |answer: &HttpResponseParts<'_>| (answer.status() == 403).then(Failure::timeout);
+    let special = Chain::new(ClockSkewClassifier, RateLimitClassifier);
+    let chain = special.or(HttpClassifier::new());
     assert!(chain.classify(&answer).unwrap().is_throttle());
     let skewed = chain.classify(&answer.with_code("AuthFailure")).unwrap();
     assert!(!skewed.is_throttle());
@@ -281,7 +382,7 @@ fn chain_asks_special_classifiers_first() {
     assert_eq!(
         chain
             .or(mine)
-            .classify(&HttpAnswer::new(status(200), &headers)),
+            .classify(&HttpResponseParts::new(status(200), &headers)),
         None
     );
 }
@@ -289,7 +390,7 @@ fn chain_asks_special_classifiers_first() {
 #[test]
 fn secrets_in_headers_are_not_printed() {
     let headers = headers(&[("set-cookie", "secret"), ("x-amzn-errortype", "SlowDown")]);
-    let printed = format!("{:?}", HttpAnswer::new(status(400), &headers));
+    let printed = format!("{:?}", HttpResponseParts::new(status(400), &headers));
     assert!(
         printed.contains("SlowDown") && !printed.contains("secret"),
         "{printed}"

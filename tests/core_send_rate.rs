@@ -1,4 +1,5 @@
-//! The rules of the send rate, from outside: exact waits, places in order, capacity, and time at its ends.
+//! The rules of the send rate, from outside: exact waits, places in order, capacity, and time at
+//! its ends.
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "a test may overflow, and fail"
@@ -81,7 +82,8 @@ fn a_wait_is_exact_in_every_state_also_on_an_older_clock() {
     }
 }
 
-/// Those asked first are the last in line: a rule by which a hole goes to whoever asks would let them pass.
+/// Those asked first are the last in line: a rule by which a hole goes to whoever asks would let
+/// them pass.
 #[test]
 fn asked_from_back_to_front_nobody_jumps_the_queue() {
     for given_up in 0..8 {

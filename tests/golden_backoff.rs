@@ -5,7 +5,11 @@ mod support;
 
 use core::time::Duration;
 
-use paceline::{Adaptive, BackoffStrategy, ExponentialBackoff, Legacy, RetryGeneration, Standard};
+use paceline::{
+    Adaptive, Legacy, Standard,
+    backoff::{BackoffStrategy, ExponentialBackoff},
+    config::RetryGeneration,
+};
 use support::ms;
 
 /// The jitter b = 1.
@@ -58,8 +62,9 @@ fn generation_2_1_dynamodb() {
     assert_series(backoff, true, WHOLE, &SECONDS);
 }
 
-/// smithy-rs `calculate_exponential_backoff_where_initial_backoff_is_one`, `..._is_greater_than_one`,
-/// `..._is_less_than_one`; `calculate_backoff_overflow_should_gracefully_fallback_to_max_backoff`.
+/// smithy-rs `calculate_exponential_backoff_where_initial_backoff_is_one`,
+/// `..._is_greater_than_one`, `..._is_less_than_one`;
+/// `calculate_backoff_overflow_should_gracefully_fallback_to_max_backoff`.
 #[test]
 fn smithy_rs_series() {
     for (initial, series) in [
@@ -120,8 +125,8 @@ fn spans_beyond_584_years_count_as_that() {
     );
 }
 
-/// botocore's legacy mode, `delay_exponential` with a random base and growth factor 2, under the cap
-/// of 20 s that Java has.
+/// botocore's legacy mode, `delay_exponential` with a random base and growth factor 2, under the
+/// cap of 20 s that Java has.
 #[test]
 fn legacy_is_plain() {
     let strategy = Legacy::new();

@@ -9,8 +9,9 @@
 mod support;
 
 use paceline::{
-    Failure, Fault, RetryAfter, RetryGeneration, RetrySafety, RetryStrategy, RetryToken, Standard,
-    StrategyBuilder,
+    Failure, Fault, RetryAfter, RetrySafety, RetryStrategy, RetryToken, Standard,
+    config::{RetryGeneration, StrategyBuilder},
+    strategy::Reports,
 };
 use support::{
     Fixed, OK, Response, Row,
@@ -104,7 +105,9 @@ fn verify_max_backoff_time() {
 fn token_after(strategy: &Standard, attempts: u32, failure: &Failure) -> RetryToken {
     let first = strategy.acquire_initial_token(None).unwrap();
     (0..attempts).fold(first, |token, _| {
-        strategy.refresh_retry_token(token, failure).unwrap()
+        strategy
+            .refresh_retry_token(token, failure, Reports::new())
+            .unwrap()
     })
 }
 
@@ -115,15 +118,18 @@ fn every_error_kind() -> [Failure; 4] {
     [Failure::timeout(), Failure::throttling(), server, client]
 }
 
-/// smithy-rs `should_retry_transient_error_result_after_2s`, the same for client, server and throttling
-/// errors (their delay is 4 s whatever the names say), and `dont_retry_when_out_of_attempts`.
+/// smithy-rs `should_retry_transient_error_result_after_2s`, the same for client, server and
+/// throttling errors (their delay is 4 s whatever the names say), and
+/// `dont_retry_when_out_of_attempts`.
 #[test]
 fn every_kind_backs_off_4_s_at_the_third_attempt_of_four() {
     for failure in every_error_kind() {
         let strategy = generation_2_0().max_attempts(4).build().unwrap();
         let token = token_after(&strategy, 3, &failure);
         assert_eq!((token.attempt(), token.delay()), (4, ms(4000)));
-        let refused = strategy.refresh_retry_token(token, &failure).unwrap_err();
+        let refused = strategy
+            .refresh_retry_token(token, &failure, Reports::new())
+            .unwrap_err();
         assert_eq!(refused.to_string(), "all 4 attempts made");
     }
 }
@@ -185,16 +191,16 @@ fn quota_replenishes_on_first_try_success() {
     assert_eq!(strategy.quota().available(), 0);
     for success in 1..=20 {
         let token = strategy.acquire_initial_token(None).unwrap();
-        strategy.record_success(token).unwrap();
+        strategy.record_success(token, Reports::new()).unwrap();
         assert_eq!(strategy.quota().available(), success);
     }
     let token = strategy.acquire_initial_token(None).unwrap();
-    strategy.record_success(token).unwrap();
+    strategy.record_success(token, Reports::new()).unwrap();
     assert_eq!(strategy.quota().available(), 20);
 }
 
-/// smithy-rs `strategy/standard.rs`, explicit delay of 30 s in 2.0: a hint replaces the backoff, up to
-/// `max_backoff`.
+/// smithy-rs `strategy/standard.rs`, explicit delay of 30 s in 2.0: a hint replaces the backoff, up
+/// to `max_backoff`.
 #[test]
 fn hint_replaces_the_backoff_up_to_the_cap() {
     for (hint, delay) in [(30_000, 20_000), (3000, 3000), (10, 10)] {

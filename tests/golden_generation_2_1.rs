@@ -7,7 +7,11 @@
 
 mod support;
 
-use paceline::{Failure, RetryAfter, RetryGeneration, RetryStrategy, Standard, StrategyBuilder};
+use paceline::{
+    Failure, RetryAfter, RetryStrategy, Standard,
+    config::{RetryGeneration, StrategyBuilder},
+    strategy::Reports,
+};
 use support::{
     Fixed, OK, Response, Row,
     Then::{FailRequest, MaxAttempts, QuotaExceeded, Retry, Success},
@@ -150,8 +154,8 @@ fn dynamodb_retries_sooner_and_once_more() {
     );
 }
 
-/// smithy-rs `dynamodb/tests/retry-spec.rs`: three failures, 175 ms of sleep, four requests; and six
-/// requests if the user says six, whichever is said first.
+/// smithy-rs `dynamodb/tests/retry-spec.rs`: three failures, 175 ms of sleep, four requests; and
+/// six requests if the user says six, whichever is said first.
 #[test]
 fn dynamodb_replaces_defaults_only() {
     check(
@@ -299,8 +303,8 @@ fn two_operations_never_touch_each_others_permit() {
     assert_eq!(played, 10);
 }
 
-/// smithy-typescript `retries.integ.spec.ts`, 2026 "mixed a" and "mixed b": cost and exponent by the
-/// failure at hand and the number of the retry, whatever came before.
+/// smithy-typescript `retries.integ.spec.ts`, 2026 "mixed a" and "mixed b": cost and exponent by
+/// the failure at hand and the number of the retry, whatever came before.
 #[test]
 fn mixed_failures_are_priced_one_by_one() {
     const THROTTLE: bool = true;
@@ -333,7 +337,9 @@ fn mixed_failures_are_priced_one_by_one() {
             } else {
                 (Failure::transient(), 14)
             };
-            token = strategy.refresh_retry_token(token, &failure).unwrap();
+            token = strategy
+                .refresh_retry_token(token, &failure, Reports::new())
+                .unwrap();
             left -= cost;
             assert_eq!(
                 (token.delay(), strategy.quota().available()),

@@ -4,7 +4,11 @@
 
 use core::{error::Error, time::Duration};
 
-use paceline::{Failure, HintFault, RetryAfter, RetryStrategy, Standard};
+use paceline::{
+    Failure, RetryAfter, RetryStrategy, Standard,
+    headers::{HintFault, SdkRequest, age},
+    strategy::Reports,
+};
 
 /// 1994-11-06 08:49:37 UTC, the date of RFC 9110's examples.
 const DATE: Duration = Duration::from_secs(784_111_777);
@@ -24,7 +28,7 @@ fn amz(value: &str) -> Result<u128, HintFault> {
 
 fn http(value: &str, now: Duration) -> Result<Duration, HintFault> {
     match RetryAfter::parse_http(value, now) {
-        Ok(RetryAfter::Floor(span)) => Ok(span),
+        Ok(RetryAfter::AtLeast(span)) => Ok(span),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.fault()),
     }
@@ -172,10 +176,13 @@ fn delay(hint: Option<RetryAfter>) -> u128 {
         .build()
         .unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
+    let token = token.with_max_retry_after(Duration::MAX);
     let failure = hint.map_or(Failure::transient(), |hint| {
         Failure::transient().with_retry_after(hint)
     });
-    let token = strategy.refresh_retry_token(token, &failure).unwrap();
+    let token = strategy
+        .refresh_retry_token(token, &failure, Reports::new())
+        .unwrap();
     token.delay().as_millis()
 }
 
@@ -188,4 +195,51 @@ fn hint_reaches_the_delay() {
     let http = |value: &str| delay(RetryAfter::parse_http(value, DATE).ok());
     assert_eq!(http("10"), 10_000, "a floor");
     assert_eq!(http("18446744073709551616"), u128::from(u64::MAX) * 1_000);
+}
+
+#[test]
+fn age_is_the_first_member_in_digits() {
+    assert_eq!(age("17280"), Some(Duration::from_secs(17_280)));
+    assert_eq!(age(" 5 ,7"), Some(Duration::from_secs(5)));
+    assert_eq!(age("x,7"), None);
+    for invalid in ["", ",5", "-5", "+5", "1.5", "5s"] {
+        assert_eq!(age(invalid), None, "{invalid:?}");
+    }
+    let most = Duration::from_secs(u64::MAX);
+    assert_eq!(age("99999999999999999999999"), Some(most));
+}
+
+#[test]
+fn sdk_request_says_attempt_most_and_time() {
+    let request = |seconds| {
+        let request = SdkRequest::new(1).with_ttl(Duration::from_secs(seconds));
+        request.to_string()
+    };
+    assert_eq!(SdkRequest::new(1).to_string(), "attempt=1");
+    assert_eq!(
+        SdkRequest::new(2).with_max(3).to_string(),
+        "attempt=2; max=3"
+    );
+    // The times of smithy-rs's test `request_information_headers`.
+    let all = SdkRequest::new(1)
+        .with_max(3)
+        .with_ttl(Duration::from_secs(1_559_347_211));
+    assert_eq!(all.to_string(), "ttl=20190601T000011Z; attempt=1; max=3");
+    let part = all.with_ttl(Duration::new(1_559_347_211, 999_999_999));
+    assert_eq!(part.to_string(), all.to_string(), "whole seconds");
+    for (seconds, time) in [
+        (0, "19700101T000000Z"),
+        (951_782_399, "20000228T235959Z"),
+        (951_782_400, "20000229T000000Z"),
+        (951_868_800, "20000301T000000Z"),
+        (4_107_542_400, "21000301T000000Z"),
+        (4_107_542_399, "21000228T235959Z"),
+        (1_735_689_599, "20241231T235959Z"),
+        (1_735_689_600, "20250101T000000Z"),
+        (253_402_300_799, "99991231T235959Z"),
+    ] {
+        assert_eq!(request(seconds), format!("ttl={time}; attempt=1"));
+    }
+    assert_eq!(request(253_402_300_800), "attempt=1", "no such form");
+    assert_eq!(request(u64::MAX), "attempt=1");
 }

@@ -1,12 +1,13 @@
 //! Linearizability of the two buckets, from histories of real threads.
 //!
 //! Claims:
-//! * Every history of a quota is one that one thread could have made, each call at one moment between its
-//!   beginning and its end.
-//! * So is every history of the line of a send rate at one reading of the clock while the rate stands still, with
-//!   two exceptions that its documentation makes. Giving up a place is two steps: those behind it move up,
-//!   then the token goes back to the bucket. And a refusal may come before it sees what was given up during
-//!   the call: it may be too long, a grant is never too early.
+//! * Every history of a quota is one that one thread could have made, each call at one moment
+//!   between its beginning and its end.
+//! * So is every history of the line of a send rate at one reading of the clock while the rate
+//!   stands still, with two exceptions that its documentation makes. Giving up a place is two
+//!   steps: those behind it move up, then the token goes back to the bucket. And a refusal may come
+//!   before it sees what was given up during the call: it may be too long, a grant is never too
+//!   early.
 //!
 //! The models are plain numbers and a list. Twins with known mistakes must fail.
 //!
@@ -34,10 +35,12 @@ use twin::{Mistake, Plain};
 
 /// How many objects one batch of threads works on.
 const BATCH: u64 = 250;
-/// How many histories with calls that overlap are enough. Few cores, or busy ones, show fewer of them.
+/// How many histories with calls that overlap are enough. Few cores, or busy ones, show fewer of
+/// them.
 const ENOUGH: u64 = 4_000;
 
-/// Records histories of `threads` threads on objects that `make` makes, and looks for an order of each.
+/// Records histories of `threads` threads on objects that `make` makes, and looks for an order of
+/// each.
 fn explore<O, S>(
     threads: usize,
     batches: u64,

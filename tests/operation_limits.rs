@@ -6,9 +6,13 @@ mod support;
 use core::{cell::Cell, time::Duration};
 
 use paceline::{
-    Adaptive, Attempt, Execution, Failure, ForeignToken, Idempotency, InitialTokenRefused, Legacy,
-    RefusalReason, RetryAfter, RetryRefused, RetryStrategy, RetryStrategyExt, RetryToken, RunError,
-    Standard, Stopped, StrategyBuilder, StrategyId,
+    Adaptive, Execution, Failure, Idempotency, Legacy, RetryAfter, RetryStrategy, RetryStrategyExt,
+    RetryToken, Standard,
+    config::StrategyBuilder,
+    operation::{Attempt, RunError, StopReason},
+    strategy::{
+        ForeignToken, InitialTokenRefused, RefusalReason, Reports, RetryRefused, StrategyId,
+    },
 };
 use support::{Arc, Fixed, Hands, http, ms};
 
@@ -36,9 +40,9 @@ fn run_until(
     (stopped.unwrap_err(), hands.elapsed())
 }
 
-const fn out_of_time(wait: u64, left: u64) -> Stopped {
+const fn out_of_time(wait: u64, left: u64) -> StopReason {
     let (wait, left) = (ms(wait), ms(left));
-    Stopped::OutOfTime { wait, left }
+    StopReason::OutOfTime { wait, left }
 }
 
 #[test]
@@ -51,9 +55,9 @@ fn backoff_that_would_use_up_the_time_is_refused_at_once_and_costs_nothing() {
     assert_eq!((stopped.backoff(), stopped.wait()), (ms(200), ms(200)));
     assert_eq!(
         stopped.to_string(),
-        "failed after 3 attempts: out of time: 20ms left, and a wait of 200ms"
+        "stopped after 3 attempts: out of time: 20ms left, and a wait of 200ms"
     );
-    assert_eq!(stopped.into_error(), Some(http(500)));
+    assert_eq!(stopped.into_error(), Ok(http(500)));
     assert_eq!(strategy.quota().available(), 500 - 14 - 14);
 }
 
@@ -63,12 +67,12 @@ fn backoff_that_leaves_a_nanosecond_is_slept_and_one_that_leaves_none_is_not() {
     let after = |deadline| run_until(&strategy, deadline, ms(10), http(500)).0;
     assert_eq!(after(ms(60)).why(), out_of_time(50, 50));
     let stopped = after(ms(60) + Duration::from_nanos(1));
-    assert_eq!(stopped.why(), Stopped::MaxAttempts { max: 2 });
+    assert_eq!(stopped.why(), StopReason::MaxAttempts { max: 2 });
 }
 
 #[test]
 fn hint_beyond_the_deadline_is_told_to_the_caller() {
-    let failure = Failure::throttling().with_retry_after(RetryAfter::Floor(Duration::MAX));
+    let failure = Failure::throttling().with_retry_after(RetryAfter::AtLeast(Duration::MAX));
     let strategy = standard().build().unwrap();
     let (stopped, elapsed) = run_until(&strategy, ms(1000), ms(10), failure);
     assert_eq!((stopped.wait(), elapsed), (Duration::MAX, ms(10)));
@@ -95,7 +99,7 @@ fn sleep_that_takes_longer_than_asked_ends_the_operation() {
         .run(|_| Err::<(), _>(http(500)))
         .unwrap_err();
     assert_eq!((stopped.attempts(), stopped.why()), (1, out_of_time(0, 0)));
-    assert_eq!(stopped.into_error(), Some(http(500)));
+    assert_eq!(stopped.into_error(), Ok(http(500)));
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn throttled(hands: &Arc<Hands>) -> Adaptive {
     let builder = Adaptive::builder().random(Fixed::whole());
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+    drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
     while strategy.send_rate().try_acquire(now(hands)).is_ok() {}
     strategy
 }
@@ -146,7 +150,7 @@ fn turn_that_would_come_too_late_is_given_back_at_once() {
     };
     let stopped = run(wait).unwrap_err();
     let left = wait;
-    assert_eq!(stopped.why(), Stopped::OutOfTime { wait, left });
+    assert_eq!(stopped.why(), StopReason::OutOfTime { wait, left });
     assert_eq!((stopped.wait(), stopped.backoff()), (wait, ms(0)));
     assert_eq!(hands.elapsed(), ms(0));
     assert_eq!(
@@ -164,13 +168,13 @@ fn refused_send_says_its_wait() {
     let builder = Adaptive::builder().random(Fixed::whole()).fail_fast(true);
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+    drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
     while strategy.send_rate().try_acquire(now(&hands)).is_ok() {}
     let wait = strategy.send_rate().try_acquire(now(&hands)).unwrap_err();
     let stopped = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
     assert_eq!(
         (stopped.why(), stopped.wait()),
-        (Stopped::SendRefused { wait }, wait)
+        (StopReason::SendRefused { wait }, wait)
     );
 }
 
@@ -226,7 +230,11 @@ fn without_a_deadline_no_clock_is_read() {
 }
 
 /// Runs what must not be done twice, and fails once by `failure`.
-fn run_once(strategy: &dyn RetryStrategy, hands: &Hands, failure: Failure) -> Result<u32, Stopped> {
+fn run_once(
+    strategy: &dyn RetryStrategy,
+    hands: &Hands,
+    failure: Failure,
+) -> Result<u32, StopReason> {
     let operation = strategy.operation().sleep_by(|span| hands.sleep(span));
     let operation = operation.idempotency(Idempotency::NotIdempotent);
     let answer = operation.run(|attempt| match attempt.number() {
@@ -248,11 +256,12 @@ impl RetryStrategy for Careless {
         &self,
         token: RetryToken,
         _: &Failure,
+        _: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.0.check(token)?;
         Ok(token.with_delay(ms(100)))
     }
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, token: RetryToken, _: Reports<'_>) -> Result<(), ForeignToken> {
         self.0.check(token).map(drop)
     }
 }
@@ -267,7 +276,7 @@ fn what_may_have_been_done_is_not_done_twice() {
         Box::new(Legacy::new()),
         Box::new(Careless(StrategyId::new())),
     ];
-    let once = Err(Stopped::MaybeExecuted);
+    let once = Err(StopReason::MaybeExecuted);
     for strategy in &strategies {
         let run = |failure| run_once(&**strategy, &hands, failure);
         let lost = Failure::transient();
@@ -288,7 +297,7 @@ fn failure_that_is_not_retryable_says_so_first() {
         &Hands::default(),
         Failure::not_retryable(),
     );
-    assert_eq!(why, Err(Stopped::NotRetryable));
+    assert_eq!(why, Err(StopReason::NotRetryable));
 }
 
 #[test]
@@ -298,7 +307,7 @@ fn refused_repetition_costs_no_quota_and_is_recorded() {
     let half_done = Failure::throttling().with_execution(Execution::Maybe);
     assert_eq!(
         run_once(&strategy, &hands, half_done),
-        Err(Stopped::MaybeExecuted)
+        Err(StopReason::MaybeExecuted)
     );
     assert_eq!(strategy.quota().available(), 500);
     assert!(strategy.send_rate().snapshot(now(&hands)).enabled);
@@ -307,7 +316,7 @@ fn refused_repetition_costs_no_quota_and_is_recorded() {
 /// Refuses a retry of an operation with a token like this.
 fn refused(strategy: &dyn RetryStrategy, with: impl Fn(RetryToken) -> RetryToken) -> RetryRefused {
     let token = with(strategy.acquire_initial_token(None).unwrap());
-    let refused = strategy.refresh_retry_token(token, &http(500));
+    let refused = strategy.refresh_retry_token(token, &http(500), Reports::new());
     refused.unwrap_err()
 }
 
@@ -343,7 +352,7 @@ fn loop_holds_careless_strategies_to_the_deadline() {
     let (stopped, elapsed) = run_until(&strategy, ms(250), ms(0), http(500));
     assert_eq!((stopped.attempts(), elapsed), (3, ms(200)));
     assert_eq!(stopped.why(), out_of_time(100, 50));
-    assert_eq!(stopped.into_error(), Some(http(500)));
+    assert_eq!(stopped.into_error(), Ok(http(500)));
 }
 
 #[test]
@@ -351,11 +360,11 @@ fn reasons_read_well() {
     let text = |reason: RefusalReason| RetryRefused::new(reason).to_string();
     let done = "the work may have been done, and must not be done twice";
     assert_eq!(text(RefusalReason::MaybeExecuted), done);
-    assert_eq!(Stopped::MaybeExecuted.to_string(), done);
+    assert_eq!(StopReason::MaybeExecuted.to_string(), done);
     let (wait, left) = (ms(1500), ms(20));
     let late = "out of time: 20ms left, and a wait of 1.5s";
     assert_eq!(text(RefusalReason::OutOfTime { wait, left }), late);
-    assert_eq!(Stopped::OutOfTime { wait, left }.to_string(), late);
+    assert_eq!(StopReason::OutOfTime { wait, left }.to_string(), late);
 }
 
 #[test]

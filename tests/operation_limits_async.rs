@@ -6,7 +6,8 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Clock, Failure, Idempotency, RetryStrategyExt, Standard, Stopped, StrategyBuilder, Timestamp,
+    Clock, Failure, Idempotency, RetryStrategyExt, Standard, Timestamp, config::StrategyBuilder,
+    operation::StopReason,
 };
 use support::{Fixed, http, ms};
 use tokio::time::{Instant, sleep};
@@ -72,7 +73,7 @@ async fn cut_off_attempts_leave_no_error() {
         .await
         .unwrap_err();
     assert!(stopped.is_cut_off());
-    assert_eq!(stopped.why(), Stopped::MaxAttempts { max: 2 });
+    assert_eq!(stopped.why(), StopReason::MaxAttempts { max: 2 });
     assert_eq!(stopped.error(), None, "the first attempt's would mislead");
 }
 
@@ -91,7 +92,7 @@ async fn deadline_cuts_an_attempt_off_and_ends_the_operation() {
     assert_eq!(clock.0.elapsed(), ms(120));
     assert_eq!((stopped.attempts(), stopped.is_cut_off()), (2, true));
     let (wait, left) = (ms(100), Duration::ZERO);
-    assert_eq!(stopped.why(), Stopped::OutOfTime { wait, left });
+    assert_eq!(stopped.why(), StopReason::OutOfTime { wait, left });
     assert_eq!(strategy.quota().available(), 500 - 14);
 }
 
@@ -109,7 +110,7 @@ async fn cut_off_attempt_may_have_done_the_work() {
         .unwrap_err();
     assert_eq!(
         (stopped.attempts(), stopped.why()),
-        (1, Stopped::MaybeExecuted)
+        (1, StopReason::MaybeExecuted)
     );
 }
 

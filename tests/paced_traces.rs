@@ -1,11 +1,12 @@
-//! The paced law over 400 random traces, against a model of it in `f64`.
+//! The paced law over 400 random traces with each preset, against a model of it in `f64`.
 //!
-//! Claim: with one caller the fields of the snapshot are within 10⁻⁶ of the model's, relative to them or to 1 where
-//! that is more, after every response and at random times after it; at 0.1 to 10⁶ responses a second, with requests
-//! sent up to 17 s before, hints, silences and idle hours. The model rounds what the limiter's words round (see
-//! there), so that what is left is far below the tolerance: 2⁻³² of the peak, times a few. After each comparison it goes
-//! on from the limiter's peak: a peak that lies at the edge of two of its steps, 10⁻⁷ apart at 2/s, would be cubed into the
-//! next. Each trace follows from its seed.
+//! Claim: with one caller the fields of the snapshot are within 10⁻⁶ of the model's, relative to
+//! them or to 1 where that is more, after every response and at random times after it; at 0.1 to
+//! 10⁶ responses a second, with requests sent up to 17 s before, hints, silences and idle hours.
+//! The model rounds what the limiter's words round (see there), so that what is left is far below
+//! the tolerance: 2⁻³² of the peak, times a few. After each comparison it goes on from the
+//! limiter's peak: a peak that lies at the edge of two of its steps, 10⁻⁷ apart at 2/s, would be
+//! cubed into the next. Each trace follows from its seed.
 #![allow(
     clippy::float_arithmetic,
     clippy::arithmetic_side_effects,
@@ -22,8 +23,8 @@ mod paced_model;
 use core::time::Duration;
 
 use fastrand::Rng;
-use paced_model::{Answers, PacedModel};
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paced_model::{Answers, PacedModel, Preset};
+use paceline::{Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -54,13 +55,18 @@ struct Trace {
 }
 
 impl Trace {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, preset: Preset) -> Self {
+        let settings = match preset {
+            Preset::Usual => PacedSettings::new(),
+            Preset::Shared => PacedSettings::shared(),
+            Preset::Exclusive => PacedSettings::exclusive(),
+        };
         let mut rng = Rng::with_seed(seed);
         let start = [0, 1_700_000_000 * SECOND + 7][rng.usize(..2)];
         Self {
             seed,
-            limiter: SendRate::new(ControlLaw::Paced, Timestamp::from_nanos(start)),
-            model: PacedModel::default(),
+            limiter: SendRate::paced(settings, Timestamp::from_nanos(start)),
+            model: PacedModel::new(preset),
             start,
             now: rng.u64(..10 * SECOND),
             trip: 0,
@@ -166,18 +172,33 @@ impl Trace {
     }
 }
 
-#[test]
-fn random_traces_follow_the_model() {
-    let mut sum = [0; 16];
+/// Plays 400 traces, and asserts that each rule has answered but `never`.
+fn follows_the_model(preset: Preset, never: &[usize]) {
+    let mut sum = [0; 17];
     for seed in 1..=400 {
-        let answers = Trace::new(seed).run();
+        let answers = Trace::new(seed, preset).run();
         for (sum, times) in sum.iter_mut().zip(answers.counts()) {
             *sum += times;
         }
     }
     println!("{sum:?}");
-    assert!(
-        sum.iter().all(|times| *times > 5),
-        "each rule has answered: {sum:?}"
-    );
+    for (rule, times) in sum.into_iter().enumerate() {
+        assert_eq!(times <= 5, never.contains(&rule), "rule {rule} of {sum:?}");
+    }
+}
+
+#[test]
+fn random_traces_follow_the_model() {
+    follows_the_model(Preset::Usual, &[]);
+}
+
+/// The rate delivered is no measure of what one of many may send.
+#[test]
+fn random_traces_for_a_shared_limit_follow_the_model() {
+    follows_the_model(Preset::Shared, &[Answers::MEASURED]);
+}
+
+#[test]
+fn random_traces_for_an_exclusive_limit_follow_the_model() {
+    follows_the_model(Preset::Exclusive, &[]);
 }

@@ -1,21 +1,34 @@
-//! What users of the public types rely on without naming it: that errors travel, that what is shared may be, and that values are values.
+//! What users of the public types rely on without naming it: that errors travel, that what is
+//! shared may be, and that values are values.
 
 use core::error::Error;
 use core::fmt::Debug;
 use core::hash::Hash;
 
 use paceline::{
-    Acquire, AcquireError, Adaptive, Attempt, Chain, ConfigError, ControlLaw, DefaultSleep,
-    Execution, ExponentialBackoff, Failure, Fault, ForeignToken, HintError, HintFault, HintPolicy,
-    HttpResponses, Idempotency, InitialTokenRefused, IoErrors, Jitter, Legacy, LegacyBuilder,
-    MaybePolicy, MonotonicClock, Outcome, PacedSettings, PacedSettingsError, PlaceInLine,
-    ProcessEnvironment, ProfileFileError, ProfileFileFault, ProfileFileKind, QuotaPermit,
-    QuotaSettingsError, RateLimit, RateLimits, RefusalReason, Reservation, RetryAfter, RetryBudget,
-    RetryConfig, RetryCosts, RetryGeneration, RetryMode, RetryQuota, RetryRefused, RetrySafety,
-    RetryToken, RunError, Scope, ScopeRefused, Scopes, ScopesError, SeededRandom, SendCredit,
-    SendLimiter, SendPermit, SendRate, SendRefused, SendTurn, ServiceUnavailable, SettingFault,
-    Settings, SettingsError, Skew, SkewedClock, Standard, Stopped, StrategyBuilder, StrategyId,
-    ThreadRandom, Timestamp, TokioTimer, WeightError,
+    AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
+    MonotonicClock, Outcome, QuotaPermit, QuotaSettingsError, Reservation, RetryAfter, RetryBudget,
+    RetryQuota, RetrySafety, RetryToken, Scopes, SendCredit, SendLimiter, SendPermit, SendRate,
+    Standard, Timestamp, WeightError,
+    backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
+    classify::{
+        Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, RateLimit,
+        RateLimitClassifier, ServiceUnavailable,
+    },
+    config::{
+        ConfigError, HintPolicy, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
+        ProfileFileFault, ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode,
+        SettingFault, Settings, SettingsError, StrategyBuilder,
+    },
+    headers::{HintError, HintFault},
+    law::{PacedSettings, PacedSettingsError},
+    operation::{Attempt, RunError, StopReason},
+    scope::{Scope, ScopeRefused, ScopesError},
+    strategy::{
+        ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused, SendRefused, SendTurn,
+        StrategyId,
+    },
+    wait::{Acquire, DefaultSleep, PlaceInLine, TokioTimer},
 };
 
 const fn error<T: Error + Send + Sync + Unpin + 'static>() {}
@@ -30,10 +43,10 @@ macro_rules! each {
 each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
     QuotaSettingsError, RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryBudget, RetryConfig,
-    RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn<'_>, Settings, Standard, StrategyBuilder<Adaptive>);
+    RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, SendCredit<&SendRate>, TokioTimer);
-each!(value: AcquireError, Attempt, Chain<RateLimits, HttpResponses>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
-    Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrors, Jitter, MaybePolicy, Outcome, PacedSettings,
+each!(value: AcquireError, Attempt, Chain<RateLimitClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
+    Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RateLimit, RetryAfter, RetryCosts,
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, Skew,
-    SkewedClock, Stopped, StrategyId, ThreadRandom, Timestamp, WeightError);
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
+    ClockSkewClassifier, StopReason, StrategyId, ThreadRandom, Timestamp, WeightError);

@@ -1,9 +1,9 @@
-//! Headers on how much is left: what they may say, and what becomes of them in an answer.
-#![cfg(feature = "std")]
+//! Headers on how much is left, and what they may say.
+#![cfg(feature = "structured-fields")]
 
 use core::time::Duration;
 
-use paceline::{HintFault, RateLimit, RetryAfter};
+use paceline::{RetryAfter, classify::RateLimit, headers::HintFault};
 
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
@@ -33,7 +33,7 @@ fn lists_of_quotas_are_read() {
         "no space before ;"
     );
     assert_eq!(read("\"a\"; r=7;  t=1 \t"), Ok((7, Some(1))));
-    let others = r#""a";pk=:cHsdsRa894==:;q=1.5;d=-3;when=@-1;u=%"f%c3";ok;no=?0;r=5;k=*x/y:z"#;
+    let others = r#""a";pk=:cHsdsRa894==:;q=1.5;d=-3;when=@-1;u=%"f%c3%bc";ok;no=?0;r=5;k=*x/y:z"#;
     assert_eq!(read(others), Ok((5, None)));
     assert_eq!(
         read("a;r=1;r=2"),
@@ -59,6 +59,79 @@ fn dictionary_of_earlier_drafts_is_read() {
         read("reset=5;x=1,policy=\"a\",remaining=1"),
         Ok((1, Some(5)))
     );
+}
+
+#[test]
+fn dictionary_may_hold_an_inner_list() {
+    let field = "limit=10, remaining=10, reset=4,policy=(10;w=1 50;w=60)";
+    assert_eq!(read(field), Ok((10, Some(4))));
+    assert_eq!(
+        read("remaining=(1), remaining=2"),
+        Ok((2, None)),
+        "the last of a key counts"
+    );
+}
+
+#[test]
+fn names_that_the_drafts_may_get_are_read() {
+    assert_eq!(read(r#""burst";a=80;w=45"#), Ok((80, Some(45))));
+    assert_eq!(read("x;a=0"), Ok((0, None)));
+    assert_eq!(
+        read("x;r=1;w=60"),
+        Ok((1, None)),
+        "a window is no reset beside r"
+    );
+    assert_eq!(read("x;r=1;t=2;a=3;w=4"), Ok((1, Some(2))));
+}
+
+/// Rules of RFC 9651, sections 4.2.4 to 4.2.10, in a parameter that means nothing here.
+#[test]
+fn values_of_every_type_have_to_be_well_formed() {
+    for good in [
+        "-0",
+        "999999999999999",
+        "999999999999.999",
+        "@-1659578233",
+        ":aGVsbG8=:",
+        ":aGVsbG8:",
+        "::",
+        r#"%"f%c3%bc\""#,
+        r#""\"\\""#,
+        "?1",
+        "*/:",
+    ] {
+        assert_eq!(read(&format!("a;x={good};r=1")), Ok((1, None)), "{good}");
+    }
+    for bad in [
+        "--0",
+        "-",
+        "-a",
+        "1000000000000000",
+        "1234567890123.0",
+        "123456789012345.6",
+        "1.",
+        "1.2345",
+        "@1659578233.12",
+        "@",
+        ":aGVs=bG8=:",
+        ":a*b:",
+        ":aGVsbG8=",
+        r#"%"%C3%BC""#,
+        r#"%"%zz""#,
+        r#"%"%c3""#,
+        r#"%"%c3%28""#,
+        r#"%"a"#,
+        r#""\a""#,
+        "?2",
+        "?",
+        "(a)",
+    ] {
+        assert_eq!(
+            read(&format!("a;x={bad};r=1")),
+            Err(HintFault::NotRateLimit),
+            "{bad}"
+        );
+    }
 }
 
 #[test]
@@ -100,6 +173,10 @@ fn nothing_else_is_read() {
         "(a b);r=1",
         "remaining=-1",
         "remaining=1, reset=x",
+        "remaining=(1)",
+        "a;r=1, k=v",
+        "\"a\";r=1, remaining=1",
+        "a;r=1;t=1;a=-1;r=x",
         "remaining",
         "=1",
     ] {
@@ -145,7 +222,7 @@ fn pairs_are_digits_of_64_bits() {
 
 #[test]
 fn errors_name_header_and_value() {
-    let text = |error: paceline::HintError| error.to_string();
+    let text = |error: paceline::headers::HintError| error.to_string();
     assert_eq!(
         text(RateLimit::parse("a;t=1").unwrap_err()),
         r#"RateLimit: "a;t=1": neither a list of quotas nor a dictionary of one"#
@@ -163,7 +240,7 @@ fn errors_name_header_and_value() {
 #[test]
 fn hint_is_given_only_when_nothing_is_left_and_the_reset_is_known() {
     let hint = |text| RateLimit::parse(text).unwrap().hint();
-    let floor = RetryAfter::Floor(Duration::from_secs(9));
+    let floor = RetryAfter::AtLeast(Duration::from_secs(9));
     assert_eq!(hint("a;r=0;t=9"), Some(floor));
     assert_eq!(hint("a;r=1;t=9"), None);
     assert_eq!(hint("a;r=0"), None);

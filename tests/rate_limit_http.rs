@@ -4,7 +4,10 @@
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use paceline::{Classifier, Failure, Fault, HttpAnswer, RateLimit, RateLimits, RetryAfter};
+use paceline::{
+    Failure, Fault, RetryAfter,
+    classify::{Classifier, HttpResponseParts, RateLimit, RateLimitClassifier},
+};
 
 /// 1994-11-06 08:49:37 UTC.
 const TIME: Duration = Duration::from_secs(784_111_777);
@@ -18,15 +21,15 @@ fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 const fn until(seconds: u64) -> Failure {
-    let hint = RetryAfter::Floor(Duration::from_secs(seconds));
+    let hint = RetryAfter::AtLeast(Duration::from_secs(seconds));
     Failure::throttling().with_retry_after(hint)
 }
 
-/// Says by `RateLimits` alone what an answer means, once its fault is checked.
+/// Says by `RateLimitClassifier` alone what an answer means, once its fault is checked.
 fn limited(of: u16, fields: &[(&'static str, &str)]) -> Option<Failure> {
     let (headers, status) = (headers(fields), StatusCode::from_u16(of).unwrap());
-    let answer = HttpAnswer::new(status, &headers).with_local_time(TIME);
-    let failure = RateLimits.classify(&answer)?;
+    let answer = HttpResponseParts::new(status, &headers).with_local_time(TIME);
+    let failure = RateLimitClassifier.classify(&answer)?;
     let fault = if of < 500 {
         Fault::Client
     } else {
@@ -81,6 +84,21 @@ fn every_spelling_of_the_pair_is_read() {
     );
 }
 
+/// "`RateLimit` header fields for HTTP", section on caching: fields of a response from a cache are
+/// ignored.
+#[test]
+fn quotas_of_cached_responses_are_ignored() {
+    let pair = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "7")];
+    for fields in [&[("ratelimit", "a;r=0;t=9")][..], &pair[..]] {
+        let aged = |age| limited(429, &[fields, &[("age", age)]].concat());
+        assert_eq!(aged("1"), None);
+        assert!(aged("0").is_some());
+        assert!(aged("old").is_some());
+    }
+    let wrong = headers(&[("ratelimit", "?"), ("age", "1")]);
+    assert_eq!(RateLimit::from_headers(&wrong, TIME), Ok(None));
+}
+
 #[test]
 fn lines_of_one_header_are_one_list_and_come_before_pairs() {
     let lines = [("ratelimit", "a;r=0;t=5"), ("ratelimit", "b;r=0;t=6")];
@@ -91,6 +109,8 @@ fn lines_of_one_header_are_one_list_and_come_before_pairs() {
         ("ratelimit", "b;r=2;t=6"),
     ];
     assert_eq!(limited(429, &pair), None);
+    let dictionary = [("ratelimit", "remaining=0"), ("ratelimit", "reset=4")];
+    assert_eq!(limited(429, &dictionary), Some(until(4)));
     let wrong = [("ratelimit", "a;r=0;t=5"), ("ratelimit", "?")];
     assert_eq!(limited(429, &wrong), None);
     assert!(RateLimit::from_headers(&headers(&wrong), TIME).is_err());

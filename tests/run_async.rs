@@ -11,7 +11,8 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Standard, Stopped, StrategyBuilder,
+    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Standard, config::StrategyBuilder,
+    operation::StopReason,
 };
 use support::{Fixed, http, ms};
 use tokio::time::{Instant, advance};
@@ -57,8 +58,8 @@ async fn last_failure_is_returned_with_why() {
         )
         .await
         .unwrap_err();
-    assert_eq!(stopped.why(), Stopped::MaxAttempts { max: 3 });
-    assert_eq!(stopped.into_error(), Some(3));
+    assert_eq!(stopped.why(), StopReason::MaxAttempts { max: 3 });
+    assert_eq!(stopped.into_error(), Ok(3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +74,7 @@ async fn long_polling_sleeps_before_the_failure_is_returned() {
     assert_eq!(start.elapsed(), ms(1000));
     assert_eq!(
         stopped.why(),
-        Stopped::QuotaExhausted {
+        StopReason::QuotaExhausted {
             available: 0,
             needed: 5
         }

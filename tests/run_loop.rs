@@ -17,9 +17,14 @@ use core::{
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Attempt, Failure, ForeignToken, InitialTokenRefused, Legacy, RefusalReason,
-    RetryGeneration, RetryInfo, RetryRefused, RetrySafety, RetryStrategy, RetryStrategyExt,
-    RetryToken, RunError, SendRefused, SendTurn, Standard, Stopped, StrategyBuilder, StrategyId,
+    Adaptive, Failure, Legacy, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, RetryToken,
+    SendPermit, Standard, Timestamp,
+    config::{RetryGeneration, StrategyBuilder},
+    operation::{Attempt, RunError, StopReason},
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
+        SendRefused, SendRequest, SendTurn, StrategyId,
+    },
 };
 use support::{Fixed, http, ms};
 
@@ -56,6 +61,7 @@ fn run(
     let ended = strategy
         .operation()
         .scope("scope")
+        .clock(&Timestamp::ZERO)
         .sleep_by(|span| slept.borrow_mut().push(span))
         .run(|attempt| {
             attempts.borrow_mut().push(attempt);
@@ -103,15 +109,12 @@ fn last_failure_is_returned_when_attempts_are_used_up() {
     let strategy = standard().build().unwrap();
     let (ended, _, slept) = run(&strategy, &[http(500); 9]);
     let stopped = ended.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::MaxAttempts { max: 3 });
+    assert_eq!(stopped.why(), StopReason::MaxAttempts { max: 3 });
     assert_eq!((stopped.attempts(), stopped.backoff()), (3, ms(0)));
-    assert_eq!(
-        stopped.to_string(),
-        "failed after 3 attempts: all 3 attempts made"
-    );
+    assert_eq!(stopped.to_string(), "all 3 attempts failed");
     assert_eq!(stopped.source().unwrap().to_string(), "failure number 3");
     assert_eq!(stopped.error(), Some(&Numbered(3, http(500))));
-    assert_eq!(stopped.into_error(), Some(Numbered(3, http(500))));
+    assert_eq!(stopped.into_error(), Ok(Numbered(3, http(500))));
     assert_eq!(slept, [ms(50), ms(100)]);
 }
 
@@ -120,7 +123,7 @@ fn failure_that_is_not_retryable_is_returned_at_once() {
     let strategy = standard().build().unwrap();
     let (ended, _, slept) = run(&strategy, &[http(500), http(403)]);
     let stopped = ended.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::NotRetryable);
+    assert_eq!(stopped.why(), StopReason::NotRetryable);
     assert_eq!(stopped.into_error().unwrap().0, 2);
     assert_eq!(slept, [ms(50)]);
     assert_eq!(strategy.quota().available(), 486);
@@ -133,7 +136,7 @@ fn exhausted_quota_tells_its_numbers_and_the_backoff_it_saved() {
     let stopped = ended.unwrap_err();
     assert_eq!(
         stopped.why(),
-        Stopped::QuotaExhausted {
+        StopReason::QuotaExhausted {
             available: 6,
             needed: 14
         }
@@ -141,7 +144,7 @@ fn exhausted_quota_tells_its_numbers_and_the_backoff_it_saved() {
     assert_eq!((stopped.attempts(), stopped.backoff()), (2, ms(100)));
     assert_eq!(
         stopped.to_string(),
-        "failed after 2 attempts: retry quota exhausted: 6 available, 14 needed, for a wait of 100ms"
+        "stopped after 2 attempts: retry quota exhausted: 6 available, 14 needed"
     );
     assert_eq!(slept, [ms(50)]);
 }
@@ -172,6 +175,7 @@ fn foreign_errors_are_classified_by_a_closure() {
     let sends = Cell::new(0);
     let stopped = strategy
         .operation()
+        .clock(&Timestamp::ZERO)
         .sleep_by(|_| {})
         .run_with(
             |error: &ParseIntError| {
@@ -232,6 +236,7 @@ impl RetryStrategy for Homemade {
         &self,
         token: RetryToken,
         failure: &Failure,
+        _: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let mut token = self.id.check(token)?;
         let retries = *token.take_state().unwrap().downcast::<u32>().unwrap();
@@ -245,18 +250,18 @@ impl RetryStrategy for Homemade {
         Ok(next)
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, token: RetryToken, _: Reports<'_>) -> Result<(), ForeignToken> {
         self.note("success");
         Err(ForeignToken(token)) // wrong, and no business of the caller's
     }
 
-    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
+    fn admit(&self, _: &mut SendTurn, _: SendRequest<'_>) -> Result<SendPermit, NotAdmitted> {
         let mut turns = self.turns.lock().unwrap();
         *turns += 1;
         if *turns > self.refuses_sends_from {
-            return Err(SendRefused { wait: ms(9) });
+            return Err(NotAdmitted::Refused(SendRefused { wait: ms(9) }));
         }
-        Ok(SendTurn::immediate())
+        Ok(SendPermit::sent_at(Timestamp::ZERO))
     }
 }
 
@@ -283,7 +288,7 @@ fn users_strategy_runs_through_dyn() {
 fn users_reason_is_passed_on() {
     let homemade = Homemade::new();
     let stopped = run(&homemade, &[http(500); 9]).0.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::Other("enough"));
+    assert_eq!(stopped.why(), StopReason::Other("enough"));
     assert_eq!(stopped.into_error().unwrap().0, 3);
 }
 
@@ -307,7 +312,7 @@ fn refused_initial_token_means_exactly_one_attempt() {
     let homemade = refusing();
     let (ended, attempts, slept) = run(&homemade, &[http(500); 9]);
     let stopped = ended.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::InitialTokenRefused);
+    assert_eq!(stopped.why(), StopReason::InitialTokenRefused);
     assert_eq!(stopped.into_error().unwrap().0, 1);
     assert_eq!(attempts.len(), 1);
     assert_eq!(attempts[0].to_string(), "attempt=1; max=1");
@@ -328,14 +333,14 @@ fn refused_first_send_has_no_error_but_the_wait() {
     };
     let (ended, attempts, _) = run(&homemade, &[]);
     let stopped = ended.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::SendRefused { wait: ms(9) });
+    assert_eq!(stopped.why(), StopReason::SendRefused { wait: ms(9) });
     assert_eq!((stopped.attempts(), attempts.len()), (0, 0));
     assert!(stopped.source().is_none());
     assert_eq!(
         stopped.to_string(),
-        "failed after 0 attempts: the send rate asks for a wait of 9ms"
+        "not sent: the send rate asks for a wait of 9ms"
     );
-    assert_eq!(stopped.into_error(), None);
+    assert!(stopped.into_error().is_err());
 }
 
 #[test]
@@ -346,7 +351,7 @@ fn refused_later_send_returns_the_failure_before_it() {
     };
     let (ended, attempts, slept) = run(&homemade, &[http(500); 9]);
     let stopped = ended.unwrap_err();
-    assert_eq!(stopped.why(), Stopped::SendRefused { wait: ms(9) });
+    assert_eq!(stopped.why(), StopReason::SendRefused { wait: ms(9) });
     assert_eq!((stopped.attempts(), attempts.len()), (1, 1));
     assert_eq!(stopped.into_error().unwrap().0, 1);
     assert_eq!(slept, [ms(7)]);
@@ -368,18 +373,23 @@ fn foreign_token_of_a_broken_strategy_ends_the_operation() {
             &self,
             token: RetryToken,
             failure: &Failure,
+            reports: Reports<'_>,
         ) -> Result<RetryToken, RetryRefused> {
-            self.0.refresh_retry_token(token, failure)
+            self.0.refresh_retry_token(token, failure, reports)
         }
-        fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
-            self.0.record_success(token)
+        fn record_success(
+            &self,
+            token: RetryToken,
+            reports: Reports<'_>,
+        ) -> Result<(), ForeignToken> {
+            self.0.record_success(token, reports)
         }
     }
 
     let stopped = run(&Forgetful(Standard::new()), &[http(500)])
         .0
         .unwrap_err();
-    assert_eq!(stopped.why(), Stopped::ForeignToken);
+    assert_eq!(stopped.why(), StopReason::ForeignToken);
     assert_eq!(stopped.into_error().unwrap().0, 1);
 }
 

@@ -10,8 +10,11 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Failure, RefusalReason, RetryStrategy, RetryStrategyExt, ScopeRefused, Scopes,
-    ScopesBuilder, ScopesError, SettingsError, Standard, Stopped,
+    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
+    config::SettingsError,
+    operation::StopReason,
+    scope::{ScopeRefused, ScopesBuilder, ScopesError},
+    strategy::{NotAdmitted, RefusalReason, Reports, SendRefused, SendRequest, SendTurn},
 };
 use support::{
     Arc, Hands,
@@ -33,7 +36,10 @@ fn an_operation_by_name_goes_to_a_state_of_its_own() {
                 .run(|_| Err::<(), _>(Failure::transient())),
             None => operation.run(|_| Err::<(), _>(Failure::transient())),
         };
-        assert_eq!(stopped.unwrap_err().why(), Stopped::MaxAttempts { max: 3 });
+        assert_eq!(
+            stopped.unwrap_err().why(),
+            StopReason::MaxAttempts { max: 3 }
+        );
     };
     fail(Some("a"));
     assert_eq!(available(&scopes, "a"), 500 - 2 * 14);
@@ -52,11 +58,11 @@ fn an_operation_by_name_goes_to_a_state_of_its_own() {
 fn a_token_finds_its_scope_again_and_pays_back_there() {
     let scopes = standard(10);
     let token = scopes.acquire_initial_token(Some("a")).unwrap();
-    let token = scopes.refresh_retry_token(token, &Failure::transient());
+    let token = scopes.refresh_retry_token(token, &Failure::transient(), Reports::new());
     let token = token.unwrap();
     assert_eq!((token.attempt(), available(&scopes, "a")), (2, 486));
     assert_eq!(scopes.count_in_use(), 1);
-    scopes.record_success(token).unwrap();
+    scopes.record_success(token, Reports::new()).unwrap();
     assert_eq!(available(&scopes, "a"), 500);
     assert_eq!(scopes.count_in_use(), 0, "the operation is over");
 }
@@ -67,11 +73,13 @@ fn a_hoisted_handle_and_an_operation_by_name_share_the_state() {
     let handle = scopes.get("a").unwrap();
     assert_eq!(handle.key(), "a");
     let token = handle.acquire_initial_token(None).unwrap();
-    let token = handle.refresh_retry_token(token, &Failure::transient());
+    let token = handle.refresh_retry_token(token, &Failure::transient(), Reports::new());
     assert_eq!(available(&scopes, "a"), 486);
     // A token of the scope's strategy names no scope, so that for the scopes it is not theirs.
-    let foreign = scopes.record_success(token.unwrap()).unwrap_err();
-    handle.record_success(foreign.0).unwrap();
+    let foreign = scopes
+        .record_success(token.unwrap(), Reports::new())
+        .unwrap_err();
+    handle.record_success(foreign.0, Reports::new()).unwrap();
     assert_eq!(available(&scopes, "a"), 500);
 }
 
@@ -99,11 +107,16 @@ fn a_strategy_that_fails_fast_does_so_for_the_scope_alone() {
     throttle(&scopes, "hot");
     let run = |key| scopes.operation().scope(key).run(|_| Ok::<_, Failure>(()));
     let wait = Duration::from_secs(2);
-    assert_eq!(run("hot").unwrap_err().why(), Stopped::SendRefused { wait });
+    assert_eq!(
+        run("hot").unwrap_err().why(),
+        StopReason::SendRefused { wait }
+    );
     assert!(run("cold").is_ok());
     let token = scopes.acquire_initial_token(Some("hot")).unwrap();
-    assert_eq!(scopes.send_turn_for(&token).unwrap_err().wait, wait);
-    assert!(scopes.send_turn().is_ok(), "the shared state");
+    let admit = |request| scopes.admit(&mut SendTurn::new(), request);
+    let refused = NotAdmitted::Refused(SendRefused { wait });
+    assert_eq!(admit(SendRequest::new().token(&token)), Err(refused));
+    assert!(admit(SendRequest::new()).is_ok(), "the shared state");
 }
 
 #[test]
@@ -125,7 +138,12 @@ fn a_key_is_any_string_up_to_its_bound_in_bytes() {
     let now = scopes.snapshot();
     assert_eq!((now.scopes, now.refused), (4, 2));
     let token = scopes.acquire_initial_token(Some("abcde"));
-    assert!(scopes.record_success(token.unwrap()).is_ok(), "unscoped");
+    assert!(
+        scopes
+            .record_success(token.unwrap(), Reports::new())
+            .is_ok(),
+        "unscoped"
+    );
 }
 
 #[test]
@@ -176,7 +194,7 @@ fn a_quota_that_was_given_is_shared_and_does_not_keep_scopes() {
         let token = scopes.acquire_initial_token(Some(key)).unwrap();
         drop(
             scopes
-                .refresh_retry_token(token, &Failure::transient())
+                .refresh_retry_token(token, &Failure::transient(), Reports::new())
                 .unwrap(),
         );
     }
@@ -189,27 +207,27 @@ fn clones_share_and_scopes_built_apart_do_not() {
     let (scopes, apart) = (standard(10), standard(10));
     let clone = scopes.clone();
     let token = scopes.acquire_initial_token(Some("a")).unwrap();
-    let token = clone.refresh_retry_token(token, &Failure::transient());
+    let token = clone.refresh_retry_token(token, &Failure::transient(), Reports::new());
     let token = token.unwrap();
     assert_eq!(available(&clone, "a"), 486);
     drop(apart.get("a").unwrap());
     assert_eq!(available(&apart, "a"), 500);
 
     // A token of the one is foreign to the other, which changes nothing and gives it back.
-    let refused = apart.refresh_retry_token(token, &Failure::transient());
+    let refused = apart.refresh_retry_token(token, &Failure::transient(), Reports::new());
     let RefusalReason::ForeignToken(token) = refused.unwrap_err().into_reason() else {
         panic!("it is foreign");
     };
-    let token = apart.record_success(token).unwrap_err().0;
+    let token = apart.record_success(token, Reports::new()).unwrap_err().0;
     assert_eq!(scopes.count_in_use(), 1, "it holds its scope still");
     assert_eq!(
         (available(&scopes, "a"), available(&apart, "a")),
         (486, 500)
     );
-    scopes.record_success(token).unwrap();
+    scopes.record_success(token, Reports::new()).unwrap();
     assert_eq!(available(&scopes, "a"), 500);
     let alone = Standard::new().acquire_initial_token(None).unwrap();
-    assert!(scopes.record_success(alone).is_err());
+    assert!(scopes.record_success(alone, Reports::new()).is_err());
 }
 
 #[test]
@@ -224,7 +242,7 @@ fn scopes_within_scopes_are_refused() {
             Err::<(), _>(Failure::transient())
         });
         let why = stopped.unwrap_err().why();
-        assert_eq!(why, Stopped::InitialTokenRefused, "{key}");
+        assert_eq!(why, StopReason::InitialTokenRefused, "{key}");
         assert_eq!(sends.get(), 1, "{key}");
     }
 }

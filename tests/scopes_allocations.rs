@@ -1,7 +1,8 @@
-//! The healthy way of an operation on a scope that is there allocates nothing, by name and by handle.
+//! The healthy way of an operation on a scope that is there allocates nothing, by name and by
+//! handle.
 #![cfg(feature = "scopes")]
 
-use paceline::{Adaptive, Failure, RetryStrategy, RetryStrategyExt};
+use paceline::{Adaptive, Failure, RetryStrategy, RetryStrategyExt, strategy::Reports};
 
 /// Returns the allocations of this thread while `work` runs.
 fn allocations(work: impl FnOnce()) -> u64 {
@@ -23,7 +24,9 @@ fn a_healthy_operation_on_a_scope_allocates_nothing() {
     assert_eq!(allocations(|| (0..1_000).for_each(|_| by_handle())), 0);
     let by_hand = || {
         let token = scopes.acquire_initial_token(Some("eu-west-1/orders"));
-        scopes.record_success(token.unwrap()).unwrap();
+        scopes
+            .record_success(token.unwrap(), Reports::new())
+            .unwrap();
         drop(scopes.get("eu-west-1/orders").unwrap());
     };
     assert_eq!(allocations(by_hand), 0);

@@ -3,12 +3,17 @@
 
 mod support;
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::{panic::catch_unwind, sync::Barrier, thread};
 
 use paceline::{
-    Failure, ForeignToken, InitialTokenRefused, Legacy, RetryRefused, RetryStrategy,
-    RetryStrategyExt, RetryToken, ScopeRefused, ScopesBuilder, Standard,
+    Failure, Legacy, RetryStrategy, RetryStrategyExt, RetryToken, Standard,
+    scope::{ScopeRefused, ScopesBuilder},
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, SendRequest, SendTurn},
 };
 use support::scopes::{adaptive, standard, throttle};
 
@@ -45,7 +50,10 @@ fn a_place_in_line_keeps_its_scope() {
     throttle(&scopes, "a");
     assert!(!scopes.remove("b"));
     let token = scopes.acquire_initial_token(Some("a")).unwrap();
-    let turn = scopes.send_turn_for(&token).unwrap();
+    let mut turn = SendTurn::new();
+    let request = SendRequest::new().token(&token);
+    assert!(scopes.admit(&mut turn, request).is_err());
+    assert!(turn.is_in_line());
     assert!(!scopes.remove("a"), "in use");
     drop(turn);
     assert!(!scopes.remove("a"), "the operation goes on");
@@ -58,7 +66,7 @@ fn what_is_not_idle_is_never_dropped() {
     let (scopes, _) = adaptive(2);
     throttle(&scopes, "engaged");
     let token = scopes.acquire_initial_token(Some("poor")).unwrap();
-    let token = scopes.refresh_retry_token(token, &Failure::transient());
+    let token = scopes.refresh_retry_token(token, &Failure::transient(), Reports::new());
     drop(token.unwrap());
     assert_eq!(scopes.count_in_use(), 0);
     assert_eq!(scopes.evict_idle(), 0);
@@ -87,11 +95,16 @@ fn a_strategy_that_does_not_say_whether_it_is_idle_is_kept() {
             &self,
             token: RetryToken,
             failure: &Failure,
+            reports: Reports<'_>,
         ) -> Result<RetryToken, RetryRefused> {
-            self.0.refresh_retry_token(token, failure)
+            self.0.refresh_retry_token(token, failure, reports)
         }
-        fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
-            self.0.record_success(token)
+        fn record_success(
+            &self,
+            token: RetryToken,
+            reports: Reports<'_>,
+        ) -> Result<(), ForeignToken> {
+            self.0.record_success(token, reports)
         }
     }
     let builder = ScopesBuilder::new(|_| Ok(Silent(Standard::new())));
@@ -145,10 +158,12 @@ fn without_room_an_operation_goes_to_the_shared_state_and_is_counted() {
     let handle = scopes.get("a").unwrap();
     let token = scopes.acquire_initial_token(Some("b")).unwrap();
     assert_eq!(token.max_attempts(), Some(3));
-    let token = scopes.refresh_retry_token(token, &Failure::transient());
+    let token = scopes.refresh_retry_token(token, &Failure::transient(), Reports::new());
     assert_eq!(scopes.shared().quota().available(), 486);
     assert_eq!(handle.quota().available(), 500);
-    scopes.record_success(token.unwrap()).unwrap();
+    scopes
+        .record_success(token.unwrap(), Reports::new())
+        .unwrap();
     assert_eq!(scopes.shared().quota().available(), 500);
     assert_eq!(scopes.snapshot().refused, 1);
 }
@@ -215,4 +230,104 @@ fn among_many_the_bound_holds_and_each_finds_room() {
     let now = scopes.snapshot();
     assert_eq!((now.scopes, now.evicted, now.refused), (100, 9_900, 0));
     assert_eq!(scopes.evict_idle(), 100);
+}
+
+/// A strategy without state, whose `is_idle` panics while it is told to.
+#[derive(Debug)]
+struct Fragile(Legacy, Arc<AtomicBool>);
+
+impl RetryStrategy for Fragile {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.0.acquire_initial_token(scope)
+    }
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.0.refresh_retry_token(token, failure, reports)
+    }
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.0.record_success(token, reports)
+    }
+    fn is_idle(&self) -> bool {
+        assert!(!self.1.load(Ordering::SeqCst), "told to panic");
+        true
+    }
+}
+
+#[test]
+fn a_panic_in_is_idle_loses_no_scope_and_no_place() {
+    let panics = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&panics);
+    let builder = ScopesBuilder::new(move |_| Ok(Fragile(Legacy::new(), Arc::clone(&shared))));
+    let scopes = builder.max_scopes(2).build().unwrap();
+    for key in ["a", "b"] {
+        drop(scopes.get(key).unwrap());
+    }
+    panics.store(true, Ordering::SeqCst);
+    for _ in 0..5 {
+        let get = || drop(scopes.get("c"));
+        assert!(catch_unwind(AssertUnwindSafe(get)).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| scopes.evict_idle())).is_err());
+    }
+    let now = scopes.snapshot();
+    assert_eq!((now.scopes, now.evicted), (2, 0));
+    assert!(scopes.find("a").is_some() && scopes.find("b").is_some());
+    assert!(scopes.find("c").is_none(), "nothing is left of it");
+    panics.store(false, Ordering::SeqCst);
+    assert!(scopes.get("c").is_ok() && scopes.get("d").is_ok());
+    assert_eq!(scopes.snapshot().evicted, 2, "both stood in the line");
+    assert_eq!((scopes.evict_idle(), scopes.snapshot().scopes), (2, 0));
+}
+
+#[test]
+fn a_panic_while_a_strategy_is_made_loses_no_place() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let (made, keyed) = (Arc::clone(&panics), Arc::clone(&panics));
+    let builder = ScopesBuilder::new(move |key: Option<&str>| {
+        let told = key == Some("made") && made.load(Ordering::SeqCst);
+        assert!(!told, "told to panic");
+        Ok(Legacy::new())
+    });
+    let scopes = builder.exceptions(move |key| {
+        let told = key == "keyed" && keyed.load(Ordering::SeqCst);
+        assert!(!told, "told to panic");
+        None
+    });
+    let scopes = scopes.max_scopes(2).build().unwrap();
+    for key in ["made", "keyed"].repeat(3) {
+        let get = || drop(scopes.get(key));
+        assert!(catch_unwind(AssertUnwindSafe(get)).is_err());
+        assert_eq!(scopes.snapshot().scopes, 0);
+    }
+    panics.store(false, Ordering::SeqCst);
+    for key in ["made", "keyed"] {
+        drop(scopes.get(key).unwrap());
+    }
+    let now = scopes.snapshot();
+    assert_eq!((now.scopes, now.evicted), (2, 0));
+    assert_eq!(scopes.evict_idle(), 2);
+}
+
+#[test]
+fn threads_that_ask_for_one_key_find_the_one_place() {
+    for _ in 0..2_000 {
+        let scopes = standard(1);
+        let start = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    assert!(scopes.get("a").is_ok(), "there is room");
+                });
+            }
+        });
+        let now = scopes.snapshot();
+        assert_eq!((now.scopes, now.refused, now.evicted), (1, 0, 0));
+    }
 }

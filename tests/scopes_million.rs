@@ -1,8 +1,8 @@
-//! A million scopes: what they take and what a look-up costs, in time on a processor. It measures, and asserts only
-//! that they are there.
+//! A million scopes: what they take and what a look-up costs, in time on a processor. It measures,
+//! and asserts only that they are there.
 //!
-//! Run: `cargo test --release --test scopes_million -- --ignored --nocapture a_million_adaptive`, and for the other
-//! strategy again: what is resident is that of a new process.
+//! Run: `cargo test --release --test scopes_million -- --ignored --nocapture a_million_adaptive`,
+//! and for the other strategy again: what is resident is that of a new process.
 #![cfg(feature = "scopes")]
 #![expect(
     clippy::arithmetic_side_effects,
@@ -29,7 +29,8 @@ fn resident() -> usize {
     pages.map_or(0, |pages| pages * 4096)
 }
 
-/// Returns how long the calling thread has been on a processor, in nanoseconds: others may be busy too.
+/// Returns how long the calling thread has been on a processor, in nanoseconds: others may be busy
+/// too.
 fn on_processor() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok());
@@ -38,8 +39,9 @@ fn on_processor() -> u64 {
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns nanoseconds for each of `ROUNDS` calls of `work`, on `threads` threads at once. `work` is given the thread's
-/// number and a number below `SCOPES`, all of them in turn and in an order that no cache foresees.
+/// Returns nanoseconds for each of `ROUNDS` calls of `work`, on `threads` threads at once. `work`
+/// is given the thread's number and a number below `SCOPES`, all of them in turn and in an order
+/// that no cache foresees.
 fn nanos(threads: usize, work: impl Fn(usize, usize) + Sync) -> f64 {
     let spent = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)

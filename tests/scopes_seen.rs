@@ -3,13 +3,16 @@
 
 mod support;
 
-use paceline::{Adaptive, Failure, PacedSettings, RetryCosts, RetryStrategy, ScopeRefused, Scopes};
+use paceline::{
+    Adaptive, Failure, RetryStrategy, Scopes, config::RetryCosts, law::PacedSettings,
+    scope::ScopeRefused, strategy::Reports,
+};
 use support::scopes::{adaptive, standard, throttle};
 
 /// Fails an operation on `key`, which is retried once and given up.
 fn fail<S: RetryStrategy + 'static>(scopes: &Scopes<S>, key: &str) {
     let token = scopes.acquire_initial_token(Some(key)).unwrap();
-    drop(scopes.refresh_retry_token(token, &Failure::transient()));
+    drop(scopes.refresh_retry_token(token, &Failure::transient(), Reports::new()));
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn the_snapshot_of_the_strategy_is_that_of_the_shared_state() {
     fail(&scopes, "a");
     assert_eq!(RetryStrategy::snapshot(&scopes).quota.available, 500);
     let token = scopes.acquire_initial_token(None).unwrap();
-    drop(scopes.refresh_retry_token(token, &Failure::transient()));
+    drop(scopes.refresh_retry_token(token, &Failure::transient(), Reports::new()));
     let shared = RetryStrategy::snapshot(&scopes);
     assert_eq!((shared.quota.available, shared.counts.granted), (486, 1));
     assert_eq!(shared, scopes.shared().snapshot());
@@ -58,7 +61,7 @@ fn a_scope_whose_costs_or_capacity_were_changed_is_kept_until_they_are_changed_b
     scope().set_costs(costs.with_other(1));
     assert_eq!(scopes.get("b").unwrap_err(), full);
     assert_ne!(
-        RetryCosts::of(paceline::RetryGeneration::V2_1),
+        RetryCosts::of(paceline::config::RetryGeneration::V2_1),
         scope().costs()
     );
     scope().set_costs(costs);
@@ -73,7 +76,7 @@ fn a_scope_whose_law_was_changed_is_kept_until_it_is_changed_back() {
     let scopes = Adaptive::builder().paced(PacedSettings::new()).scopes();
     let scopes = scopes.max_scopes(1).build().unwrap();
     let scope = || scopes.get("a").unwrap();
-    let gentle = PacedSettings::new().beta_permille(950).unwrap();
+    let gentle = PacedSettings::builder().beta_permille(950).build().unwrap();
     scope().set_paced(gentle).unwrap();
     assert!(scopes.get("b").is_err());
     scope().set_paced(PacedSettings::new()).unwrap();

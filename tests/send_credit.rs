@@ -7,7 +7,9 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendCredit, SendPermit, SendRate, Timestamp};
+use paceline::{
+    ControlLaw, Outcome, SendCredit, SendPermit, SendRate, Timestamp, law::PacedSettings,
+};
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -98,8 +100,9 @@ fn tokens_are_kept_for_fifty_milliseconds() {
 
 #[test]
 fn a_throttle_that_anyone_records_ends_what_is_held() {
-    let settings = PacedSettings::new()
+    let settings = PacedSettings::builder()
         .initial_rate(1_000, Duration::from_secs(1))
+        .build()
         .expect("in range");
     let rate = SendRate::paced(settings, Timestamp::ZERO);
     let mut credit = rate.credit(batch(40));
@@ -111,7 +114,8 @@ fn a_throttle_that_anyone_records_ends_what_is_held() {
     assert_eq!(credit.held(), 0);
 }
 
-/// At every moment no more has been granted than the bucket held and was minted, whoever holds what.
+/// At every moment no more has been granted than the bucket held and was minted, whoever holds
+/// what.
 #[test]
 fn credits_together_never_grant_more_than_was_minted() {
     let rate = limiter();

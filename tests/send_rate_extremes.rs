@@ -170,7 +170,8 @@ fn a_reset_writes_off_what_a_wrong_timestamp_has_promised() {
     );
 }
 
-/// A long line leaves no choice but to go by that clock: for those who stand in it, not for those who come later.
+/// A long line leaves no choice but to go by that clock: for those who stand in it, not for those
+/// who come later.
 #[test]
 fn a_wrong_timestamp_moves_nobody_who_comes_later() {
     let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);

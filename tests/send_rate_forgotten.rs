@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -114,7 +114,10 @@ fn a_pause_is_forgotten_with_the_throttle_that_brought_it() {
 
 #[test]
 fn a_ceiling_and_an_initial_rate_limit_as_from_the_start() {
-    let initial = PacedSettings::new().initial_rate(20, SECOND).unwrap();
+    let initial = PacedSettings::builder()
+        .initial_rate(20, SECOND)
+        .build()
+        .unwrap();
     for (settings, start) in [
         (PacedSettings::fixed(20, SECOND).unwrap(), 20.0),
         (initial, 20.0),

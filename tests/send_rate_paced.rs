@@ -1,5 +1,5 @@
-//! The paced law through the public calls, by one caller: cuts, pauses, starvation, the way back to no limit,
-//! and what each setting does.
+//! The paced law through the public calls, by one caller: cuts, pauses, starvation, the way back to
+//! no limit, and what each setting does.
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = SECOND / 1_000;
@@ -143,9 +143,10 @@ fn an_overshoot_is_cut_once_whatever_was_in_flight() {
 
 /// A bucket of 100 tokens, full.
 fn full_bucket() -> SendRate {
-    let settings = PacedSettings::new()
+    let settings = PacedSettings::builder()
         .initial_rate(100, seconds(1))
-        .and_then(|settings| settings.burst(seconds(1)))
+        .burst(seconds(1))
+        .build()
         .expect("in range");
     SendRate::paced(settings, Timestamp::ZERO)
 }
@@ -194,6 +195,31 @@ fn whoever_asks_again_after_the_wait_is_let_go_though_nobody_looked_in_between()
 }
 
 #[test]
+fn a_pause_ends_in_time_even_if_nobody_looks_for_long() {
+    // A rate that 44 bits hold to the nanosecond at these times: a token every 2³³ ns.
+    let token = 1 << 33;
+    let every = Duration::from_nanos(token);
+    let paused = || {
+        let settings = PacedSettings::fixed(1, every).expect("in range");
+        let rate = SendRate::paced(settings, at(0));
+        record(&rate, 0, Outcome::ThrottledFor(seconds(60)));
+        rate
+    };
+    let due = 60 * SECOND + token;
+    assert_eq!(
+        paused().try_acquire(at(0)),
+        Err(Duration::from_nanos(due)),
+        "68.6 s"
+    );
+    for late in [0, SECOND / 4, SECOND, 100 * SECOND] {
+        assert!(paused().try_acquire(at(due + late)).is_ok(), "{late}");
+    }
+    let rate = paused();
+    rate.reset(at(100 * SECOND));
+    assert!(rate.try_acquire(at(100 * SECOND + token)).is_ok());
+}
+
+#[test]
 fn the_places_in_a_line_that_is_paused_come_due_when_they_are_told() {
     let rate = engaged();
     let now = CUT + SECOND;
@@ -205,6 +231,25 @@ fn the_places_in_a_line_that_is_paused_come_due_when_they_are_told() {
         assert!(due > now + 2 * SECOND);
         assert!(place.claim(at(due)).is_ok());
     }
+}
+
+#[test]
+fn a_hint_to_one_request_of_many_stops_no_other() {
+    let rate = engaged();
+    let now = CUT + SECOND;
+    for _ in 0..1_000 {
+        record(&rate, now, Outcome::NotThrottled);
+    }
+    record(&rate, now, Outcome::ThrottledFor(seconds(20)));
+    let wait = rate
+        .try_acquire(at(now))
+        .map_or_else(|wait| wait, |_| Duration::ZERO);
+    assert!(wait < seconds(1), "{wait:?}");
+    // Then nothing gets through any more.
+    let later = now + SECOND;
+    record(&rate, later, Outcome::ThrottledFor(seconds(20)));
+    let wait = rate.try_acquire(at(later)).expect_err("paused");
+    assert_eq!(wait.as_secs(), 20);
 }
 
 #[test]
@@ -305,7 +350,7 @@ fn after_half_a_minute_of_calm_nothing_is_limited_until_the_next_throttle() {
 
 #[test]
 fn the_law_does_not_end_while_somebody_waits_in_line() {
-    let settings = PacedSettings::new().burst(Duration::ZERO);
+    let settings = PacedSettings::builder().burst(Duration::ZERO).build();
     let rate = engaged_with(settings.expect("in range"));
     calm(&rate, 1..=33);
     let places: Vec<_> = (0..3).map(|_| rate.reserve(at(34 * SECOND - 1))).collect();
@@ -324,11 +369,11 @@ fn the_law_does_not_end_while_somebody_waits_in_line() {
 #[test]
 fn a_limiter_with_a_ceiling_never_ends_and_one_with_an_initial_rate_does() {
     let second = seconds(1);
-    let ceiling = PacedSettings::new().ceiling(1_000, second);
+    let ceiling = PacedSettings::builder().ceiling(1_000, second).build();
     let rate = engaged_with(ceiling.expect("in range"));
     calm(&rate, 1..=200);
     assert!(rate.snapshot(at(200 * SECOND)).enabled);
-    let initial = PacedSettings::new().initial_rate(1_000, second);
+    let initial = PacedSettings::builder().initial_rate(1_000, second).build();
     let rate = SendRate::paced(initial.expect("in range"), Timestamp::ZERO);
     assert!(rate.snapshot(at(0)).enabled);
     calm(&rate, 1..=30);
@@ -341,7 +386,11 @@ fn a_limiter_with_a_ceiling_never_ends_and_one_with_an_initial_rate_does() {
 fn a_fixed_limiter_grants_so_many_in_each_interval_and_its_burst_whatever_is_throttled() {
     let fixed = PacedSettings::fixed(16, seconds(1)).expect("in range");
     for (burst, held) in [(0, 1), (50, 1), (1_000, 16), (10_000, 160)] {
-        let settings = fixed.burst(Duration::from_millis(burst)).expect("in range");
+        let settings = fixed
+            .to_builder()
+            .burst(Duration::from_millis(burst))
+            .build()
+            .expect("in range");
         let rate = SendRate::paced(settings, Timestamp::ZERO);
         assert_eq!(drain(&rate, 0), held, "it starts full");
         for second in 0..20 {
@@ -360,7 +409,9 @@ fn a_fixed_limiter_grants_so_many_in_each_interval_and_its_burst_whatever_is_thr
 #[test]
 fn an_initial_rate_is_the_rate_at_the_start() {
     for tokens in [1, 4, 5, 10, 70, 1_000, 1_000_000] {
-        let settings = PacedSettings::new().initial_rate(tokens, seconds(1));
+        let settings = PacedSettings::builder()
+            .initial_rate(tokens, seconds(1))
+            .build();
         let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
         let got = rate.snapshot(at(0));
         let want = f64::from(tokens);
@@ -374,18 +425,38 @@ fn an_initial_rate_is_the_rate_at_the_start() {
 fn each_setting_shows() {
     let second = seconds(1);
     let new = PacedSettings::new();
-    let floor = engaged_with(new.floor(90, second).expect("in range"));
+    let floor = engaged_with(
+        new.to_builder()
+            .floor(90, second)
+            .build()
+            .expect("in range"),
+    );
     assert_near(floor.snapshot(at(CUT)).fill_rate, 90.0);
-    let ceiling = engaged_with(new.ceiling(200, second).expect("in range"));
+    let ceiling = engaged_with(
+        new.to_builder()
+            .ceiling(200, second)
+            .build()
+            .expect("in range"),
+    );
     assert_near(ceiling.snapshot(at(100 * SECOND)).fill_rate, 200.0);
-    let beta = engaged_with(new.beta_permille(800).expect("in range"));
+    let beta = engaged_with(
+        new.to_builder()
+            .beta_permille(800)
+            .build()
+            .expect("in range"),
+    );
     assert_near(
         beta.snapshot(at(CUT)).fill_rate,
         101.0 * 0.8 - 101_f64.sqrt(),
     );
-    let burst = engaged_with(new.burst(second).expect("in range"));
+    let burst = engaged_with(new.to_builder().burst(second).build().expect("in range"));
     let got = burst.snapshot(at(CUT));
     assert!((got.capacity - got.fill_rate).abs() < 1e-6);
-    let least = engaged_with(new.burst(Duration::ZERO).expect("in range"));
+    let least = engaged_with(
+        new.to_builder()
+            .burst(Duration::ZERO)
+            .build()
+            .expect("in range"),
+    );
     assert!((least.snapshot(at(CUT)).capacity - 1.0).abs() < 1e-12);
 }

@@ -1,5 +1,5 @@
-//! The paced law where time ends, goes back and leaps, and the one promise that holds in every state: no more
-//! than the bucket held, and what the law's rate has minted since.
+//! The paced law where time ends, goes back and leaps, and the one promise that holds in every
+//! state: no more than the bucket held, and what the law's rate has minted since.
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
@@ -10,7 +10,7 @@
 use core::time::Duration;
 
 use fastrand::Rng;
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = SECOND / 1_000;
@@ -123,13 +123,16 @@ fn reset_brings_a_limiter_back_from_a_throttle_in_the_far_future() {
     }
 }
 
-/// Random calls at the ends of time and a day back: no panic, and nothing but what the bucket holds at once.
+/// Random calls at the ends of time and a day back: no panic, and nothing but what the bucket holds
+/// at once.
 #[test]
 fn no_time_panics_and_none_lets_more_than_the_bucket_go_at_once() {
     for seed in 0..300 {
         let mut rng = Rng::with_seed(seed);
         let start = [0, DAY, u64::MAX / 2, u64::MAX - 1][rng.usize(..4)];
-        let settings = PacedSettings::new().initial_rate(100, Duration::from_secs(1));
+        let settings = PacedSettings::builder()
+            .initial_rate(100, Duration::from_secs(1))
+            .build();
         let rate = SendRate::paced(settings.expect("in range"), at(start));
         let (mut now, mut latest) = (start, start);
         for _ in 0..100 {
@@ -143,9 +146,9 @@ fn no_time_panics_and_none_lets_more_than_the_bucket_go_at_once() {
             let permit = SendPermit::sent_at(at(sent));
             let hint = Duration::from_millis(rng.u64(..) >> rng.u32(..64));
             match rng.u8(..8) {
-                0 => rate.record(at(now), permit, Outcome::Throttled),
-                1 => rate.record(at(now), permit, Outcome::ThrottledFor(hint)),
-                2..5 => rate.record(at(now), permit, Outcome::NotThrottled),
+                0 => _ = rate.record(at(now), permit, Outcome::Throttled),
+                1 => _ = rate.record(at(now), permit, Outcome::ThrottledFor(hint)),
+                2..5 => _ = rate.record(at(now), permit, Outcome::NotThrottled),
                 5 => drop(rate.reserve(at(now))),
                 6 if rng.bool() => {
                     rate.reset(at(now));
@@ -174,7 +177,8 @@ struct Most {
 }
 
 impl Most {
-    /// Mints up to `now`. Between two records the rate never falls, so that the last one of a span is the highest.
+    /// Mints up to `now`. Between two records the rate never falls, so that the last one of a span
+    /// is the highest.
     fn mint(&mut self, rate: &SendRate, now: u64) {
         let law = rate.snapshot(at(now));
         let minted = law.fill_rate * (now - self.since) as f64 / 1e9;
@@ -203,7 +207,9 @@ fn never_is_more_granted_than_the_law_has_minted() {
     for seed in 0..200 {
         let mut rng = Rng::with_seed(seed);
         let start = rng.u32(2..5_000);
-        let settings = PacedSettings::new().initial_rate(start, Duration::from_secs(1));
+        let settings = PacedSettings::builder()
+            .initial_rate(start, Duration::from_secs(1))
+            .build();
         let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
         let (mut now, mut sent) = (0, 0);
         let mut most = Most {

@@ -1,7 +1,7 @@
 //! The published adaptive limiter, step by step, through the public `SendRate`.
 //!
-//! Vectors: aws-sdk-go-v2 `adaptive_ratelimit_test.go` (which smithy-rs, smithy-kotlin and the Java SDK
-//! share), smithy-typescript `DefaultRateLimiter.spec.ts`, smithy-rs `client_rate_limiter.rs`.
+//! Vectors: aws-sdk-go-v2 `adaptive_ratelimit_test.go` (which smithy-rs, smithy-kotlin and the Java
+//! SDK share), smithy-typescript `DefaultRateLimiter.spec.ts`, smithy-rs `client_rate_limiter.rs`.
 
 #![expect(
     clippy::float_arithmetic,
@@ -29,7 +29,8 @@ fn assert_close(got: f64, want: f64) {
     );
 }
 
-/// Creates a limiter that was throttled at 0 and nothing else: 0.5 tokens/s, at most one, none there.
+/// Creates a limiter that was throttled at 0 and nothing else: 0.5 tokens/s, at most one, none
+/// there.
 fn at_the_floor() -> SendRate {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     record(&rate, 0, Outcome::Throttled);
@@ -67,7 +68,8 @@ fn rates_follow_the_published_end_to_end_table() {
         assert_close(snapshot.capacity, fill.max(1.0));
         assert_eq!(snapshot.enabled, millis >= 2_000);
     }
-    // From the enabling throttle on the bucket is exact: empty at 2.0 s, and never over what it holds.
+    // From the enabling throttle on the bucket is exact: empty at 2.0 s, and never over what it
+    // holds.
     let filled = [(2.0, 2.2, 3.02848), (2.2, 2.4, 3.486_639_173_470_26)];
     let two_steps: f64 = filled
         .iter()
@@ -96,7 +98,8 @@ fn delays_after_one_throttle_follow_the_published_table() {
         let wait = rate
             .try_acquire(at(millis))
             .expect_err("the bucket is empty");
-        // The table has fractions of a nanosecond; a wait is rounded up to where the token is there.
+        // The table has fractions of a nanosecond; a wait is rounded up to where the token is
+        // there.
         assert!(wait.as_nanos().abs_diff(want) <= 1, "{millis} ms: {wait:?}");
     }
 }
@@ -159,8 +162,8 @@ fn ten_places_are_two_seconds_apart_and_those_behind_a_gap_move_up() {
     }
 }
 
-/// Source: smithy-rs `client_rate_limiter.rs`, in which fifty tasks that were throttled once must get over a
-/// hundred tokens within twenty seconds.
+/// Source: smithy-rs `client_rate_limiter.rs`, in which fifty tasks that were throttled once must
+/// get over a hundred tokens within twenty seconds.
 #[test]
 fn fifty_tasks_recover_from_one_throttle() {
     let rate = at_the_floor();

@@ -12,7 +12,8 @@ use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp
 const THREADS: u64 = 8;
 const MILLI: u64 = 1_000_000;
 
-/// Creates a limiter that was throttled once, at 0.5 s: it fills at 0.7 × 0.8 × 2,000 = 1,120 tokens/s.
+/// Creates a limiter that was throttled once, at 0.5 s: it fills at 0.7 × 0.8 × 2,000 = 1,120
+/// tokens/s.
 fn throttled_at_half_a_second() -> SendRate {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     for _ in 0..999 {

@@ -1,4 +1,5 @@
-//! Settings of the paced law that are changed under way: what they move, what they leave, and what cannot be changed.
+//! Settings of the paced law that are changed under way: what they move, what they leave, and what
+//! cannot be changed.
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
@@ -8,7 +9,8 @@
 use core::time::Duration;
 
 use paceline::{
-    ControlLaw, Outcome, PacedSettings, PacedSettingsError, SendPermit, SendRate, Timestamp,
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
+    law::{PacedSettings, PacedSettingsError},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,8 +42,11 @@ fn a_ceiling_holds_at_once_and_its_end_gives_back_what_was_known() {
     let plain = PacedSettings::new();
     let rate = throttled(plain);
     let before = rate.snapshot(at(4_100));
-    rate.set_paced(plain.ceiling(20, SECOND).unwrap(), at(4_100))
-        .unwrap();
+    rate.set_paced(
+        plain.to_builder().ceiling(20, SECOND).build().unwrap(),
+        at(4_100),
+    )
+    .unwrap();
     let during = rate.snapshot(at(4_100));
     assert_close(during.fill_rate, 20.0);
     assert_close(during.last_max_rate, before.last_max_rate);
@@ -52,7 +57,10 @@ fn a_ceiling_holds_at_once_and_its_end_gives_back_what_was_known() {
         wait <= Duration::from_millis(50) && wait > Duration::from_millis(1),
         "{wait:?}"
     );
-    assert_eq!(rate.paced_settings(), plain.ceiling(20, SECOND).ok());
+    assert_eq!(
+        rate.paced_settings(),
+        plain.to_builder().ceiling(20, SECOND).build().ok()
+    );
     rate.set_paced(plain, at(4_200)).unwrap();
     let again = rate.snapshot(at(4_200));
     let never_changed = throttled(plain).snapshot(at(4_200));
@@ -63,10 +71,13 @@ fn a_ceiling_holds_at_once_and_its_end_gives_back_what_was_known() {
 fn a_floor_and_beta_move_the_rate_of_the_same_cut() {
     let plain = PacedSettings::new();
     let rate = throttled(plain);
-    rate.set_paced(plain.floor(500, SECOND).unwrap(), at(4_000))
-        .unwrap();
+    rate.set_paced(
+        plain.to_builder().floor(500, SECOND).build().unwrap(),
+        at(4_000),
+    )
+    .unwrap();
     assert_close(rate.snapshot(at(4_000)).fill_rate, 500.0);
-    let halved = plain.beta_permille(500).unwrap();
+    let halved = plain.to_builder().beta_permille(500).build().unwrap();
     rate.set_paced(halved, at(4_000)).unwrap();
     let seen = rate.snapshot(at(4_000));
     assert_close(
@@ -116,13 +127,20 @@ fn places_in_line_come_due_by_the_new_rate() {
 
 #[test]
 fn what_a_limiter_was_made_with_cannot_be_changed() {
-    let made = PacedSettings::new().initial_rate(5, SECOND).unwrap();
+    let made = PacedSettings::builder()
+        .initial_rate(5, SECOND)
+        .build()
+        .unwrap();
     let rate = SendRate::paced(made, Timestamp::ZERO);
     for (other, setting) in [
-        (made.burst(SECOND), "burst"),
-        (made.initial_rate(6, SECOND), "initial rate"),
+        (made.to_builder().burst(SECOND), "burst"),
+        (made.to_builder().initial_rate(6, SECOND), "initial rate"),
+        (
+            PacedSettings::shared().to_builder().initial_rate(5, SECOND),
+            "preset",
+        ),
     ] {
-        let error = rate.set_paced(other.unwrap(), at(0)).unwrap_err();
+        let error = rate.set_paced(other.build().unwrap(), at(0)).unwrap_err();
         assert!(
             matches!(error, PacedSettingsError::Unchangeable { setting: s, .. } if s == setting)
         );
@@ -150,4 +168,30 @@ fn a_lower_ceiling_holds_before_anything_is_recorded_or_refused() {
         .unwrap();
     let granted = (0..9).filter(|_| rate.try_acquire(at(101)).is_ok()).count();
     assert_eq!(granted, 1, "what the new rate has minted");
+}
+
+/// A version of the gate comes round after 512 changes. The time of the next token must not come
+/// back with it.
+#[test]
+fn a_wait_of_long_ago_does_not_come_back() {
+    let fixed = |tokens, per| {
+        let builder = PacedSettings::builder();
+        let built = builder.floor(tokens, per).ceiling(tokens, per).build();
+        built.expect("in range")
+    };
+    for changes in 1..=520 {
+        let rate = SendRate::paced(fixed(1, Duration::from_secs(1_000)), at(0));
+        record(&rate, 0, Outcome::NotThrottled);
+        assert!(rate.try_acquire(at(0)).is_ok());
+        assert!(rate.try_acquire(at(0)).is_err());
+        for change in 1..=changes {
+            record(&rate, change * 20, Outcome::NotThrottled);
+            let per = Duration::from_millis(change + 100);
+            assert_eq!(rate.set_paced(fixed(1_000, per), at(change * 20)), Ok(()));
+        }
+        assert!(
+            rate.try_acquire(at(changes * 20 + 1)).is_ok(),
+            "{changes} changes"
+        );
+    }
 }

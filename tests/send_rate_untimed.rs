@@ -8,7 +8,7 @@
 use core::cell::Cell;
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const MICRO: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
@@ -142,7 +142,8 @@ fn a_place_that_is_had_without_the_time_is_claimed() {
     assert_eq!(permit.map(SendPermit::time), Ok(Timestamp::ZERO));
 }
 
-/// What was sent before there was a limit was sent before the first cut, so it says nothing new (rule 1).
+/// What was sent before there was a limit was sent before the first cut, so it says nothing new
+/// (rule 1).
 #[test]
 fn untimed_requests_that_are_throttled_cut_the_paced_rate_once() {
     let (rate, clock) = (limiter(ControlLaw::Paced), Clock::at(0));

@@ -8,8 +8,8 @@ use core::{error::Error, time::Duration};
 
 use fastrand::Rng;
 use paceline::{
-    AcquireError, ControlLaw, Outcome, PacedSettings, Reservation, SendPermit, SendRate, Timestamp,
-    WeightError,
+    AcquireError, ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, WeightError,
+    law::PacedSettings,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -29,7 +29,8 @@ fn wait(millis: u64) -> Duration {
 /// A limiter of `tokens` a second with a bucket of as many, full.
 fn fixed(tokens: u32) -> SendRate {
     let second = Duration::from_secs(1);
-    let settings = PacedSettings::fixed(tokens, second).and_then(|fixed| fixed.burst(second));
+    let settings = PacedSettings::fixed(tokens, second)
+        .and_then(|fixed| fixed.to_builder().burst(second).build());
     SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
 }
 
@@ -90,7 +91,8 @@ fn a_limiter_that_limits_nothing_refuses_no_weight_but_zero() {
     assert_eq!(early.claim(ms(6_000)).map(SendPermit::weight), Ok(3));
 }
 
-/// The capacity is that of the moment: what is refused at the floor is let in once the rate has risen.
+/// The capacity is that of the moment: what is refused at the floor is let in once the rate has
+/// risen.
 #[test]
 fn the_capacity_moves_with_the_law_and_places_stay_good() {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
@@ -122,7 +124,8 @@ fn in_a_pause_the_capacity_is_that_of_afterwards() {
     ));
 }
 
-/// Whatever is given up, whenever and in whatever order: the waits of those left are those of a plain list.
+/// Whatever is given up, whenever and in whatever order: the waits of those left are those of a
+/// plain list.
 #[test]
 fn places_given_up_give_back_exactly_their_weight() {
     for seed in 0..60 {
@@ -177,4 +180,46 @@ fn a_permit_counts_for_its_weight() {
     }
     assert_eq!(light.snapshot(ms(600)), heavy.snapshot(ms(600)));
     assert!(heavy.snapshot(ms(600)).measured_rate > 40.0);
+}
+
+/// Places that were taken while nothing was limited have no weight checked. Once the line is full,
+/// a claim waits.
+#[test]
+fn a_full_line_grants_nothing() {
+    let rate = SendRate::new(ControlLaw::Aws, at(0));
+    let reserve = || rate.reserve_n(at(0), u32::MAX).expect("unlimited");
+    let mut places: Vec<_> = (0..40).map(|_| reserve()).collect();
+    rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+    assert!(places.iter_mut().all(|place| place.claim(at(1)).is_err()));
+    let (mut last, waiting) = (rate.reserve(at(1)), 32 * u64::from(u32::MAX));
+    assert!(last.claim(at(1)).is_err());
+    let full = WeightError::LineFull {
+        weight: u32::MAX,
+        waiting,
+    };
+    // What is one token more than the line holds is refused with its name.
+    assert_eq!(rate.snapshot(at(1)).waiting, waiting + 1);
+    assert!(full.to_string().contains("137438953440"), "{full}");
+    drop(last);
+    while let Some(place) = places.pop() {
+        drop(place); // from the end, which gives back all of it
+    }
+    assert!(rate.reserve(at(1)).claim(at(2 * SECOND)).is_ok());
+}
+
+/// A waiter that gives up is charged nothing, however much it asked for.
+#[test]
+fn the_last_place_gives_back_its_whole_weight() {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(10_000_000, second).expect("in range");
+    let settings = settings.to_builder().burst(second).build();
+    let rate = SendRate::paced(settings.expect("in range"), at(0));
+    assert!(rate.try_acquire_n(at(0), 10_000_000).is_ok());
+    for weight in [1 << 20, 100_000, 8_388_608, 10_000_000] {
+        for _ in 0..100 {
+            drop(rate.reserve_n(at(0), weight));
+        }
+    }
+    let mut next = rate.reserve_n(at(0), 1).expect("it fits");
+    assert_eq!(next.claim(at(0)), Err(Duration::from_nanos(101)));
 }

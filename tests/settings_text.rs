@@ -1,12 +1,16 @@
-//! Settings and snapshots as text: what comes back, what is refused, and that the error names the field.
+//! Settings and snapshots as text: what comes back, what is refused, and that the error names the
+//! field.
 #![cfg(feature = "serde")]
 
 use core::{fmt::Debug, num::NonZeroU32, time::Duration};
 
 use paceline::{
-    Adaptive, ControlLaw, HintPolicy, MaybePolicy, PacedSettings, RetryBudget, RetryConfig,
-    RetryCosts, RetryGeneration, RetryMode, RetryQuota, RetryStrategy, SettingFault, SettingsError,
-    Standard, StrategyBuilder, Timestamp,
+    Adaptive, ControlLaw, RetryBudget, RetryQuota, RetryStrategy, Standard, Timestamp,
+    config::{
+        HintPolicy, MaybePolicy, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
+        SettingsError, StrategyBuilder,
+    },
+    law::PacedSettings,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_str, json, to_string, to_value};
@@ -56,6 +60,12 @@ fn names_are_those_of_the_published_modes_and_of_the_methods() {
 #[test]
 fn config_has_the_keys_of_profile_files() {
     is_text(&RetryConfig::default(), "{}");
+    let old = RetryConfig::loader()
+        .mode(RetryMode::Legacy)
+        .max_attempts(NonZeroU32::MIN)
+        .generation(RetryGeneration::V2_0);
+    let text = r#"{"retry_mode":"legacy","max_attempts":1,"generation":"2.0"}"#;
+    is_text(&old.load().unwrap(), text);
     let config = RetryConfig::loader()
         .mode(RetryMode::Adaptive)
         .max_attempts(NonZeroU32::MAX)
@@ -90,14 +100,13 @@ fn paced_settings_come_back_as_they_were() {
         &PacedSettings::new(),
         r#"{"floor":{"tokens":1,"per":{"secs":2,"nanos":0}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
     );
-    let settings = PacedSettings::new()
+    let settings = PacedSettings::builder()
         .ceiling(1_000, ONE_SECOND)
-        .and_then(|s| s.floor(3, ONE_SECOND))
-        .and_then(|s| s.initial_rate(77, Duration::from_secs(9)))
-        .and_then(|s| s.burst(Duration::from_millis(125)))
-        .unwrap();
+        .floor(3, ONE_SECOND)
+        .initial_rate(77, Duration::from_secs(9))
+        .burst(Duration::from_millis(125));
     for permille in 500..=990 {
-        let settings = settings.beta_permille(permille).unwrap();
+        let settings = settings.beta_permille(permille).build().unwrap();
         let text = to_string(&settings).unwrap();
         assert_eq!(
             from_str::<PacedSettings>(&text).unwrap(),
@@ -105,6 +114,19 @@ fn paced_settings_come_back_as_they_were() {
             "{text}"
         );
     }
+    is_text(
+        &PacedSettings::shared()
+            .to_builder()
+            .floor(1, ONE_SECOND)
+            .build()
+            .unwrap(),
+        r#"{"preset":"shared","floor":{"tokens":1,"per":{"secs":1,"nanos":0}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
+    );
+    assert_eq!(
+        from_str::<PacedSettings>(r#"{"preset":"exclusive"}"#).unwrap(),
+        PacedSettings::exclusive()
+    );
+    assert!(error::<PacedSettings>(r#"{"preset":"alone"}"#).contains("`exclusive`"));
     assert_eq!(
         from_str::<PacedSettings>("{}").unwrap(),
         PacedSettings::new()
@@ -117,7 +139,7 @@ fn paced_settings_come_back_as_they_were() {
 }
 
 #[test]
-fn wrong_paced_settings_are_refused_by_the_setters() {
+fn wrong_paced_settings_are_refused_by_the_builder() {
     let second = r#"{"secs":1,"nanos":0}"#;
     for (text, expected) in [
         (
@@ -132,13 +154,13 @@ fn wrong_paced_settings_are_refused_by_the_setters() {
             format!(
                 r#"{{"floor":{{"tokens":9,"per":{second}}},"ceiling":{{"tokens":8,"per":{second}}}}}"#
             ),
-            "with this ceiling the floor, the initial rate and the ceiling are out of order",
+            "the floor is above the ceiling",
         ),
         (
             format!(
                 r#"{{"initial_rate":{{"tokens":9,"per":{second}}},"ceiling":{{"tokens":8,"per":{second}}}}}"#
             ),
-            "with this initial rate the floor, the initial rate and the ceiling are out of order",
+            "the initial rate is above the ceiling",
         ),
         (
             r#"{"beta_permille":499}"#.into(),

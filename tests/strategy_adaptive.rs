@@ -16,8 +16,11 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, Failure, RetryGeneration, RetryInfo, RetrySafety, RetryStrategy,
-    RetryStrategyExt, RunError, SendPermit, SendRate, Stopped, StrategyBuilder,
+    Adaptive, Clock, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, SendPermit,
+    SendRate,
+    config::{RetryGeneration, StrategyBuilder},
+    operation::{RunError, StopReason},
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
 use support::{Arc, Fixed, Hands, http, ms};
 
@@ -52,7 +55,7 @@ fn run(
 fn throttle_once(strategy: &Adaptive) {
     let token = strategy.acquire_initial_token(None).unwrap();
     let failure = Failure::throttling().with_retry_safety(RetrySafety::No);
-    let refused = strategy.refresh_retry_token(token, &failure);
+    let refused = strategy.refresh_retry_token(token, &failure, Reports::new());
     assert!(refused.is_err());
 }
 
@@ -91,7 +94,7 @@ fn without_throttling_it_sleeps_as_standard_does() {
         assert_eq!((hands.elapsed(), sent), (ms(slept[1]), 2));
 
         let (ended, sent) = run(&strategy, &hands, &[SERVER_ERROR; 4]);
-        assert_eq!(ended.unwrap_err().why(), Stopped::MaxAttempts { max: 4 });
+        assert_eq!(ended.unwrap_err().why(), StopReason::MaxAttempts { max: 4 });
         assert_eq!((hands.elapsed(), sent), (ms(slept[2]), 4));
     }
 }
@@ -148,12 +151,17 @@ fn every_outcome_is_recorded_once() {
         let token = strategy.acquire_initial_token(None).unwrap();
         match nth {
             10 | 16 => {
-                let refused = strategy.refresh_retry_token(token, &Failure::throttling());
+                let refused =
+                    strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new());
                 assert!(refused.is_err());
             }
             // A failure that is not throttling counts like a success.
-            5 => assert!(strategy.refresh_retry_token(token, &http(404)).is_err()),
-            _ => strategy.record_success(token).unwrap(),
+            5 => assert!(
+                strategy
+                    .refresh_retry_token(token, &http(404), Reports::new())
+                    .is_err()
+            ),
+            _ => strategy.record_success(token, Reports::new()).unwrap(),
         }
         let seen = strategy.send_rate().snapshot(hands.now());
         assert!((seen.fill_rate - fill).abs() < 1e-6, "{nth}: {seen:?}");
@@ -180,7 +188,7 @@ fn foreign_token_is_not_recorded() {
     let (builder, hands) = adaptive();
     let strategy = builder.build().unwrap();
     let foreign = Adaptive::new().acquire_initial_token(None).unwrap();
-    let refused = strategy.refresh_retry_token(foreign, &Failure::throttling());
+    let refused = strategy.refresh_retry_token(foreign, &Failure::throttling(), Reports::new());
     assert!(refused.is_err());
     assert!(!strategy.send_rate().snapshot(hands.now()).enabled);
 }
@@ -209,7 +217,7 @@ fn no_place_is_held_during_a_backoff() {
     let (builder, hands) = adaptive();
     let strategy = builder.build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    let token = strategy.refresh_retry_token(token, &Failure::throttling());
+    let token = strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new());
     assert_eq!(token.as_ref().unwrap().delay(), ms(1000));
     let wait = wait_of_the_next(strategy.send_rate(), &*hands);
     assert_eq!(wait, 2_000_000);
@@ -222,15 +230,18 @@ fn turn_that_is_dropped_gives_its_place_back() {
     let (builder, hands) = adaptive();
     let strategy = builder.build().unwrap();
     throttle_once(&strategy);
-    let mut first = strategy.send_turn().unwrap();
-    let mut second = strategy.send_turn().unwrap();
-    assert_eq!(first.claim().unwrap_err().as_micros(), 2_000_000);
-    assert_eq!(second.claim().unwrap_err().as_micros(), 4_000_000);
+    let (mut first, mut second) = (SendTurn::new(), SendTurn::new());
+    let claim = |turn: &mut SendTurn| match strategy.admit(turn, SendRequest::new()) {
+        Err(NotAdmitted::Wait { wait, .. }) => Some(wait.as_micros()),
+        admitted => admitted.map(|_| None).unwrap(),
+    };
+    assert_eq!(claim(&mut first), Some(2_000_000));
+    assert_eq!(claim(&mut second), Some(4_000_000));
     drop(first);
-    assert_eq!(second.claim().unwrap_err().as_micros(), 2_000_000);
+    assert_eq!(claim(&mut second), Some(2_000_000));
     hands.sleep(ms(2001));
-    let permit = second.claim().unwrap();
-    assert_eq!(second.claim(), Ok(permit));
+    assert_eq!(claim(&mut second), None);
+    assert!(!second.is_in_line());
 }
 
 #[test]
@@ -241,18 +252,22 @@ fn fail_fast_refuses_the_first_send_with_the_wait() {
     throttle_once(&strategy);
     let (ended, sent) = run(&strategy, &hands, &[]);
     let stopped = ended.unwrap_err();
-    let Stopped::SendRefused { wait } = stopped.why() else {
+    let StopReason::SendRefused { wait } = stopped.why() else {
         panic!("stopped by {}", stopped.why());
     };
     assert_eq!((sent, stopped.attempts()), (0, 0));
-    assert!(stopped.into_error().is_none());
+    assert!(stopped.into_error().is_err());
     assert_eq!(wait.as_micros(), 2_000_000);
     assert_eq!(hands.elapsed(), Duration::ZERO);
 
     // The wait is what it says: refused a microsecond before, granted at it.
     let microsecond = Duration::from_micros(1);
     hands.sleep(wait.checked_sub(microsecond).unwrap());
-    assert!(strategy.send_turn().is_err());
+    assert!(
+        strategy
+            .admit(&mut SendTurn::new(), SendRequest::new())
+            .is_err()
+    );
     hands.sleep(microsecond);
     assert!(run(&strategy, &hands, &[OK]).0.is_ok());
 }
@@ -263,7 +278,7 @@ fn fail_fast_refuses_a_retry_with_the_original_failure() {
     let strategy = builder.fail_fast(true).build().unwrap();
     let (ended, sent) = run(&strategy, &hands, &[THROTTLING]);
     let stopped = ended.unwrap_err();
-    let Stopped::SendRefused { wait } = stopped.why() else {
+    let StopReason::SendRefused { wait } = stopped.why() else {
         panic!("stopped by {}", stopped.why());
     };
     assert_eq!((sent, stopped.attempts()), (1, 1));
@@ -288,7 +303,7 @@ fn users_error_that_says_throttled_turns_the_send_rate_on() {
     let (builder, hands) = adaptive();
     let strategy = builder.max_attempts(1).build().unwrap();
     let ended = strategy.run(|_| Err::<(), _>(SlowDown));
-    assert_eq!(ended.unwrap_err().why(), Stopped::MaxAttempts { max: 1 });
+    assert_eq!(ended.unwrap_err().why(), StopReason::MaxAttempts { max: 1 });
     assert!(strategy.send_rate().snapshot(hands.now()).enabled);
 }
 

@@ -1,4 +1,5 @@
-//! What strategies tell `tracing` and `metrics`: each change of state once, and the names that the docs list.
+//! What strategies tell `tracing` and `metrics`: each change of state once, and the names that the
+//! docs list.
 #![cfg(all(feature = "tracing", feature = "metrics"))]
 
 mod support;
@@ -10,8 +11,8 @@ use std::sync::Mutex;
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
 use metrics::{SharedString, Unit};
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, PacedSettings, RetryStrategy, SendPermit, Standard,
-    StrategySnapshot,
+    Adaptive, Clock, ControlLaw, Failure, RetryStrategy, SendPermit, Standard, law::PacedSettings,
+    snapshot::StrategySnapshot, strategy::Reports,
 };
 use support::{Arc, Hands, http};
 use tracing::field::{Field, Visit};
@@ -61,12 +62,12 @@ impl Subscriber for Log {
 
 fn fail(strategy: &impl RetryStrategy, failure: &Failure) {
     let token = strategy.acquire_initial_token(None).unwrap();
-    drop(strategy.refresh_retry_token(token, failure));
+    drop(strategy.refresh_retry_token(token, failure, Reports::new()));
 }
 
 fn succeed(strategy: &impl RetryStrategy) {
     let token = strategy.acquire_initial_token(None).unwrap();
-    strategy.record_success(token).unwrap();
+    strategy.record_success(token, Reports::new()).unwrap();
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         let mut token = token;
         token.sent(SendPermit::sent_at(clock.now()));
         clock.sleep(Duration::from_millis(1));
-        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+        drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
         assert_eq!(log.lines(), ["send rate cut strategy fill_rate"]);
         for _ in 0..600 {
             succeed(&strategy);

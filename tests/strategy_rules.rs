@@ -5,9 +5,12 @@
 mod support;
 
 use paceline::{
-    Adaptive, ExponentialBackoff, Failure, Fault, HasFault, HintPolicy, Legacy, MaybePolicy,
-    RefusalReason, RetryAfter, RetryGeneration, RetryInfo, RetryQuota, RetrySafety, RetryStrategy,
-    SettingsError, Standard, StrategyBuilder,
+    Adaptive, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetryQuota, RetrySafety,
+    RetryStrategy, Standard,
+    backoff::ExponentialBackoff,
+    classify::HasFault,
+    config::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError, StrategyBuilder},
+    strategy::{RefusalReason, Reports},
 };
 use support::{Arc, Fixed, OK, Response, Then, http, ms, step, throttling};
 
@@ -58,13 +61,18 @@ fn token_of_another_strategy_comes_back_and_changes_nothing() {
     let strategies: [&dyn RetryStrategy; 3] = [&Standard::new(), &Adaptive::new(), &Legacy::new()];
     for strategy in strategies {
         let token = issuer.acquire_initial_token(None).unwrap();
-        let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+        let refused = strategy
+            .refresh_retry_token(token, &http(500), Reports::new())
+            .unwrap_err();
         let RefusalReason::ForeignToken(token) = refused.into_reason() else {
             panic!("not refused as foreign");
         };
-        let token = strategy.record_success(token).unwrap_err().0;
+        let token = strategy
+            .record_success(token, Reports::new())
+            .unwrap_err()
+            .0;
         assert_eq!((token.attempt(), token.delay()), (1, ms(0)));
-        issuer.record_success(token).unwrap();
+        issuer.record_success(token, Reports::new()).unwrap();
     }
 }
 
@@ -73,13 +81,15 @@ fn foreign_token_keeps_what_it_paid() {
     let issuer = build(Standard::builder());
     let other = build(Standard::builder().quota_capacity(100));
     let token = issuer.acquire_initial_token(None).unwrap();
-    let token = issuer.refresh_retry_token(token, &http(500)).unwrap();
-    let token = other.record_success(token).unwrap_err().0;
+    let token = issuer
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap();
+    let token = other.record_success(token, Reports::new()).unwrap_err().0;
     assert_eq!(
         (issuer.quota().available(), other.quota().available()),
         (486, 100)
     );
-    issuer.record_success(token).unwrap();
+    issuer.record_success(token, Reports::new()).unwrap();
     assert_eq!(issuer.quota().available(), 500);
 }
 
@@ -88,10 +98,12 @@ fn only_the_last_retry_is_paid_back() {
     let strategy = build(Standard::builder().max_attempts(4));
     let mut token = strategy.acquire_initial_token(None).unwrap();
     for failure in [http(500), Failure::throttling(), http(500)] {
-        token = strategy.refresh_retry_token(token, &failure).unwrap();
+        token = strategy
+            .refresh_retry_token(token, &failure, Reports::new())
+            .unwrap();
     }
     assert_eq!(strategy.quota().available(), 500 - 14 - 5 - 14);
-    strategy.record_success(token).unwrap();
+    strategy.record_success(token, Reports::new()).unwrap();
     assert_eq!(strategy.quota().available(), 500 - 14 - 5);
 }
 
@@ -99,7 +111,9 @@ fn only_the_last_retry_is_paid_back() {
 fn failure_that_ends_an_operation_pays_nothing_back() {
     let strategy = build(Standard::builder());
     let token = strategy.acquire_initial_token(None).unwrap();
-    let token = strategy.refresh_retry_token(token, &http(500)).unwrap();
+    let token = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap();
     assert_eq!(
         step(&strategy, token, &Response::Fails(http(404))).0,
         Then::FailRequest
@@ -123,7 +137,9 @@ fn initial_token_is_given_when_the_quota_is_empty() {
 fn refusal_names_its_numbers_and_the_backoff_it_would_have_used() {
     let strategy = build(Standard::builder().quota_capacity(10));
     let token = strategy.acquire_initial_token(None).unwrap();
-    let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+    let refused = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "retry quota exhausted: 10 available, 14 needed"
@@ -215,19 +231,19 @@ fn hints_by_policy_and_generation() {
     use HintPolicy::{Clamp, Floor};
     use RetryGeneration::{V2_0, V2_1};
     let clamped = |millis| RetryAfter::Clamped(ms(millis));
-    let floor = |millis| RetryAfter::Floor(ms(millis));
+    let floor = |millis| RetryAfter::AtLeast(ms(millis));
     for (generation, policy, hint, delay) in [
         (V2_1, Clamp, clamped(60_000), 5050),
-        (V2_1, Floor, clamped(60_000), 60_000),
-        (V2_1, Floor, clamped(10), 50),
-        (V2_1, Clamp, floor(60_000), 60_000),
-        (V2_1, Clamp, floor(10), 50),
+        (V2_1, Floor, clamped(60_000), 60_050),
+        (V2_1, Floor, clamped(10), 60),
+        (V2_1, Clamp, floor(60_000), 60_050),
+        (V2_1, Clamp, floor(10), 60),
         (V2_0, Clamp, clamped(60_000), 20_000),
         (V2_0, Clamp, clamped(10), 10),
-        (V2_0, Floor, clamped(60_000), 60_000),
-        (V2_0, Floor, clamped(10), 1000),
-        (V2_0, Clamp, floor(60_000), 60_000),
-        (V2_0, Clamp, floor(10), 1000),
+        (V2_0, Floor, clamped(60_000), 61_000),
+        (V2_0, Floor, clamped(10), 1010),
+        (V2_0, Clamp, floor(60_000), 61_000),
+        (V2_0, Clamp, floor(10), 1010),
     ] {
         let builder = Standard::builder().generation(generation);
         let strategy = build(builder.hint_policy(policy));
@@ -241,7 +257,7 @@ fn hints_by_policy_and_generation() {
 
 #[test]
 fn hint_makes_no_failure_retryable_and_passes_no_limit() {
-    let hint = RetryAfter::Floor(ms(1));
+    let hint = RetryAfter::AtLeast(ms(1));
     let strategy = build(Standard::builder().max_attempts(1));
     assert_eq!(
         answer(&strategy, http(404).with_retry_after(hint)),
@@ -261,7 +277,7 @@ fn hint_makes_no_failure_retryable_and_passes_no_limit() {
 /// Refresh once, and tell whether the connection may be used again: on a retry, and on a refusal.
 fn reusable(strategy: &dyn RetryStrategy, failure: Failure) -> bool {
     let token = strategy.acquire_initial_token(None).unwrap();
-    match strategy.refresh_retry_token(token, &failure) {
+    match strategy.refresh_retry_token(token, &failure, Reports::new()) {
         Ok(token) => token.connection_reusable(),
         Err(refused) => refused.connection_reusable(),
     }
@@ -299,7 +315,7 @@ fn connection_is_dropped_when_the_quota_refuses_in_2_0() {
 #[test]
 fn legacy_sends_five_times_whatever_fails_elsewhere() {
     let strategy = Legacy::builder().random(Fixed::whole()).build().unwrap();
-    let told = http(500).with_retry_after(RetryAfter::Floor(ms(60_000)));
+    let told = http(500).with_retry_after(RetryAfter::AtLeast(ms(60_000)));
     // Ten thousand operations fail for good: no quota ends the retries of the last.
     for _ in 0..10_000 {
         let mut token = strategy.acquire_initial_token(None).unwrap();
@@ -309,7 +325,9 @@ fn legacy_sends_five_times_whatever_fails_elsewhere() {
             (told, 4000),
             (http(503), 8000),
         ] {
-            token = strategy.refresh_retry_token(token, &failure).unwrap();
+            token = strategy
+                .refresh_retry_token(token, &failure, Reports::new())
+                .unwrap();
             assert_eq!(token.delay(), ms(delay));
         }
         assert_eq!((token.attempt(), token.max_attempts()), (5, Some(5)));
@@ -322,7 +340,9 @@ fn legacy_sends_five_times_whatever_fails_elsewhere() {
 fn legacy_attempts_can_be_set() {
     let strategy = Legacy::builder().max_attempts(2).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    let token = strategy.refresh_retry_token(token, &http(500)).unwrap();
+    let token = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap();
     assert_eq!(
         step(&strategy, token, &Response::Fails(http(500))).0,
         Then::MaxAttempts
@@ -362,7 +382,9 @@ fn operations_of_many_threads_leave_the_quota_full() {
             scope.spawn(|| {
                 for _ in 0..500 {
                     let token = strategy.acquire_initial_token(None).unwrap();
-                    let token = strategy.refresh_retry_token(token, &http(500)).unwrap();
+                    let token = strategy
+                        .refresh_retry_token(token, &http(500), Reports::new())
+                        .unwrap();
                     assert_eq!(step(&strategy, token, &OK).0, Then::Success);
                 }
             });

@@ -1,4 +1,5 @@
-//! What a strategy shows of itself, and what may be changed while it runs: counts, costs, other quotas.
+//! What a strategy shows of itself, and what may be changed while it runs: counts, costs, other
+//! quotas.
 #![cfg(feature = "std")]
 
 mod support;
@@ -6,9 +7,11 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, Failure, Legacy, Quota, QuotaPermit, RefusalReason, RetryBudget, RetryCosts,
-    RetryGeneration, RetryQuota, RetryStrategy, SettingsError, Standard, StrategyCounts,
-    StrategySnapshot, Timestamp,
+    Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetryStrategy,
+    Standard, Timestamp,
+    config::{Quota, RetryCosts, RetryGeneration, SettingsError},
+    snapshot::{StrategyCounts, StrategySnapshot},
+    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn},
 };
 use support::{Arc, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
 
@@ -75,31 +78,33 @@ fn counts_of_the_send_rate_are_of_cuts_waits_and_refused_sends() {
     let (waits, fails) = (build(false), build(true));
     for strategy in [&waits, &fails] {
         let token = strategy.acquire_initial_token(None).unwrap();
-        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+        drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
         let seen = strategy.snapshot();
         assert!(seen.rate.is_some_and(|rate| rate.enabled));
         assert_eq!((seen.counts.cuts, seen.counts.throttled), (1, 1));
     }
     // A throttle at the floor lowers nothing.
     let token = waits.acquire_initial_token(None).unwrap();
-    drop(waits.refresh_retry_token(token, &Failure::throttling()));
+    drop(waits.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
     assert_eq!(waits.snapshot().counts.cuts, 1);
 
-    assert!(fails.send_turn().is_err());
+    let claim = |strategy: &Adaptive, turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());
+    assert!(claim(&fails, &mut SendTurn::new()).is_err());
     assert_eq!(fails.snapshot().counts.refused_sends, 1);
-    let mut turn = waits.send_turn().unwrap();
-    assert_eq!(waits.snapshot().counts.delayed, 0, "not looked at yet");
-    let wait = turn.claim().unwrap_err();
-    assert!(turn.claim().is_err());
+    let mut turn = SendTurn::new();
+    let Err(NotAdmitted::Wait { wait, .. }) = claim(&waits, &mut turn) else {
+        panic!("it had to wait");
+    };
+    assert!(claim(&waits, &mut turn).is_err());
     assert_eq!(
         waits.snapshot().counts.delayed,
         1,
         "one send, however often it looks"
     );
     clock.sleep(wait);
-    assert!(turn.claim().is_ok());
+    assert!(claim(&waits, &mut turn).is_ok());
     clock.sleep(Duration::from_secs(60));
-    assert!(waits.send_turn().unwrap().claim().is_ok());
+    assert!(claim(&waits, &mut turn).is_ok());
     assert_eq!(waits.snapshot().counts.delayed, 1);
 }
 
@@ -135,7 +140,11 @@ fn costs_are_those_of_the_generation_until_they_are_set() {
     .map(|failure| {
         let before = strategy.quota().available();
         let token = strategy.acquire_initial_token(None).unwrap();
-        drop(strategy.refresh_retry_token(token, &failure).unwrap());
+        drop(
+            strategy
+                .refresh_retry_token(token, &failure, Reports::new())
+                .unwrap(),
+        );
         before - strategy.quota().available()
     });
     assert_eq!(answers, [1, 2, 3]);
@@ -145,17 +154,25 @@ fn costs_are_those_of_the_generation_until_they_are_set() {
 fn costs_changed_under_way_come_back_as_they_were_paid() {
     let strategy = Adaptive::builder().build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    let token = strategy.refresh_retry_token(token, &http(500)).unwrap();
+    let token = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap();
     strategy.set_costs(strategy.costs().with_other(100));
     assert_eq!(strategy.quota().available(), 486);
-    strategy.record_success(token).unwrap();
+    strategy.record_success(token, Reports::new()).unwrap();
     assert_eq!(strategy.quota().available(), 500);
     let token = strategy.acquire_initial_token(None).unwrap();
-    drop(strategy.refresh_retry_token(token, &http(500)).unwrap());
+    drop(
+        strategy
+            .refresh_retry_token(token, &http(500), Reports::new())
+            .unwrap(),
+    );
     assert_eq!(strategy.quota().available(), 400);
     strategy.set_costs(strategy.costs().with_other(401));
     let token = strategy.acquire_initial_token(None).unwrap();
-    let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+    let refused = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap_err();
     assert!(matches!(
         refused.reason(),
         RefusalReason::QuotaExhausted {
@@ -227,7 +244,7 @@ fn quota_that_time_fills_is_given_the_time() {
     let clock = Arc::new(Hands::default());
     let second = Duration::from_secs(1);
     let quota = Arc::new(RetryQuota::with_refill(14, 7, second, Timestamp::ZERO).unwrap());
-    let build = |builder: paceline::StrategyBuilder<Standard>| {
+    let build = |builder: paceline::config::StrategyBuilder<Standard>| {
         builder
             .clock(Arc::clone(&clock) as Arc<dyn Clock>)
             .random(Fixed::whole())
@@ -268,7 +285,9 @@ fn quota_of_ones_own_is_asked_and_contradicts_a_capacity() {
         .pay_from(Arc::new(Nothing));
     let strategy = builder.clone().build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
-    let refused = strategy.refresh_retry_token(token, &http(500)).unwrap_err();
+    let refused = strategy
+        .refresh_retry_token(token, &http(500), Reports::new())
+        .unwrap_err();
     assert!(matches!(
         refused.reason(),
         RefusalReason::QuotaExhausted {
@@ -283,4 +302,25 @@ fn quota_of_ones_own_is_asked_and_contradicts_a_capacity() {
     // The last of the two counts.
     let published = builder.quota(Arc::new(RetryQuota::new(9))).build().unwrap();
     assert_eq!(published.snapshot().quota.capacity, Some(9));
+}
+
+/// What is printed is one line of values, not words of bits.
+#[test]
+fn strategies_print_in_one_readable_line() {
+    let adaptive = Adaptive::paced();
+    let shown = format!("{adaptive:?}");
+    assert_eq!(
+        shown,
+        "Adaptive { law: Paced, max_attempts: 3, quota: 500, fill_rate: None, \
+         measured_rate: 0.0, .. }"
+    );
+    let standard = format!("{:?}", Standard::new());
+    assert_eq!(standard, "Standard { max_attempts: 3, quota: 500, .. }");
+    let operation = paceline::Operation::new(&adaptive).scope("a");
+    assert!(format!("{operation:?}").len() < 400);
+    let attempts = format!("{:?}", operation.start());
+    assert!(
+        attempts.len() < 300 && !attempts.contains('\n'),
+        "{attempts}"
+    );
 }

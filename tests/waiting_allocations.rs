@@ -1,4 +1,5 @@
-//! What waiting allocates: nothing, but for the table in which the first ones stand, and a run time's timer.
+//! What waiting allocates: nothing, but for the table in which the first ones stand, and a run
+//! time's timer.
 #![cfg(all(feature = "wake", feature = "tokio"))]
 #![expect(
     clippy::arithmetic_side_effects,
@@ -18,8 +19,9 @@ use core::{
 
 use allocation_counter::measure;
 use paceline::{
-    Clock, ControlLaw, Outcome, PacedSettings, SendLimiter, SendPermit, SendRate, Sleep, Timer,
-    Timestamp,
+    Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, Timestamp,
+    law::PacedSettings,
+    wait::{Sleep, Timer},
 };
 
 const MILLI: u64 = 1_000_000;

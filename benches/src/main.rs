@@ -46,7 +46,8 @@ struct Options {
     /// How often each case has its turn.
     #[arg(long, default_value_t = 30)]
     rounds: usize,
-    /// The most threads, for charts and files. By default as many as there are cores, and at least two.
+    /// The most threads, for charts and files. By default as many as there are cores, and at least
+    /// two.
     #[arg(long)]
     threads: Option<usize>,
     /// How long each case runs for the latencies, in milliseconds.

@@ -10,7 +10,7 @@ use aws_smithy_runtime::client::retries::{ClientRateLimiter, TokenBucket};
 use better_bucket::Bucket;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use paceline::{Adaptive, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, Standard};
-use paceline::{PacedSettings, Timestamp};
+use paceline::{Timestamp, law::PacedSettings};
 use ratelimit::Ratelimiter;
 use tokio::sync::Semaphore;
 use tower::retry::budget::TpsBudget;

@@ -1,6 +1,9 @@
 //! One object's copy, through a strategy: this is where the crate is used.
 
-use paceline::{Attempt, Fault, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, Stopped};
+use paceline::{
+    Fault, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
+    operation::{Attempt, StopReason},
+};
 
 use crate::{
     client::{CallError, Client},
@@ -46,7 +49,7 @@ pub(crate) async fn copy(
     strategy: &dyn RetryStrategy,
     via: Via,
     number: u32,
-) -> Result<(), Stopped> {
+) -> Result<(), StopReason> {
     let (from, to) = (&source(number), &destination(number));
     match via {
         Via::Server => {

@@ -6,7 +6,7 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
-use paceline::Stopped;
+use paceline::operation::StopReason;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -116,11 +116,11 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn count(&self, copied: Result<(), Stopped>) {
+    fn count(&self, copied: Result<(), StopReason>) {
         let counter = match copied {
             Ok(()) => &self.copied,
-            Err(Stopped::MaxAttempts { .. }) => &self.attempts,
-            Err(Stopped::QuotaExhausted { .. }) => &self.quota,
+            Err(StopReason::MaxAttempts { .. }) => &self.attempts,
+            Err(StopReason::QuotaExhausted { .. }) => &self.quota,
             Err(_) => &self.other,
         };
         counter.fetch_add(1, Relaxed);

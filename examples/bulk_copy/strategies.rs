@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 
 use paceline::{
-    Adaptive, ControlLaw, Failure, Legacy, RetryQuota, RetryStrategy, Settings, SettingsError,
-    Standard,
+    Adaptive, ControlLaw, Failure, Legacy, RetryQuota, RetryStrategy, Standard,
+    config::{Settings, SettingsError},
 };
 
 use crate::mode::Mode;

@@ -1,9 +1,12 @@
 //! What decides when a request may be sent: the limiters that are compared.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{
+    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
+};
 
 use crate::scene::{MILLI, Scene};
 use crate::service::Reply;
@@ -148,39 +151,79 @@ impl Law for AwsAsking {
     }
 }
 
+/// A law of the crate with its settings.
+pub(crate) trait Kind {
+    const NAME: &'static str;
+    const MEANS: &'static str;
+    fn rate() -> SendRate;
+}
+
 /// A law of the crate, with places in line.
 #[derive(Debug)]
-pub(crate) struct InLine<const PACED: bool> {
+pub(crate) struct InLine<K> {
     rate: SendRate,
     reask: u64,
+    kind: PhantomData<K>,
 }
 
-/// The published law, with places in line.
-pub(crate) type AwsInLine = InLine<false>;
-/// The paced law, with places in line.
-pub(crate) type Paced = InLine<true>;
+/// The published law.
+#[derive(Debug)]
+pub(crate) struct Published;
 
-impl<const PACED: bool> InLine<PACED> {
-    const LAW: ControlLaw = if PACED {
-        ControlLaw::Paced
-    } else {
-        ControlLaw::Aws
-    };
+impl Kind for Published {
+    const NAME: &'static str = "Aws, in line";
+    const MEANS: &'static str = "the published limiter, in a queue";
+    fn rate() -> SendRate {
+        send_rate(ControlLaw::Aws)
+    }
 }
 
-impl<const PACED: bool> Law for InLine<PACED> {
+/// The paced law.
+#[derive(Debug)]
+pub(crate) struct Usual;
+
+impl Kind for Usual {
+    const NAME: &'static str = "Paced";
+    const MEANS: &'static str = "our limiter, in a queue";
+    fn rate() -> SendRate {
+        send_rate(ControlLaw::Paced)
+    }
+}
+
+/// The paced law for a limit that many clients share.
+#[derive(Debug)]
+pub(crate) struct Shared;
+
+impl Kind for Shared {
+    const NAME: &'static str = "Paced, shared";
+    const MEANS: &'static str = "our limiter, set for a shared limit";
+    fn rate() -> SendRate {
+        SendRate::paced_with_open_places(PacedSettings::shared(), Timestamp::ZERO, OPEN_PLACES)
+    }
+}
+
+/// The paced law for a client that has its limit alone.
+#[derive(Debug)]
+pub(crate) struct Exclusive;
+
+impl Kind for Exclusive {
+    const NAME: &'static str = "Paced, exclusive";
+    const MEANS: &'static str = "our limiter, set for one client alone";
+    fn rate() -> SendRate {
+        SendRate::paced_with_open_places(PacedSettings::exclusive(), Timestamp::ZERO, OPEN_PLACES)
+    }
+}
+
+impl<K: Kind + 'static> Law for InLine<K> {
     type Seat<'a> = Reservation<'a>;
-    const NAME: &'static str = if PACED { "Paced" } else { "Aws, in line" };
-    const MEANS: &'static str = if PACED {
-        "our limiter, in a queue"
-    } else {
-        "the published limiter, in a queue"
-    };
+    const NAME: &'static str = K::NAME;
+    const MEANS: &'static str = K::MEANS;
 
     fn new(scene: &Scene) -> Self {
         Self {
-            rate: send_rate(Self::LAW),
+            rate: K::rate(),
             reask: scene.reask_ms * MILLI,
+            kind: PhantomData,
         }
     }
 

@@ -1,6 +1,9 @@
 //! The limiters that are compared, in the order of the tables.
 
-use crate::law::{AwsAsking, AwsInLine, Backoff, Law, Nothing, Paced, Told};
+use crate::law::{
+    AwsAsking, Backoff, Exclusive, InLine, Law, Nothing, Published, Shared, Told, Usual,
+};
+use crate::rivals::{Lance, Polars, Rival};
 use crate::scene::Scene;
 use crate::tally::Tally;
 use crate::world;
@@ -23,12 +26,17 @@ const fn entry<L: Law>() -> Entry {
     }
 }
 
+/// What others have published: only if asked for.
+pub(crate) const RIVALS: &[Entry] = &[entry::<Rival<Polars>>(), entry::<Rival<Lance>>()];
+
 /// All of them.
 pub(crate) const LAWS: &[Entry] = &[
     entry::<Nothing>(),
     entry::<Backoff>(),
     entry::<AwsAsking>(),
-    entry::<AwsInLine>(),
-    entry::<Paced>(),
+    entry::<InLine<Published>>(),
+    entry::<InLine<Usual>>(),
+    entry::<InLine<Shared>>(),
+    entry::<InLine<Exclusive>>(),
     entry::<Told>(),
 ];

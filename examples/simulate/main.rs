@@ -4,7 +4,8 @@
 //! cargo run --release --example simulate -- --scenario all [--plot FILE.html]
 //! ```
 //!
-//! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`. The same
+//! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`; and what others have
+//! published, [`rivals`], by `--rivals`. The same
 //! seed gives the same numbers on any machine: times are integer nanoseconds, and floating point is for printing.
 //!
 //! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters, which [`laws`]
@@ -31,6 +32,7 @@ mod panel;
 mod queue;
 #[cfg(test)]
 mod repeat;
+mod rivals;
 #[path = "../common/scale.rs"]
 mod scale;
 mod scene;
@@ -54,7 +56,7 @@ use std::{fs, io};
 use clap::Parser;
 
 use figure::Played;
-use laws::{Entry, LAWS};
+use laws::{Entry, LAWS, RIVALS};
 use options::Options;
 use page::Section;
 use scene::Scene;
@@ -84,7 +86,9 @@ fn run(options: &Options) -> io::Result<usize> {
     let mut sections = Vec::new();
     let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {
+        let rivals = RIVALS.iter().filter(|law| options.allows_rival(law.name));
         let laws = LAWS.iter().filter(|law| options.allows(law.name));
+        let laws = laws.chain(rivals);
         let played: Vec<Played> = laws.map(|law| play(scene, law, options)).collect();
         if played.is_empty() {
             break;

@@ -22,6 +22,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PART")]
     law: Vec<String>,
 
+    /// Plays limiters that others have published, too
+    #[arg(long)]
+    rivals: bool,
+
     /// The first seed
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub(crate) seed: u64,
@@ -57,6 +61,11 @@ impl Options {
     /// Returns whether a limiter was asked for.
     pub(crate) fn allows(&self, law: &str) -> bool {
         self.law.is_empty() || self.law.iter().any(|part| law.contains(part))
+    }
+
+    /// Returns whether a limiter of others was asked for, by its name or with all of them.
+    pub(crate) fn allows_rival(&self, law: &str) -> bool {
+        (self.rivals || !self.law.is_empty()) && self.allows(law)
     }
 
     /// Returns the seeds after the first one.

@@ -86,6 +86,16 @@ pub(crate) const SCENES: &[Scene] = &[
         ..USUAL
     },
     Scene {
+        name: "1/s-2-clients",
+        question: "Two clients on a very low limit, 1/s each?",
+        policer: Policer::Bucket(2),
+        limit: &[(0, 2)],
+        clients: 2,
+        load: Load::Closed(4),
+        seconds: 240,
+        ..USUAL
+    },
+    Scene {
         name: "10/s",
         question: "Is a low limit found?",
         policer: Policer::Bucket(10),
@@ -146,6 +156,24 @@ pub(crate) const SCENES: &[Scene] = &[
         ..USUAL
     },
     Scene {
+        name: "flap",
+        question: "The limit changes between 200 and 800 every 6 s: is it followed?",
+        policer: Policer::Bucket(100),
+        limit: &[
+            (0, 200),
+            (6_000, 800),
+            (12_000, 200),
+            (18_000, 800),
+            (24_000, 200),
+            (30_000, 800),
+            (36_000, 200),
+            (42_000, 800),
+            (48_000, 200),
+            (54_000, 800),
+        ],
+        ..USUAL
+    },
+    Scene {
         name: "outage",
         question: "Nothing is allowed for 10 s: how soon is it back?",
         policer: Policer::Bucket(100),
@@ -163,6 +191,15 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene {
         name: "hint-always",
         question: "Every throttle says 'in one second': what does obeying cost?",
+        hint: Hint::Second,
+        ..USUAL
+    },
+    Scene {
+        name: "hint-20-clients",
+        question: "Twenty clients, and every throttle says 'in one second'?",
+        policer: Policer::Bucket(50),
+        clients: 20,
+        load: Load::Closed(16),
         hint: Hint::Second,
         ..USUAL
     },

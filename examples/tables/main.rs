@@ -16,8 +16,9 @@ use core::{
 use std::{process::ExitCode, thread, time::Instant};
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, MonotonicClock, PacedSettings, PacedSettingsError,
-    RetryStrategy, RetryStrategyExt, SendLimiter, SendRate,
+    Adaptive, Clock, ControlLaw, Failure, MonotonicClock, RetryStrategy, RetryStrategyExt,
+    SendLimiter, SendRate,
+    law::{PacedSettings, PacedSettingsError},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -17,8 +17,8 @@ use core::{
 use std::{process::ExitCode, sync::mpsc, thread, time::Instant};
 
 use paceline::{
-    Adaptive, Clock, Failure, MonotonicClock, PacedSettings, PacedSettingsError, RetryStrategyExt,
-    SendLimiter, SendRate,
+    Adaptive, Clock, Failure, MonotonicClock, RetryStrategyExt, SendLimiter, SendRate,
+    law::{PacedSettings, PacedSettingsError},
 };
 
 const THREADS: usize = 16;

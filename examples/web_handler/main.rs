@@ -25,7 +25,8 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use paceline::{
-    Clock, MonotonicClock, Outcome, PacedSettings, PacedSettingsError, SendLimiter, SendRate,
+    Clock, MonotonicClock, Outcome, SendLimiter, SendRate,
+    law::{PacedSettings, PacedSettingsError},
 };
 use tokio::{net::TcpListener, task::JoinSet, time};
 

@@ -3,7 +3,7 @@
 use core::{cmp::Reverse, time::Duration};
 
 use arbitrary::{Arbitrary, Unstructured};
-use paceline::{RateLimit, aws_error_code};
+use paceline::classify::{RateLimit, aws_error_code};
 
 #[derive(Arbitrary, Debug)]
 enum Input {

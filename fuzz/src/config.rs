@@ -7,8 +7,9 @@
 use core::num::NonZeroU32;
 use std::{ffi::OsString, io, path::Path};
 
-use paceline::{
-    ConfigError, Environment, ProfileFile, ProfileFileKind, RetryConfig, RetryMode,
+use paceline::config::{
+    ConfigError, Environment, ProfileFile, ProfileFileError, ProfileFileKind, RetryConfig,
+    RetryMode,
     SettingFault::{self, Continued, NotANumber, TooLarge, UnknownMode, Zero},
     SettingOrigin,
 };
@@ -24,11 +25,11 @@ const NAMES_PROFILE: u8 = 4;
 
 /// What texts are made of that come anywhere.
 #[rustfmt::skip]
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 38] = [
     "\n", "\r\n", " ", "\t", "\r", "[", "]", "=", "#", ";", "é", "x", "!", "+", "-", "_", "profile",
     "default", "[default]\n", "[profile x]\n", "[x]\n", "\nmax_attempts = ", "\nretry_mode = ",
     "\nMAX_Attempts=", "s3 =\n a = b", "standard", "ADAPTIVE", "legacy", "0", "5", "4294967296",
-    "[profile default]",
+    "[profile default]", "\"", "'", "\\", "[profile \"x y\"]\n", "[x y]\n", "[profile 'x y']",
 ];
 
 const CONFIG: &str = "/h/.aws/config";
@@ -136,7 +137,9 @@ fn compare_file(kind: ProfileFileKind, text: &str) {
             let got = listed(file);
             assert_eq!(got, want, "{kind:?} {text:?}");
             let again = ProfileFile::parse(kind, "file", &written(credentials, &got));
-            assert_eq!(again.as_ref(), Ok(file), "{kind:?} {text:?}");
+            let again = again.map(|again| (listed(&again), again.skipped().len()));
+            assert_eq!(again, Ok((got, 0)), "{kind:?} {text:?}");
+            assert!(file.skipped().is_sorted_by_key(ProfileFileError::line));
         }
         (Err(error), Err(want)) => {
             assert_eq!((error.line(), error.fault()), want, "{kind:?} {text:?}");
@@ -158,8 +161,16 @@ fn listed(file: &ProfileFile) -> Profiles {
 fn written(credentials: bool, profiles: &Profiles) -> String {
     let mut text = String::new();
     for (name, properties) in profiles {
-        text += if credentials { "[" } else { "[profile " };
-        text.extend([name, "]\r\n"]);
+        let quote = if name.contains(['"', '\\']) {
+            "'"
+        } else {
+            "\""
+        };
+        if credentials {
+            text.extend(["[", name, "]\r\n"]);
+        } else {
+            text.extend(["[profile ", quote, name, quote, "]\r\n"]);
+        }
         for (key, value) in properties {
             text.extend([key, "=", &value.replace('\n', "\r\n "), "\r\n"]);
         }
@@ -201,7 +212,7 @@ impl From<ConfigError> for Wrong {
             },
             ConfigError::NotUtf8 { file } => Self::NotText(which(&file)),
             ConfigError::File(error) => Self::Syntax(which(error.file()), error.line()),
-            ConfigError::NoProfile { profile } => Self::NoProfile(profile),
+            ConfigError::NoProfile { profile, .. } => Self::NoProfile(profile),
             other => Self::Unexpected(format!("{other:?}")),
         }
     }
@@ -230,11 +241,11 @@ fn load(input: &Input) -> Result<Settings, Wrong> {
         files.push((path, read.map_err(|(line, _)| Wrong::Syntax(path, line))?));
     }
     let mut profile = input.variable(4).unwrap_or_default();
-    if input.has(NAMES_PROFILE) {
+    if input.has(NAMES_PROFILE) || !profile.is_empty() {
         if !files.iter().any(|(_, file)| file.contains_key(&profile)) {
             return Err(Wrong::NoProfile(profile));
         }
-    } else if profile.is_empty() {
+    } else {
         "default".clone_into(&mut profile);
     }
     if mode.is_none() {

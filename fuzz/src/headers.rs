@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
-use paceline::{HintError, HintFault, RetryAfter};
+use paceline::{
+    RetryAfter,
+    headers::{HintError, HintFault},
+};
 
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -79,12 +82,12 @@ pub fn headers(data: &[u8]) {
     match (&input.value, number) {
         (_, Some(seconds)) => {
             let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
-            let want = Ok(RetryAfter::Floor(Duration::from_secs(seconds)));
+            let want = Ok(RetryAfter::AtLeast(Duration::from_secs(seconds)));
             assert_eq!(RetryAfter::parse_http(&value, input.now), want);
         }
         (Value::Date(fields), None) => {
             let want = fields.seconds().map(Duration::from_secs);
-            let want = want.map(|at| RetryAfter::Floor(at.saturating_sub(input.now)));
+            let want = want.map(|at| RetryAfter::AtLeast(at.saturating_sub(input.now)));
             let got = RetryAfter::parse_http(&value, input.now).ok();
             assert_eq!(got, want, "{fields:?}, {}", String::from_utf8_lossy(&value));
         }
@@ -114,7 +117,7 @@ fn check_amz(value: &[u8], number: Option<u128>) {
 /// Of text that is no number only this is known: it is a date before 10000, or an error.
 fn check_any(value: &[u8], now: Duration) {
     match RetryAfter::parse_http(value, Duration::ZERO) {
-        Ok(RetryAfter::Floor(at)) => {
+        Ok(RetryAfter::AtLeast(at)) => {
             assert!(
                 at.subsec_nanos() == 0 && at.as_secs() < 253_402_300_800,
                 "{at:?}"
@@ -137,7 +140,7 @@ fn check_error(error: &HintError, header: &str, fault: HintFault, value: &[u8]) 
 
 fn wait(value: &[u8], now: Duration) -> Option<Duration> {
     match RetryAfter::parse_http(value, now) {
-        Ok(RetryAfter::Floor(span)) => Some(span),
+        Ok(RetryAfter::AtLeast(span)) => Some(span),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline::ProfileFileFault::{
+use paceline::config::ProfileFileFault::{
     self, NoEquals, NoName, NothingToContinue, OutsideSection, SubPropertyNoEquals,
     SubPropertyNoName, UnclosedSection,
 };
@@ -87,15 +87,36 @@ fn sorted(owners: &[Owner], properties: Vec<(Owner, String, String)>) -> Profile
 }
 
 fn owner_of(credentials: bool, inside: &str) -> Owner {
-    let words: Vec<&str> = inside.split(is_space).filter(|w| !w.is_empty()).collect();
-    match (credentials, words.as_slice()) {
-        (true, [name]) if name.chars().all(is_name) => Owner::Profile((*name).to_owned()),
-        (false, ["default"]) => Owner::PlainDefault,
-        (false, ["profile", name]) if name.chars().all(is_name) => {
-            Owner::Profile((*name).to_owned())
-        }
-        _ => Owner::Ignored,
+    let inside = trimmed(inside);
+    if credentials {
+        return match inside.as_str() {
+            "" => Owner::Ignored,
+            name => Owner::Profile(name.to_owned()),
+        };
     }
+    if inside == "default" {
+        return Owner::PlainDefault;
+    }
+    let rest = inside.strip_prefix("profile").unwrap_or_default();
+    if !rest.starts_with(is_space) {
+        return Owner::Ignored;
+    }
+    unquoted(&trimmed(rest)).map_or(Owner::Ignored, Owner::Profile)
+}
+
+/// The one word that `text` is, letter by letter.
+fn unquoted(text: &str) -> Option<String> {
+    let mut chars = text.chars();
+    let quote = chars.next().filter(|c| "\"'".contains(*c));
+    let name: String = match quote {
+        Some(_) => chars.collect(),
+        None => {
+            return (!text.contains(|c| is_space(c) || "\"'\\".contains(c))).then(|| text.into());
+        }
+    };
+    let name = name.strip_suffix(quote?)?;
+    let wrong = name.contains(quote?) || quote == Some('"') && name.contains('\\');
+    (!wrong && !name.is_empty()).then(|| name.to_owned())
 }
 
 /// What stands between the brackets of a line, if they are there and nothing but a comment follows.

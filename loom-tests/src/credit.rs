@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use loom::thread;
-use paceline::{PacedSettings, SendRate, Timestamp};
+use paceline::{SendRate, Timestamp, law::PacedSettings};
 
 use crate::explore;
 

@@ -1,6 +1,7 @@
 //! Models of [`SendRate::forget_throttles`].
 //!
-//! Claim: a throttle beside it counts as one before it or after it, whole; and who stands in line is not left there.
+//! Claim: a throttle beside it counts as one before it or after it, whole; and who stands in line
+//! is not left there.
 
 use crate::explore;
 use loom::{sync::Arc, thread};
@@ -55,8 +56,9 @@ fn a_throttle_beside_it_counts_before_or_after() {
     });
 }
 
-/// Who stands in line goes once it is forgotten. Those who come after the next throttle wait for their own token, for what is
-/// left of one that was begun, and at most for the token of who took a place meanwhile.
+/// Who stands in line goes once it is forgotten. Those who come after the next throttle wait for
+/// their own token, for what is left of one that was begun, and at most for the token of who took a
+/// place meanwhile.
 #[test]
 fn nobody_is_left_behind() {
     explore(Some(2), || {

@@ -1,7 +1,7 @@
 //! Models of places in line, and of giving them up.
 //!
-//! Claim: a place given up moves those behind it up by one and nobody ahead, is counted once, and never lets
-//! more go than were minted. Exhaustive over two threads unless a model says otherwise.
+//! Claim: a place given up moves those behind it up by one and nobody ahead, is counted once, and
+//! never lets more go than were minted. Exhaustive over two threads unless a model says otherwise.
 
 use core::time::Duration;
 
@@ -24,7 +24,8 @@ fn permit(seconds: u64) -> SendPermit {
     SendPermit::sent_at(at(seconds))
 }
 
-/// Returns the whole seconds that a claim at `seconds` has to wait: the rate is rounded, by nanoseconds.
+/// Returns the whole seconds that a claim at `seconds` has to wait: the rate is rounded, by
+/// nanoseconds.
 fn wait(place: &mut Reservation<'_>, seconds: u64) -> u64 {
     place
         .claim(at(seconds))
@@ -40,8 +41,8 @@ fn places_are_distinct_and_in_order() {
         let other = thread::spawn(move || shared.reserve(at(0)).claim(at(2)).is_ok());
         let ours = rate.reserve(at(0)).claim(at(2)).is_ok();
         let theirs = other.join().expect("the other thread returns");
-        // The loser's place is given up when it is dropped, so both may claim only if one was dropped
-        // before the other was taken; a claimed place is never given up.
+        // The loser's place is given up when it is dropped, so both may claim only if one was
+        // dropped before the other was taken; a claimed place is never given up.
         assert!(theirs || ours, "the first place's token is there at 2 s");
         assert!(!(theirs && ours), "there is one token at 2 s");
     });
@@ -166,7 +167,8 @@ fn a_lap_later_the_front_has_moved() {
         let first = rate.reserve(at(0));
         let mut rest: Vec<_> = (0..36).map(|_| rate.reserve(at(0))).collect();
         let mut last = rest.pop().expect("36 places");
-        // One thread retires the first two blocks, and gives up a place in the third, which has the same word.
+        // One thread retires the first two blocks, and gives up a place in the third, which has the
+        // same word.
         let shared = Arc::clone(&rate);
         let other = thread::spawn(move || {
             shared.record(at(70), permit(70), Outcome::Throttled);

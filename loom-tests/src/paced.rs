@@ -1,6 +1,8 @@
-//! Models of [`SendRate`] under the paced law: what its cuts, its windows, its end and those who ask do to each other.
+//! Models of [`SendRate`] under the paced law: what its cuts, its windows, its end and those who
+//! ask do to each other.
 //!
-//! Claim: the words end as some order of the calls leaves them. Each model compares with both orders, run by one thread.
+//! Claim: the words end as some order of the calls leaves them. Each model compares with both
+//! orders, run by one thread.
 
 use crate::explore;
 use alloc::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::OnceLock;
 
 use loom::sync::Arc as LoomArc;
 use loom::thread;
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const MILLI: u64 = 1_000_000;
 
@@ -21,7 +23,8 @@ fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
     rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
 }
 
-/// A limiter whose first response of all was a throttle, after two seconds: half a token per second, and a ramp.
+/// A limiter whose first response of all was a throttle, after two seconds: half a token per
+/// second, and a ramp.
 fn blind() -> SendRate {
     let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
     record(&rate, 2_000, 0, Outcome::Throttled);
@@ -41,7 +44,8 @@ fn seen(rate: &SendRate, now: u64) -> (bool, u64, u64, Result<SendPermit, Durati
 
 type Call = fn(&SendRate);
 
-/// Runs both calls beside each other, after `setup`, and asserts that the outcome is that of an order.
+/// Runs both calls beside each other, after `setup`, and asserts that the outcome is that of an
+/// order.
 fn either_order(bound: usize, setup: fn() -> SendRate, one: Call, two: Call, now: u64) {
     // In a model of their own, once: a model must do the same in every run.
     let orders = Arc::new(OnceLock::new());
@@ -181,12 +185,14 @@ fn a_pause_stops_everybody() {
 
 /// Settings with a ceiling of so many tokens a second.
 fn ceiling(tokens: u32) -> PacedSettings {
-    let settings = PacedSettings::new().ceiling(tokens, Duration::from_secs(1));
+    let settings = PacedSettings::builder()
+        .ceiling(tokens, Duration::from_secs(1))
+        .build();
     settings.expect("in range")
 }
 
-/// A ceiling that is lowered while something is recorded is obeyed by the next response at the latest, and the record is
-/// not lost.
+/// A ceiling that is lowered while something is recorded is obeyed by the next response at the
+/// latest, and the record is not lost.
 #[test]
 fn a_lower_ceiling_is_obeyed() {
     for outcome in [Outcome::NotThrottled, Outcome::Throttled] {
@@ -212,7 +218,8 @@ fn a_lower_ceiling_is_obeyed() {
     }
 }
 
-/// A limiter that gets a ceiling while it is throttled for the first time limits afterwards, whichever begins it.
+/// A limiter that gets a ceiling while it is throttled for the first time limits afterwards,
+/// whichever begins it.
 #[test]
 fn a_ceiling_and_a_throttle_both_engage() {
     explore(Some(1), || {
@@ -233,12 +240,13 @@ fn a_ceiling_and_a_throttle_both_engage() {
 /// Settings with a floor and a ceiling, in tokens a second.
 fn between(floor: u32, ceiling: u32) -> PacedSettings {
     let second = Duration::from_secs(1);
-    let settings = PacedSettings::new().ceiling(ceiling, second);
-    let settings = settings.and_then(|settings| settings.floor(floor, second));
+    let settings = PacedSettings::builder().ceiling(ceiling, second);
+    let settings = settings.floor(floor, second).build();
     settings.expect("in range")
 }
 
-/// Of two changes at once one is the last, and the rate is that one's, though both are made in one step of the curve.
+/// Of two changes at once one is the last, and the rate is that one's, though both are made in one
+/// step of the curve.
 #[test]
 fn two_changes_at_once_leave_the_rate_of_one() {
     explore(Some(2), || {

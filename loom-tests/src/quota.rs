@@ -177,8 +177,8 @@ fn available_is_in_range() {
     });
 }
 
-/// What is taken and given back while the capacity changes is missing in the end, no more and no less: there and back
-/// again is no change, and a permit that is out finds room.
+/// What is taken and given back while the capacity changes is missing in the end, no more and no
+/// less: there and back again is no change, and a permit that is out finds room.
 #[test]
 fn a_change_of_capacity_loses_nothing() {
     model(|| {
@@ -239,4 +239,122 @@ fn time_pays_each_token_once() {
         assert_eq!(theirs + ours, 7);
         assert_eq!(quota.available(), 7);
     });
+}
+
+/// Gains that overlap may come to more than was missing. What is too much is discarded: a full
+/// quota grants its capacity.
+#[test]
+fn what_is_paid_back_twice_is_there_once() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(2));
+        let permit = quota.try_acquire(2).expect("the quota is full");
+        let (fitted, ()) = beside(
+            &quota,
+            |q| {
+                q.credit(2);
+                q.refill()
+            },
+            |q| q.release(permit),
+        );
+        assert_eq!((fitted, quota.available()), (0, 2), "the credit filled it");
+        assert!(quota.try_acquire(2).is_some(), "the capacity");
+        assert!(quota.try_acquire(1).is_none(), "and no more");
+    });
+}
+
+/// A taker finds a quota that was overpaid full, and takes from the capacity, whichever comes
+/// first.
+#[test]
+fn a_taker_beside_an_overpayment_takes_its_cost() {
+    model(|| {
+        let quota = Arc::new(RetryQuota::new(3));
+        let permit = quota.try_acquire(2).expect("the quota is full");
+        quota.credit(2);
+        let (taken, ()) = beside(
+            &quota,
+            |q| q.try_acquire(3).is_some(),
+            |q| q.release(permit),
+        );
+        assert!(taken, "it was full before");
+        let left = quota.available();
+        assert!(
+            left == 0 || left == 2,
+            "the release came before or after: {left}"
+        );
+    });
+}
+
+mod twin {
+    //! The same, with the mistakes one is tempted to make. Each model must fail.
+
+    use loom::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use super::*;
+
+    /// Returns what a word means that may be below 0.
+    fn signed(word: u32) -> i32 {
+        i32::from_ne_bytes(word.to_ne_bytes())
+    }
+
+    /// What is missing of two tokens, below 0 if more was given back.
+    struct Overpaid(AtomicU32);
+
+    impl Overpaid {
+        fn empty() -> Arc<Self> {
+            Arc::new(Self(AtomicU32::new(2)))
+        }
+
+        fn give_back(&self, amount: u32) {
+            self.0.fetch_sub(amount, SeqCst);
+        }
+
+        /// Takes what was overpaid as if it were there.
+        fn take_unclamped(&self, cost: u32) -> bool {
+            let fits = |word: u32| Some(word.wrapping_add(cost)).filter(|sum| signed(*sum) <= 2);
+            self.0.fetch_update(SeqCst, SeqCst, fits).is_ok()
+        }
+
+        /// Clamps, but writes without a look whether that is still so.
+        fn take_by_store(&self, cost: u32) -> bool {
+            let missing = u32::try_from(signed(self.0.load(SeqCst))).unwrap_or(0);
+            let fits = missing + cost <= 2;
+            if fits {
+                self.0.store(missing + cost, SeqCst);
+            }
+            fits
+        }
+    }
+
+    /// Gives two tokens back on each of two threads.
+    fn overpay(quota: &Arc<Overpaid>) {
+        let shared = Arc::clone(quota);
+        let other = thread::spawn(move || shared.give_back(2));
+        quota.give_back(2);
+        other.join().expect("the other thread returns");
+    }
+
+    #[test]
+    #[should_panic(expected = "and no more")]
+    fn a_take_that_is_not_clamped_grants_what_was_overpaid() {
+        model(|| {
+            let quota = Overpaid::empty();
+            overpay(&quota);
+            assert!(quota.take_unclamped(2), "the capacity");
+            assert!(!quota.take_unclamped(1), "and no more");
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing is lost")]
+    fn a_take_that_stores_loses_what_is_given_back() {
+        model(|| {
+            let quota = Arc::new(Overpaid(AtomicU32::new(1)));
+            let shared = Arc::clone(&quota);
+            let other = thread::spawn(move || shared.give_back(1));
+            let taken = quota.take_by_store(1);
+            other.join().expect("the other thread returns");
+            assert!(taken, "one is there");
+            assert_eq!(quota.0.load(SeqCst), 1, "nothing is lost");
+        });
+    }
 }

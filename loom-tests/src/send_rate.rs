@@ -1,8 +1,8 @@
 //! Models of [`SendRate`]: the line of tokens, the throttles that move it, and the meter.
 //!
-//! Claim: whatever the interleaving, no more is granted than was minted, every throttle takes effect,
-//! nothing that a throttle ended comes back, and places go in order. Time moves inside the models, words
-//! start next to their wrap. Two threads, exhaustive unless a model says otherwise.
+//! Claim: whatever the interleaving, no more is granted than was minted, every throttle takes
+//! effect, nothing that a throttle ended comes back, and places go in order. Time moves inside the
+//! models, words start next to their wrap. Two threads, exhaustive unless a model says otherwise.
 
 use crate::explore;
 use loom::{sync::Arc, thread};
@@ -107,7 +107,8 @@ fn a_stale_success_never_undoes_a_throttle() {
             |rate| record(rate, 900, Outcome::Throttled),
         );
         let snapshot = rate.snapshot(at(900));
-        // Either the throttle met the rate of the first cut, or the one that the success had raised.
+        // Either the throttle met the rate of the first cut, or the one that the success had
+        // raised.
         let raised = {
             let k = (32.0_f64 * 0.75).cbrt();
             0.4 * (0.3 - k).powi(3) + 32.0
@@ -200,7 +201,8 @@ fn no_count_is_lost_at_a_turn() {
     });
 }
 
-/// Three throttles, two of them of one thread, all cut, however late the one that learns of the others.
+/// Three throttles, two of them of one thread, all cut, however late the one that learns of the
+/// others.
 #[test]
 fn three_throttles_all_cut() {
     explore(Some(1), || {
@@ -238,7 +240,8 @@ fn a_turn_of_the_window_keeps_the_gate_engaged() {
     });
 }
 
-/// A thread that sums the counts after another one has turned the window never finds fewer than the base.
+/// A thread that sums the counts after another one has turned the window never finds fewer than the
+/// base.
 #[test]
 fn a_window_never_counts_below_zero() {
     explore(Some(3), || {
@@ -251,8 +254,8 @@ fn a_window_never_counts_below_zero() {
             |rate| record(rate, 1_100, Outcome::NotThrottled),
         );
         let measured = rate.snapshot(at(1_100)).measured_rate;
-        // Three requests. Either both windows turned, with two or all three of them in the first, or one window of
-        // a second did, with two or three; the late one then only counts.
+        // Three requests. Either both windows turned, with two or all three of them in the first,
+        // or one window of a second did, with two or three; the late one then only counts.
         let orders = [0.2 * 3.2 + 1.6, 0.2 * 4.8, 1.6, 2.4];
         assert!(
             orders.iter().any(|order| close(measured, *order)),
@@ -261,7 +264,8 @@ fn a_window_never_counts_below_zero() {
     });
 }
 
-/// What a reader sees while the rate is cut twice is the line before, between or after the cuts, never a mixture.
+/// What a reader sees while the rate is cut twice is the line before, between or after the cuts,
+/// never a mixture.
 #[test]
 fn a_reader_sees_one_line() {
     explore(Some(3), || {
@@ -354,5 +358,24 @@ fn a_reset_keeps_a_throttle() {
             rate.try_acquire(at(101)).is_err(),
             "it is limited to 0.5/s from 0.1 s on"
         );
+    });
+}
+
+/// After a silence in which positions have wrapped the bucket is full: once, whoever notices it,
+/// and whatever the line had promised.
+#[test]
+fn a_wrapped_line_goes_on_with_a_full_bucket() {
+    explore(Some(3), || {
+        let second = core::time::Duration::from_secs(1);
+        let settings =
+            paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
+        let rate = SendRate::paced_with_open_places(settings, Timestamp::ZERO, 32);
+        let rate = Arc::new(rate);
+        // A day: 86 million million tokens, of which the bucket holds 50 million.
+        let take = |rate: &SendRate| rate.try_acquire_n(at(86_400_000), 30_000_000).is_ok();
+        let (theirs, ours) = beside(&rate, take, take);
+        assert!(theirs != ours, "the bucket holds one of the two");
+        assert!(rate.try_acquire_n(at(86_400_000), 20_000_000).is_ok());
+        assert!(rate.try_acquire_n(at(86_400_000), 1).is_err());
     });
 }

@@ -151,7 +151,8 @@ fn a_note_that_looks_then_stores_is_told_twice() {
     });
 }
 
-/// A limiter that forgets its throttle in two steps: that there was one, and what was promised since.
+/// A limiter that forgets its throttle in two steps: that there was one, and what was promised
+/// since.
 #[test]
 #[should_panic(expected = "limited or not, as it shows")]
 fn a_throttle_forgotten_in_two_steps_is_half_forgotten() {
@@ -195,7 +196,8 @@ struct BrokenRate {
 }
 
 impl BrokenRate {
-    /// Mints a token for each second since the last refill. Two threads may both mint the same seconds.
+    /// Mints a token for each second since the last refill. Two threads may both mint the same
+    /// seconds.
     fn refill_then_take(&self, now: u32) -> bool {
         let refilled = self.refilled.load(SeqCst);
         self.tokens.fetch_add(now.saturating_sub(refilled), SeqCst);
@@ -225,8 +227,8 @@ fn a_refill_of_two_words_mints_twice() {
     });
 }
 
-/// A line whose threads do one step each: what is wrong here is wrong without a race, but the assertions are
-/// those of the models, and must notice.
+/// A line whose threads do one step each: what is wrong here is wrong without a race, but the
+/// assertions are those of the models, and must notice.
 #[derive(Default)]
 struct BrokenLine {
     issued: AtomicU32,
@@ -240,13 +242,15 @@ impl BrokenLine {
         Arc::new(Self::default())
     }
 
-    /// Moves the time of the refill back when an older clock comes, so that the same seconds are minted again.
+    /// Moves the time of the refill back when an older clock comes, so that the same seconds are
+    /// minted again.
     fn refill_by_any_clock(&self, now: u32) {
         let elapsed = now.wrapping_sub(self.refilled.swap(now, SeqCst));
         self.minted.fetch_add(elapsed.min(10), SeqCst);
     }
 
-    /// Moves the time by all that has passed, though only whole tokens (two seconds each) are minted.
+    /// Moves the time by all that has passed, though only whole tokens (two seconds each) are
+    /// minted.
     fn refill_without_remainder(&self, now: u32) {
         let elapsed = now.saturating_sub(self.refilled.fetch_max(now, SeqCst));
         self.minted.fetch_add(elapsed / 2, SeqCst);
@@ -343,7 +347,8 @@ fn a_line_made_longer_lets_those_ahead_go() {
     });
 }
 
-/// Those who wait, and the first slot at which one may stand. A walk moves that on even if somebody has come meanwhile.
+/// Those who wait, and the first slot at which one may stand. A walk moves that on even if somebody
+/// has come meanwhile.
 struct UncountedFront {
     front: AtomicU32,
     stands: [AtomicU32; 2],

@@ -1,4 +1,5 @@
-//! Models of the word that decides whether a state is used again or retired, over every interleaving.
+//! Models of the word that decides whether a state is used again or retired, over every
+//! interleaving.
 //!
 //! Claim: what is in use is not retired, and what is retired was as the look at it found it.
 
@@ -13,7 +14,8 @@ use paceline::modelled::Usage;
 
 use crate::explore;
 
-/// A state that nobody uses, and whether it is idle. Its word is relaxed, as those of the buckets are.
+/// A state that nobody uses, and whether it is idle. Its word is relaxed, as those of the buckets
+/// are.
 struct State {
     usage: Usage,
     engaged: AtomicU32,
@@ -24,6 +26,13 @@ struct State {
 impl State {
     /// Creates a state in the hands of its maker.
     fn new() -> Arc<Self> {
+        let state = Self::unplaced();
+        assert!(state.usage.place());
+        state
+    }
+
+    /// Creates a state in the hands of its maker, without a place.
+    fn unplaced() -> Arc<Self> {
         Arc::new(Self {
             usage: Usage::entered(),
             engaged: AtomicU32::new(0),
@@ -66,7 +75,8 @@ impl State {
     }
 }
 
-/// Either the user is there first, and the state stays; or it is retired, and the user finds no entrance.
+/// Either the user is there first, and the state stays; or it is retired, and the user finds no
+/// entrance.
 #[test]
 fn what_is_used_is_never_retired() {
     explore(None, || {
@@ -86,7 +96,8 @@ fn what_is_used_is_never_retired() {
     });
 }
 
-/// Somebody who engages the limiter between the look and the retirement, and is gone by then, prevents it.
+/// Somebody who engages the limiter between the look and the retirement, and is gone by then,
+/// prevents it.
 #[test]
 fn whoever_has_been_there_is_noticed() {
     explore(None, || {
@@ -159,6 +170,49 @@ fn it_is_retired_once() {
     });
 }
 
+/// Its maker gives up a state for want of a place, while another thread has found one for it:
+/// either that comes too late, or the state stays with all that was done to it.
+#[test]
+fn what_has_its_place_is_not_withdrawn() {
+    explore(None, || {
+        let state = State::unplaced();
+        let user = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || {
+                let entered = state.usage.enter();
+                if entered {
+                    assert!(state.usage.place(), "once");
+                    state.engage_and_leave(true);
+                }
+                entered
+            })
+        };
+        let withdrawn = state.usage.leave_unplaced();
+        if withdrawn {
+            state.gone.store(1, Relaxed);
+        }
+        assert_ne!(user.join().unwrap(), withdrawn, "one of the two");
+        assert_eq!(state.usage.is_retired(), withdrawn);
+        assert!(!state.usage.is_used(), "all have left");
+    });
+}
+
+/// Of two users that got no place, the last withdraws the state.
+#[test]
+fn the_last_user_withdraws_what_has_no_place() {
+    explore(None, || {
+        let state = State::unplaced();
+        assert!(state.usage.enter());
+        let other = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || state.usage.leave_unplaced())
+        };
+        let ours = state.usage.leave_unplaced();
+        assert_ne!(other.join().unwrap(), ours, "one of the two");
+        assert!(state.usage.is_retired());
+    });
+}
+
 mod twin {
     //! The same, with the mistakes one is tempted to make. Each model must fail.
 
@@ -169,7 +223,8 @@ mod twin {
     /// A count of users, and what stands for a retired thing.
     const RETIRED: u32 = 1 << 31;
 
-    /// Counts users; asks, and then retires; nothing tells of who has come and gone. Not even `SeqCst` helps.
+    /// Counts users; asks, and then retires; nothing tells of who has come and gone. Not even
+    /// `SeqCst` helps.
     struct Broken {
         users: AtomicU32,
         engaged: AtomicU32,

@@ -1,8 +1,8 @@
 //! Models of those who wait in line, and of who wakes them.
 //!
-//! Claim: whoever moves the line while somebody begins to wait, the waiter either sees it or is woken; and however
-//! walks, comings and goings meet, the next walk finds all who wait. A waiter who was told nothing
-//! still has its timer, so that none of these models has one that fires.
+//! Claim: whoever moves the line while somebody begins to wait, the waiter either sees it or is
+//! woken; and however walks, comings and goings meet, the next walk finds all who wait. A waiter
+//! who was told nothing still has its timer, so that none of these models has one that fires.
 
 use core::{
     future::Future,
@@ -15,8 +15,8 @@ use core::{
 use alloc::{sync::Arc, task::Wake};
 use loom::thread;
 use paceline::{
-    Acquire, Clock, ControlLaw, Outcome, PlaceInLine, SendLimiter, SendPermit, SendRate, Sleep,
-    Timer, Timestamp,
+    Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, Timestamp,
+    wait::{Acquire, PlaceInLine, Sleep, Timer},
 };
 
 use crate::explore;
@@ -131,7 +131,8 @@ fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
     });
 }
 
-/// A walk that begins before the waiter has its stand, and ends afterwards, does not leave it behind.
+/// A walk that begins before the waiter has its stand, and ends afterwards, does not leave it
+/// behind.
 #[test]
 fn a_walk_finds_who_came_before_it_or_walks_again() {
     explore(Some(3), || {

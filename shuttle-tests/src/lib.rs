@@ -1,11 +1,14 @@
-//! What is too large for loom, under thousands of schedules: four threads and more, and the whole strategy.
+//! What is too large for loom, under thousands of schedules: four threads and more, and the whole
+//! strategy.
 //!
-//! Claim: nothing is granted that was not minted and nothing is lost, to the token; places go in order and those
-//! behind a place that is given up move up; every throttle cuts; every request is counted once.
+//! Claim: nothing is granted that was not minted and nothing is lost, to the token; places go in
+//! order and those behind a place that is given up move up; every throttle cuts; every request is
+//! counted once.
 //!
-//! Half of the schedules are random, half by PCT, which finds what few preemptions in unlucky places do. The seeds
-//! are fixed, so that a run can be repeated; a failure prints its schedule. Out of reach here: memory orderings,
-//! as shuttle runs every atomic access as if it were `SeqCst`; those are for `loom-tests`.
+//! Half of the schedules are random, half by PCT, which finds what few preemptions in unlucky
+//! places do. The seeds are fixed, so that a run can be repeated; a failure prints its schedule.
+//! Out of reach here: memory orderings, as shuttle runs every atomic access as if it were `SeqCst`;
+//! those are for `loom-tests`.
 //!
 //! Run: `ci/shuttle.sh`.
 #![cfg(all(shuttle, test))]

@@ -30,8 +30,8 @@ fn come_and_go(rate: &SendRate, given_up: usize) -> Vec<Reservation<'_>> {
     places
 }
 
-/// Four threads take places and give some up: those that stay are one token's time apart, without holes, between
-/// the one who came before them all and the one who came after.
+/// Four threads take places and give some up: those that stay are one token's time apart, without
+/// holes, between the one who came before them all and the one who came after.
 #[test]
 fn places_that_stay_are_in_order_and_without_holes() {
     explore(1_000, || {
@@ -62,7 +62,8 @@ fn places_that_stay_are_in_order_and_without_holes() {
     });
 }
 
-/// While places come due and their block retires, others are given up and taken: each is counted once.
+/// While places come due and their block retires, others are given up and taken: each is counted
+/// once.
 #[test]
 fn places_given_up_while_their_block_retires_count_once() {
     explore(1_000, || {
@@ -80,7 +81,8 @@ fn places_given_up_while_their_block_retires_count_once() {
             scope.spawn(move || drop(rate.reserve(at(2_200))));
         });
         assert!(last.claim(at(2_200)).is_ok(), "its turn");
-        // What was minted by then, less the 31 that are out: the next one who tries gets what is left.
+        // What was minted by then, less the 31 that are out: the next one who tries gets what is
+        // left.
         let available = rate.snapshot(at(2_200)).available;
         let minted = 1.6 * 22.4 - 31.0;
         assert!(

@@ -12,7 +12,8 @@ fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
     rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
 }
 
-/// A limiter that has delivered 400 in two fifths of a second when it was throttled, and then some more.
+/// A limiter that has delivered 400 in two fifths of a second when it was throttled, and then some
+/// more.
 fn limited() -> Arc<SendRate> {
     let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 512);
     for millis in 0..400 {
@@ -22,21 +23,23 @@ fn limited() -> Arc<SendRate> {
     Arc::new(rate)
 }
 
-/// Five threads throttle, deliver, ask and stand in line at one moment: they get no more than there was.
+/// Five threads throttle, deliver, ask and stand in line at one moment: they get no more than there
+/// was.
 #[test]
 fn whatever_moves_the_rate_nobody_gets_more_than_was_minted() {
-    explore(1_500, || {
+    let hint = Outcome::ThrottledFor(Duration::from_millis(300));
+    explore(1_500, move || {
         let rate = limited();
         let before = rate.snapshot(at(600));
-        let granted = on_threads(5, &rate, |rate, thread| match thread {
+        let granted = on_threads(5, &rate, move |rate, thread| match thread {
+            // Nothing has got through since the first cut, so that the hint is for all.
             0 => {
-                record(rate, 600, 500, Outcome::Throttled);
+                record(rate, 600, 500, hint);
                 0
             }
             1 => {
-                record(rate, 600, 460, Outcome::NotThrottled);
-                let hint = Outcome::ThrottledFor(Duration::from_millis(300));
                 record(rate, 600, 461, hint);
+                record(rate, 600, 460, Outcome::NotThrottled);
                 0
             }
             2 => {
@@ -58,7 +61,8 @@ fn whatever_moves_the_rate_nobody_gets_more_than_was_minted() {
     });
 }
 
-/// Five threads record throttles of one overshoot: it is cut once, to the same rate by whoever was first.
+/// Five threads record throttles of one overshoot: it is cut once, to the same rate by whoever was
+/// first.
 #[test]
 fn five_throttles_of_one_overshoot_cut_once() {
     explore(1_500, || {

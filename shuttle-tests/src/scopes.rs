@@ -1,14 +1,17 @@
 //! The map of scopes under four threads that come, go and evict.
 //!
-//! Claim: there are never two live states of one key while one is in use, what is in use or engaged is never dropped, and
-//! there are never more than allowed. The map inside is not shuttle's: each of its calls is one step.
+//! Claim: there are never two live states of one key while one is in use, what is in use or engaged
+//! is never dropped, and there are never more than allowed; a key for which there is room is never
+//! refused, and no scope dropped for it. The map inside is not shuttle's: each of its calls is one
+//! step.
 
 use alloc::sync::Arc;
 use std::collections::HashMap;
 
 use paceline::{
-    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryToken, Scope,
-    ScopeRefused, Scopes, ScopesBuilder, StrategyId,
+    Failure, RetryStrategy, RetryToken, Scopes,
+    scope::{Scope, ScopeRefused, ScopesBuilder},
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
 use shuttle::sync::{
     Mutex,
@@ -35,12 +38,13 @@ impl RetryStrategy for Bit {
         &self,
         token: RetryToken,
         _: &Failure,
+        _: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         self.engaged.store(true, SeqCst);
         Ok(self.id.check(token)?)
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, token: RetryToken, _: Reports<'_>) -> Result<(), ForeignToken> {
         self.id.check(token).map(drop)
     }
 
@@ -149,6 +153,68 @@ fn there_are_never_more_than_allowed() {
     });
 }
 
+/// The one place is free, and four threads ask for one key.
+#[test]
+fn a_key_for_which_there_is_room_is_not_refused() {
+    explore(3_000, || {
+        let scene = Scene::with_places(1);
+        let found = on_threads(4, &scene, |scene, _| scene.visit("a", false));
+        assert_eq!(found, [true; 4], "there is room");
+        let now = scene.scopes.snapshot();
+        assert_eq!((now.scopes, now.refused, now.evicted), (1, 0, 0));
+        assert_eq!(scene.scopes.evict_idle(), 1, "it stands in the line, once");
+        assert_eq!(scene.scopes.evict_idle(), 0);
+    });
+}
+
+/// As many keys as places, one of them there and idle, each asked for by two threads.
+#[test]
+fn no_scope_is_dropped_while_there_is_room() {
+    explore(3_000, || {
+        let scene = Scene::with_places(3);
+        assert!(scene.visit("a", false));
+        let found = on_threads(4, &scene, |scene, thread| {
+            let index = usize::try_from(thread % 2).expect("small");
+            scene.visit(KEYS[1 + index], false)
+        });
+        assert_eq!(found, [true; 4], "there is room");
+        let now = scene.scopes.snapshot();
+        assert_eq!((now.scopes, now.refused, now.evicted), (3, 0, 0));
+        for key in KEYS {
+            assert!(scene.scopes.find(key).is_some());
+        }
+    });
+}
+
+/// Two keys want the one place, for two threads each: one of them is refused while the other is in
+/// use, and what was refused leaves nothing behind.
+#[test]
+fn a_refused_key_leaves_no_state_behind() {
+    explore(3_000, || {
+        let scene = Scene::with_places(1);
+        let found = on_threads(4, &scene, |scene, thread| {
+            let index = usize::try_from(thread % 2).expect("small");
+            let scope = scene.scopes.get(KEYS[index]).ok();
+            scene.assert_within_bounds();
+            scope.is_some()
+        });
+        assert!(found.contains(&true), "one gets it");
+        let now = scene.scopes.snapshot();
+        assert_eq!(now.scopes, 1);
+        assert_eq!(
+            usize::try_from(now.refused).ok(),
+            Some(found.iter().filter(|f| !**f).count())
+        );
+        let there = KEYS.iter().filter(|key| scene.scopes.find(key).is_some());
+        assert_eq!(there.count(), 1);
+        let mut seen = 0;
+        scene.scopes.for_each(|_, _| seen += 1);
+        assert_eq!(seen, 1);
+        assert_eq!(scene.scopes.evict_idle(), 1);
+        assert_eq!(scene.scopes.count_in_use(), 0);
+    });
+}
+
 /// One thread engages a limiter and goes; the others want its place.
 #[test]
 fn an_engaged_limiter_is_never_dropped() {
@@ -185,16 +251,17 @@ fn a_scope_in_use_is_never_dropped() {
             let token = token.expect("there is always one");
             let scope = scene.scopes.find("a");
             let unscoped = scope.is_none(); // there was no room
-            let refreshed = scene
-                .scopes
-                .refresh_retry_token(token, &Failure::transient());
+            let refreshed =
+                scene
+                    .scopes
+                    .refresh_retry_token(token, &Failure::transient(), Reports::new());
             let token = refreshed.expect("its own token");
             let again = scene.scopes.find("a");
             assert_eq!(again.is_none(), unscoped);
             let ids = [&scope, &again].map(|scope| scope.as_ref().map(|scope| scope.id));
             assert_eq!(ids[0], ids[1], "the same state");
             assert!(again.is_none_or(|scope| scope.engaged.load(SeqCst)));
-            scene.scopes.record_success(token).is_ok()
+            scene.scopes.record_success(token, Reports::new()).is_ok()
         });
         assert_eq!(strategies, [true; 3]);
         assert_eq!(scene.scopes.count_in_use(), 0);

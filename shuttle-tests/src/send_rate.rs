@@ -42,7 +42,8 @@ fn take_the_rest(rate: &SendRate, millis: u64) -> u32 {
     granted
 }
 
-/// Five threads try, wait in line, give up places and look on: what they get, and what is left, is what was minted.
+/// Five threads try, wait in line, give up places and look on: what they get, and what is left, is
+/// what was minted.
 #[test]
 fn grants_of_five_threads_and_the_rest_are_what_was_minted() {
     explore(1_500, || {
@@ -71,8 +72,8 @@ fn grants_of_five_threads_and_the_rest_are_what_was_minted() {
     });
 }
 
-/// While two threads throttle, others succeed and take: every throttle cuts, and takers get no more than
-/// the first rate would have minted.
+/// While two threads throttle, others succeed and take: every throttle cuts, and takers get no more
+/// than the first rate would have minted.
 #[test]
 fn throttles_of_two_threads_all_cut_whatever_others_do() {
     explore(1_500, || {
@@ -92,7 +93,8 @@ fn throttles_of_two_threads_all_cut_whatever_others_do() {
                 .sum(),
         });
         let after = rate.snapshot(at(800));
-        // The success has raised the rate before the first cut, or between two of them it changes nothing.
+        // The success has raised the rate before the first cut, or between two of them it changes
+        // nothing.
         let raised = 0.4 * (0.2 - (32.0_f64 * 0.75).cbrt()).powi(3) + 32.0;
         let cut = 0.7_f64.powi(4);
         assert!(

@@ -4,7 +4,11 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
-use paceline::{Adaptive, Clock, Failure, Random, RetryStrategy, RetryToken, Timestamp};
+use paceline::{
+    Adaptive, Clock, Failure, RetryStrategy, RetryToken, Timestamp,
+    backoff::Random,
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
+};
 
 use crate::{explore, on_threads};
 
@@ -51,15 +55,18 @@ impl Scene {
 
     /// Waits for a turn, after another one that is given up if `fickle`.
     fn take_turn(&self, fickle: bool) {
+        let claim = |turn: &mut SendTurn| self.strategy.admit(turn, SendRequest::new());
         if fickle {
-            drop(self.strategy.send_turn());
+            let mut given_up = SendTurn::new();
+            let _ = claim(&mut given_up);
         }
-        let mut turn = self.strategy.send_turn().expect("it waits");
+        let mut turn = SendTurn::new();
         for _ in 0..100 {
             let now = self.hands.now();
-            match turn.claim() {
+            match claim(&mut turn) {
                 Ok(_permit) => return,
-                Err(wait) => self.hands.wait(now, wait),
+                Err(NotAdmitted::Wait { wait, .. }) => self.hands.wait(now, wait),
+                Err(refused) => panic!("{refused}"),
             }
         }
         panic!("no turn after 100 waits");
@@ -71,7 +78,10 @@ impl Scene {
         let mut paid = 0;
         for failure in failures {
             self.take_turn(fickle);
-            match self.strategy.refresh_retry_token(token, failure) {
+            match self
+                .strategy
+                .refresh_retry_token(token, failure, Reports::new())
+            {
                 Ok(next) => token = next,
                 Err(_out_of_attempts) => return -paid,
             }
@@ -79,12 +89,15 @@ impl Scene {
             paid += i64::from(cost);
         }
         self.take_turn(fickle);
-        self.strategy.record_success(token).expect("its own token");
+        self.strategy
+            .record_success(token, Reports::new())
+            .expect("its own token");
         i64::from(failures.is_empty())
     }
 }
 
-/// Whatever four threads run, the quota adds up, every turn comes, and the line is empty in the end.
+/// Whatever four threads run, the quota adds up, every turn comes, and the line is empty in the
+/// end.
 #[test]
 fn operations_of_four_threads_add_up() {
     const THROTTLED: Failure = Failure::throttling();

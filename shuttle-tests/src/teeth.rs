@@ -6,8 +6,8 @@ use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::{explore, on_threads};
 
-/// Tokens in two words: what was promised, and what was given back. A place that is given up is added to the one
-/// and taken from the other in two steps, in the wrong order.
+/// Tokens in two words: what was promised, and what was given back. A place that is given up is
+/// added to the one and taken from the other in two steps, in the wrong order.
 #[derive(Default)]
 struct TwoWords {
     issued: AtomicU64,

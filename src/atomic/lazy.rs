@@ -13,8 +13,8 @@ mod late {
 
     /// A value that is made when it is first needed, and stays.
     ///
-    /// Nobody waits: of two threads that make it at once, one lets its own go. Who finds the value finds it whole
-    /// (its pointer is stored with release and loaded with acquire).
+    /// Nobody waits: of two threads that make it at once, one lets its own go. Who finds the value
+    /// finds it whole (its pointer is stored with release and loaded with acquire).
     #[derive(Debug)]
     pub(crate) struct Lazy<T>(OnceBox<T>);
 
@@ -36,7 +36,8 @@ mod late {
     }
 }
 
-/// Loom explores what it knows of: here the value is there from the start, and its pointer is none of its business.
+/// Loom explores what it knows of: here the value is there from the start, and its pointer is none
+/// of its business.
 #[cfg(all(loom, feature = "loom"))]
 mod eager {
     use alloc::boxed::Box;

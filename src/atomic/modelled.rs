@@ -1,10 +1,7 @@
 //! What the models look at that the public types make no room for: only under `--cfg loom`.
 
-#[cfg(feature = "std")]
-use super::counts::{Counts, State};
-use super::slots::Slots;
-use super::stripes::Stripes;
-pub use super::usage::Usage;
+use super::cells::{self, Counts, State};
+use super::counter::{Slots, Stripes};
 
 /// The numbers of threads.
 #[derive(Debug)]
@@ -72,5 +69,156 @@ impl Count {
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.0.sum()
+    }
+}
+
+/// Who uses a thing that is dropped when it is unused.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Usage(cells::Usage);
+
+#[cfg(feature = "std")]
+impl Usage {
+    /// Creates the usage of a thing that has no place yet, and one user, who made it.
+    #[must_use]
+    pub fn entered() -> Self {
+        Self(cells::Usage::entered())
+    }
+
+    /// Notes that the thing has its place, and returns true to the first caller.
+    #[must_use]
+    pub fn place(&self) -> bool {
+        self.0.place()
+    }
+
+    /// Whether it is noted that the thing has its place.
+    #[must_use]
+    pub fn is_placed(&self) -> bool {
+        self.0.is_placed()
+    }
+
+    /// Ends a use of a thing without a place, and retires it if that was the last.
+    #[must_use]
+    pub fn leave_unplaced(&self) -> bool {
+        self.0.leave_unplaced()
+    }
+
+    /// Begins to use the thing, or returns false if it has been retired.
+    #[must_use]
+    pub fn enter(&self) -> bool {
+        self.0.enter()
+    }
+
+    /// Ends a use.
+    pub fn leave(&self) {
+        self.0.leave();
+    }
+
+    /// Returns `None` if the thing is in use or retired, else whether it was used since the last
+    /// look.
+    #[must_use]
+    pub fn look(&self) -> Option<bool> {
+        self.0.look()
+    }
+
+    /// Retires the thing, or returns false if it was used since the look.
+    #[must_use]
+    pub fn retire(&self) -> bool {
+        self.0.retire()
+    }
+
+    /// Retires the thing unless it is in use or retired.
+    #[must_use]
+    pub fn retire_unlooked(&self) -> bool {
+        self.0.retire_unlooked()
+    }
+
+    /// Whether it has been retired.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.0.is_retired()
+    }
+
+    /// Whether it is in use.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.0.is_used()
+    }
+}
+
+/// The places of a bounded store.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Places(cells::Occupancy);
+
+#[cfg(feature = "std")]
+impl Places {
+    /// Creates `most` places, all free.
+    #[must_use]
+    pub fn new(most: u64) -> Self {
+        Self(cells::Occupancy::new(most))
+    }
+
+    /// Takes a place for the thing with `number`, unless it has one or there is none, as a store
+    /// does. `is_placed` says whether it is noted that the thing has its place, and `place`
+    /// notes it of any thing.
+    pub fn place(&self, number: u64, is_placed: impl Fn() -> bool, place: impl Fn(u64)) -> bool {
+        loop {
+            let seen = self.0.taken();
+            if seen.last() == number || is_placed() {
+                place(number);
+                return true;
+            }
+            if self.0.is_full(seen) {
+                self.0.note_refusal();
+                return false;
+            }
+            place(seen.last());
+            self.0.take(seen, number);
+        }
+    }
+
+    /// Gives a place back.
+    pub fn give_back(&self) {
+        self.0.note_eviction();
+        self.0.give_back();
+    }
+
+    /// Returns the places taken, those given back, the calls refused, and the places there are.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 4] {
+        let places = &self.0;
+        [
+            places.taken().count(),
+            places.evicted(),
+            places.refused(),
+            places.most(),
+        ]
+    }
+}
+
+/// The largest value that any thread has set.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Latest(cells::Latest);
+
+#[cfg(feature = "std")]
+impl Latest {
+    /// Creates a word of `value`.
+    #[must_use]
+    pub fn new(value: u64) -> Self {
+        Self(cells::Latest::new(value))
+    }
+
+    /// Returns the largest value.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+
+    /// Sets `value` if it is larger, and returns the largest.
+    #[must_use]
+    pub fn raise(&self, value: u64) -> u64 {
+        self.0.raise(value)
     }
 }

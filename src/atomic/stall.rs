@@ -1,7 +1,9 @@
-//! Atomics that call a hook before each access, for the package `stall-tests`: only under `--cfg stall`.
+//! Atomics that call a hook before each access, for the package `stall-tests`: only under `--cfg
+//! stall`.
 //!
-//! The hook belongs to a thread. It may count, or unwind: then the access and all that would have followed
-//! it never happen, as in a thread that is stopped there for ever. A second hook is told of each access after it.
+//! The hook belongs to a thread. It may count, or unwind: then the access and all that would have
+//! followed it never happen, as in a thread that is stopped there for ever. A second hook is told
+//! of each access after it.
 
 #[cfg(not(feature = "std"))]
 extern crate std;
@@ -88,6 +90,7 @@ hooked!(AtomicU32: u32, AtomicU64: u64, AtomicU128: u128);
 macro_rules! hooked_swaps {
     ($($name:ident $swap:ident: $value:ty),*) => {$(
         impl $name {
+            #[allow(dead_code, reason = "not every width is swapped in every build")]
             pub(crate) fn $swap(
                 &self,
                 current: $value,
@@ -119,12 +122,26 @@ impl AtomicU64 {
         self.0.fetch_add(value, order)
     }
 
+    pub(crate) fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        told(self, Kind::Update);
+        self.0.fetch_sub(value, order)
+    }
+
     /// For the numbers of threads, which there are none of without `std`.
     #[cfg(feature = "std")]
     pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
         step();
         told(self, Kind::Update);
         self.0.fetch_and(value, order)
+    }
+
+    /// For a kept clock, which needs `std`.
+    #[cfg(feature = "std")]
+    pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
+        step();
+        told(self, Kind::Update);
+        self.0.fetch_max(value, order)
     }
 
     pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {

@@ -1,8 +1,9 @@
 //! The atomic types of the core: the only file that says where they come from.
 //!
 //! `portable-atomic` has the same types as `core` and adds 128-bit words and targets without
-//! 64-bit compare-and-swap. Under loom and shuttle, their mocks take their place; neither has a 128-bit atomic, so
-//! one is made of a word that numbers the values seen. Under `--cfg stall` come wrappers that call a hook.
+//! 64-bit compare-and-swap. Under loom and shuttle, their mocks take their place; neither has a
+//! 128-bit atomic, so one is made of a word that numbers the values seen. Under `--cfg stall` come
+//! wrappers that call a hook.
 
 pub(crate) use core::sync::atomic::Ordering;
 
@@ -96,7 +97,6 @@ mod mock {
             self.value_of(self.number.load(order))
         }
 
-        #[cfg(loom)]
         pub(crate) fn store(&self, value: u128, order: Ordering) {
             self.number.store(self.number_of(value), order);
         }
@@ -170,8 +170,8 @@ mod waker {
     }
 }
 
-/// Compare-and-swap torn into a load and a store: what `ci/orderings.sh` puts in the place of one after the
-/// other, to see that a model fails.
+/// Compare-and-swap torn into a load and a store: what `ci/orderings.sh` puts in the place of one
+/// after the other, to see that a model fails.
 #[cfg(all(loom, feature = "loom"))]
 #[expect(dead_code, reason = "used by the mutants that the script makes")]
 pub(crate) trait Torn<T> {

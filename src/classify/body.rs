@@ -13,16 +13,16 @@ const LONGEST: usize = 128;
 /// | XML | the text of `Error/Code`, `ErrorResponse/Error/Code` or `Response/Errors/Error/Code`, from the root |
 /// | JSON | of the outermost object the string `__type`, else `code`, else `Code`, without what stands before `#` and after `:` |
 ///
-/// A code is up to 128 letters, digits, `.`, `_` and `-`. It takes one pass without allocation, whatever the
-/// bytes; XML with a document type is not read, JSON that ends too early neither.
+/// A code is up to 128 letters, digits, `.`, `_` and `-`. It takes one pass without allocation,
+/// whatever the bytes; XML with a document type is not read, JSON that ends too early neither.
 ///
-/// A stored object may look like an error. So of answers with status 200 give only those to it that may
-/// have an error in them, such as those of S3's `CopyObject` and `CompleteMultipartUpload`.
+/// A stored object may look like an error. So of answers with status 200 give only those to it that
+/// may have an error in them, such as those of S3's `CopyObject` and `CompleteMultipartUpload`.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::aws_error_code;
+/// use paceline::classify::aws_error_code;
 ///
 /// let body = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>";
 /// assert_eq!(aws_error_code(body), Some("SlowDown"));

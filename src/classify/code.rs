@@ -3,18 +3,20 @@
 use crate::{Failure, Fault};
 
 impl Failure {
-    /// Returns what an error code of AWS says of a failure, or `None` if the code does not decide.
+    /// Returns what an error code that AWS's services share says of a failure, or `None` if the
+    /// code does not decide.
     ///
     /// | codes | failure |
     /// |---|---|
     /// | `Throttling`, `ThrottlingException`, `ThrottledException`, `RequestThrottledException`, `RequestThrottled`, `TooManyRequestsException`, `ProvisionedThroughputExceededException`, `TransactionInProgressException`, `RequestLimitExceeded`, `BandwidthLimitExceeded`, `LimitExceededException`, `SlowDown`, `PriorRequestNotComplete`, `EC2ThrottledException` | throttling |
     /// | `RequestTimeout`, `RequestTimeoutException` | transient; not a [timeout](Failure::is_timeout): it was the client that was slow |
-    /// | `InternalError`, which S3 puts into answers of status 200 | transient |
-    /// | `IDPCommunicationError`, of STS | transient |
     ///
-    /// Of a throttled request it says that [nothing was done](crate::Execution::Rejected). Upper and lower
-    /// case differ. Source: the lists of the AWS SDKs, which agree ("Retry behavior", AWS SDKs and Tools
-    /// Reference Guide).
+    /// [`from_service_error_code`](Self::from_service_error_code) adds the codes that mean
+    /// something in one service only.
+    ///
+    /// Of a throttled request it says that [nothing was done](crate::Execution::Rejected). Upper
+    /// and lower case differ. Source: the lists of the AWS SDKs, which agree ("Retry behavior",
+    /// AWS SDKs and Tools Reference Guide).
     ///
     /// # Examples
     ///
@@ -44,8 +46,39 @@ impl Failure {
             "RequestTimeout" | "RequestTimeoutException" => {
                 Some(Self::transient().with_fault(Fault::Client))
             }
-            "InternalError" | "IDPCommunicationError" => Some(Self::transient()),
             _ => None,
         }
+    }
+
+    /// Returns what an error code says of a failure of one service of AWS, or `None` if the code
+    /// does not decide.
+    ///
+    /// | service | code | failure |
+    /// |---|---|---|
+    /// | `s3` | `InternalError`, which it also puts into responses of status 200 | transient |
+    /// | `sts` | `IDPCommunicationError`: the identity provider could not be reached | transient |
+    /// | any | as [`from_error_code`](Self::from_error_code) | |
+    ///
+    /// The service's name is that of its endpoints, in any case. Source: botocore
+    /// (`retries/special.py`), smithy-rs (its customizations of S3 and STS).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Failure;
+    ///
+    /// let code = "IDPCommunicationError";
+    /// assert_eq!(Failure::from_service_error_code("sts", code), Some(Failure::transient()));
+    /// assert_eq!(Failure::from_service_error_code("dynamodb", code), None);
+    /// ```
+    #[must_use]
+    pub fn from_service_error_code(service: &str, code: &str) -> Option<Self> {
+        let owner = match code {
+            "InternalError" => "s3",
+            "IDPCommunicationError" => "sts",
+            _ => return Self::from_error_code(code),
+        };
+        let own = service.eq_ignore_ascii_case(owner);
+        own.then(Self::transient)
     }
 }

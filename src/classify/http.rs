@@ -1,23 +1,40 @@
-//! What answers over HTTP mean.
+//! What responses over HTTP mean.
 
 use http::{Response, response::Parts};
 
-use super::{Classifier, HttpAnswer};
-use crate::{Failure, RetrySafety, ServiceUnavailable};
+use super::{Classifier, HttpResponseParts};
+use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
 
-/// Classifies answers over HTTP by their error code, else by their status.
+/// Classifies responses over HTTP by their error code, else by the operation's model, else by their
+/// status.
 ///
-/// | answer | failure |
+/// | response | failure |
 /// |---|---|
-/// | an error code of [`Failure::from_error_code`], whatever the status | as that says |
+/// | an error code of [`Failure::from_error_code`], or one of the [service](Self::with_service), whatever the status | as that says |
+/// | another code, and the caller [says](HttpResponseParts::with_modelled_error) what the model has of it | as [`ModelledError`](super::ModelledError) says; one that is final stays retryable with status 500, 502, 503 and 504 |
 /// | status 400 and above, with another code or none | as [`Failure::from_http_status`] says, and 504 is a timeout |
 /// | any other | unknown: it is no failure |
 ///
-/// To what is retryable the hint is added that [`HttpAnswer::retry_after`] finds. A hint makes nothing
-/// retryable, and one that means nothing is as good as none. Transient failures of status 408
-/// or 504 are timeouts, whatever their code.
+/// To what is retryable the hint is added that [`HttpResponseParts::retry_after`] finds. A hint
+/// makes nothing retryable, and an invalid one is ignored. Transient failures of status 408 or 504
+/// are timeouts, whatever their code.
 ///
-/// It is a classifier of [`HttpAnswer`], which may know a body, and of `http`'s `Response` and `Parts`.
+/// It is a classifier of [`HttpResponseParts`], which may know a body, and of `http`'s `Response`
+/// and `Parts`.
+///
+/// # Where SDKs differ
+///
+/// | | here | elsewhere |
+/// |---|---|---|
+/// | bare 429 | throttling | the same in botocore 1.44 and JavaScript; not retried in smithy-rs |
+/// | modelled, final error with a 429 | final | the same in botocore 1.44.5; throttling in JavaScript |
+/// | 504 | timeout, as Smithy's guide allows: in generation 2.0 a retry costs 10 | 10 in smithy-rs, 5 in botocore |
+/// | 500, 502, 503 | transient: in generation 2.0 a retry costs 5 | 5 in botocore, Go and Java; 10 in smithy-rs, JavaScript and Kotlin, where every transient error costs that |
+/// | throttling | in generation 2.0 a retry costs 5 | 5 in all but Kotlin: 10 |
+/// | 408 | transient, timeout | the same in smithy-python; its error code decides in botocore and smithy-rs |
+/// | `Retry-After` | read | the same in JavaScript; only `x-amz-retry-after` in the other SDKs |
+///
+/// In generation 2.1 a retry costs 14, and 5 after throttling, here and in every SDK.
 ///
 /// # Examples
 ///
@@ -25,13 +42,16 @@ use crate::{Failure, RetrySafety, ServiceUnavailable};
 /// # #[cfg(feature = "http")] {
 /// use std::time::Duration;
 /// use http::Response;
-/// use paceline::{Classifier, Failure, HttpResponses, RetryAfter, RetryStrategyExt, Standard};
+/// use paceline::{
+///     Failure, RetryAfter, RetryStrategyExt, Standard,
+///     classify::{Classifier, HttpClassifier},
+/// };
 ///
-/// let http = HttpResponses::new();
+/// let http = HttpClassifier::new();
 /// let response = |status| Response::builder().status(status).header("retry-after", "2").body(());
 /// let slow_down = http.classify(&response(429).unwrap()).unwrap();
 /// assert!(slow_down.is_throttle());
-/// assert_eq!(slow_down.retry_after(), Some(RetryAfter::Floor(Duration::from_secs(2))));
+/// assert_eq!(slow_down.retry_after(), Some(RetryAfter::AtLeast(Duration::from_secs(2))));
 ///
 /// let classify = |response: &Response<()>| http.classify(response).unwrap_or(Failure::not_retryable());
 /// let stopped = Standard::new()
@@ -41,31 +61,55 @@ use crate::{Failure, RetrySafety, ServiceUnavailable};
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct HttpResponses {
+pub struct HttpClassifier {
     unavailable: ServiceUnavailable,
+    service: Option<&'static str>,
 }
 
-impl HttpResponses {
+impl HttpClassifier {
     /// Creates the classifier for which a bare 503 is transient.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             unavailable: ServiceUnavailable::Transient,
+            service: None,
         }
     }
 
     /// Says what a bare 503 means.
     #[must_use]
     pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
-        Self { unavailable }
+        Self {
+            unavailable,
+            ..self
+        }
+    }
+
+    /// Names the service of AWS, so that the error codes count that mean something there only: see
+    /// [`Failure::from_service_error_code`].
+    #[must_use]
+    pub const fn with_service(self, service: &'static str) -> Self {
+        Self {
+            service: Some(service),
+            ..self
+        }
+    }
+
+    fn by_code(&self, code: &str) -> Option<Failure> {
+        match self.service {
+            Some(service) => Failure::from_service_error_code(service, code),
+            None => Failure::from_error_code(code),
+        }
     }
 }
 
-impl Classifier<HttpAnswer<'_>> for HttpResponses {
-    fn classify(&self, answer: &HttpAnswer<'_>) -> Option<Failure> {
-        let status = answer.status().as_u16();
-        let failure = match answer.code().and_then(Failure::from_error_code) {
-            Some(failure) => failure.with_fault(answer.fault()),
+impl Classifier<HttpResponseParts<'_>> for HttpClassifier {
+    fn classify(&self, parts: &HttpResponseParts<'_>) -> Option<Failure> {
+        let status = parts.status().as_u16();
+        let by_code = parts.code().and_then(|code| self.by_code(code));
+        let by_model = || parts.modelled_error()?.failure(status);
+        let failure = match by_code.or_else(by_model) {
+            Some(failure) => failure.with_fault(parts.fault()),
             None if status >= 400 => Failure::from_http_status(status, self.unavailable),
             None => return None,
         };
@@ -74,19 +118,19 @@ impl Classifier<HttpAnswer<'_>> for HttpResponses {
         }
         let late = matches!(status, 408 | 504) && !failure.is_throttle();
         let failure = failure.with_timeout(late);
-        let hint = answer.retry_after();
+        let hint = parts.retry_after();
         Some(hint.map_or(failure, |hint| failure.with_retry_after(hint)))
     }
 }
 
-impl<B> Classifier<Response<B>> for HttpResponses {
+impl<B> Classifier<Response<B>> for HttpClassifier {
     fn classify(&self, response: &Response<B>) -> Option<Failure> {
-        self.classify(&HttpAnswer::of(response))
+        self.classify(&HttpResponseParts::of(response))
     }
 }
 
-impl Classifier<Parts> for HttpResponses {
+impl Classifier<Parts> for HttpClassifier {
     fn classify(&self, parts: &Parts) -> Option<Failure> {
-        self.classify(&HttpAnswer::new(parts.status, &parts.headers))
+        self.classify(&HttpResponseParts::new(parts.status, &parts.headers))
     }
 }

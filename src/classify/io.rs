@@ -1,6 +1,10 @@
 //! The errors of the standard library's input and output.
 
-use core::error::Error;
+use core::{
+    error::Error,
+    fmt::{self, Write},
+    ops::RangeInclusive,
+};
 use std::io::{self, ErrorKind};
 
 use super::Classifier;
@@ -17,7 +21,13 @@ const DEEPEST: usize = 16;
 /// | `ConnectionReset`, `ConnectionAborted`, `NotConnected`, `BrokenPipe`, `UnexpectedEof`, `HostUnreachable`, `NetworkUnreachable`, `NetworkDown`, `Interrupted` | transient | maybe done |
 /// | `TimedOut`, and `WouldBlock`, which a socket's time limit gives on Unix | timeout | maybe done |
 /// | `InvalidInput`, `PermissionDenied`, `Unsupported` | not retryable | maybe done |
+/// | a name that does not resolve | transient | not sent |
 /// | any other | unknown | |
+///
+/// The standard library has no kind for names that do not resolve. They are known by its text, on
+/// Windows by the system's code, and by the text of hyper's connector. The SDKs retry them, as they
+/// retry every failure to connect (botocore's `EndpointConnectionError`, smithy-rs's connector
+/// errors).
 ///
 /// An error made from another is looked into: if that is or was caused by an [`io::Error`], its
 /// kind decides where the outer one says nothing.
@@ -26,20 +36,20 @@ const DEEPEST: usize = 16;
 ///
 /// ```
 /// use std::io;
-/// use paceline::{Classifier, Execution, Failure, IoErrors};
+/// use paceline::{Execution, Failure, classify::{Classifier, IoErrorClassifier}};
 ///
 /// let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-/// assert_eq!(IoErrors.classify(&refused).unwrap().execution(), Execution::NotSent);
+/// assert_eq!(IoErrorClassifier.classify(&refused).unwrap().execution(), Execution::NotSent);
 /// let wrapped = io::Error::other(io::Error::from(io::ErrorKind::TimedOut));
-/// assert_eq!(IoErrors.classify(&wrapped), Some(Failure::timeout()));
-/// assert_eq!(IoErrors.classify(&io::Error::other("who knows")), None);
+/// assert_eq!(IoErrorClassifier.classify(&wrapped), Some(Failure::timeout()));
+/// assert_eq!(IoErrorClassifier.classify(&io::Error::other("who knows")), None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct IoErrors;
+pub struct IoErrorClassifier;
 
-impl IoErrors {
-    /// Classifies an error of any type by the first [`io::Error`] that it is or was caused by, and whose
-    /// kind is known.
+impl IoErrorClassifier {
+    /// Classifies an error of any type by the first [`io::Error`] that it is or was caused by, and
+    /// whose kind is known.
     ///
     /// For clients whose errors wrap those of the system. Sixteen causes are looked through.
     ///
@@ -47,7 +57,7 @@ impl IoErrors {
     ///
     /// ```
     /// use std::{error::Error, fmt, io};
-    /// use paceline::{Failure, IoErrors};
+    /// use paceline::{Failure, classify::IoErrorClassifier};
     ///
     /// #[derive(Debug)]
     /// struct SendError(io::Error);
@@ -61,7 +71,7 @@ impl IoErrors {
     /// }
     ///
     /// let error = SendError(io::ErrorKind::BrokenPipe.into());
-    /// assert_eq!(IoErrors.classify_causes(&error), Some(Failure::transient()));
+    /// assert_eq!(IoErrorClassifier.classify_causes(&error), Some(Failure::transient()));
     /// ```
     #[must_use]
     pub fn classify_causes(&self, error: &(dyn Error + 'static)) -> Option<Failure> {
@@ -69,11 +79,12 @@ impl IoErrors {
         for _ in 0..DEEPEST {
             let error = next?;
             next = match error.downcast_ref::<io::Error>() {
-                Some(error) => match by_kind(error.kind()) {
+                Some(error) => match by_kind(error.kind()).or_else(|| lookup(error)) {
                     Some(failure) => return Some(failure),
                     // Its source is that of the error inside, which would be left out.
                     None => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
                 },
+                None if says(error, HYPER_LOOKUP) => return Some(NOT_CONNECTED),
                 None => error.source(),
             };
         }
@@ -81,24 +92,66 @@ impl IoErrors {
     }
 }
 
-impl Classifier<io::Error> for IoErrors {
+impl Classifier<io::Error> for IoErrorClassifier {
     fn classify(&self, error: &io::Error) -> Option<Failure> {
         self.classify_causes(error)
     }
 }
 
-impl Classifier<dyn Error + 'static> for IoErrors {
+impl Classifier<dyn Error + 'static> for IoErrorClassifier {
     fn classify(&self, error: &(dyn Error + 'static)) -> Option<Failure> {
         self.classify_causes(error)
+    }
+}
+
+/// What hyper-util's connector says, whatever resolver it has.
+const HYPER_LOOKUP: &str = "dns error";
+/// How the standard library begins what it says of `getaddrinfo`.
+const STD_LOOKUP: &str = "failed to lookup address information";
+/// `WSAHOST_NOT_FOUND`, `WSATRY_AGAIN`, `WSANO_RECOVERY` and `WSANO_DATA`.
+const WINDOWS_LOOKUP: RangeInclusive<i32> = 11_001..=11_004;
+
+const NOT_CONNECTED: Failure = Failure::transient().with_execution(Execution::NotSent);
+
+/// Returns the failure of a name that does not resolve, or `None` if it is another error.
+fn lookup(error: &io::Error) -> Option<Failure> {
+    let by_code = |code| cfg!(windows) && WINDOWS_LOOKUP.contains(&code);
+    let is_lookup = match error.raw_os_error() {
+        Some(code) => by_code(code),
+        None => says(error, STD_LOOKUP),
+    };
+    is_lookup.then_some(NOT_CONNECTED)
+}
+
+/// Tells whether an error's message begins with `text`.
+fn says(error: &dyn Error, text: &str) -> bool {
+    let mut left = Left(text);
+    // An error means that the texts differ, or is the message's own.
+    let _ = write!(left, "{error}");
+    left.0.is_empty()
+}
+
+/// What a message has yet to say.
+struct Left<'a>(&'a str);
+
+impl Write for Left<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0 = match self.0.strip_prefix(part) {
+            Some(left) => left,
+            None if part.starts_with(self.0) => "",
+            None => return Err(fmt::Error),
+        };
+        Ok(())
     }
 }
 
 const fn by_kind(kind: ErrorKind) -> Option<Failure> {
     match kind {
         ErrorKind::ConnectionRefused | ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => {
-            Some(Failure::transient().with_execution(Execution::NotSent))
+            Some(NOT_CONNECTED)
         }
-        // Routes are lost under connections too, so these three say nothing of what was sent before.
+        // Routes are lost under connections too, so these three say nothing of what was sent
+        // before.
         ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
         | ErrorKind::NetworkDown

@@ -1,62 +1,71 @@
-//! What the errors of other crates mean to a strategy.
+//! Classifiers: what errors and responses of other crates mean to a strategy.
 
-#[cfg(feature = "http")]
-mod answer;
 mod body;
+#[cfg(feature = "http")]
+mod clock_skew;
 mod code;
 #[cfg(feature = "http")]
 mod http;
 mod io;
+#[cfg(feature = "http")]
+mod modelled;
+#[cfg(feature = "http")]
+mod parts;
 mod rate_limit;
 #[cfg(feature = "http")]
 mod request;
-#[cfg(feature = "http")]
-mod skew;
 
 #[cfg(feature = "http")]
 pub use self::{
-    answer::HttpAnswer,
-    http::HttpResponses,
-    rate_limit::RateLimits,
-    skew::{Skew, SkewedClock},
+    clock_skew::{ClockSkew, ClockSkewClassifier},
+    http::HttpClassifier,
+    modelled::ModelledError,
+    parts::HttpResponseParts,
+    rate_limit::RateLimitClassifier,
 };
 pub use body::aws_error_code;
-pub use io::IoErrors;
+pub use io::IoErrorClassifier;
 pub use rate_limit::RateLimit;
+
+pub use crate::strategy::{failure::ServiceUnavailable, info::HasFault};
 
 use crate::Failure;
 
-/// Tells what errors of the type `E` mean, as far as it knows.
+/// Says what errors of the type `E` mean, as far as it knows.
 ///
-/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] one that does not know
-/// passes on to the next. [`IoErrors`] is built in, and with the feature `http` `HttpResponses`,
-/// `RateLimits` and `SkewedClock`.
+/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] the first that
+/// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
+/// `RateLimitClassifier` and `ClockSkewClassifier`.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::io;
-/// use paceline::{Chain, Classifier, Failure, IoErrors, RetryStrategyExt, Standard};
+/// use paceline::{
+///     Failure, RetryStrategyExt, Standard,
+///     classify::{Chain, Classifier, IoErrorClassifier},
+/// };
 ///
 /// // A share that vanishes now and then; of the rest the built-in classifier knows more.
 /// let mine = |error: &io::Error| match error.kind() {
 ///     io::ErrorKind::NotFound => Some(Failure::transient()),
 ///     _ => None,
 /// };
-/// let chain = Chain::new(mine, IoErrors);
+/// let chain = Chain::new(mine, IoErrorClassifier);
 /// let classify = |error: &io::Error| chain.classify(error).unwrap_or(Failure::not_retryable());
 ///
-/// let answer = Standard::new().run_with(classify, |attempt| match attempt.number() {
+/// let result = Standard::new().run_with(classify, |attempt| match attempt.number() {
 ///     1 => Err(io::Error::from(io::ErrorKind::NotFound)),
 ///     2 => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
 ///     _ => Ok("there it is"),
 /// });
-/// assert_eq!(answer.unwrap(), "there it is");
+/// assert_eq!(result.unwrap(), "there it is");
 /// ```
 pub trait Classifier<E: ?Sized> {
     /// Returns what `error` means, or `None` if this classifier does not know.
     ///
-    /// Not to be confused with [`Failure::not_retryable`], which is an answer, and ends a [`Chain`].
+    /// Not to be confused with [`Failure::not_retryable`], which is an answer, and ends a
+    /// [`Chain`].
     fn classify(&self, error: &E) -> Option<Failure>;
 }
 
@@ -71,7 +80,7 @@ impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Chain, Classifier, Failure};
+/// use paceline::{Failure, classify::{Chain, Classifier}};
 ///
 /// let busy = |code: &u32| (*code == 7).then(Failure::throttling);
 /// let down = |code: &u32| (*code == 9).then(Failure::transient);
@@ -94,7 +103,7 @@ impl<A, B> Chain<A, B> {
         Self { first, next }
     }
 
-    /// Asks `last` if nobody so far knows.
+    /// Asks `last` if none of the chain knows.
     #[must_use]
     pub fn or<C>(self, last: C) -> Chain<Self, C> {
         Chain::new(self, last)

@@ -3,7 +3,10 @@
 use alloc::sync::Arc;
 
 use super::{RetryConfig, RetryMode};
-use crate::{Adaptive, Legacy, LegacyBuilder, RetryStrategy, Standard, StrategyBuilder};
+use crate::{
+    Adaptive, Legacy, RetryStrategy, Standard,
+    strategy::{LegacyBuilder, StrategyBuilder},
+};
 
 impl RetryConfig {
     /// Builds a strategy of the chosen mode, or else [`Standard`].
@@ -24,7 +27,10 @@ impl<M> StrategyBuilder<M> {
     /// Takes over the settings of `config` that were not and will not be made on the builder.
     ///
     /// The mode is not among them: it is the builder's.
-    pub fn config(self, config: &RetryConfig) -> Self {
+    pub fn config(mut self, config: &RetryConfig) -> Self {
+        if let Some(generation) = config.generation() {
+            self = self.generation_unless_set(generation);
+        }
         match config.max_attempts() {
             Some(sends) => self.max_attempts_unless_set(sends),
             None => self,
@@ -33,13 +39,14 @@ impl<M> StrategyBuilder<M> {
 }
 
 impl LegacyBuilder {
-    /// Takes over the number of sends of `config`, if it has one and the builder was and will not be given one.
+    /// Takes over the number of sends of `config`, if it has one and the builder was and will not
+    /// be given one.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::num::NonZeroU32;
-    /// use paceline::{Legacy, RetryConfig, RetryMode};
+    /// use paceline::{Legacy, config::{RetryConfig, RetryMode}};
     ///
     /// let two = NonZeroU32::MIN.saturating_add(1);
     /// let config = RetryConfig::loader().mode(RetryMode::Legacy).max_attempts(two).load()?;

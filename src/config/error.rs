@@ -48,7 +48,7 @@ pub enum ConfigError {
         /// What is wrong with it.
         fault: SettingFault,
     },
-    /// A profile file has a line that means nothing.
+    /// A profile file has an invalid line.
     File(ProfileFileError),
     /// A file that the program named could not be read.
     Unreadable {
@@ -62,10 +62,13 @@ pub enum ConfigError {
         /// The file.
         file: PathBuf,
     },
-    /// A profile that the program named is in neither file.
+    /// A profile that the program or `AWS_PROFILE` named is in neither file.
     NoProfile {
         /// Its name.
         profile: String,
+        /// What the files have and was [not loaded](super::ProfileFile::skipped): perhaps the
+        /// profile is there.
+        skipped: Vec<ProfileFileError>,
     },
 }
 
@@ -80,7 +83,12 @@ impl fmt::Display for ConfigError {
             Self::File(error) => error.fmt(f),
             Self::Unreadable { file, error } => write!(f, "{}: {error}", file.display()),
             Self::NotUtf8 { file } => write!(f, "{}: not in UTF-8", file.display()),
-            Self::NoProfile { profile } => write!(f, "no profile {profile:?}"),
+            Self::NoProfile { profile, skipped } => {
+                write!(f, "no profile {profile:?}")?;
+                skipped
+                    .iter()
+                    .try_for_each(|line| write!(f, "; not loaded: {line}"))
+            }
         }
     }
 }
@@ -112,6 +120,8 @@ pub enum SettingFault {
     Zero,
     /// It is more than `u32::MAX`.
     TooLarge,
+    /// It is neither `true` nor `false`.
+    NotABoolean,
     /// An indented line after it is part of it, as profile files have it.
     Continued,
 }
@@ -123,6 +133,7 @@ impl fmt::Display for SettingFault {
             Self::NotANumber => "not a number of sends",
             Self::Zero => "must be at least 1: it counts the first send",
             Self::TooLarge => "more than 4294967295",
+            Self::NotABoolean => "neither true nor false",
             Self::Continued => "an indented line continues it",
         })
     }

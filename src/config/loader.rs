@@ -8,20 +8,21 @@ use super::{
     error::{ConfigError, SettingFault, SettingOrigin},
     location::{self, variable},
     profile::{ProfileFile, ProfileFileKind},
-    setting::{MAX_ATTEMPTS, MODE, RetryMode, Setting},
+    setting::{GENERATION, MAX_ATTEMPTS, MODE, RetryMode, Setting},
 };
+use crate::strategy::RetryGeneration;
 
 /// The retry settings that a program or its surroundings chose; the rest is left to defaults.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use paceline::{RetryConfig, RetryStrategyExt};
+/// use paceline::{RetryStrategyExt, config::RetryConfig};
 ///
 /// let strategy = RetryConfig::from_env()?.build_strategy();
 /// # let call = || Ok::<_, paceline::Failure>(());
 /// let answer = strategy.run(|_| call());
-/// # Ok::<(), paceline::ConfigError>(())
+/// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -32,6 +33,7 @@ use super::{
 pub struct RetryConfig {
     pub(super) mode: Option<RetryMode>,
     pub(super) max_attempts: Option<NonZeroU32>,
+    pub(super) generation: Option<RetryGeneration>,
 }
 
 impl RetryConfig {
@@ -44,22 +46,24 @@ impl RetryConfig {
         Self::loader().load()
     }
 
-    /// Looks the settings up in the environment of the process, and in the profile `name` of its files.
+    /// Looks the settings up in the environment of the process, and in the profile `name` of its
+    /// files.
     ///
     /// The profile replaces the one that `AWS_PROFILE` names. Variables still come before it:
     /// `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` count, whatever the profile says.
     ///
     /// # Errors
     ///
-    /// As [`RetryConfigLoader::load`]; [`ConfigError::NoProfile`] if neither file has it and it is needed.
+    /// As [`RetryConfigLoader::load`]; [`ConfigError::NoProfile`] if neither file has it and a
+    /// setting is looked for there.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// use paceline::RetryConfig;
+    /// use paceline::config::RetryConfig;
     ///
     /// let strategy = RetryConfig::from_profile("batch")?.build_strategy();
-    /// # Ok::<(), paceline::ConfigError>(())
+    /// # Ok::<(), paceline::config::ConfigError>(())
     /// ```
     pub fn from_profile(name: impl Into<String>) -> Result<Self, ConfigError> {
         Self::loader().profile(name).load()
@@ -81,6 +85,12 @@ impl RetryConfig {
     pub const fn max_attempts(&self) -> Option<NonZeroU32> {
         self.max_attempts
     }
+
+    /// Returns the generation of the rules, if one was chosen.
+    #[must_use]
+    pub const fn generation(&self) -> Option<RetryGeneration> {
+        self.generation
+    }
 }
 
 /// Finds retry settings where the AWS SDKs do.
@@ -89,13 +99,14 @@ impl RetryConfig {
 /// |---|---|---|---|
 /// | mode | [`mode`](Self::mode) | `AWS_RETRY_MODE` | `retry_mode` of the profile |
 /// | most sends | [`max_attempts`](Self::max_attempts) | `AWS_MAX_ATTEMPTS` | `max_attempts` of the profile |
+/// | generation | [`generation`](Self::generation) | `AWS_NEW_RETRIES_2026`: `true` is 2.1, `false` 2.0 | |
 /// | profile | [`profile`](Self::profile) | `AWS_PROFILE` | `default` |
 /// | config file | [`config_file`](Self::config_file) | `AWS_CONFIG_FILE` | `~/.aws/config` |
 /// | credentials file | [`credentials_file`](Self::credentials_file) | `AWS_SHARED_CREDENTIALS_FILE` | `~/.aws/credentials` |
 ///
 /// Each is looked up on its own, and no further than it is found: what is wrong beyond is not
-/// noticed, and the files are not read if nothing is left to find. A key that both files have counts
-/// as in the credentials file. Profiles do not inherit from `default`.
+/// noticed, and the files are not read if nothing is left to find. A key that both files have
+/// counts as in the credentials file. Profiles do not inherit from `default`.
 ///
 /// A mode is `standard`, `adaptive` or `legacy`, in any case; the most sends are a number from 1 to
 /// `u32::MAX` in digits, and a `+` before them is allowed. Whitespace around either is not part of
@@ -111,8 +122,9 @@ impl RetryConfig {
 /// | any other text | an error | smithy-rs |
 /// | variables with an empty value: profile, files, home | not set | |
 /// | `AWS_DEFAULT_PROFILE` | not looked at | smithy-rs; looked at in botocore |
-/// | a profile that `AWS_PROFILE` names and neither file has | empty | smithy-rs; an error in botocore |
-/// | a profile that the program names and neither file has | an error | |
+/// | a profile that the program or `AWS_PROFILE` names and neither file has | an error | botocore; empty in smithy-rs |
+/// | a profile's name with spaces or other special characters | found | botocore; not loaded in smithy-rs |
+/// | `AWS_NEW_RETRIES_2026` with a text other than `true` and `false` | an error | `false` in smithy-rs and botocore 1.43; later versions of the SDKs do not read it |
 /// | a file that the program names and that cannot be read | an error | smithy-rs |
 /// | any other file that cannot be read | empty | smithy-rs |
 /// | a file that is not in UTF-8 | an error | empty in smithy-rs, which can log it |
@@ -127,14 +139,14 @@ impl RetryConfig {
 ///
 /// ```
 /// use std::num::NonZeroU32;
-/// use paceline::{RetryConfig, RetryMode};
+/// use paceline::config::{RetryConfig, RetryMode};
 ///
 /// let config = RetryConfig::loader()
 ///     .mode(RetryMode::Adaptive)
 ///     .max_attempts(NonZeroU32::MIN)
 ///     .load()?; // both are known, so nothing is read
 /// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
-/// # Ok::<(), paceline::ConfigError>(())
+/// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "a loader does nothing until it loads"]
@@ -155,6 +167,12 @@ impl RetryConfigLoader {
     /// Sends an operation at most `sends` times, the first included, whatever is set elsewhere.
     pub fn max_attempts(mut self, sends: NonZeroU32) -> Self {
         self.explicit.max_attempts = Some(sends);
+        self
+    }
+
+    /// Sets the generation of the rules, whatever the environment says.
+    pub fn generation(mut self, generation: RetryGeneration) -> Self {
+        self.explicit.generation = Some(generation);
         self
     }
 
@@ -180,8 +198,9 @@ impl RetryConfigLoader {
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError`] if what is found means nothing, or what the program named is not
-    /// there. A wrong variable is an error whatever the profile says.
+    /// Returns [`ConfigError`] if what is found is invalid, or what the program named is not there,
+    /// or the profile that `AWS_PROFILE` names is not. An invalid variable is an error whatever
+    /// the profile says.
     pub fn load(&self) -> Result<RetryConfig, ConfigError> {
         self.load_from(&ProcessEnvironment)
     }
@@ -193,6 +212,10 @@ impl RetryConfigLoader {
     /// As [`load`](Self::load).
     pub fn load_from(&self, environment: &impl Environment) -> Result<RetryConfig, ConfigError> {
         let mut found = self.explicit.clone();
+        found.generation = match found.generation {
+            None => from_variable(environment, &GENERATION)?,
+            known => known,
+        };
         found.mode = match found.mode {
             None => from_variable(environment, &MODE)?,
             known => known,
@@ -247,17 +270,24 @@ impl Profile {
         let credentials = open_file(environment, Credentials, loader.credentials_file.as_deref())?;
         let config = open_file(environment, Config, loader.config_file.as_deref())?;
         let files: Vec<_> = credentials.into_iter().chain(config).collect();
-        let name = match &loader.profile {
-            Some(name) if files.iter().any(|file| file.contains(name)) => name.clone(),
-            Some(name) => {
-                let profile = name.clone();
-                return Err(ConfigError::NoProfile { profile });
+        let named = loader.profile.clone().or_else(|| {
+            let name = variable(environment, "AWS_PROFILE")?;
+            Some(name.to_string_lossy().into_owned())
+        });
+        match named {
+            None => Ok(Self {
+                name: "default".to_owned(),
+                files,
+            }),
+            Some(name) if files.iter().any(|file| file.contains(&name)) => Ok(Self { name, files }),
+            Some(profile) => {
+                let skipped = files.iter().flat_map(|file| file.skipped().iter().cloned());
+                Err(ConfigError::NoProfile {
+                    profile,
+                    skipped: skipped.collect(),
+                })
             }
-            // What is not Unicode is no profile's name, and finds none.
-            None => variable(environment, "AWS_PROFILE")
-                .map_or_else(|| "default".into(), |name| name.to_string_lossy().into()),
-        };
-        Ok(Self { name, files })
+        }
     }
 
     fn find<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigError> {

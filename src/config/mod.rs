@@ -18,3 +18,11 @@ pub use loader::{RetryConfig, RetryConfigLoader};
 pub use profile::{ProfileFile, ProfileFileKind};
 pub use profile_error::{ProfileFileError, ProfileFileFault};
 pub use setting::RetryMode;
+
+pub use crate::strategy::{
+    builder::StrategyBuilder,
+    costs::RetryCosts,
+    legacy::LegacyBuilder,
+    quota::Quota,
+    settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+};

@@ -1,30 +1,34 @@
-//! Profile files: which sections are profiles, and what becomes of those that say the same twice.
+//! Profile files: which sections are profiles, and how those of one name are merged.
 
 use alloc::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{
-    profile_error::ProfileFileError,
+    profile_error::{ProfileFileError, ProfileFileFault},
     syntax::{self, Property, Section},
 };
 
 const DEFAULT: &str = "default";
 const PREFIX: &str = "profile";
 
-/// Which of the two files a text is, on which hangs how it names profiles.
+/// Which of the two files a text is. They name profiles differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProfileFileKind {
-    /// `~/.aws/config`, with `[default]` and `[profile NAME]`.
+    /// `~/.aws/config`, with `[default]`, `[profile NAME]` and `[profile "A NAME"]`.
     Config,
-    /// `~/.aws/credentials`, with `[NAME]`.
+    /// `~/.aws/credentials`, with `[NAME]` and `[A NAME]`.
     Credentials,
 }
 
 /// The profiles of a file that the AWS SDKs share.
 ///
-/// - Sections of other names are ignored, and so are names and keys with characters other than
-///   `A-Z a-z 0-9 _ - / . % @ : +`. Their lines have to be well formed all the same.
+/// - A name of a config file is one word, or anything in single or double quotes, as AWS's command
+///   line writes it. A credentials file has names without quotes, spaces included.
+/// - Keys are of `A-Z a-z 0-9 _ - / . % @ : +`; others are not loaded.
+/// - Sections of other kinds, such as `[sso-session NAME]`, are not loaded. Their lines have to be
+///   well formed all the same.
+/// - What is not loaded and looks like a mistake is in [`skipped`](Self::skipped).
 /// - Sections of one name are one profile. The last value of a key counts, in whatever case it is
 ///   written. `[profile default]` anywhere takes the place of every `[default]`.
 /// - `#` and `;` begin a comment: at the start of a line, after whitespace behind a property,
@@ -33,53 +37,80 @@ pub enum ProfileFileKind {
 ///   none. Below an empty value it has to be a property itself.
 ///
 /// Sources: "Shared config and credentials files" in the AWS SDKs and Tools Reference Guide; the
-/// test data `profile-parser-tests.json` in smithy-rs. Unlike there, a nameless section of a
-/// credentials file is ignored, and only space and tab are whitespace before a comment.
+/// test data `profile-parser-tests.json` in smithy-rs; for names botocore (`configloader.py`),
+/// which finds those with spaces and other characters, and smithy-rs does not. Unlike in smithy-rs,
+/// a nameless section of a credentials file is ignored, and only space and tab are whitespace
+/// before a comment.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::{ProfileFile, ProfileFileKind};
+/// use paceline::config::{ProfileFile, ProfileFileKind};
 ///
-/// let text = "[default]\nmax_attempts = 5 # sends\n[profile bulk]\nRetry_Mode = adaptive\n";
+/// let text = "[default]\nmax_attempts = 5 # sends\n[profile \"bulk copy\"]\nRetry_Mode = adaptive\n";
 /// let file = ProfileFile::parse(ProfileFileKind::Config, "config", text)?;
 /// assert_eq!(file.get("default", "max_attempts"), Some("5"));
-/// assert_eq!(file.get("bulk", "retry_mode"), Some("adaptive"));
-/// assert_eq!(file.get("bulk", "max_attempts"), None);
+/// assert_eq!(file.get("bulk copy", "retry_mode"), Some("adaptive"));
+/// assert_eq!(file.get("bulk copy", "max_attempts"), None);
 ///
 /// let wrong = ProfileFile::parse(ProfileFileKind::Config, "config", "[default]\nmax_attempts 5");
 /// assert_eq!(wrong.unwrap_err().to_string(), "config:2: a property without '='");
-/// # Ok::<(), paceline::ProfileFileError>(())
+/// # Ok::<(), paceline::config::ProfileFileError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileFile {
     path: PathBuf,
-    profiles: BTreeMap<String, BTreeMap<String, String>>,
+    profiles: Profiles,
+    skipped: Vec<ProfileFileError>,
 }
+
+type Profiles = BTreeMap<String, BTreeMap<String, String>>;
 
 impl ProfileFile {
     /// Reads `text`, the contents of the file at `path`, which serves in errors only.
     ///
     /// # Errors
     ///
-    /// Returns [`ProfileFileError`] with the first line that means nothing.
+    /// Returns [`ProfileFileError`] with the first line that is invalid.
     pub fn parse(
         kind: ProfileFileKind,
         path: impl Into<PathBuf>,
         text: &str,
     ) -> Result<Self, ProfileFileError> {
         let path = path.into();
-        match syntax::sections(text) {
-            Ok(sections) => Ok(Self {
-                path,
-                profiles: merge(kind, sections),
-            }),
-            Err((line, fault)) => Err(ProfileFileError {
-                file: path,
-                line,
-                fault,
-            }),
-        }
+        let error = |(line, fault)| ProfileFileError {
+            file: path.clone(),
+            line,
+            fault,
+        };
+        let mut skipped = Vec::new();
+        let sections = syntax::sections(text).map_err(error)?;
+        let profiles = merge(kind, sections, &mut skipped);
+        Ok(Self {
+            profiles,
+            skipped: skipped.into_iter().map(error).collect(),
+            path,
+        })
+    }
+
+    /// Returns the lines that are well formed and not loaded, but may have been meant to be:
+    /// sections whose name cannot be read, and keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::config::{ProfileFile, ProfileFileKind};
+    ///
+    /// let text = "[profile my profile]\nmax_attempts = 5";
+    /// let file = ProfileFile::parse(ProfileFileKind::Config, "config", text)?;
+    /// assert!(!file.contains("my profile"));
+    /// let said = file.skipped()[0].to_string();
+    /// assert_eq!(said, "config:1: a profile's name of several words needs quotes around it");
+    /// # Ok::<(), paceline::config::ProfileFileError>(())
+    /// ```
+    #[must_use]
+    pub fn skipped(&self) -> &[ProfileFileError] {
+        &self.skipped
     }
 
     /// Returns the file's path, as it was given.
@@ -122,40 +153,64 @@ enum Named<'a> {
     PlainDefault,
 }
 
-fn named(kind: ProfileFileKind, header: &str) -> Option<Named<'_>> {
+/// Returns the profile that a section's header names, `None` for a section of another kind, and
+/// what is wrong with a header that may have been meant as a profile's.
+fn named(kind: ProfileFileKind, header: &str) -> Result<Option<Named<'_>>, ProfileFileFault> {
     match (kind, syntax::split_header(header)) {
-        (ProfileFileKind::Config, Some((PREFIX, name))) if is_name(name) => {
-            Some(Named::Profile(name))
-        }
-        (ProfileFileKind::Config, None) if header == DEFAULT => Some(Named::PlainDefault),
-        (ProfileFileKind::Credentials, None) if is_name(header) => Some(Named::Profile(header)),
-        _ => None,
+        (ProfileFileKind::Config, Some((PREFIX, name))) => match syntax::name(name) {
+            Some(name) => Ok(Some(Named::Profile(name))),
+            None => Err(ProfileFileFault::UnreadableName),
+        },
+        (ProfileFileKind::Config, Some(_)) => Ok(None),
+        (ProfileFileKind::Config, None) if header == DEFAULT => Ok(Some(Named::PlainDefault)),
+        (ProfileFileKind::Config, None) => Err(ProfileFileFault::NoPrefix),
+        (ProfileFileKind::Credentials, _) if header.is_empty() => Ok(None),
+        (ProfileFileKind::Credentials, _) => Ok(Some(Named::Profile(header))),
     }
 }
 
 fn merge(
     kind: ProfileFileKind,
     sections: Vec<Section<'_>>,
-) -> BTreeMap<String, BTreeMap<String, String>> {
+    skipped: &mut Vec<(usize, ProfileFileFault)>,
+) -> Profiles {
     let is_prefixed_default =
-        |section: &Section<'_>| named(kind, section.header) == Some(Named::Profile(DEFAULT));
+        |section: &Section<'_>| named(kind, section.header) == Ok(Some(Named::Profile(DEFAULT)));
     let prefixed_default = sections.iter().any(is_prefixed_default);
-    let mut profiles = BTreeMap::<String, BTreeMap<String, String>>::new();
+    let mut profiles = Profiles::new();
     for section in sections {
         let name = match named(kind, section.header) {
-            Some(Named::Profile(name)) => name,
-            Some(Named::PlainDefault) if !prefixed_default => DEFAULT,
-            _ => continue,
+            Ok(Some(Named::PlainDefault)) if prefixed_default => {
+                Err(ProfileFileFault::ReplacedDefault)
+            }
+            Ok(Some(Named::PlainDefault)) => Ok(DEFAULT),
+            Ok(Some(Named::Profile(name))) => Ok(name),
+            Ok(None) => continue,
+            Err(fault) => Err(fault),
         };
-        let properties = section.properties.into_iter();
-        let valid = properties.filter(|Property { key, .. }| is_name(key));
+        let name = match name {
+            Ok(name) => name,
+            Err(fault) => {
+                skipped.push((section.line, fault));
+                continue;
+            }
+        };
         let profile = profiles.entry(name.to_owned()).or_default();
-        profile.extend(valid.map(|Property { key, value, .. }| (key, value)));
+        for Property {
+            key, line, value, ..
+        } in section.properties
+        {
+            if is_key(&key) {
+                profile.insert(key, value);
+            } else {
+                skipped.push((line, ProfileFileFault::KeyCharacters));
+            }
+        }
     }
     profiles
 }
 
-fn is_name(text: &str) -> bool {
+fn is_key(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/.%@:+".contains(&byte);
     !text.is_empty() && text.bytes().all(allowed)
 }

@@ -1,4 +1,4 @@
-//! The two settings: where they stand, and which texts they can have.
+//! The settings: where they stand, and which texts they can have.
 
 use core::{
     fmt,
@@ -7,6 +7,7 @@ use core::{
 };
 
 use super::error::SettingFault;
+use crate::strategy::RetryGeneration;
 
 /// A mode of retrying, by the name that the AWS SDKs share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,6 +92,13 @@ pub(super) const MAX_ATTEMPTS: Setting<NonZeroU32> = Setting {
     parse: parse_count,
 };
 
+/// The variable by which the SDKs let users try generation 2.1 before it was their default.
+pub(super) const GENERATION: Setting<RetryGeneration> = Setting {
+    variable: "AWS_NEW_RETRIES_2026",
+    key: "generation", // in a text that is deserialized; profile files have none
+    parse: parse_generation,
+};
+
 impl<T> Setting<T> {
     /// Reads a setting's text; one of nothing but whitespace sets nothing.
     pub(super) fn read(&self, text: &str) -> Result<Option<T>, SettingFault> {
@@ -106,6 +114,16 @@ impl<T> Setting<T> {
 pub(super) fn sends(count: u64) -> Result<NonZeroU32, SettingFault> {
     let count = u32::try_from(count).map_err(|_| SettingFault::TooLarge)?;
     NonZeroU32::new(count).ok_or(SettingFault::Zero)
+}
+
+fn parse_generation(text: &str) -> Result<RetryGeneration, SettingFault> {
+    if text.eq_ignore_ascii_case("true") {
+        Ok(RetryGeneration::V2_1)
+    } else if text.eq_ignore_ascii_case("false") {
+        Ok(RetryGeneration::V2_0)
+    } else {
+        Err(SettingFault::NotABoolean)
+    }
 }
 
 fn parse_count(text: &str) -> Result<NonZeroU32, SettingFault> {

@@ -12,12 +12,16 @@ const COMMENT: [char; 2] = ['#', ';'];
 pub(super) struct Section<'a> {
     /// What stands between the brackets, trimmed.
     pub(super) header: &'a str,
+    /// The number of its line.
+    pub(super) line: usize,
     pub(super) properties: Vec<Property>,
 }
 
 pub(super) struct Property {
     /// In lower case.
     pub(super) key: String,
+    /// The number of its line.
+    pub(super) line: usize,
     /// Continuations stand on lines of their own.
     pub(super) value: String,
     /// Whether continuations have to be properties themselves.
@@ -28,18 +32,23 @@ pub(super) struct Property {
 pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, (usize, Fault)> {
     let mut sections = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        read_line(line, &mut sections).map_err(|fault| (number, fault))?;
+        read_line(number, line, &mut sections).map_err(|fault| (number, fault))?;
     }
     Ok(sections)
 }
 
-fn read_line<'a>(line: &'a str, sections: &mut Vec<Section<'a>>) -> Result<(), Fault> {
+fn read_line<'a>(
+    number: usize,
+    line: &'a str,
+    sections: &mut Vec<Section<'a>>,
+) -> Result<(), Fault> {
     if trim(line).is_empty() || line.starts_with(COMMENT) {
         return Ok(());
     }
     if line.starts_with('[') {
         sections.push(Section {
             header: header(line)?,
+            line: number,
             properties: Vec::new(),
         });
         return Ok(());
@@ -49,7 +58,7 @@ fn read_line<'a>(line: &'a str, sections: &mut Vec<Section<'a>>) -> Result<(), F
         let property = section.properties.last_mut();
         property.ok_or(Fault::NothingToContinue)?.extend(trim(line))
     } else {
-        section.properties.push(Property::read(line)?);
+        section.properties.push(Property::read(number, line)?);
         Ok(())
     }
 }
@@ -60,6 +69,27 @@ pub(super) fn split_header(header: &str) -> Option<(&str, &str)> {
     Some((prefix, trim(name)))
 }
 
+/// Returns the name that `text` is: one word, or anything in quotes.
+///
+/// Of what a shell reads as one word these are the forms that AWS's command line writes.
+pub(super) fn name(text: &str) -> Option<&str> {
+    const QUOTES: [char; 2] = ['"', '\''];
+    let quoted = QUOTES.into_iter().find_map(|quote| {
+        let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        let ends = inside.contains(quote);
+        // In double quotes it would make something of what follows.
+        let escapes = quote == '"' && inside.contains('\\');
+        (!ends && !escapes).then_some(inside)
+    });
+    let special = |c: char| QUOTES.contains(&c) || WHITESPACE.contains(&c) || c == '\\';
+    let name = match quoted {
+        None if text.contains(special) => return None,
+        None => text,
+        Some(inside) => inside,
+    };
+    (!name.is_empty()).then_some(name)
+}
+
 fn header(line: &str) -> Result<&str, Fault> {
     let line = line.split(COMMENT).next().unwrap_or(line);
     let inside = trim(line).strip_prefix('[');
@@ -68,13 +98,14 @@ fn header(line: &str) -> Result<&str, Fault> {
 }
 
 impl Property {
-    fn read(line: &str) -> Result<Self, Fault> {
+    fn read(number: usize, line: &str) -> Result<Self, Fault> {
         let (key, value) = split_property(line).ok_or(Fault::NoEquals)?;
         if key.is_empty() {
             return Err(Fault::NoName);
         }
         Ok(Self {
             key: key.to_ascii_lowercase(),
+            line: number,
             value: value.to_owned(),
             nested: value.is_empty(),
         })

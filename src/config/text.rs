@@ -1,4 +1,5 @@
-//! The settings as they stand in a text that is deserialized: the keys of profile files, and the same faults.
+//! The settings as they stand in a text that is deserialized: the keys of profile files, and the
+//! same faults.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,7 @@ use super::{
     loader::RetryConfig,
     setting::{MAX_ATTEMPTS, MODE, sends},
 };
+use crate::strategy::RetryGeneration;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,6 +17,8 @@ pub(super) struct ConfigText {
     retry_mode: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generation: Option<RetryGeneration>,
 }
 
 impl TryFrom<ConfigText> for RetryConfig {
@@ -39,6 +43,7 @@ impl TryFrom<ConfigText> for RetryConfig {
         Ok(Self {
             mode: mode.transpose()?,
             max_attempts: max_attempts.transpose()?,
+            generation: text.generation,
         })
     }
 }
@@ -48,6 +53,7 @@ impl From<RetryConfig> for ConfigText {
         Self {
             retry_mode: config.mode.map(|mode| mode.as_str().into()),
             max_attempts: config.max_attempts.map(|sends| u64::from(sends.get())),
+            generation: config.generation,
         }
     }
 }

@@ -13,31 +13,36 @@ const ONE: u128 = 1 << 64;
 
 /// What a caller who asks for the next token gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Take {
+enum Taken {
     Granted(Place),
     Wait(u64),
 }
 
 impl Line {
-    fn take(&self, now: u64, issued: Place, cancelled: u64) -> Take {
-        // As if no line were too long.
-        let level = Level {
-            minted: self.minted_at(now).to_place(),
-            capacity: self.capacity(),
-            too_early: self.since.saturating_sub(now) > SKEW,
-        };
-        match level.take(issued, cancelled) {
-            Some(next) => Take::Granted(next),
-            None => Take::Wait(self.wait_for_next(now, issued, cancelled)),
+    fn take_next(&self, now: u64, issued: Place, cancelled: u64) -> Taken {
+        match self.level(now, cancelled).take(issued) {
+            Take::Full(next) | Take::Next(next) => Taken::Granted(next),
+            Take::Empty => Taken::Wait(self.wait_for_next(now, issued, cancelled)),
         }
+    }
+
+    /// Returns `V` at the start of the piece.
+    fn start(&self) -> Minted {
+        self.minted_at(self.since)
     }
 }
 
+/// Returns the line that stands at `tokens` at `since`.
 fn line(tokens: u128, since: u64, per_second: u32) -> Line {
+    let rate = Rate::from_ratio(per_second, SECOND);
+    through(Minted::from_bits(tokens * ONE), since, rate)
+}
+
+fn through(minted: Minted, since: u64, rate: Rate) -> Line {
     Line {
-        minted: Minted::from_bits(tokens * ONE),
+        origin: minted.less(tokens_of(rate, since)),
         since,
-        rate: Rate::from_ratio(per_second, SECOND),
+        rate,
         burst: SECOND,
     }
 }
@@ -52,29 +57,26 @@ fn any_size(rng: &mut Rng, bits: u32) -> u64 {
     rng.u64(..1 << bits)
 }
 
-/// Returns a line with a rate of any size, that begins anywhere, often just before the wrap of its count.
+/// Returns a line with a rate of any size, that begins anywhere, often just before the wrap of its
+/// count.
 fn any_line(rng: &mut Rng) -> Line {
     let minted = match rng.u8(..3) {
         0 => rng.u128(..),
         1 => MINTED_MASK - rng.u128(..ONE * 8),
         _ => rng.u128(..ONE * 8),
     };
-    Line {
-        minted: Minted::from_bits(minted),
-        since: any_size(rng, 62),
-        rate: Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..40))),
-        burst: SECOND,
-    }
+    let rate = Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..40)));
+    through(Minted::from_bits(minted), any_size(rng, 62), rate)
 }
 
-/// Returns a time before the line is too long, up to some days after its start, or before that.
+/// Returns a time before the line has wrapped, up to some days after its start, or before that.
 fn any_time(rng: &mut Rng, line: &Line) -> u64 {
     let gap = any_size(rng, 50);
     if rng.u8(..4) == 0 {
         return line.since.saturating_sub(gap);
     }
     let now = line.since + gap;
-    if line.is_too_long(now) {
+    if line.has_wrapped(now) {
         line.since
     } else {
         now
@@ -91,7 +93,7 @@ fn any_place(rng: &mut Rng, line: &Line) -> Place {
 /// Whether `V` at `now` has reached `place`: computed without a limit and without rounding.
 fn has_reached(line: &Line, now: u64, place: Place) -> bool {
     let gain = u128::from(now.saturating_sub(line.since)) * u128::from(line.rate.raw());
-    let start = line.minted.to_bits() & ((1 << 104) - 1); // places wrap after 2⁴⁰ tokens
+    let start = line.start().to_bits();
     let target = u128::from(place.to_bits()) << 40;
     // From 2³⁹ tokens behind the start to 2³⁹ ahead of it.
     let missing = target.wrapping_sub(start) & ((1 << 104) - 1);
@@ -134,14 +136,14 @@ fn a_line_that_mints_nothing_is_waited_for_as_long_as_time_lasts() {
     let still = line(7, 0, 0);
     assert_eq!(still.wait_for(5, place(7)), None);
     assert_eq!(still.wait_for(5, place(8)), Some(u64::MAX - 5));
-    assert_eq!(still.take(u64::MAX, place(7), 0), Take::Wait(0));
+    assert_eq!(still.take_next(u64::MAX, place(7), 0), Taken::Wait(0));
 }
 
 #[test]
 fn a_clock_behind_the_start_finds_what_there_was_and_waits_if_it_is_far_behind() {
     let line = line(10, 100 * SECOND, 4);
     for now in [0, 98 * SECOND, 99 * SECOND, 100 * SECOND] {
-        assert_eq!(line.minted_at(now), line.minted);
+        assert_eq!(line.minted_at(now), line.start());
         let late = (99 * SECOND).saturating_sub(now);
         assert_eq!(line.wait_for(now, place(10)), (late > 0).then_some(late));
         let quarter = 100 * SECOND + SECOND / 4;
@@ -152,14 +154,10 @@ fn a_clock_behind_the_start_finds_what_there_was_and_waits_if_it_is_far_behind()
 
 #[test]
 fn the_count_wraps_and_places_with_it() {
-    let last = Line {
-        minted: Minted::from_bits(MINTED_MASK),
-        since: 0,
-        rate: Rate::from_ratio(2, SECOND),
-        burst: SECOND,
-    };
+    let rate = Rate::from_ratio(2, SECOND);
+    let last = through(Minted::from_bits(MINTED_MASK), 0, rate);
     let after = last.minted_at(SECOND).to_place();
-    assert_eq!(after.since(last.minted.to_place()), 2 * to_signed(TOKEN));
+    assert_eq!(after.since(last.start().to_place()), 2 * to_signed(TOKEN));
     assert_eq!(
         Place::from_bits(5)
             .less_tokens(1)
@@ -167,8 +165,8 @@ fn the_count_wraps_and_places_with_it() {
         -to_signed(TOKEN)
     );
     assert!(matches!(
-        last.take(SECOND, last.minted.to_place(), 0),
-        Take::Granted(_)
+        last.take_next(SECOND, last.start().to_place(), 0),
+        Taken::Granted(_)
     ));
 }
 
@@ -200,13 +198,13 @@ fn a_take_is_that_of_a_plain_bucket() {
         let used = line.minted_at(now).to_place().plus(ahead.wrapping_neg());
         let issued = used.plus(cancelled.wrapping_mul(TOKEN));
         let (next, is_there) = plain_take(&line, now, issued, cancelled);
-        match line.take(now, issued, cancelled) {
-            Take::Granted(place) => {
+        match line.take_next(now, issued, cancelled) {
+            Taken::Granted(place) => {
                 granted += 1;
                 assert!(is_there);
                 assert_eq!(place, next);
             }
-            Take::Wait(wait) => {
+            Taken::Wait(wait) => {
                 assert!(!is_there);
                 assert_eq!(Some(wait), line.wait_for(now, next.less_tokens(cancelled)));
             }
@@ -228,13 +226,13 @@ fn the_clamp_goes_by_live_places() {
     );
     let mut issued = place(200);
     for _ in 0..3 {
-        let Take::Granted(next) = line.take(0, issued, 100) else {
+        let Taken::Granted(next) = line.take_next(0, issued, 100) else {
             panic!("three are there")
         };
         issued = next;
     }
     assert_eq!(issued, place(205));
-    assert!(matches!(line.take(0, issued, 100), Take::Wait(_)));
+    assert!(matches!(line.take_next(0, issued, 100), Taken::Wait(_)));
 }
 
 #[test]
@@ -245,10 +243,10 @@ fn a_count_that_is_too_small_grants_no_more() {
         let now = any_time(&mut rng, &line);
         let (issued, cancelled) = (any_place(&mut rng, &line), rng.u64(1..50));
         let late = rng.u64(..cancelled);
-        if let Take::Granted(_) = line.take(now, issued, late) {
+        if let Taken::Granted(_) = line.take_next(now, issued, late) {
             assert!(matches!(
-                line.take(now, issued, cancelled),
-                Take::Granted(_)
+                line.take_next(now, issued, cancelled),
+                Taken::Granted(_)
             ));
         }
         let rank = |known| line.wait_for(now, issued.less_tokens(known));
@@ -269,8 +267,8 @@ fn settling_at_any_moment_of_the_piece_changes_no_answer() {
         settled += u32::from(after != issued);
         assert!(after.since(issued) >= 0, "promises are not taken back");
         assert_eq!(
-            line.take(now, after, cancelled),
-            line.take(now, issued, cancelled)
+            line.take_next(now, after, cancelled),
+            line.take_next(now, issued, cancelled)
         );
         assert_eq!(
             line.settled(now, after, cancelled),
@@ -306,9 +304,8 @@ fn the_capacity_is_a_second_and_at_least_one() {
 
 #[test]
 fn a_pause_holds_nothing_not_even_what_the_bucket_held() {
-    let mut pause = line(5, 0, 10);
-    assert!(!pause.is_paused());
-    pause.rate = Rate::LEAST;
+    assert!(!line(5, 0, 10).is_paused());
+    let pause = through(Minted::from_bits(5 * ONE), 0, Rate::LEAST);
     assert!(pause.is_paused());
     assert_eq!(pause.capacity(), 0);
     assert_eq!(pause.available(SECOND, place(2), 0), 0);
@@ -331,26 +328,35 @@ fn what_is_available_is_exact_and_never_negative() {
 }
 
 #[test]
-fn a_line_is_too_long_after_two_to_the_37_tokens() {
-    // Half the largest rate: a token in two nanoseconds.
-    let fast = Line {
-        minted: Minted::from_bits(5 * ONE),
-        since: 7,
-        rate: Rate::from_raw(ONE >> 1),
-        burst: SECOND,
-    };
-    assert!(!fast.is_too_long(7 + (1 << 38) - 1));
-    assert!(fast.is_too_long(7 + (1 << 38)));
-    assert!(fast.is_too_long(u64::MAX));
-    // Further on `V` stands still, until the line is started anew.
-    let end = fast.minted_at(7 + (1 << 39));
-    assert_eq!(end.to_place().since(place(5)), to_signed(TOKEN << 38));
-    assert_eq!(fast.minted_at(u64::MAX >> 2), end);
-    assert_ne!(fast.minted_at(7 + (1 << 39) - 2), end);
+fn a_bucket_holds_what_it_was_given() {
+    for tokens in [1, 2, 3, 7, 1_000, 99_991, 61_043, 10_000_000, 999_999_937] {
+        for seconds in 1..=10 {
+            let rate = Rate::from_ratio(tokens, SECOND);
+            let capacity = capacity(rate, seconds * SECOND);
+            assert_eq!(
+                capacity,
+                u64::from(tokens) * seconds * TOKEN,
+                "{tokens} {seconds}"
+            );
+        }
+    }
+    // A quarter of a token that is there is not rounded away.
+    let rate = Rate::from_ratio(5, 4 * SECOND);
+    assert_eq!(capacity(rate, SECOND), TOKEN + TOKEN / 4);
+}
+
+#[test]
+fn a_line_is_old_by_time_and_stale_by_tokens() {
+    let rate = Rate::from_raw(ONE >> 1);
+    let fast = through(Minted::from_bits(5 * ONE), 7, rate);
+    assert!(!fast.is_old(7 + (1 << 36) - 1) && !fast.is_old(0));
+    assert!(fast.is_old(7 + (1 << 36)) && fast.is_old(u64::MAX));
+    assert!(!fast.is_stale(6 + (1 << 38)) && fast.is_stale(7 + (1 << 38)));
+    // A token in two nanoseconds: 2³⁸ of them take 2³⁹ ns.
+    assert!(fast.has_wrapped(7 + (1 << 39)) && !fast.has_wrapped(6 + (1 << 39)));
+    assert!(!fast.has_wrapped(0) && !line(0, 7, 0).has_wrapped(u64::MAX));
     let issued = place(5 + (1 << 32));
-    assert!(
-        matches!(fast.take(7 + (1 << 33) + 2, issued, 0), Take::Granted(_)),
-        "2³² tokens later"
-    );
-    assert!(matches!(fast.take(7 + (1 << 33), issued, 0), Take::Wait(2)));
+    let due = 7 + (1 << 33) + 2;
+    assert!(matches!(fast.take_next(due, issued, 0), Taken::Granted(_)));
+    assert!(matches!(fast.take_next(due - 2, issued, 0), Taken::Wait(2)));
 }

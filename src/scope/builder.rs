@@ -4,9 +4,13 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::{ScopesError, scopes::Scopes};
-use crate::{Adaptive, RetryStrategy, SettingsError, Standard, StrategyBuilder};
+use crate::{
+    Adaptive, RetryStrategy, Standard,
+    strategy::{StrategyBuilder, settings::SettingsError},
+};
 
-/// Java's store keeps 128; a state is small, and a client of many tables should not notice the bound.
+/// Java's store keeps 128; a state is small, and a client of many tables should not notice the
+/// bound.
 const MAX_SCOPES: usize = 10_000;
 
 /// A bucket's name and an object's key, the longest resource that AWS throttles by, fit.
@@ -48,10 +52,12 @@ pub struct ScopesBuilder<S> {
 }
 
 impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
-    /// Builds each scope's strategy by `make`, which is given the key; `None` is for operations without one.
+    /// Builds each scope's strategy by `make`, which is given the key; `None` is for operations
+    /// without one.
     ///
-    /// `make` is called when a key is seen for the first time, or again after its scope was dropped; for one key
-    /// perhaps by two threads at once, of which one keeps its result.
+    /// `make` is called when a key is seen for the first time, or again after its scope was
+    /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It
+    /// may panic: then nothing is made, and no room lost.
     pub fn new(
         make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,
     ) -> Self {
@@ -62,11 +68,11 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
         }
     }
 
-    /// Asks `make` first: where it returns a strategy, that is the key's; where it returns `None`, the one that it
-    /// would have been otherwise.
+    /// Asks `make` first: where it returns a strategy, that is the key's; where it returns `None`,
+    /// the one that it would have been otherwise.
     ///
-    /// Strategies built from one template share their settings in memory; those made here have their own. An error
-    /// refuses the scope.
+    /// Strategies built from one template share their settings in memory; those made here have
+    /// their own. An error refuses the scope.
     pub fn exceptions(
         mut self,
         make: impl Fn(&str) -> Option<Result<S, SettingsError>> + Send + Sync + 'static,
@@ -117,7 +123,8 @@ impl<S> fmt::Debug for ScopesBuilder<S> {
 }
 
 impl StrategyBuilder<Standard> {
-    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them shows at `build`.
+    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them
+    /// shows at `build`.
     pub fn scopes(self) -> ScopesBuilder<Standard> {
         let make = self.many();
         ScopesBuilder::new(move |_| {
@@ -128,7 +135,8 @@ impl StrategyBuilder<Standard> {
 }
 
 impl StrategyBuilder<Adaptive> {
-    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them shows at `build`.
+    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them
+    /// shows at `build`.
     ///
     /// A send rate starts when its scope is first used.
     pub fn scopes(self) -> ScopesBuilder<Adaptive> {

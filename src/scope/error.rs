@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt};
 
-use crate::SettingsError;
+use crate::strategy::settings::SettingsError;
 
 /// There is no state for the key, and none was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

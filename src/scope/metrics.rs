@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use ::metrics::{Label, counter, gauge};
 
-use super::ScopesSnapshot;
+use super::scopes::ScopesSnapshot;
 
 impl ScopesSnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `scopes` with `name`.
@@ -16,8 +16,8 @@ impl ScopesSnapshot {
     /// | `paceline_scopes_evicted_total` | counter |
     /// | `paceline_scopes_refused_total` | counter |
     ///
-    /// What is inside of the scopes is published by each one's own snapshot; a label for each of very many keys costs more
-    /// than the scopes do.
+    /// What is inside of the scopes is published by each one's own snapshot; a label for each of
+    /// very many keys costs more than the scopes do.
     ///
     /// # Examples
     ///
@@ -27,7 +27,7 @@ impl ScopesSnapshot {
     /// let tables = Standard::builder().scopes().build()?;
     /// tables.snapshot().publish("tables");
     /// tables.for_each(|table, state| state.snapshot().publish(table));
-    /// # Ok::<(), paceline::ScopesError>(())
+    /// # Ok::<(), paceline::scope::ScopesError>(())
     /// ```
     pub fn publish(&self, name: &str) {
         let labels = [Label::new("scopes", String::from(name))];

@@ -6,35 +6,43 @@ use core::fmt;
 use super::{ScopeRefused, builder::Make, slot::Scope, store::Store};
 use crate::RetryStrategy;
 
-/// A strategy for each key: for each table, bucket, host, or whatever the service throttles on its own.
+/// A strategy for each key: for each table, bucket, host, or whatever the service throttles on its
+/// own.
 ///
-/// It is a strategy itself, whose operations go to the state that [`scope`](crate::Operation::scope) names, and a map
-/// from which [`get`](Self::get) takes one for as long as you like. Clones share all states, for clients of the same
-/// resources; two that are built apart share nothing.
+/// It is a strategy itself, whose operations go to the state that
+/// [`scope`](crate::Operation::scope) names, and a map from which [`get`](Self::get) takes one for
+/// as long as you like. Clones share all states, for clients of the same resources; two that are
+/// built apart share nothing.
 ///
 /// # Cost
 ///
-/// Looking a key up takes no lock, allocates nothing and writes no memory that threads share. An operation by name counts
-/// itself in and out, in its scope's own cache line: operations on different scopes do not meet, and threads that are
-/// busy with one scope had better each take a [`Scope`] once, through which nothing is counted.
+/// Looking a key up takes no lock, allocates nothing and writes no memory that threads share. An
+/// operation by name counts itself in and out, in its scope's own cache line: operations on
+/// different scopes do not meet, and threads that are busy with one scope had better each take a
+/// [`Scope`] once, through which nothing is counted.
 ///
-/// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes, of which each adaptive one
-/// takes 400 bytes with a key of 24, until it is first throttled (x86-64; `tests/scopes_million.rs` measures it).
+/// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes, of
+/// which each adaptive one takes about 500 bytes with a key of 24, until it is first throttled
+/// (x86-64; `tests/scopes_million.rs` measures it).
 ///
 /// # Bound
 ///
-/// There are at most [`max_scopes`](Self::max_scopes). When another is needed, the least recently used is dropped, more
-/// or less (the line is looked at in turn, up to 64 at once, and who was used since the last look is spared if possible),
-/// of those that are
+/// There are at most [`max_scopes`](Self::max_scopes). A key for which there is room is never
+/// refused, and no scope is dropped for it, however many threads ask for it at once. When another
+/// is needed, the least recently used is dropped, more or less (the line is looked at in turn, up
+/// to 64 at once, and who was used since the last look is spared if possible), of those that are
 ///
-/// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line either; and
-/// - idle, as its strategy [says](RetryStrategy::is_idle): the quota is full and nothing is limited. What it had counted
-///   to measure its rate is lost. What was throttled and is limited still, is kept; by the published law, which never
-///   stops to limit, until it is [removed](Self::remove).
+/// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
+///   either; and
+/// - idle, as its strategy [says](RetryStrategy::is_idle): the quota is full and nothing is
+///   limited. What it had counted to measure its rate is lost. What was throttled and is limited
+///   still, is kept; by the published law, which never stops to limit, until it is
+///   [removed](Self::remove).
 ///
-/// If there is none, [`get`](Self::get) returns [`ScopeRefused`], and an operation by name goes to the
-/// [`shared`](Self::shared) state, as do those that name no scope: it is limited and may be retried, together with others
-/// in the same position. So does one whose key is too long, or whose settings are wrong. All of them are counted.
+/// If there is none, [`get`](Self::get) returns [`ScopeRefused`], and an operation by name goes to
+/// the [`shared`](Self::shared) state, as do those that name no scope: it is limited and may be
+/// retried, together with others in the same position. So does one whose key is too long, or whose
+/// settings are wrong. All of them are counted.
 ///
 /// # Examples
 ///
@@ -53,12 +61,13 @@ pub struct Scopes<S>(Arc<Store<S>>);
 
 /// How many scopes there are, and what became of those that were not.
 ///
-/// Each field was true at some moment of the call that made it, not necessarily the same one for all.
+/// Each field was true at some moment of the call that made it, not necessarily the same one for
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ScopesSnapshot {
-    /// The scopes there are, those included that are being created.
+    /// The scopes there are, those included that are being dropped.
     pub scopes: u64,
     /// The most there may be.
     pub max_scopes: u64,
@@ -89,7 +98,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ScopeRefused`] if there is no room, if the key is too long, or if the settings made for it are wrong.
+    /// Returns [`ScopeRefused`] if there is no room, if the key is too long, or if the settings
+    /// made for it are wrong.
     pub fn get(&self, key: &str) -> Result<Scope<S>, ScopeRefused> {
         self.0.enter(key).map(Scope::taking_over)
     }
@@ -106,7 +116,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         &self.0.shared
     }
 
-    /// Drops the state of `key`, even if it is not idle, and returns true; false if it is in use or there is none.
+    /// Drops the state of `key`, even if it is not idle, and returns true; false if it is in use or
+    /// there is none.
     ///
     /// For a resource that is no more, or whose throttling is to be forgotten.
     #[expect(clippy::must_use_candidate, reason = "false is no failure")]
@@ -124,8 +135,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
 
     /// Looks at the strategy of every scope, with its key, one after the other and in no order.
     ///
-    /// A scope that is created meanwhile may be left out. It takes no lock and counts as no use: `look` may be told of a
-    /// state that is dropped at that moment.
+    /// A scope that is created meanwhile may be left out. It takes no lock and counts as no use:
+    /// `look` may be told of a state that is dropped at that moment.
     ///
     /// # Examples
     ///
@@ -158,12 +169,13 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         self.0.count_in_use()
     }
 
-    /// Returns the counts. It reads a word for each. What is inside of the scopes, [`for_each`](Self::for_each) shows.
+    /// Returns the counts. It reads a word for each. What is inside of the scopes,
+    /// [`for_each`](Self::for_each) shows.
     #[must_use]
     pub fn snapshot(&self) -> ScopesSnapshot {
         let occupancy = &self.0.occupancy;
         ScopesSnapshot {
-            scopes: occupancy.taken(),
+            scopes: occupancy.taken().count(),
             max_scopes: occupancy.most(),
             evicted: occupancy.evicted(),
             refused: occupancy.refused(),

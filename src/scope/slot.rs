@@ -9,11 +9,17 @@ use core::{
     ops::Deref,
 };
 
-use crate::{RetryStrategy, StrategyId, atomic::usage::Usage, strategy::hold::Held};
+use crate::{
+    RetryStrategy,
+    atomic::cells::Usage,
+    strategy::{StrategyId, hold::Held},
+};
 
 /// The state of one scope: alive until its usage is retired.
 pub(super) struct Slot<S> {
     usage: Usage,
+    /// By which the occupancy names it: given out once.
+    number: u64,
     /// The scopes that it is one of.
     owner: StrategyId,
     key: Box<str>,
@@ -21,10 +27,11 @@ pub(super) struct Slot<S> {
 }
 
 impl<S> Slot<S> {
-    /// Creates a state that whoever creates it uses.
-    pub(super) fn entered(owner: StrategyId, key: &str, strategy: S) -> Self {
+    /// Creates a state that has no place yet, and is in use by its creator.
+    pub(super) fn entered(number: u64, owner: StrategyId, key: &str, strategy: S) -> Self {
         Self {
             usage: Usage::entered(),
+            number,
             owner,
             key: key.into(),
             strategy,
@@ -33,6 +40,10 @@ impl<S> Slot<S> {
 
     pub(super) const fn key(&self) -> &str {
         &self.key
+    }
+
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) const fn owner(&self) -> StrategyId {
@@ -49,9 +60,10 @@ impl<S> Slot<S> {
 }
 
 impl<S: RetryStrategy> Slot<S> {
-    /// Retires the state if it is idle and nobody uses it; if `sparing`, only if nobody has since the last call.
+    /// Retires the state if it is idle and unused; if `sparing`, only if it was not used since the
+    /// last call either.
     ///
-    /// For the one who has taken it out of the line.
+    /// For the thread that has taken it out of the line.
     pub(super) fn retire(&self, sparing: bool) -> bool {
         match self.usage.look() {
             None => false,
@@ -97,9 +109,10 @@ impl<S> Eq for Keyed<S> {}
 
 /// A scope in use: its strategy, which is not dropped while there is a handle.
 ///
-/// Made by [`Scopes::get`](crate::Scopes::get). It is the strategy (`Deref`), so that what one calls a strategy's, one
-/// calls the handle's; it looks nothing up and counts nothing. Cloning and dropping count in the scope's own cache line.
-/// A handle that is forgotten (`mem::forget`) keeps its scope for ever.
+/// Made by [`Scopes::get`](crate::Scopes::get). It is the strategy (`Deref`), so that what one
+/// calls a strategy's, one calls the handle's; it looks nothing up and counts nothing. Cloning and
+/// dropping count in the scope's own cache line. A handle that is forgotten (`mem::forget`) keeps
+/// its scope for ever.
 ///
 /// # Examples
 ///

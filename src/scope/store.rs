@@ -10,9 +10,14 @@ use super::{
     builder::Make,
     slot::{Keyed, Slot},
 };
-use crate::{RetryStrategy, StrategyId, atomic::occupancy::Occupancy};
+use crate::{
+    RetryStrategy,
+    atomic::cells::{Occupancy, Sequence},
+    strategy::StrategyId,
+};
 
-/// How many scopes one caller looks at for want of a place, first sparing those used lately and then again without.
+/// How many scopes one caller looks at for want of a place, first sparing those used lately and
+/// then again without.
 const LOOKS: u64 = 32;
 
 /// What all clones of `Scopes` share.
@@ -22,8 +27,11 @@ pub(super) struct Store<S> {
     pub(super) max_key_len: usize,
     pub(super) occupancy: Occupancy,
     make: Box<Make<S>>,
+    numbers: Sequence,
     map: HashMap<Keyed<S>, ()>,
-    /// Every state in the map, but for those that somebody is creating, or looking at.
+    /// The states in the map that have no place yet, by number.
+    pending: HashMap<u64, Arc<Slot<S>>>,
+    /// Every state that has its place, but for those that are being looked at.
     line: SegQueue<Arc<Slot<S>>>,
 }
 
@@ -35,13 +43,25 @@ impl<S: RetryStrategy + 'static> Store<S> {
             max_key_len,
             occupancy: Occupancy::new(max_scopes),
             make,
+            numbers: Sequence::starting_at(1),
             map: HashMap::new(),
+            pending: HashMap::new(),
             line: SegQueue::new(),
         }
     }
 
     /// Enters the state of `key`, or returns `None` if there is none.
     pub(super) fn find(&self, key: &str) -> Option<Arc<Slot<S>>> {
+        let slot = self.find_pending(key)?;
+        if slot.usage().is_placed() || self.place(&slot) {
+            return Some(slot);
+        }
+        self.withdraw(&slot);
+        None
+    }
+
+    /// As [`find`](Self::find), but the state may be without a place.
+    fn find_pending(&self, key: &str) -> Option<Arc<Slot<S>>> {
         let map = self.map.pin();
         let (Keyed(slot), ()) = map.get_key_value(key)?;
         slot.usage().enter().then(|| Arc::clone(slot))
@@ -53,7 +73,11 @@ impl<S: RetryStrategy + 'static> Store<S> {
         let slot = if len > max {
             Err(ScopeRefused::KeyTooLong { len, max })
         } else {
-            self.find(key).map_or_else(|| self.create(key), Ok)
+            match self.find_pending(key) {
+                Some(slot) if slot.usage().is_placed() => Ok(slot),
+                Some(slot) => self.settle(slot),
+                None => self.create(key),
+            }
         };
         if slot.is_err() {
             self.occupancy.note_refusal();
@@ -63,24 +87,33 @@ impl<S: RetryStrategy + 'static> Store<S> {
 
     #[cold]
     fn create(&self, key: &str) -> Result<Arc<Slot<S>>, ScopeRefused> {
-        let place = self.place()?;
+        // While there is no room, so that no strategy is made in vain.
+        while self.occupancy.is_full(self.occupancy.taken()) {
+            // Each state that had a place by then was in the map.
+            if let Some(slot) = self.find_pending(key) {
+                return self.settle(slot);
+            }
+            self.evict()?;
+        }
         let strategy = (self.make)(Some(key))?;
-        let slot = Arc::new(Slot::entered(self.id, key, strategy));
+        let number = self.numbers.next();
+        let slot = Arc::new(Slot::entered(number, self.id, key, strategy));
+        self.pending.pin().insert(number, Arc::clone(&slot));
         while !self.put(&slot) {
-            if let Some(other) = self.find(key) {
-                return Ok(other); // who has created it meanwhile
+            if let Some(other) = self.find_pending(key) {
+                self.pending.pin().remove(&number);
+                return self.settle(other); // another thread has created it meanwhile
             }
         }
-        place.keep();
-        self.line.push(Arc::clone(&slot));
-        Ok(slot)
+        self.settle(slot)
     }
 
-    /// Puts `slot` into the map, or returns false if there is a state of its key that is not retired.
+    /// Puts `slot` into the map, or returns false if there is a state of its key that is not
+    /// retired.
     fn put(&self, slot: &Arc<Slot<S>>) -> bool {
         let map = self.map.pin();
-        // Not by `compute`, which is one step, but leaves a map that grows in pieces: a look-up in a million took five
-        // times as long.
+        // Not by `compute`, which is one step, but leaves a map that grows in pieces: a look-up in
+        // a million took five times as long.
         loop {
             if map.try_insert(Keyed(Arc::clone(slot)), ()).is_ok() {
                 return true;
@@ -92,52 +125,115 @@ impl<S: RetryStrategy + 'static> Store<S> {
         }
     }
 
-    /// Takes a place, if need be from an idle scope.
-    fn place(&self) -> Result<Place<'_>, ScopeRefused> {
-        if self.occupancy.take() || self.evict() {
-            return Ok(Place(Some(&self.occupancy)));
+    /// Sees to it that `slot`, which the caller has entered, has its place, if need be that of an
+    /// idle scope.
+    #[cold]
+    fn settle(&self, slot: Arc<Slot<S>>) -> Result<Arc<Slot<S>>, ScopeRefused> {
+        // Withdraws it also if the user's strategy panics.
+        let mut entered = Entered {
+            store: self,
+            slot: &slot,
+            kept: false,
+        };
+        while !self.place(&slot) {
+            self.evict()?;
         }
-        let max = usize::try_from(self.occupancy.most()).unwrap_or(usize::MAX);
-        Err(ScopeRefused::Full { max })
+        entered.kept = true;
+        drop(entered);
+        Ok(slot)
     }
 
-    /// Drops an idle scope and returns true, with its place for the caller; or finds none.
-    fn evict(&self) -> bool {
-        let looks = self.occupancy.taken().min(LOOKS);
-        [true, false]
+    /// Takes a place for `slot`, which the caller has entered, unless it has one. False if all
+    /// places are taken by others.
+    #[cold]
+    fn place(&self, slot: &Arc<Slot<S>>) -> bool {
+        loop {
+            let seen = self.occupancy.taken();
+            // After the load: then it had none at that time.
+            if seen.last() == slot.number() || slot.usage().is_placed() {
+                self.note_place(slot);
+                return true;
+            }
+            if self.occupancy.is_full(seen) {
+                return false;
+            }
+            // One that is not pending any more is noted.
+            if let Some(last) = self.pending.pin().get(&seen.last()) {
+                self.note_place(last);
+            }
+            self.occupancy.take(seen, slot.number());
+        }
+    }
+
+    /// Notes that `slot` has its place. The first to do so puts it into the line.
+    fn note_place(&self, slot: &Arc<Slot<S>>) {
+        if !slot.usage().is_placed() && slot.usage().place() {
+            self.pending.pin().remove(&slot.number());
+            self.line.push(Arc::clone(slot));
+        }
+    }
+
+    /// Ends the use of `slot`, which got no place. Its last user takes it out of the map.
+    fn withdraw(&self, slot: &Arc<Slot<S>>) {
+        if slot.usage().leave_unplaced() {
+            self.pending.pin().remove(&slot.number());
+            self.take_out(slot);
+        }
+    }
+
+    /// Drops an idle scope, which frees a place.
+    ///
+    /// # Errors
+    ///
+    /// If it finds none.
+    fn evict(&self) -> Result<(), ScopeRefused> {
+        let looks = self.occupancy.taken().count().min(LOOKS);
+        let found = [true, false]
             .into_iter()
-            .any(|sparing| (0..looks).any(|_| self.look_at_the_first(sparing)))
+            .any(|sparing| (0..looks).any(|_| self.look_at_the_first(sparing)));
+        let max = usize::try_from(self.occupancy.most()).unwrap_or(usize::MAX);
+        found.then_some(()).ok_or(ScopeRefused::Full { max })
     }
 
-    /// Takes the first out of the line, and drops it and returns true if it is idle. Else it stands last.
+    /// Takes the first out of the line, and drops it and returns true if it is idle. Else it stands
+    /// last.
     fn look_at_the_first(&self, sparing: bool) -> bool {
         let Some(slot) = self.line.pop() else {
             return false;
         };
-        if slot.retire(sparing) {
-            self.forget(&slot);
-            return true;
+        // It stands last also if the user's strategy panics.
+        let first = Looked {
+            line: &self.line,
+            slot,
+        };
+        let retired = first.slot.retire(sparing);
+        if retired {
+            self.forget(&first.slot);
         }
-        if !slot.usage().is_retired() {
-            self.line.push(slot);
-        }
-        false
+        retired
     }
 
-    /// Takes a retired state out of the map, if another of its key has not replaced it yet.
+    /// Takes a retired state out of the map, if another of its key has not replaced it yet, and
+    /// gives its place back.
     fn forget(&self, slot: &Arc<Slot<S>>) {
         self.occupancy.note_eviction();
+        self.take_out(slot);
+        self.occupancy.give_back();
+    }
+
+    fn take_out(&self, slot: &Arc<Slot<S>>) {
         let map = self.map.pin();
         let _ = map.remove_if(slot.key(), |Keyed(there), ()| Arc::ptr_eq(there, slot));
     }
 
     /// Drops every idle scope, and returns how many there were.
     pub(super) fn evict_idle(&self) -> usize {
-        let dropped = (0..self.line.len()).filter(|_| self.look_at_the_first(false));
-        dropped.inspect(|_| self.occupancy.give_back()).count()
+        let looks = 0..self.line.len();
+        looks.filter(|_| self.look_at_the_first(false)).count()
     }
 
-    /// Drops the state of `key`, idle or not, and returns true; or false if it is in use or there is none.
+    /// Drops the state of `key`, idle or not, and returns true; or false if it is in use or there
+    /// is none.
     pub(super) fn remove(&self, key: &str) -> bool {
         let map = self.map.pin();
         let Some((Keyed(slot), ())) = map.get_key_value(key) else {
@@ -147,24 +243,23 @@ impl<S: RetryStrategy + 'static> Store<S> {
             return false;
         }
         self.forget(slot);
-        self.occupancy.give_back();
-        // It stands in the line still. By two looks for each, no more of those wait there than there are live ones.
+        // It stands in the line still. By two looks for each, no more of those wait there than
+        // there are live ones.
         (0..2).for_each(|_| self.tidy());
         true
     }
 
     /// Lets the first of the line go if it is retired. Else it stands last.
     fn tidy(&self) {
-        let first = self.line.pop();
-        if let Some(slot) = first.filter(|slot| !slot.usage().is_retired()) {
-            self.line.push(slot);
-        }
+        let line = &self.line;
+        drop(line.pop().map(|slot| Looked { line, slot }));
     }
 
-    /// Looks at every state that is not retired.
+    /// Looks at every state that has its place.
     pub(super) fn for_each(&self, mut look: impl FnMut(&str, &S)) {
         let map = self.map.pin();
-        let live = map.keys().filter(|Keyed(slot)| !slot.usage().is_retired());
+        let live = |Keyed(slot): &&Keyed<S>| slot.usage().is_placed() && !slot.usage().is_retired();
+        let live = map.keys().filter(live);
         live.for_each(|Keyed(slot)| look(slot.key(), slot.strategy()));
     }
 
@@ -177,19 +272,31 @@ impl<S: RetryStrategy + 'static> Store<S> {
     }
 }
 
-/// A place that is given back unless it is kept.
-struct Place<'a>(Option<&'a Occupancy>);
+/// A use of a state, which ends unless it is kept.
+struct Entered<'a, S: RetryStrategy + 'static> {
+    store: &'a Store<S>,
+    slot: &'a Arc<Slot<S>>,
+    kept: bool,
+}
 
-impl Place<'_> {
-    fn keep(mut self) {
-        self.0 = None;
+impl<S: RetryStrategy + 'static> Drop for Entered<'_, S> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.store.withdraw(self.slot);
+        }
     }
 }
 
-impl Drop for Place<'_> {
+/// A state that has been taken out of the line. It stands last again unless it is retired.
+struct Looked<'a, S> {
+    line: &'a SegQueue<Arc<Slot<S>>>,
+    slot: Arc<Slot<S>>,
+}
+
+impl<S> Drop for Looked<'_, S> {
     fn drop(&mut self) {
-        if let Some(occupancy) = self.0 {
-            occupancy.give_back();
+        if !self.slot.usage().is_retired() {
+            self.line.push(Arc::clone(&self.slot));
         }
     }
 }

@@ -2,12 +2,16 @@
 
 use super::{scopes::Scopes, slot::Slot};
 use crate::{
-    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryToken,
-    SendRefused, SendTurn, StrategySnapshot, strategy::hold::Hold,
+    Clock, Failure, RetryStrategy, RetryToken, SendPermit,
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        SendTurn, hold::Hold, snapshot::StrategySnapshot,
+    },
 };
 
 impl<S: RetryStrategy + 'static> Scopes<S> {
-    /// Returns the strategy that is responsible for a token with `hold`, or `None` if that is not ours.
+    /// Returns the strategy that is responsible for a token with `hold`, or `None` if that is not
+    /// ours.
     fn responsible<'a>(&'a self, hold: &'a Hold) -> Option<&'a S> {
         if hold.is_none() {
             return Some(self.shared());
@@ -17,7 +21,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
     }
 }
 
-/// Returns the token unless it has a scope already, as that of scopes within scopes has: it can hold but one.
+/// Returns the token unless it has a scope already, as that of scopes within scopes has: it can
+/// hold but one.
 fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
     if token.hold().is_none() {
         Ok(token)
@@ -27,8 +32,8 @@ fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
 }
 
 impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
-    /// Begins an operation on `scope`, which is in use as long as there is the token, or on the shared state if there is
-    /// none or it is refused.
+    /// Begins an operation on `scope`, which is in use as long as there is the token, or on the
+    /// shared state if there is none or it is refused.
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
@@ -49,38 +54,50 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         &self,
         mut token: RetryToken,
         failure: &Failure,
+        reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let hold = token.take_hold();
         let Some(strategy) = self.responsible(&hold) else {
             return Err(foreign(token, hold).into());
         };
-        let token = strategy.refresh_retry_token(token, failure)?;
+        let token = strategy.refresh_retry_token(token, failure, reports)?;
         Ok(token.with_hold(hold))
     }
 
-    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(
+        &self,
+        mut token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
         let hold = token.take_hold();
         match self.responsible(&hold) {
-            Some(strategy) => strategy.record_success(token),
+            Some(strategy) => strategy.record_success(token, reports),
             None => Err(foreign(token, hold)),
         }
     }
 
-    /// Returns the state of operations without a scope. The scopes' own are seen by [`for_each`](Self::for_each), and how
-    /// many there are by the [`snapshot`](Scopes::snapshot) that is no trait's.
+    /// Returns the state of operations without a scope. The scopes' own are seen by
+    /// [`for_each`](Self::for_each), and how many there are by the
+    /// [`snapshot`](Scopes::snapshot) that is no trait's.
     fn snapshot(&self) -> StrategySnapshot {
         self.shared().snapshot()
     }
 
-    /// Takes a turn in the shared state, where operations go that have no token.
-    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        self.shared().send_turn()
+    /// Asks the scope of the operation. One without a token, or with one that is not ours, is asked
+    /// for in the shared state.
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let token = request.operation();
+        let strategy = token.and_then(|token| self.responsible(token.hold()));
+        strategy.unwrap_or(self.shared()).admit(turn, request)
     }
 
-    /// Takes a turn in the scope of `token`. One of other scopes' gets a turn in the shared state.
-    fn send_turn_for<'a>(&'a self, token: &'a RetryToken) -> Result<SendTurn<'a>, SendRefused> {
-        let strategy = self.responsible(token.hold());
-        strategy.unwrap_or(self.shared()).send_turn_for(token)
+    /// Returns the clock of the shared state. All scopes should have the same one.
+    fn clock(&self) -> &dyn Clock {
+        self.shared().clock()
     }
 }
 

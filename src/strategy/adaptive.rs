@@ -1,33 +1,34 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
 use alloc::sync::Arc;
+use core::{fmt, time::Duration};
 
 use super::{
-    RetryStrategy,
     builder::StrategyBuilder,
     costs::RetryCosts,
     engine::Engine,
     events,
     failure::Failure,
-    info::RetryAfter,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
     token::RetryToken,
-    turn::{SendRefused, SendTurn},
+    turn::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
-use crate::atomic::counts::{Event, State};
+use crate::atomic::cells::{Event, State};
 use crate::{
-    Clock, ControlLaw, Outcome, PacedSettings, PacedSettingsError, RetryQuota, SendPermit,
-    SendRate, Timestamp,
+    AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
+    Timestamp,
+    law::paced::{PacedSettings, PacedSettingsError},
 };
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
 ///
-/// What moves the send rate is a choice: [`ControlLaw::Aws`] is the published law, to the letter, and the default;
-/// [`ControlLaw::Paced`] is ours ([`paced`](Self::paced)), which sends two to three times as much where one client
-/// has a limit to itself.
+/// What moves the send rate is a choice: [`ControlLaw::Aws`] is the published law, to the letter,
+/// and the default; [`ControlLaw::Paced`] is ours ([`paced`](Self::paced)), which sends two to
+/// three times as much where one client has a limit to itself.
 ///
 /// All operations of one strategy share one send rate, so use a strategy for each resource that is
 /// throttled on its own (for S3 a prefix, for DynamoDB a table): otherwise one hot resource slows
@@ -45,12 +46,28 @@ use crate::{
 ///     Ok::<_, Failure>("copied")
 /// });
 /// assert_eq!(answer.unwrap(), "copied");
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Debug)]
+///
+/// Tasks and threads share one strategy, and with it quota and rate, through an [`Arc`]. An `Arc`
+/// of a strategy is a strategy, so it can be cloned and given to whatever takes one:
+///
+/// ```
+/// use std::{sync::Arc, thread};
+/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+///
+/// let strategy = Arc::new(Adaptive::paced());
+/// let workers = [1, 2].map(|worker| {
+///     let strategy = Arc::clone(&strategy);
+///     thread::spawn(move || strategy.run(|_| Ok::<_, Failure>(worker)))
+/// });
+/// let answers = workers.map(|worker| worker.join().unwrap().unwrap());
+/// assert_eq!(answers, [1, 2]);
+/// ```
 pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
-    rate: SendRate,
+    /// Shared with the places in its line.
+    rate: Arc<SendRate>,
 }
 
 /// What the sends of strategies built alike have in common.
@@ -58,7 +75,6 @@ pub struct Adaptive {
 pub(super) struct Pace {
     pub(super) fail_fast: bool,
     pub(super) exact_timing: bool,
-    pub(super) clock: Arc<dyn Clock>,
     pub(super) law: ControlLaw,
     /// `None` for the defaults of the law.
     pub(super) paced: Option<PacedSettings>,
@@ -71,7 +87,8 @@ impl Adaptive {
         Self::builder().build_checked()
     }
 
-    /// Creates the strategy with the defaults in [`Settings`], but for the law: [`ControlLaw::Paced`].
+    /// Creates the strategy with the defaults in [`Settings`], but for the law:
+    /// [`ControlLaw::Paced`].
     #[must_use]
     pub fn paced() -> Self {
         Self::builder().law(ControlLaw::Paced).build_checked()
@@ -85,12 +102,15 @@ impl Adaptive {
     /// Creates the strategy with a send rate that starts now.
     pub(super) fn from_engine(engine: Engine<Pace>) -> Self {
         let pace = &engine.common.pace;
-        let now = pace.clock.now();
+        let now = engine.common.clock.now();
         let rate = match pace.paced {
             Some(settings) => SendRate::paced(settings, now),
             None => SendRate::new(pace.law, now),
         };
-        Self { engine, rate }
+        Self {
+            engine,
+            rate: Arc::new(rate),
+        }
     }
 
     fn pace(&self) -> &Pace {
@@ -124,7 +144,7 @@ impl Adaptive {
 
     /// Returns the send rate. Its timestamps are those of the strategy's clock.
     #[must_use]
-    pub const fn send_rate(&self) -> &SendRate {
+    pub fn send_rate(&self) -> &SendRate {
         &self.rate
     }
 
@@ -137,16 +157,17 @@ impl Adaptive {
         self.rate.set_paced(settings, self.clock().now())
     }
 
-    /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is: [`RetryQuota::refill`].
+    /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is:
+    /// [`RetryQuota::refill`].
     ///
     /// # Examples
     ///
     /// ```
-    /// use paceline::{Adaptive, Failure, RetryStrategy};
+    /// use paceline::{Adaptive, Failure, RetryStrategy, strategy::Reports};
     ///
     /// let strategy = Adaptive::new();
     /// let token = strategy.acquire_initial_token(None).unwrap();
-    /// drop(strategy.refresh_retry_token(token, &Failure::throttling()));
+    /// drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
     /// assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
     /// strategy.forget_throttles(); // the limit was raised
     /// assert!(strategy.snapshot().rate.is_some_and(|rate| !rate.enabled));
@@ -160,12 +181,12 @@ impl Adaptive {
     /// Returns the clock that times the sends.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
-        &*self.pace().clock
+        &*self.engine.common.clock
     }
 
     /// Returns the law that moves the send rate.
     #[must_use]
-    pub const fn law(&self) -> ControlLaw {
+    pub fn law(&self) -> ControlLaw {
         self.rate.law()
     }
 
@@ -183,10 +204,10 @@ impl Adaptive {
 
     /// Tells the send rate how the send in progress came out.
     #[inline]
-    fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
+    fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
         let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
-            self.record_at(self.clock().now(), sent, outcome);
+            self.record_at(reports.clock(self.clock()).now(), sent, outcome);
         }
     }
 
@@ -207,9 +228,7 @@ impl Adaptive {
 
     /// Tells the send rate of a throttle, and takes note of what it makes of that.
     fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let before = self.rate.limit_at(now);
-        self.rate.record(now, permit, outcome);
-        if self.rate.limit_at(now) < before {
+        if self.rate.record(now, permit, outcome) == Recorded::Cut {
             let state = || self.rate.snapshot(now);
             self.engine.counts.one(Event::Cut);
             if self.engine.counts.note(State::Limiting, true) {
@@ -220,7 +239,8 @@ impl Adaptive {
         }
     }
 
-    /// Tells when the send rate limits no longer. Only a limiter that has been announced is looked at.
+    /// Tells when the send rate limits no longer. Only a limiter that has been announced is looked
+    /// at.
     #[cfg(feature = "tracing")]
     fn look_for_the_end(&self) {
         let counts = &self.engine.counts;
@@ -233,14 +253,12 @@ impl Adaptive {
     }
 }
 
-/// Returns what the send rate is told about `failure`, with the service's hint if it gave one.
-fn outcome(failure: &Failure) -> Outcome {
-    if !failure.is_throttle() {
-        return Outcome::NotThrottled;
-    }
-    match failure.retry_after() {
-        None => Outcome::Throttled,
-        Some(RetryAfter::Floor(hint) | RetryAfter::Clamped(hint)) => Outcome::ThrottledFor(hint),
+/// Returns what the send rate is told about `failure`. It pauses for no longer than the operation
+/// would.
+fn outcome(failure: &Failure, longest: Duration) -> Outcome {
+    match Outcome::from(failure) {
+        Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(longest)),
+        outcome => outcome,
     }
 }
 
@@ -262,20 +280,26 @@ impl RetryStrategy for Adaptive {
         &self,
         token: RetryToken,
         failure: &Failure,
+        reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id.check(token)?;
-        self.record(token.send_permit(), outcome(failure));
+        let outcome = outcome(failure, token.max_retry_after());
+        self.record(token.send_permit(), outcome, reports);
         self.engine.refresh(token, failure)
     }
 
     #[inline]
-    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(
+        &self,
+        mut token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
         if token.strategy() != self.engine.id {
             return Err(ForeignToken(token));
         }
         let (sent, paid) = (token.send_permit(), token.take_paid());
         drop(token);
-        self.record(sent, Outcome::NotThrottled);
+        self.record(sent, Outcome::NotThrottled, reports);
         self.engine.succeed(paid);
         Ok(())
     }
@@ -288,16 +312,23 @@ impl RetryStrategy for Adaptive {
     }
 
     #[inline]
-    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        let untimed = if self.pace().exact_timing {
-            None
-        } else {
-            self.rate.go_untimed()
-        };
-        match untimed {
-            Some(permit) => Ok(SendTurn::granted(permit)),
-            None => self.turn_at(self.clock().now()),
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        if turn.is_in_line() {
+            return turn.wait(&self.rate, &self.engine.common.clock, request);
         }
+        // An attempt that goes at once holds nothing and counts nothing.
+        match self.try_admit(request) {
+            Ok(permit) => Ok(permit),
+            Err(why) => self.queue(turn, request, why),
+        }
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.engine.common.clock
     }
 
     fn is_idle(&self) -> bool {
@@ -306,20 +337,50 @@ impl RetryStrategy for Adaptive {
 }
 
 impl Adaptive {
+    #[inline]
+    fn try_admit(&self, request: SendRequest<'_>) -> Result<SendPermit, AcquireError> {
+        let now = || request.now(self.clock());
+        let taken = match (request.tokens(), self.pace().exact_timing) {
+            (1, false) => self.rate.try_acquire_with(now),
+            (1, true) => self.rate.try_acquire(now()),
+            (weight, _) => return self.rate.try_acquire_n(now(), weight),
+        };
+        taken.map_err(|wait| AcquireError::NotInTime { wait })
+    }
+
+    /// Takes a place in line for an attempt that was refused because of `why`.
     #[inline(never)]
-    fn turn_at(&self, now: Timestamp) -> Result<SendTurn<'_>, SendRefused> {
-        if self.pace().fail_fast {
-            let granted = self.rate.try_acquire(now);
-            granted.map(SendTurn::granted).map_err(|wait| {
-                self.engine.counts.one(Event::RefusedSend);
-                SendRefused { wait }
-            })
-        } else {
-            let place = self.rate.reserve(now);
-            if place.is_free() {
-                return Ok(SendTurn::granted(SendPermit::sent_at(now)));
-            }
-            Ok(SendTurn::reserved(place, self.clock()).counted(&self.engine.counts))
+    fn queue(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+        why: AcquireError,
+    ) -> Result<SendPermit, NotAdmitted> {
+        if let AcquireError::Weight(_) = why {
+            return Err(why.into());
         }
+        if self.pace().fail_fast {
+            self.engine.counts.one(Event::RefusedSend);
+            return Err(why.into());
+        }
+        let admitted = turn.wait(&self.rate, &self.engine.common.clock, request);
+        if let Err(NotAdmitted::Wait { .. }) = admitted {
+            self.engine.counts.one(Event::Delayed);
+        }
+        admitted
+    }
+}
+
+impl fmt::Debug for Adaptive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let snapshot = self.snapshot();
+        let rate = self.rate.snapshot(self.clock().now());
+        f.debug_struct("Adaptive")
+            .field("law", &self.law())
+            .field("max_attempts", &self.settings().max_attempts())
+            .field("quota", &snapshot.quota.available)
+            .field("fill_rate", &rate.enabled.then_some(rate.fill_rate))
+            .field("measured_rate", &rate.measured_rate)
+            .finish_non_exhaustive()
     }
 }

@@ -12,17 +12,22 @@ use super::{
     settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
 };
-use crate::{BackoffStrategy, Clock, ControlLaw, Jitter, PacedSettings, Random, RetryQuota};
+use crate::{
+    Clock, ControlLaw, RetryQuota,
+    backoff::{BackoffStrategy, Jitter},
+    law::paced::PacedSettings,
+    random::Random,
+};
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
-/// [`Settings`](crate::Settings) has the table of defaults.
+/// [`Settings`](crate::config::Settings) has the table of defaults.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::time::Duration;
-/// use paceline::{RetryGeneration, SettingsError, Standard};
+/// use paceline::{Standard, config::{RetryGeneration, SettingsError}};
 ///
 /// let strategy = Standard::builder()
 ///     .generation(RetryGeneration::V2_0)
@@ -59,7 +64,13 @@ impl<M> StrategyBuilder<M> {
 
     /// Follows the rules of `generation`.
     pub fn generation(mut self, generation: RetryGeneration) -> Self {
-        self.choices.generation = generation;
+        self.choices.generation = Some(generation);
+        self
+    }
+
+    /// As [`generation`](Self::generation), unless that was or will be called.
+    pub(crate) fn generation_unless_set(mut self, generation: RetryGeneration) -> Self {
+        self.choices.generation.get_or_insert(generation);
         self
     }
 
@@ -87,7 +98,8 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Pays from a quota of any kind, such as a [`RetryBudget`](crate::RetryBudget), in place of a [`RetryQuota`].
+    /// Pays from a quota of any kind, such as a [`RetryBudget`](crate::RetryBudget), in place of a
+    /// [`RetryQuota`].
     ///
     /// It is asked with the strategy's [`clock`](Self::clock).
     pub fn pay_from(mut self, quota: Arc<dyn Quota>) -> Self {
@@ -109,7 +121,8 @@ impl<M> StrategyBuilder<M> {
 
     /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
     ///
-    /// It times the sends of [`Adaptive`] and quotas that ask for the time. It times no backoffs.
+    /// It times the sends of [`Adaptive`], quotas that ask for the time, and the
+    /// [deadlines](crate::Operation::deadline) of operations.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.choices.clock = Some(clock);
         self
@@ -135,9 +148,11 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by default.
+    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
+    /// default.
     ///
-    /// Full jitter draws delays near zero now and then. [`with_throttling_floor`](crate::ExponentialBackoff::with_throttling_floor)
+    /// Full jitter draws delays near zero now and then.
+    /// [`with_throttling_floor`](crate::backoff::ExponentialBackoff::with_throttling_floor)
     /// says how the rest spreads.
     pub fn throttling_floor(mut self, span: Duration) -> Self {
         self.choices.throttling_floor = Some(span);
@@ -150,7 +165,7 @@ impl<M> StrategyBuilder<M> {
     ///
     /// ```
     /// use std::{sync::Arc, time::Duration};
-    /// use paceline::{BackoffStrategy, Jitter, SettingsError, Standard};
+    /// use paceline::{Standard, backoff::{BackoffStrategy, Jitter}, config::SettingsError};
     ///
     /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
     /// let least = strategy.settings().backoff().delay(1, false, 0);
@@ -165,7 +180,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Uses `backoff` in place of [`ExponentialBackoff`](crate::ExponentialBackoff).
+    /// Uses `backoff` in place of [`ExponentialBackoff`](crate::backoff::ExponentialBackoff).
     pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
         self.choices.backoff = Some(backoff);
         self
@@ -185,9 +200,11 @@ impl<M> StrategyBuilder<M> {
 
     /// Asks the caller to sleep the backoff when nothing but the quota refuses.
     ///
-    /// For operations that hold the request open until there is something to answer, such as SQS
-    /// `ReceiveMessage`, SFN `GetActivityTask`, SWF `PollForActivityTask` and `PollForDecisionTask`:
-    /// their callers ask again at once. A rule of generation 2.1; set in 2.0 it does the same.
+    /// For operations that hold the request open until there is something to answer, because their
+    /// callers ask again at once. The SDKs have it for SQS `ReceiveMessage`, SFN
+    /// `GetActivityTask`, SWF `PollForActivityTask` and `PollForDecisionTask`, and botocore
+    /// since 1.44 for Kinesis `ReceiveQueueRecords` and `ReceiveDeadLetterQueueRecords`. A rule
+    /// of generation 2.1; set in 2.0 it does the same.
     pub fn long_polling(mut self, yes: bool) -> Self {
         self.choices.long_polling = yes;
         self
@@ -201,7 +218,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Draws jitter from `random` in place of [`ThreadRandom`](crate::ThreadRandom).
+    /// Draws jitter from `random` in place of [`ThreadRandom`](crate::backoff::ThreadRandom).
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
         self
@@ -224,7 +241,8 @@ impl StrategyBuilder<Standard> {
         Standard::from_engine(self.choices.into_plan(()).engine())
     }
 
-    /// Checks the choices once, and returns what builds any number of strategies that share their settings.
+    /// Checks the choices once, and returns what builds any number of strategies that share their
+    /// settings.
     #[cfg(feature = "scopes")]
     pub(crate) fn many(self) -> Result<impl Fn() -> Standard + Send + Sync, SettingsError> {
         self.choices.check()?;
@@ -255,7 +273,8 @@ impl StrategyBuilder<Adaptive> {
     /// Reads the clock for every send and every response.
     ///
     /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
-    /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness. Once throttled, all do.
+    /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness.
+    /// Once throttled, all do.
     pub fn exact_timing(mut self, yes: bool) -> Self {
         self.choices.exact_timing = yes;
         self
@@ -276,7 +295,8 @@ impl StrategyBuilder<Adaptive> {
         Adaptive::from_engine(self.into_plan().engine())
     }
 
-    /// Checks the choices once, and returns what builds any number of strategies that share their settings.
+    /// Checks the choices once, and returns what builds any number of strategies that share their
+    /// settings.
     #[cfg(feature = "scopes")]
     pub(crate) fn many(self) -> Result<impl Fn() -> Adaptive + Send + Sync, SettingsError> {
         self.choices.check()?;
@@ -284,14 +304,10 @@ impl StrategyBuilder<Adaptive> {
         Ok(move || Adaptive::from_engine(plan.engine()))
     }
 
-    fn into_plan(mut self) -> Plan<Pace> {
-        let clock = self.choices.clock();
-        // The one clock of quota and sends.
-        self.choices.clock = Some(Arc::clone(&clock));
+    fn into_plan(self) -> Plan<Pace> {
         let pace = Pace {
             fail_fast: self.choices.fail_fast,
             exact_timing: self.choices.exact_timing,
-            clock,
             law: self.choices.law.unwrap_or(ControlLaw::Aws),
             paced: self.choices.paced,
         };

@@ -11,8 +11,10 @@ use super::{
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
 };
 use crate::{
-    BackoffStrategy, Clock, ControlLaw, ExponentialBackoff, Jitter, MonotonicClock, PacedSettings,
-    Random, RetryQuota, ThreadRandom,
+    Clock, ControlLaw, MonotonicClock, RetryQuota,
+    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    law::paced::PacedSettings,
+    random::{Random, ThreadRandom},
 };
 
 /// The tokens of a quota, in every SDK and generation.
@@ -32,7 +34,7 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct Choices {
-    pub(super) generation: RetryGeneration,
+    pub(super) generation: Option<RetryGeneration>,
     pub(super) dynamodb: bool,
     pub(super) max_attempts: Option<u32>,
     pub(super) max_backoff: Option<Duration>,
@@ -84,7 +86,10 @@ impl Choices {
         }
     }
 
-    pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
+    pub(super) fn into_plan<P>(mut self, pace: P) -> Plan<P> {
+        let clock = self.clock();
+        // The one clock of quota and sends.
+        self.clock = Some(Arc::clone(&clock));
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
         let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
             DYNAMODB_MAX_ATTEMPTS
@@ -93,9 +98,9 @@ impl Choices {
         });
         let built_in = self.exponential(max_backoff);
         let quota = self.payer();
-        let costs = self.costs.unwrap_or(RetryCosts::of(self.generation));
+        let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let settings = Settings {
-            generation: self.generation,
+            generation: self.generation(),
             max_attempts,
             max_backoff,
             maybe_policy: self.maybe_policy,
@@ -108,6 +113,7 @@ impl Choices {
         let common = Arc::new(Common {
             settings,
             costs,
+            clock,
             pace,
         });
         Plan { common, quota }
@@ -124,14 +130,18 @@ impl Choices {
         Payer::of(other, quota, capacity, || self.clock())
     }
 
+    fn generation(&self) -> RetryGeneration {
+        self.generation.unwrap_or_default()
+    }
+
     fn exponential(&self, max_backoff: Duration) -> ExponentialBackoff {
-        let (throttling, other) = self.generation.bases();
+        let (throttling, other) = self.generation().bases();
         let other = if self.is_dynamodb() {
             DYNAMODB_BASE_DELAY
         } else {
             other
         };
-        let throttling = match self.generation {
+        let throttling = match self.generation() {
             RetryGeneration::V2_0 => self.base_delay.unwrap_or(throttling),
             RetryGeneration::V2_1 => throttling,
         };
@@ -143,6 +153,6 @@ impl Choices {
 
     /// Tells whether DynamoDB's own defaults apply.
     fn is_dynamodb(&self) -> bool {
-        self.dynamodb && self.generation == RetryGeneration::V2_1
+        self.dynamodb && self.generation() == RetryGeneration::V2_1
     }
 }

@@ -1,7 +1,7 @@
 //! What a retry costs: three numbers that may be changed while others go by them.
 
 use super::{failure::Failure, settings::RetryGeneration};
-use crate::atomic::setting::Setting;
+use crate::atomic::cells::Setting;
 
 /// What retries take from the quota, by the failure that they follow.
 ///
@@ -10,20 +10,20 @@ use crate::atomic::setting::Setting;
 /// | 2.0 | 5 | 10 | 5 |
 /// | 2.1 | 5 | 14 | 14 |
 ///
-/// After a failure that is both a timeout and throttling, generation 2.0 takes the one for timeouts and 2.1 the one for
-/// throttling. A cost of 0 lets such retries pass whatever the quota holds.
+/// After a failure that is both a timeout and throttling, generation 2.0 takes the one for timeouts
+/// and 2.1 the one for throttling. A cost of 0 lets such retries pass whatever the quota holds.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::{RetryCosts, RetryGeneration, Standard};
+/// use paceline::{Standard, config::{RetryCosts, RetryGeneration}};
 ///
 /// // A client with provisioned capacity, whose throttles are no sign of trouble.
 /// let costs = RetryCosts::of(RetryGeneration::V2_1).with_throttling(1);
 /// let strategy = Standard::builder().costs(costs).build()?;
 /// assert_eq!(strategy.costs().throttling(), 1);
 /// strategy.set_costs(costs.with_other(20)); // from now on; what was paid comes back as it was
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -14,8 +14,8 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{RetryToken, StrategyId},
 };
-use crate::QuotaPermit;
-use crate::atomic::counts::{Counts, Event, State};
+use crate::atomic::cells::{Counts, Event, State};
+use crate::{Clock, QuotaPermit};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
@@ -26,6 +26,8 @@ pub(super) struct Common<P> {
     pub(super) settings: Settings,
     /// What retries cost at first.
     pub(super) costs: RetryCosts,
+    /// Of sends, of quotas that ask for the time, and of deadlines.
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
 }
 
@@ -84,7 +86,9 @@ impl<P> Engine<P> {
         self.counts.one(match *reason {
             RefusalReason::MaxAttempts { .. } => Event::RefusedAttempts,
             RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => Event::RefusedSafety,
-            RefusalReason::OutOfTime { .. } => Event::RefusedTime,
+            RefusalReason::OutOfTime { .. } | RefusalReason::RetryAfterTooLong { .. } => {
+                Event::RefusedTime
+            }
             RefusalReason::QuotaExhausted { .. } => Event::RefusedQuota,
             _ => Event::RefusedOther,
         });
@@ -95,11 +99,12 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Decides on a retry: is the failure retryable, may the work be done twice, is a send left, is there
-    /// time for the delay, can it be paid.
+    /// Decides on a retry: is the failure retryable, may the work be done twice, is a send left, is
+    /// there time for the delay, can it be paid.
     ///
-    /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep that
-    /// is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is ours.
+    /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep
+    /// that is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is
+    /// ours.
     fn decide(&self, token: RetryToken, failure: &Failure) -> Result<RetryToken, RetryRefused> {
         let reusable = self.connection_reusable(failure);
         let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
@@ -114,6 +119,9 @@ impl<P> Engine<P> {
             return Err(refused(RefusalReason::MaxAttempts { max }));
         }
         let (backoff, delay) = self.delay(attempt, failure, token.backoff());
+        if let Some(reason) = hint_too_long(failure, delay, token.max_retry_after()) {
+            return Err(refused(reason).with_backoff(delay));
+        }
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
         }
@@ -159,8 +167,11 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Returns the backoff of the `retry`-th retry after one of `previous`, and the delay: that with the
-    /// service's hint taken into account.
+    /// Returns the backoff of the `retry`-th retry after one of `previous`, and the delay: that
+    /// with the service's hint taken into account.
+    ///
+    /// A hint that is a floor is added to the backoff: clients refused at one instant are given one
+    /// hint, and the jitter spreads them after it.
     fn delay(&self, retry: u32, failure: &Failure, previous: Duration) -> (Duration, Duration) {
         let settings = self.settings();
         let random = settings.random.next_u64();
@@ -170,8 +181,8 @@ impl<P> Engine<P> {
             .delay_after(retry, throttle, random, previous);
         let delay = match (failure.retry_after(), settings.hint_policy) {
             (None, _) => backoff,
-            (Some(RetryAfter::Floor(hint)), _)
-            | (Some(RetryAfter::Clamped(hint)), HintPolicy::Floor) => hint.max(backoff),
+            (Some(RetryAfter::AtLeast(hint)), _)
+            | (Some(RetryAfter::Clamped(hint)), HintPolicy::Floor) => hint.saturating_add(backoff),
             (Some(RetryAfter::Clamped(hint)), HintPolicy::Clamp) => match settings.generation {
                 RetryGeneration::V2_0 => hint.min(settings.max_backoff),
                 RetryGeneration::V2_1 => hint.clamp(backoff, backoff.saturating_add(HINT_HEADROOM)),
@@ -189,6 +200,16 @@ impl<P> Engine<P> {
             RetryGeneration::V2_1 => true,
         }
     }
+}
+
+/// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.
+pub(crate) fn hint_too_long(
+    failure: &Failure,
+    delay: Duration,
+    max: Duration,
+) -> Option<RefusalReason> {
+    let (RetryAfter::AtLeast(asked) | RetryAfter::Clamped(asked)) = failure.retry_after()?;
+    (asked > max && delay > max).then_some(RefusalReason::RetryAfterTooLong { asked, max })
 }
 
 /// Returns the reason to refuse a `delay` after which no time is left to send.

@@ -1,10 +1,16 @@
 //! What a strategy sees of a failed attempt: plain data, whatever the error's type.
 
+use core::{error::Error, fmt};
+
 use super::info::{
     Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, safety_by_fault,
 };
+use crate::Outcome;
 
 /// A failed attempt, as a strategy sees it.
+///
+/// Printed, it says in a few words what failed, whether a retry is safe, and what the service asked
+/// for: `throttled by the service; retry after at least 3s`.
 ///
 /// Made from an error that implements [`RetryInfo`], or by a closure from any other type, so that
 /// strategies are object safe and errors of other crates need no wrapper.
@@ -13,7 +19,7 @@ use super::info::{
 ///
 /// ```
 /// use std::{io, time::Duration};
-/// use paceline::{Failure, RetryAfter, ServiceUnavailable};
+/// use paceline::{Failure, RetryAfter, classify::ServiceUnavailable};
 ///
 /// let classify = |error: &io::Error| match error.kind() {
 ///     io::ErrorKind::TimedOut => Failure::timeout(),
@@ -23,7 +29,7 @@ use super::info::{
 /// assert!(classify(&io::ErrorKind::TimedOut.into()).is_timeout());
 ///
 /// let slow_down = Failure::from_http_status(429, ServiceUnavailable::Transient)
-///     .with_retry_after(RetryAfter::Floor(Duration::from_secs(3)));
+///     .with_retry_after(RetryAfter::AtLeast(Duration::from_secs(3)));
 /// assert!(slow_down.is_throttle());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +107,9 @@ impl Failure {
     pub const fn from_http_status(status: u16, unavailable: ServiceUnavailable) -> Self {
         let failure = match (status, unavailable) {
             (429 | 509, _) | (503, ServiceUnavailable::Throttle) => Self::throttling(),
+            (503, ServiceUnavailable::Overloaded) => {
+                Self::throttling().with_execution(Execution::Maybe)
+            }
             (500 | 502 | 503 | 504, _) => Self::transient(),
             (408, _) => Self::timeout(),
             _ => Self::not_retryable(),
@@ -122,8 +131,8 @@ impl Failure {
         Self { fault, ..self }
     }
 
-    /// Says whether it is a throttling error, and with it whether the work may have been done: what is
-    /// throttled was turned away. The retry safety stays.
+    /// Says whether it is a throttling error, and with it whether the work may have been done: what
+    /// is throttled was turned away. The retry safety stays.
     pub const fn with_throttle(self, throttle: bool) -> Self {
         Self {
             throttle,
@@ -187,6 +196,20 @@ impl Failure {
     }
 }
 
+/// What a send rate is told: whether the service throttled, and for how long it asked to be left
+/// alone.
+impl From<&Failure> for Outcome {
+    fn from(failure: &Failure) -> Self {
+        match (failure.throttle, failure.retry_after) {
+            (false, _) => Self::NotThrottled,
+            (true, None) => Self::Throttled,
+            (true, Some(RetryAfter::AtLeast(hint) | RetryAfter::Clamped(hint))) => {
+                Self::ThrottledFor(hint)
+            }
+        }
+    }
+}
+
 /// So that an operation can fail with a bare `Failure`.
 impl RetryInfo for Failure {
     fn retry_safety(&self) -> RetrySafety {
@@ -214,6 +237,35 @@ impl RetryInfo for Failure {
     }
 }
 
+/// So that it goes where errors go, `Box<dyn Error>` for one. It has no source.
+impl Error for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = match self.fault {
+            Fault::Client => "client error",
+            Fault::Server => "server error",
+            Fault::Other => "error",
+        };
+        match (self.throttle, self.timeout, self.safety) {
+            (true, ..) => f.write_str("throttled by the service")?,
+            (false, true, _) => f.write_str("timed out")?,
+            (false, false, RetrySafety::Yes) => write!(f, "transient {error}")?,
+            (false, false, RetrySafety::No | RetrySafety::Maybe) => f.write_str(error)?,
+        }
+        f.write_str(match self.safety {
+            RetrySafety::Yes => "",
+            RetrySafety::No => "; not retryable",
+            RetrySafety::Maybe => "; maybe retryable",
+        })?;
+        match self.retry_after {
+            Some(RetryAfter::AtLeast(span)) => write!(f, "; retry after at least {span:?}"),
+            Some(RetryAfter::Clamped(span)) => write!(f, "; retry after {span:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What a bare 503 means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -223,4 +275,8 @@ pub enum ServiceUnavailable {
     Transient,
     /// A throttling error, for services that answer 503 Slow Down.
     Throttle,
+    /// A throttling error for the send rate, after which the work may have been done: 503 says that
+    /// the server is overloaded (RFC 9110, section 15.6.4), not that it turned the request
+    /// away.
+    Overloaded,
 }

@@ -45,7 +45,8 @@ impl Drop for Hold {
     }
 }
 
-/// Out of the way of the many tokens that hold nothing: what drops those stays small enough to be inlined.
+/// Out of the way of the many tokens that hold nothing: what drops those stays small enough to be
+/// inlined.
 #[cold]
 #[expect(clippy::needless_pass_by_value, reason = "dropped here")]
 fn leave(held: Arc<dyn Held>) {

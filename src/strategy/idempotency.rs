@@ -10,9 +10,9 @@ use super::{failure::Failure, info::Execution};
 /// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
 ///
 /// It makes no failure retryable and passes no limit. A loop is told by
-/// [`Operation::idempotency`](crate::Operation::idempotency), whoever calls a strategy without one by
-/// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature `http`,
-/// `Idempotency::of_request` reads it from a request.
+/// [`Operation::idempotency`](crate::Operation::idempotency), whoever calls a strategy without one
+/// by [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature
+/// `http`, `Idempotency::of_request` reads it from a request.
 ///
 /// # Examples
 ///

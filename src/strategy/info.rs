@@ -10,7 +10,7 @@ pub enum RetrySafety {
     Yes,
     /// A retry must not be made.
     No,
-    /// Unknown. [`MaybePolicy`](crate::MaybePolicy) decides.
+    /// Unknown. [`MaybePolicy`](crate::config::MaybePolicy) decides.
     Maybe,
 }
 
@@ -28,9 +28,9 @@ pub enum Fault {
 
 /// What a failure says about the work that was asked for: whether the service may have done it.
 ///
-/// Another question than whether a retry may succeed: a connection that breaks after the request went out
-/// is worth a retry, and the order may have been placed all the same. [`Idempotency`](crate::Idempotency)
-/// brings the two together.
+/// Another question than whether a retry may succeed: a connection that breaks after the request
+/// went out is worth a retry, and the order may have been placed all the same.
+/// [`Idempotency`](crate::Idempotency) brings the two together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Execution {
@@ -50,14 +50,17 @@ pub enum Execution {
 #[non_exhaustive]
 pub enum RetryAfter {
     /// A hint that the backoff bounds from both sides: the header `x-amz-retry-after`, in
-    /// milliseconds. [`HintPolicy`](crate::HintPolicy) says how.
+    /// milliseconds. [`HintPolicy`](crate::config::HintPolicy) says how.
     /// [`parse_amz`](Self::parse_amz) reads it.
     Clamped(Duration),
-    /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date.
+    /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date
+    /// (RFC 9110, 10.2.3).
     ///
-    /// [`parse_http`](Self::parse_http) reads it. Nothing bounds it from above: whoever reads the header
-    /// decides how long is too long.
-    Floor(Duration),
+    /// The delay is the hint plus the backoff with its jitter. A service gives the same hint to all
+    /// requests that it refuses at one instant; the jitter spreads their retries after it.
+    /// [`RetryToken::with_max_retry_after`](crate::RetryToken::with_max_retry_after) bounds the
+    /// hint. [`parse_http`](Self::parse_http) reads it.
+    AtLeast(Duration),
 }
 
 /// What a strategy wants to know about an error.
@@ -83,6 +86,11 @@ pub enum RetryAfter {
 /// assert_eq!(Refused { status: 404 }.retry_safety(), RetrySafety::No);
 /// assert_eq!(Failure::of(&Refused { status: 500 }).retry_safety(), RetrySafety::Maybe);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say whether it may be retried",
+    label = "not a `RetryInfo`",
+    note = "implement `paceline::RetryInfo` for `{Self}`, or classify its values by a closure: `run_with`, `run_async_with`"
+)]
 pub trait RetryInfo {
     /// Tells whether the request may be sent again.
     ///
@@ -136,7 +144,9 @@ pub trait RetryInfo {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Failure, Fault, HasFault, RetryStrategyExt, Standard, Stopped};
+/// use paceline::{
+///     Failure, Fault, RetryStrategyExt, Standard, classify::HasFault, operation::StopReason,
+/// };
 ///
 /// #[derive(Debug)]
 /// struct Malformed;
@@ -148,7 +158,7 @@ pub trait RetryInfo {
 /// let stopped = Standard::new()
 ///     .run_with(|e: &Malformed| Failure::from_fault(e.fault()), |_| Err::<(), _>(Malformed))
 ///     .unwrap_err();
-/// assert_eq!(stopped.why(), Stopped::NotRetryable);
+/// assert_eq!(stopped.why(), StopReason::NotRetryable);
 /// ```
 pub trait HasFault {
     /// Tells whose fault the error is.

@@ -4,14 +4,18 @@ use alloc::sync::Arc;
 use core::{num::NonZeroU32, time::Duration};
 
 use super::{
-    RetryStrategy,
     engine::{is_transient, out_of_time},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
+    retry_strategy::RetryStrategy,
     settings::{MaybePolicy, SettingsError},
     token::{RetryToken, StrategyId},
+    turn::Reports,
 };
-use crate::{BackoffStrategy, ExponentialBackoff, Jitter, Random, ThreadRandom};
+use crate::{
+    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    random::{Random, ThreadRandom},
+};
 
 const MAX_ATTEMPTS: u32 = 5;
 const BASE_DELAY: Duration = Duration::from_secs(1);
@@ -40,7 +44,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(20);
 /// assert_eq!(token.max_attempts(), Some(5));
 /// let ten = Legacy::builder().max_attempts(10).build()?;
 /// assert_eq!(ten.max_attempts(), 10);
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Debug)]
 pub struct Legacy {
@@ -107,6 +111,7 @@ impl RetryStrategy for Legacy {
         &self,
         token: RetryToken,
         failure: &Failure,
+        _reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
         let retryable = self.maybe_policy.permits(failure);
@@ -135,7 +140,7 @@ impl RetryStrategy for Legacy {
             .with_connection_reusable(reusable))
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, token: RetryToken, _reports: Reports<'_>) -> Result<(), ForeignToken> {
         self.id.check(token).map(drop)
     }
 
@@ -188,7 +193,8 @@ impl LegacyBuilder {
         self
     }
 
-    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by default, at most 20 s.
+    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
+    /// default, at most 20 s.
     ///
     /// [`ExponentialBackoff::with_throttling_floor`] says how the rest spreads.
     ///
@@ -196,7 +202,7 @@ impl LegacyBuilder {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use paceline::{Jitter, Legacy, SettingsError};
+    /// use paceline::{Legacy, backoff::Jitter, config::SettingsError};
     ///
     /// let half = Duration::from_millis(500);
     /// let strategy = Legacy::builder().jitter(Jitter::Equal).throttling_floor(half).build()?;
@@ -221,8 +227,8 @@ impl LegacyBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`SettingsError`] if there is no send to make, the floor is above 20 s, or a backoff of one's own comes with a
-    /// jitter or a floor.
+    /// Returns [`SettingsError`] if there is no send to make, the floor is above 20 s, or a backoff
+    /// of one's own comes with a jitter or a floor.
     pub fn build(self) -> Result<Legacy, SettingsError> {
         if self.max_attempts == Some(0) {
             Err(SettingsError::ZeroMaxAttempts)

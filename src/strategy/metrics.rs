@@ -7,7 +7,8 @@ use super::snapshot::StrategySnapshot;
 impl StrategySnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `strategy` with `name`.
     ///
-    /// To be called from wherever metrics are collected, every second for example: requests themselves record nothing.
+    /// To be called from wherever metrics are collected, every second for example: requests
+    /// themselves record nothing.
     ///
     /// | name | kind | value |
     /// |---|---|---|

@@ -8,7 +8,7 @@ use super::{
     quota::Payer,
     token::StrategyId,
 };
-use crate::atomic::counts::Counts;
+use crate::atomic::cells::Counts;
 
 /// What all strategies of one builder share, and what the first of them pays from.
 #[derive(Debug)]

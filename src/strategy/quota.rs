@@ -7,8 +7,8 @@ use crate::{Clock, QuotaPermit, RetryBudget, RetryQuota};
 
 /// What retries are paid from: [`RetryQuota`], [`RetryBudget`], or one of your own.
 ///
-/// [`StrategyBuilder::pay_from`](crate::StrategyBuilder::pay_from) takes any. A strategy with a plain [`RetryQuota`]
-/// makes no virtual call, and asks no clock.
+/// [`StrategyBuilder::pay_from`](crate::config::StrategyBuilder::pay_from) takes any. A strategy
+/// with a plain [`RetryQuota`] makes no virtual call, and asks no clock.
 ///
 /// # Examples
 ///
@@ -16,7 +16,7 @@ use crate::{Clock, QuotaPermit, RetryBudget, RetryQuota};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{Clock, Quota, QuotaPermit, Standard};
+/// use paceline::{Clock, QuotaPermit, Standard, config::Quota};
 ///
 /// #[derive(Debug)]
 /// struct Unlimited;
@@ -31,7 +31,7 @@ use crate::{Clock, QuotaPermit, RetryBudget, RetryQuota};
 /// }
 ///
 /// let strategy = Standard::builder().pay_from(Arc::new(Unlimited)).build()?;
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait Quota: fmt::Debug + Send + Sync {
     /// Takes note of an operation that begins. By default nothing.
@@ -42,15 +42,15 @@ pub trait Quota: fmt::Debug + Send + Sync {
     /// Pays for a retry that costs so much, or takes nothing and returns `None`.
     fn try_acquire(&self, cost: u32, clock: &dyn Clock) -> Option<QuotaPermit>;
 
-    /// Takes note that the retry succeeded that `permit` paid for, and returns the tokens that this brought. By default
-    /// none: what is paid is spent.
+    /// Takes note that the retry succeeded that `permit` paid for, and returns the tokens that this
+    /// brought. By default none: what is paid is spent.
     fn release(&self, permit: QuotaPermit) -> u32 {
         let _ = permit;
         0
     }
 
-    /// Takes note of a success that needed no retry and is worth `amount`, and returns the tokens that this brought. By
-    /// default none.
+    /// Takes note of a success that needed no retry and is worth `amount`, and returns the tokens
+    /// that this brought. By default none.
     fn credit(&self, amount: u32) -> u32 {
         let _ = amount;
         0
@@ -145,7 +145,8 @@ fn begin_other(quota: &dyn Quota, clock: &dyn Clock) {
 }
 
 impl Payer {
-    /// Returns the first that is given, or else a plain one of `capacity`. Only what asks for the time makes a clock.
+    /// Returns the first that is given, or else a plain one of `capacity`. Only what asks for the
+    /// time makes a clock.
     pub(super) fn of(
         other: Option<Arc<dyn Quota>>,
         published: Option<Arc<RetryQuota>>,
@@ -174,7 +175,8 @@ impl Payer {
         }
     }
 
-    /// Returns what another strategy pays from that is built alike: one of its own, or what the caller gave to all.
+    /// Returns what another strategy pays from that is built alike: one of its own, or what the
+    /// caller gave to all.
     pub(super) fn another(&self) -> Self {
         match self {
             Self::Own { capacity, .. } => Self::own(*capacity),
@@ -191,7 +193,8 @@ impl Payer {
         }
     }
 
-    /// Whether there is nothing to lose: one of its own is as it was made. One that was given stays with its giver.
+    /// Whether there is nothing to lose: one of its own is as it was made. One that was given stays
+    /// with its giver.
     pub(super) fn is_as_new(&self) -> bool {
         match self {
             Self::Own { quota, capacity } => {

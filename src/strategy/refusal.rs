@@ -35,14 +35,14 @@ impl Error for ForeignToken {}
 /// # Examples
 ///
 /// ```
-/// use paceline::{Failure, RefusalReason, RetryStrategy, Standard};
+/// use paceline::{Failure, RetryStrategy, Standard, strategy::{RefusalReason, Reports}};
 ///
 /// let strategy = Standard::builder().quota_capacity(10).build()?;
 /// let token = strategy.acquire_initial_token(None).unwrap();
-/// let refused = strategy.refresh_retry_token(token, &Failure::transient()).unwrap_err();
+/// let refused = strategy.refresh_retry_token(token, &Failure::transient(), Reports::new()).unwrap_err();
 /// assert!(matches!(refused.reason(), RefusalReason::QuotaExhausted { .. }));
 /// assert_eq!(refused.to_string(), "retry quota exhausted: 10 available, 14 needed");
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Debug)]
 #[must_use]
@@ -107,7 +107,8 @@ impl RetryRefused {
         }
     }
 
-    /// Returns the delay that the retry would have had if the quota and the time had allowed it, else zero.
+    /// Returns the delay that the retry would have had if the quota and the time had allowed it,
+    /// else zero.
     ///
     /// A loop that goes on with other work after an exhausted quota can slow down by it.
     #[must_use]
@@ -151,6 +152,14 @@ pub enum RefusalReason {
         /// The time that was left.
         left: Duration,
     },
+    /// The service asked for a longer wait than the
+    /// [operation accepts](crate::Operation::max_retry_after). No quota was asked for.
+    RetryAfterTooLong {
+        /// How long the service asked for.
+        asked: Duration,
+        /// The longest that is accepted.
+        max: Duration,
+    },
     /// The retry quota holds less than the retry costs. Nothing was taken.
     QuotaExhausted {
         /// The tokens that were there when looked at again, a moment after the refusal. Other
@@ -176,6 +185,10 @@ impl fmt::Display for RefusalReason {
             Self::OutOfTime { wait, left } => {
                 write!(f, "out of time: {left:?} left, and a wait of {wait:?}")
             }
+            Self::RetryAfterTooLong { asked, max } => write!(
+                f,
+                "the service asked for a wait of {asked:?}, and {max:?} is the longest accepted"
+            ),
             Self::QuotaExhausted { available, needed } => write!(
                 f,
                 "retry quota exhausted: {available} available, {needed} needed"

@@ -7,7 +7,7 @@ use super::{
     failure::Failure,
     info::{Fault, RetrySafety},
 };
-use crate::{BackoffStrategy, Random};
+use crate::{backoff::BackoffStrategy, random::Random};
 
 /// Which edition of AWS's standard and adaptive modes a strategy follows.
 ///
@@ -18,9 +18,9 @@ use crate::{BackoffStrategy, Random};
 /// | `x-amz-retry-after` | instead of the backoff, at most `max_backoff` | between the backoff and 5 s more |
 /// | connection after a transient error | dropped | kept |
 ///
-/// Sources: "Retry behavior" in the AWS SDKs and Tools Reference Guide; botocore (only timeouts cost
-/// 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the connection
-/// in 2.0).
+/// Sources: "Retry behavior" in the AWS SDKs and Tools Reference Guide; botocore (only timeouts
+/// cost 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the
+/// connection in 2.0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -83,7 +83,8 @@ impl MaybePolicy {
 
 /// What becomes of a [`RetryAfter::Clamped`](crate::RetryAfter::Clamped) hint.
 ///
-/// A [`RetryAfter::Floor`](crate::RetryAfter::Floor) is a floor under either policy.
+/// A [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast) is a floor under either policy: the delay
+/// is the hint plus the backoff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -93,7 +94,8 @@ pub enum HintPolicy {
     /// backoff, up to `max_backoff`.
     #[default]
     Clamp,
-    /// At least the hint, without an upper bound ("Retrying Requests", Smithy).
+    /// The hint plus the backoff, as for [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast): at
+    /// least the hint, without an upper bound ("Retrying Requests", Smithy).
     Floor,
 }
 
@@ -102,7 +104,7 @@ pub enum HintPolicy {
 /// | setting | default |
 /// |---|---|
 /// | generation | 2.1 |
-/// | most sends of an operation | 3; 4 with [`dynamodb`](crate::StrategyBuilder::dynamodb) in 2.1 |
+/// | most sends of an operation | 3; 4 with [`dynamodb`](crate::config::StrategyBuilder::dynamodb) in 2.1 |
 /// | quota | 500 |
 /// | cost of a retry | 14; 5 after throttling (2.0: 5; 10 after a timeout) |
 /// | credit of a success | what its last retry cost, else 1 |
@@ -112,7 +114,7 @@ pub enum HintPolicy {
 /// | least backoff after throttling | 0 |
 /// | [`RetrySafety::Maybe`] | retried if the fault is the server's |
 /// | `x-amz-retry-after` | clamped to between the backoff and 5 s more |
-/// | `Retry-After` | a floor |
+/// | `Retry-After` | a floor: the hint plus the backoff |
 /// | long polling | off |
 /// | bare status 429, 509 | throttling |
 /// | bare status 503 | transient; a switch makes it throttling |
@@ -198,7 +200,8 @@ pub enum SettingsError {
     BackoffWithJitter,
     /// A backoff of the caller's own was given together with a floor, which it would ignore.
     BackoffWithFloor,
-    /// The floor of backoffs after throttling is above the longest backoff, which is 20 s unless set.
+    /// The floor of backoffs after throttling is above the longest backoff, which is 20 s unless
+    /// set.
     FloorAboveMaxBackoff,
     /// A quota of the caller's own was given together with a capacity, which it would ignore.
     QuotaWithCapacity,

@@ -2,13 +2,14 @@
 
 use super::quota::QuotaSnapshot;
 use crate::SendRateSnapshot;
-use crate::atomic::counts::{Counts, Event};
+use crate::atomic::cells::{Counts, Event};
 
-/// The state of a strategy, for people to read: [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
+/// The state of a strategy, for people to read:
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
 ///
-/// Taking one every second costs nobody anything: it only loads. What is counted is counted where an operation
-/// fails or waits, in cache lines that a request that succeeds at once does not touch. Each field was true at some moment
-/// of the call, not necessarily the same one for all.
+/// Taking one every second costs nobody anything: it only loads. What is counted is counted where
+/// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.
+/// Each field was true at some moment of the call, not necessarily the same one for all.
 ///
 /// # Examples
 ///
@@ -46,7 +47,8 @@ pub struct StrategyCounts {
     pub refused_sends: u64,
     /// Retries refused because all attempts were made.
     pub refused_attempts: u64,
-    /// Retries refused because the failure was not to be retried, or the work not to be done twice.
+    /// Retries refused because the failure was not to be retried, or the work not to be done
+    /// twice.
     pub refused_safety: u64,
     /// Retries refused by the quota.
     pub refused_quota: u64,
@@ -84,13 +86,18 @@ impl StrategyCounts {
 mod tests {
     use alloc::sync::Arc;
 
-    use crate::{Adaptive, Clock, Failure, RetryStrategy, Standard, Timestamp};
+    use crate::{
+        Adaptive, Clock, Failure, RetryStrategy, Standard, Timestamp,
+        strategy::{Reports, SendRequest, SendTurn},
+    };
 
     fn succeed(strategy: &impl RetryStrategy) {
         let mut token = strategy.acquire_initial_token(None).expect("never refused");
-        let permit = strategy.send_turn().expect("never refused").claim();
+        let permit = strategy.admit(&mut SendTurn::new(), SendRequest::new().token(&token));
         token.sent(permit.expect("nothing is limited"));
-        strategy.record_success(token).expect("our own token");
+        strategy
+            .record_success(token, Reports::new())
+            .expect("our own token");
     }
 
     #[test]
@@ -109,7 +116,8 @@ mod tests {
         ];
         assert!(counts.iter().all(|counts| counts.is_untouched()));
         let token = standard.acquire_initial_token(None).expect("never refused");
-        let refused = standard.refresh_retry_token(token, &Failure::not_retryable());
+        let refused =
+            standard.refresh_retry_token(token, &Failure::not_retryable(), Reports::new());
         assert!(refused.is_err() && !counts[0].is_untouched());
     }
 
@@ -127,19 +135,13 @@ mod tests {
         let builder = Adaptive::builder().clock(Arc::new(Still));
         let strategy = builder.build_checked();
         let delayed = || strategy.snapshot().counts.delayed;
-        assert!(
-            strategy
-                .send_turn()
-                .expect("never refused")
-                .place()
-                .is_err()
-        );
+        let admit = |turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());
+        assert!(admit(&mut SendTurn::new()).is_ok());
         assert_eq!(delayed(), 0, "its turn has come");
         let token = strategy.acquire_initial_token(None).expect("never refused");
-        drop(strategy.refresh_retry_token(token, &Failure::throttling()));
-        let mut turn = strategy.send_turn().expect("never refused");
-        assert_eq!(delayed(), 0, "not looked at yet");
-        assert!(turn.place().is_ok() && turn.place().is_ok());
+        drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
+        let mut turn = SendTurn::new();
+        assert!(admit(&mut turn).is_err() && admit(&mut turn).is_err());
         assert_eq!(delayed(), 1);
     }
 }

@@ -1,17 +1,20 @@
 //! Standard mode: a retry quota, and no say in when a first attempt is sent.
 
+use core::fmt;
+
 use super::{
-    RetryStrategy,
     builder::StrategyBuilder,
     costs::RetryCosts,
     engine::Engine,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
     token::RetryToken,
+    turn::Reports,
 };
-use crate::RetryQuota;
+use crate::{Clock, RetryQuota};
 
 /// The standard mode of the AWS SDKs: backoff with full jitter, and a quota that ends retries when
 /// too many fail.
@@ -23,16 +26,15 @@ use crate::RetryQuota;
 /// # Examples
 ///
 /// ```
-/// use paceline::{Failure, RetryStrategyExt, Standard, Stopped};
+/// use paceline::{Failure, RetryStrategyExt, Standard, operation::StopReason};
 ///
 /// let strategy = Standard::new();
 /// let answer = strategy.run(|_| Ok::<_, Failure>(42));
 /// assert_eq!(answer.unwrap(), 42);
 ///
 /// let stopped = strategy.run(|_| Err::<(), _>(Failure::not_retryable())).unwrap_err();
-/// assert_eq!((stopped.why(), stopped.attempts()), (Stopped::NotRetryable, 1));
+/// assert_eq!((stopped.why(), stopped.attempts()), (StopReason::NotRetryable, 1));
 /// ```
-#[derive(Debug)]
 pub struct Standard {
     pub(super) engine: Engine,
 }
@@ -79,6 +81,15 @@ impl Standard {
     }
 }
 
+impl fmt::Debug for Standard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standard")
+            .field("max_attempts", &self.settings().max_attempts())
+            .field("quota", &self.snapshot().quota.available)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for Standard {
     fn default() -> Self {
         Self::new()
@@ -97,13 +108,18 @@ impl RetryStrategy for Standard {
         &self,
         token: RetryToken,
         failure: &Failure,
+        _reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id.check(token)?;
         self.engine.refresh(token, failure)
     }
 
     #[inline]
-    fn record_success(&self, mut token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(
+        &self,
+        mut token: RetryToken,
+        _reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
         if token.strategy() != self.engine.id {
             return Err(ForeignToken(token));
         }
@@ -115,6 +131,10 @@ impl RetryStrategy for Standard {
 
     fn snapshot(&self) -> StrategySnapshot {
         self.engine.snapshot()
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.engine.common.clock
     }
 
     fn is_idle(&self) -> bool {

@@ -8,21 +8,21 @@ use super::{
 };
 use crate::ControlLaw;
 
-/// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`, `pay_from`, `random`,
-/// `clock`), which no text can hold. Spans are `{ secs, nanos }`.
+/// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`,
+/// `pay_from`, `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
 impl<M> Serialize for StrategyBuilder<M> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.choices.serialize(to)
     }
 }
 
-/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would refuse is refused here
-/// already, and so are fields of adaptive mode.
+/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
+/// refuse is refused here already, and so are fields of adaptive mode.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::{Standard, StrategyBuilder};
+/// use paceline::{Standard, config::StrategyBuilder};
 ///
 /// let text = r#"{ "generation": "2.0", "max_attempts": 5, "costs": { "throttling": 1, "timeout": 10, "other": 5 } }"#;
 /// let builder: StrategyBuilder<Standard> = serde_json::from_str(text)?;
@@ -50,8 +50,8 @@ impl<'de> Deserialize<'de> for StrategyBuilder<Standard> {
     }
 }
 
-/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would refuse is refused here
-/// already; `paced` settings with another law, too.
+/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
+/// refuse is refused here already; `paced` settings with another law, too.
 impl<'de> Deserialize<'de> for StrategyBuilder<Adaptive> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut choices = checked(from)?;

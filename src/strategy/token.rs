@@ -6,20 +6,23 @@ use core::{any::Any, fmt, time::Duration};
 #[cfg(feature = "scopes")]
 use super::hold::Hold;
 use crate::{
-    QuotaPermit, SendPermit, Timestamp,
-    atomic::sequence::Sequence,
+    QuotaPermit, SendPermit,
+    atomic::cells::Sequence,
     strategy::{
         idempotency::Idempotency,
         refusal::{ForeignToken, RefusalReason, RetryRefused},
     },
 };
 
+/// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Tells strategies apart, so that a token can find its own.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::StrategyId;
+/// use paceline::strategy::StrategyId;
 ///
 /// assert_ne!(StrategyId::new(), StrategyId::new());
 /// ```
@@ -44,12 +47,12 @@ impl StrategyId {
 /// A token is moved into every call that uses it up, so using one twice does not compile:
 ///
 /// ```compile_fail,E0382
-/// use paceline::{RetryStrategy, Standard};
+/// use paceline::{RetryStrategy, Standard, strategy::Reports};
 ///
 /// let strategy = Standard::new();
 /// let token = strategy.acquire_initial_token(None).unwrap();
-/// strategy.record_success(token).unwrap();
-/// strategy.record_success(token).unwrap(); // the operation has already ended
+/// strategy.record_success(token, Reports::new()).unwrap();
+/// strategy.record_success(token, Reports::new()).unwrap(); // the operation has already ended
 /// ```
 ///
 /// A token that is dropped gives up its operation. What was paid for its last retry stays paid.
@@ -57,12 +60,12 @@ impl StrategyId {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Failure, RetryStrategy, Standard};
+/// use paceline::{Failure, RetryStrategy, Standard, strategy::Reports};
 ///
 /// let strategy = Standard::new();
 /// let token = strategy.acquire_initial_token(None).unwrap();
 /// assert_eq!((token.attempt(), token.max_attempts()), (1, Some(3)));
-/// let token = strategy.refresh_retry_token(token, &Failure::transient()).unwrap();
+/// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::new()).unwrap();
 /// assert_eq!(token.attempt(), 2);
 /// ```
 #[derive(Debug)]
@@ -70,10 +73,12 @@ impl StrategyId {
 pub struct RetryToken {
     issuer: StrategyId,
     attempt: u32,
-    /// Says nothing unless `is_limited`.
+    /// 0 if there is no limit.
     max_attempts: u32,
-    is_limited: bool,
-    /// In two parts, as `Option`s are below: whole they would take a word more, for which refusals have no room.
+    /// In seconds; as many as there are if there is no limit.
+    max_retry_after_secs: u16,
+    /// In two parts, as `Option`s are below: whole they would take a word more, for which refusals
+    /// have no room.
     delay_secs: u64,
     delay_nanos: u32,
     connection_reusable: bool,
@@ -82,9 +87,7 @@ pub struct RetryToken {
     time_left_ns: u64,
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
-    /// Says nothing unless `is_sent`.
-    sent: SendPermit,
-    is_sent: bool,
+    sent: Option<SendPermit>,
     paid: Option<QuotaPermit>,
     state: State,
     /// What it belongs to, if that is not the strategy as a whole.
@@ -99,15 +102,14 @@ impl RetryToken {
             issuer,
             attempt: 1,
             max_attempts: 0,
-            is_limited: false,
             delay_secs: 0,
             delay_nanos: 0,
             connection_reusable: true,
             idempotency: Idempotency::Idempotent,
             time_left_ns: u64::MAX,
+            max_retry_after_secs: 60,
             backoff_ns: 0,
-            sent: SendPermit::sent_at(Timestamp::ZERO),
-            is_sent: false,
+            sent: None,
             paid: None,
             state: State(None),
             #[cfg(feature = "scopes")]
@@ -122,14 +124,14 @@ impl RetryToken {
         self
     }
 
-    /// Replaces the number of the next send, counted from 1, and the most sends there may be.
+    /// Replaces the number of the next send, counted from 1, and the most sends there may be, at
+    /// least 1.
     ///
     /// It is another send, so the permit of the one before is forgotten.
     pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
         self.attempt = attempt;
-        self.is_limited = max_attempts.is_some();
-        self.max_attempts = max_attempts.unwrap_or(0);
-        self.is_sent = false;
+        self.max_attempts = max_attempts.map_or(0, |most| most.max(1));
+        self.sent = None;
         self
     }
 
@@ -139,20 +141,23 @@ impl RetryToken {
         self
     }
 
-    /// Says whether the operation may be carried out twice: it stays with the token. Yes by default.
+    /// Says whether the operation may be carried out twice: it stays with the token. Yes by
+    /// default.
     ///
     /// Our strategies refuse to retry what may not be, with [`RefusalReason::MaybeExecuted`].
     ///
     /// # Examples
     ///
     /// ```
-    /// use paceline::{Failure, Idempotency, RefusalReason, RetryStrategy, Standard};
+    /// use paceline::{
+    ///     Failure, Idempotency, RetryStrategy, Standard, strategy::{RefusalReason, Reports},
+    /// };
     ///
     /// let strategy = Standard::new();
     /// let token = strategy.acquire_initial_token(None).unwrap();
     /// let token = token.with_idempotency(Idempotency::NotIdempotent);
-    /// let token = strategy.refresh_retry_token(token, &Failure::throttling()).unwrap();
-    /// let refused = strategy.refresh_retry_token(token, &Failure::timeout()).unwrap_err();
+    /// let token = strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()).unwrap();
+    /// let refused = strategy.refresh_retry_token(token, &Failure::timeout(), Reports::new()).unwrap_err();
     /// assert!(matches!(refused.reason(), RefusalReason::MaybeExecuted));
     /// ```
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
@@ -161,8 +166,8 @@ impl RetryToken {
     }
 
     /// Says how much time the operation has left, to be said anew before each
-    /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no limit, and
-    /// so is a span beyond 2⁶⁴ − 2 ns, 584 years.
+    /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no
+    /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
     /// Our strategies refuse a retry whose delay would use all of it up, with
     /// [`RefusalReason::OutOfTime`], and take no quota for it.
@@ -171,20 +176,30 @@ impl RetryToken {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use paceline::{Failure, RetryAfter, RetryStrategy, Standard};
+    /// use paceline::{Failure, RetryAfter, RetryStrategy, Standard, strategy::Reports};
     ///
     /// let strategy = Standard::new();
     /// let token = strategy.acquire_initial_token(None).unwrap();
     /// let token = token.with_time_left(Some(Duration::from_secs(2)));
-    /// let later = RetryAfter::Floor(Duration::from_secs(60));
+    /// let later = RetryAfter::AtLeast(Duration::from_secs(60));
     /// let failure = Failure::transient().with_retry_after(later);
-    /// let refused = strategy.refresh_retry_token(token, &failure).unwrap_err();
-    /// assert_eq!(refused.to_string(), "out of time: 2s left, and a wait of 60s");
-    /// assert_eq!(refused.backoff(), Duration::from_secs(60));
+    /// let refused = strategy.refresh_retry_token(token, &failure, Reports::new()).unwrap_err();
+    /// assert!(refused.to_string().starts_with("out of time: 2s left, and a wait of 60."));
+    /// assert!(refused.backoff() >= Duration::from_secs(60));
     /// assert_eq!(strategy.quota().available(), 500);
     /// ```
     pub fn with_time_left(mut self, left: Option<Duration>) -> Self {
         self.time_left_ns = left.map_or(u64::MAX, nanos);
+        self
+    }
+
+    /// Says how long a wait that the service asks for may be: 60 s by default. It is rounded up to
+    /// seconds; 18 hours and more count as no limit.
+    ///
+    /// Paceline's strategies refuse a retry for which the service asks for more, with
+    /// [`RefusalReason::RetryAfterTooLong`], and no send rate pauses for longer.
+    pub fn with_max_retry_after(mut self, span: Duration) -> Self {
+        self.max_retry_after_secs = whole_seconds(span);
         self
     }
 
@@ -227,10 +242,9 @@ impl RetryToken {
     /// Returns the most sends that the operation may make, or `None` if its strategy has no limit.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
-        if self.is_limited {
-            Some(self.max_attempts)
-        } else {
-            None
+        match self.max_attempts {
+            0 => None,
+            most => Some(most),
         }
     }
 
@@ -249,13 +263,20 @@ impl RetryToken {
         self.idempotency
     }
 
-    /// Returns how much time the operation had left when it was last said, or `None` without a limit.
+    /// Returns how much time the operation had left when it was last said, or `None` without a
+    /// limit.
     #[must_use]
     pub const fn time_left(&self) -> Option<Duration> {
         match self.time_left_ns {
             u64::MAX => None,
             nanos => Some(Duration::from_nanos(nanos)),
         }
+    }
+
+    /// Returns how long a wait that the service asks for may be.
+    #[must_use]
+    pub const fn max_retry_after(&self) -> Duration {
+        of_seconds(self.max_retry_after_secs)
     }
 
     /// Returns the backoff before the next send without a hint: zero before the first.
@@ -265,14 +286,13 @@ impl RetryToken {
 
     /// Remembers the permit of the send in progress, for the record of its outcome.
     pub const fn sent(&mut self, permit: SendPermit) {
-        self.sent = permit;
-        self.is_sent = true;
+        self.sent = Some(permit);
     }
 
     /// Returns the permit of the send in progress, or `None` before it.
     #[must_use]
     pub const fn send_permit(&self) -> Option<SendPermit> {
-        if self.is_sent { Some(self.sent) } else { None }
+        self.sent
     }
 
     /// Returns what [`with_state`](Self::with_state) attached.
@@ -307,11 +327,28 @@ impl RetryToken {
 
     /// Takes out what the last retry was paid with.
     ///
-    /// Whoever ends a token takes this, drops the token, and only then does what may panic: a token that would be dropped
-    /// on that way has to stand in memory.
+    /// Whoever ends a token takes this, drops the token, and only then does what may panic: a token
+    /// that would be dropped on that way has to stand in memory.
     pub(super) const fn take_paid(&mut self) -> Option<QuotaPermit> {
         self.paid.take()
     }
+}
+
+/// Returns a cap in seconds, rounded up, or the largest number there is.
+fn whole_seconds(span: Duration) -> u16 {
+    u16::try_from(span.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u16::MAX)
+}
+
+const fn of_seconds(seconds: u16) -> Duration {
+    match seconds {
+        u16::MAX => Duration::MAX,
+        seconds => Duration::from_secs(seconds as u64),
+    }
+}
+
+/// Returns a cap as tokens hold it: in whole seconds.
+pub(crate) fn rounded_cap(span: Duration) -> Duration {
+    of_seconds(whole_seconds(span))
 }
 
 /// Returns `span` in nanoseconds, or the largest number there is.
@@ -331,7 +368,8 @@ impl Drop for State {
     }
 }
 
-/// Out of the way of the many tokens without a state: what drops those stays small enough to be inlined.
+/// Out of the way of the many tokens without a state: what drops those stays small enough to be
+/// inlined.
 #[cold]
 fn let_go(state: Box<dyn Any + Send + Sync>) {
     drop(state);

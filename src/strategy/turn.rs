@@ -1,257 +1,319 @@
 //! The step between a token's delay and every send.
 
-use alloc::boxed::Box;
-use core::{convert::Infallible, error::Error, fmt, future::poll_fn, time::Duration};
+use alloc::sync::Arc;
+use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use crate::atomic::counts::{Counts, Event};
-use crate::wait::{Alarm, LOOK_AGAIN, Rest};
-use crate::{Clock, PlaceInLine, Reservation, SendPermit, SendRate, Sleep, Timestamp};
+use super::token::RetryToken;
+use crate::wait::{LOOK_AGAIN, Rest};
+use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, wait::PlaceInLine};
 
-/// A turn to send.
+/// A place in line that owns what it needs.
+type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
+
+/// How far an attempt has come on its way to being sent: a value that
+/// [`RetryStrategy::admit`](crate::RetryStrategy::admit) is handed again and again until it lets
+/// the attempt go.
 ///
-/// In standard mode it has come already; in adaptive mode it is a place in the line of the send
-/// rate. Dropped before it is claimed, it gives the place back and those behind move up.
+/// An attempt that goes at once leaves it empty. One that has to wait keeps its place in line here.
+/// Dropped, it gives that place back, and those behind it move up. It borrows nothing and allocates
+/// nothing.
 ///
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, RetryStrategy};
+/// use paceline::{Adaptive, RetryStrategy, strategy::{NotAdmitted, SendRequest, SendTurn}};
 ///
 /// let strategy = Adaptive::new();
-/// let mut turn = strategy.send_turn()?;
-/// while let Err(wait) = turn.claim() {
-///     std::thread::sleep(wait);
-/// }
-/// # Ok::<(), paceline::SendRefused>(())
-/// ```
-#[derive(Debug)]
-#[must_use = "a turn that is dropped is given up"]
-pub struct SendTurn<'a>(Turn<'a>);
-
-/// What stands between a turn and its send besides the strategy's own line: an allowance kept elsewhere, for one.
-///
-/// # Examples
-///
-/// A gate that opens at the third try:
-///
-/// ```
-/// use std::sync::Mutex;
-/// use core::time::Duration;
-/// use paceline::{SendGate, SendPermit, SendTurn, Timestamp};
-///
-/// #[derive(Debug, Default)]
-/// struct Third(Mutex<u32>);
-///
-/// impl SendGate for Third {
-///     fn try_send(&self) -> Result<SendPermit, Duration> {
-///         let mut tries = self.0.lock().unwrap();
-///         *tries += 1;
-///         if *tries < 3 {
-///             return Err(Duration::from_millis(1));
-///         }
-///         Ok(SendPermit::sent_at(Timestamp::from_nanos(7)))
+/// let mut turn = SendTurn::new();
+/// let permit = loop {
+///     match strategy.admit(&mut turn, SendRequest::new()) {
+///         Ok(permit) => break permit,
+///         Err(NotAdmitted::Wait { look_in, .. }) => std::thread::sleep(look_in),
+///         Err(refused) => return Err(refused),
 ///     }
-/// }
-///
-/// let gate = Third::default();
-/// let mut turn = SendTurn::immediate().gated(&gate);
-/// assert_eq!(turn.claim(), Err(Duration::from_millis(1)));
-/// assert_eq!(turn.claim(), Err(Duration::from_millis(1)));
-/// assert_eq!(turn.claim().map(SendPermit::time), Ok(Timestamp::from_nanos(7)));
-/// assert_eq!(turn.claim().map(SendPermit::time), Ok(Timestamp::from_nanos(7)));
+/// };
+/// # let _ = permit;
+/// # Ok::<(), NotAdmitted>(())
 /// ```
-pub trait SendGate: fmt::Debug + Send + Sync {
-    /// Lets a send go, once for each success.
+#[must_use = "a turn that is dropped gives its place in line back"]
+pub struct SendTurn {
+    place: Option<Place>,
+    /// How many strategies around this one ask at the moment.
+    depth: u8,
+    /// The outermost depth at which everything inside has let the attempt go.
+    passed: u8,
+}
+
+/// No strategy inside another has let the attempt go.
+const NOTHING_PASSED: u8 = u8::MAX;
+
+impl SendTurn {
+    /// Creates a turn without a place in line.
+    pub const fn new() -> Self {
+        Self {
+            place: None,
+            depth: 0,
+            passed: NOTHING_PASSED,
+        }
+    }
+
+    /// Tells whether it holds a place in line.
+    #[must_use]
+    pub const fn is_in_line(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there.
+    /// For strategies that have a send rate.
+    ///
+    /// `clock` is that of the rate. It is read where the request brings no time of its own, and
+    /// when a place is given back.
     ///
     /// # Errors
     ///
-    /// Returns after which time to ask again, never zero.
-    fn try_send(&self) -> Result<SendPermit, Duration>;
-}
-
-type Place<'a> = PlaceInLine<&'a SendRate, &'a dyn Clock>;
-
-#[derive(Debug)]
-enum Turn<'a> {
-    Granted(SendPermit),
-    /// Boxed: a turn that has come, as nearly all have, is not worth the moving of a place.
-    InLine(Box<InLine<'a>>),
-    Gated {
-        line: Option<Box<InLine<'a>>>,
-        gate: &'a dyn SendGate,
-    },
-}
-
-#[derive(Debug)]
-struct InLine<'a> {
-    place: Place<'a>,
-    /// Where to count that it has to wait.
-    waits: Option<&'a Counts>,
-}
-
-impl<'a> InLine<'a> {
-    // Out of the way of a turn that has come.
-    #[inline(never)]
-    fn claim(&mut self) -> Result<SendPermit, Duration> {
-        let claimed = self.place.claim();
-        if let (Err(_), Some(counts)) = (&claimed, self.waits.take()) {
-            counts.one(Event::Delayed);
-        }
-        claimed
-    }
-
-    /// Returns the permit if the turn has come when it is first looked at, or else the place to wait for.
-    ///
-    /// Those who wait by the place do not look here again.
-    fn first_look(&mut self) -> Result<&mut Place<'a>, SendPermit> {
-        if self.waits.is_some() {
-            if let Ok(permit) = self.claim() {
-                return Err(permit);
+    /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Weight`] if there is no
+    /// such weight.
+    #[inline]
+    pub fn admit(
+        &mut self,
+        rate: &Arc<SendRate>,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        if self.place.is_none() {
+            let time = request.time(clock);
+            let taken = if request.weight == 1 {
+                let taken = rate.try_acquire_with(|| time.now());
+                taken.map_err(|wait| AcquireError::NotInTime { wait })
+            } else {
+                rate.try_acquire_n(time.now(), request.weight)
+            };
+            match taken {
+                Ok(permit) => return Ok(permit),
+                Err(AcquireError::NotInTime { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(&mut self.place)
+        self.wait(rate, clock, request)
+    }
+
+    /// Looks at the place in line, which is taken if there is none.
+    // Out of the way of an attempt that goes at once.
+    #[inline(never)]
+    pub(super) fn wait(
+        &mut self,
+        rate: &Arc<SendRate>,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let time = request.time(clock);
+        let place = if let Some(place) = &mut self.place {
+            place
+        } else {
+            let (rate, clock) = (Arc::clone(rate), Arc::clone(clock));
+            let place = Place::take(rate, clock, request.weight, time.now(), None)?;
+            self.place.insert(place)
+        };
+        let permit = place.look_by(time, request.waker)?;
+        self.place = None; // its tokens are taken, so there is nothing to give back
+        Ok(permit)
+    }
+
+    /// Asks `inside` until it lets the attempt go, and from then on only `gate`. For strategies
+    /// that put a further gate before the sends of another one.
+    ///
+    /// The permit is the gate's. Given up between the two, what `inside` granted is spent. A gate
+    /// wakes nobody, so it is asked every 50 ms, or sooner if it says so.
+    ///
+    /// # Errors
+    ///
+    /// What `inside` says, or [`NotAdmitted::Wait`] for as long as `gate` says.
+    pub fn gated(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> Result<SendPermit, NotAdmitted>,
+        gate: impl FnOnce() -> Result<SendPermit, Duration>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let depth = self.depth;
+        if self.passed > depth {
+            self.depth = depth.saturating_add(1);
+            let granted = inside(self);
+            self.depth = depth;
+            let _own = granted?;
+            self.passed = depth;
+        }
+        gate().map_err(|wait| NotAdmitted::Wait {
+            wait,
+            look_in: wait.min(LOOK_AGAIN),
+        })
     }
 }
 
-impl<'a> SendTurn<'a> {
-    /// Creates a turn that has come, for strategies that hold nobody back.
-    ///
-    /// Its permit carries [`Timestamp::ZERO`], as nobody records it and the time was never asked for.
-    pub const fn immediate() -> Self {
-        Self::granted(SendPermit::sent_at(Timestamp::ZERO))
+impl fmt::Debug for SendTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendTurn")
+            .field("in_line", &self.is_in_line())
+            .finish_non_exhaustive()
     }
+}
 
-    /// Creates a turn that has come, with its permit.
-    ///
-    /// A token that a send rate gave for the permit is spent, even if the turn is dropped.
-    pub const fn granted(permit: SendPermit) -> Self {
-        Self(Turn::Granted(permit))
+impl Default for SendTurn {
+    fn default() -> Self {
+        Self::new()
     }
+}
 
-    /// Creates a turn that comes when `place` does, by `clock`.
-    pub fn reserved(place: Reservation<'a>, clock: &'a dyn Clock) -> Self {
-        Self(Turn::InLine(Box::new(InLine {
-            place: PlaceInLine::of(place.into_held(), clock),
-            waits: None,
-        })))
-    }
+/// What [`RetryStrategy::admit`](crate::RetryStrategy::admit) is asked for: leave to send one
+/// attempt.
+///
+/// By default an attempt of weight 1 without a token, at the time of the strategy's own clock, that
+/// nobody can wake.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, RetryStrategy, Timestamp, strategy::{SendRequest, SendTurn}};
+///
+/// let strategy = Adaptive::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// let now = strategy.clock().now();
+/// let request = SendRequest::new().token(&token).weight(4).at(&now);
+/// assert_eq!(strategy.admit(&mut SendTurn::new(), request).unwrap().weight(), 4);
+/// ```
+#[derive(Clone, Copy)]
+#[must_use = "a request does nothing until a strategy is asked"]
+pub struct SendRequest<'a> {
+    token: Option<&'a RetryToken>,
+    weight: u32,
+    clock: Option<&'a dyn Clock>,
+    waker: Option<&'a Waker>,
+}
 
-    /// Counts it in `counts` if the turn has not come when it is first looked at.
-    pub(super) const fn counted(mut self, counts: &'a Counts) -> Self {
-        if let Turn::InLine(line) = &mut self.0 {
-            line.waits = Some(counts);
+impl<'a> SendRequest<'a> {
+    /// Asks for an attempt of weight 1.
+    pub const fn new() -> Self {
+        Self {
+            token: None,
+            weight: 1,
+            clock: None,
+            waker: None,
         }
+    }
+
+    /// Names the operation, for strategies that keep a line for each scope.
+    pub const fn token(mut self, token: &'a RetryToken) -> Self {
+        self.token = Some(token);
         self
     }
 
-    /// Returns a turn that comes once this one has, and `gate` lets it go then: with the permit of the gate, in place of
-    /// another gate if it had one. Given up between the two, its own token is spent.
-    pub fn gated(self, gate: &'a dyn SendGate) -> Self {
-        let line = match self.0 {
-            Turn::Granted(_) => None,
-            Turn::InLine(line) => Some(line),
-            Turn::Gated { line, .. } => line,
-        };
-        Self(Turn::Gated { line, gate })
+    /// Says how many tokens of the send rate the attempt takes.
+    pub const fn weight(mut self, tokens: u32) -> Self {
+        self.weight = tokens;
+        self
     }
 
-    /// Returns the permit to send if the turn has come.
-    ///
-    /// After success it returns the same permit again.
-    ///
-    /// # Errors
-    ///
-    /// Returns the time left, never zero, as today's rate has it. The rate may rise in the meantime,
-    /// so look again after a part of a long wait.
-    #[inline]
-    pub fn claim(&mut self) -> Result<SendPermit, Duration> {
-        match &mut self.0 {
-            Turn::Granted(permit) => Ok(*permit),
-            Turn::InLine(line) => line.claim(),
-            Turn::Gated { line, gate } => {
-                let permit = claim_gate(line, *gate)?;
-                self.0 = Turn::Granted(permit);
-                Ok(permit)
-            }
-        }
+    /// Says when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
+    /// to be of the strategy's own clock.
+    pub const fn at(mut self, clock: &'a dyn Clock) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
-    /// Waits in a task until the turn has come, on whatever run time `sleep` belongs to.
-    ///
-    /// As [`acquire`](crate::Ask::acquire) does: woken when the turn comes sooner, with the feature `wake`. The future may be
-    /// dropped and made again; dropping the turn gives its place back.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[cfg(feature = "tokio")] {
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), paceline::SendRefused> {
-    /// use paceline::{Adaptive, DefaultSleep, Outcome, RetryStrategy};
-    ///
-    /// let strategy = Adaptive::new();
-    /// let permit = strategy.send_turn()?.wait_on(&DefaultSleep::new()).await;
-    /// // ... send
-    /// # let _ = permit;
-    /// # Ok(())
-    /// # }
-    /// # main().unwrap() }
-    /// ```
-    pub async fn wait_on(&mut self, sleep: &impl Sleep) -> SendPermit {
-        let go_on = |_| Ok::<_, Infallible>(());
-        let Ok(permit) = self.wait_while(go_on, &mut Alarm::new(), sleep).await;
-        permit
+    /// Lets `waker` be woken if the turn comes sooner than it is said to.
+    pub const fn waker(mut self, waker: &'a Waker) -> Self {
+        self.waker = Some(waker);
+        self
     }
 
-    /// Waits until the turn has come, or `check` refuses: it is asked before each sleep with its length, and with zero
-    /// after it.
-    pub(crate) async fn wait_while<Z: Sleep, E>(
-        &mut self,
-        check: impl Fn(Duration) -> Result<(), E>,
-        alarm: &mut Alarm<Z::Timer>,
-        sleep: &Z,
-    ) -> Result<SendPermit, E> {
-        let allows = |rest: Option<&Rest>| check(rest.map_or(Duration::ZERO, Rest::wait));
-        match self.place() {
-            Err(permit) => return Ok(permit),
-            Ok(Some(place)) => {
-                let _own = poll_fn(|cx| alarm.poll_place(place, sleep, allows, cx)).await?;
-            }
-            Ok(None) => {}
-        }
-        loop {
-            match self.claim() {
-                Ok(permit) => return Ok(permit),
-                Err(wait) => {
-                    check(wait)?;
-                    alarm.sleep(sleep, wait.min(LOOK_AGAIN)).await;
-                    check(Duration::ZERO)?;
-                }
-            }
-        }
+    /// Returns the token of the operation, or `None` if its strategy gave none.
+    #[must_use]
+    pub const fn operation(&self) -> Option<&'a RetryToken> {
+        self.token
     }
 
-    /// Returns the permit if there is no waiting, or else the place in line to wait for before the next claim, if there
-    /// is one.
-    pub(crate) fn place(&mut self) -> Result<Option<&mut Place<'a>>, SendPermit> {
-        match &mut self.0 {
-            Turn::Granted(permit) => Err(*permit),
-            Turn::InLine(line) => line.first_look().map(Some),
-            // Its own line lets go what the gate may still hold back.
-            Turn::Gated { line, .. } => Ok(line.as_mut().and_then(|line| line.first_look().ok())),
+    /// Returns how many tokens of the send rate the attempt takes.
+    #[must_use]
+    pub const fn tokens(&self) -> u32 {
+        self.weight
+    }
+
+    /// Returns the time, by `own` if the request brings none.
+    #[must_use]
+    pub fn now(&self, own: &dyn Clock) -> Timestamp {
+        self.time(own).now()
+    }
+
+    fn time<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
+    where
+        'a: 'c,
+    {
+        self.clock.unwrap_or(own)
+    }
+}
+
+impl Default for SendRequest<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SendRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRequest")
+            .field("token", &self.token)
+            .field("weight", &self.weight)
+            .field("clock", &self.clock)
+            .field("waker", &self.waker.is_some())
+            .finish()
+    }
+}
+
+/// Why an attempt may not be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotAdmitted {
+    /// Its turn has not come. The place in line is in the [`SendTurn`].
+    Wait {
+        /// The time until the turn, at the rate of the moment. Never zero.
+        wait: Duration,
+        /// The time to rest before the next look, unless the waker is woken before. Never zero,
+        /// and at most `wait`.
+        look_in: Duration,
+    },
+    /// It would have to wait, and the strategy refuses rather than makes wait.
+    Refused(SendRefused),
+    /// There is no such weight.
+    Weight(WeightError),
+}
+
+impl From<AcquireError> for NotAdmitted {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::NotInTime { wait } => Self::Refused(SendRefused { wait }),
+            AcquireError::Weight(error) => Self::Weight(error),
         }
     }
 }
 
-#[inline(never)]
-fn claim_gate(
-    line: &mut Option<Box<InLine<'_>>>,
-    gate: &dyn SendGate,
-) -> Result<SendPermit, Duration> {
-    if let Some(line) = line {
-        let _own = line.claim()?;
+impl From<Rest> for NotAdmitted {
+    fn from(rest: Rest) -> Self {
+        Self::Wait {
+            wait: rest.wait(),
+            look_in: rest.span(),
+        }
     }
-    gate.try_send()
 }
+
+impl fmt::Display for NotAdmitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Weight(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for NotAdmitted {}
 
 /// A send was refused rather than made to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -267,3 +329,47 @@ impl fmt::Display for SendRefused {
 }
 
 impl Error for SendRefused {}
+
+/// What came with a response besides its outcome: when it came, and what the service reported.
+///
+/// There is nothing to report yet but the time. What services declare about their limits will stand
+/// here, so the type is opaque.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategy, Standard, Timestamp, strategy::Reports};
+///
+/// let strategy = Standard::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// let now = Timestamp::from_nanos(7);
+/// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::at(&now)).unwrap();
+/// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its own clock
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "reports are for a strategy"]
+pub struct Reports<'a> {
+    clock: Option<&'a dyn Clock>,
+}
+
+impl<'a> Reports<'a> {
+    /// Creates the reports of a response that came now, by the strategy's own clock.
+    pub const fn new() -> Self {
+        Self { clock: None }
+    }
+
+    /// Creates the reports of a response that came at `clock`: a [`Timestamp`], or a clock that is
+    /// read only if the time matters. It has to be of the strategy's own clock.
+    pub const fn at(clock: &'a dyn Clock) -> Self {
+        Self { clock: Some(clock) }
+    }
+
+    /// Returns what tells the time, `own` if the response came now.
+    #[must_use]
+    pub fn clock<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
+    where
+        'a: 'c,
+    {
+        self.clock.unwrap_or(own)
+    }
+}

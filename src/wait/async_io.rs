@@ -15,7 +15,7 @@ use super::{Sleep, Timer};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{AsyncIoSleep, ControlLaw, MonotonicClock, SendLimiter, SendRate, Clock};
+/// use paceline::{ControlLaw, MonotonicClock, SendLimiter, SendRate, Clock, wait::AsyncIoSleep};
 ///
 /// let clock = MonotonicClock::new();
 /// let rate = Arc::new(SendRate::new(ControlLaw::Aws, clock.now()));

@@ -24,20 +24,22 @@ std::thread_local! {
     static WAKER: Waker = Waker::from(Arc::new(Unpark(thread::current())));
 }
 
-fn waker() -> Waker {
+/// Returns a waker that ends the park of this thread.
+pub(crate) fn thread_waker() -> Waker {
     let own = WAKER.try_with(Clone::clone);
     own.unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))))
 }
 
-/// Parks until the turn of `place` comes, or `check` refuses: it is asked before each sleep, and with `None` after it.
-pub(crate) fn block<R: Deref<Target = SendRate>, C: Clock, E>(
+/// Parks until the turn of `place` comes, or `check` refuses: it is asked before each sleep, and
+/// with `None` after it.
+pub(super) fn block<R: Deref<Target = SendRate>, C: Clock, E>(
     place: &mut PlaceInLine<R, C>,
     check: impl Fn(Option<&Rest>) -> Result<(), E>,
 ) -> Result<SendPermit, E> {
     if let Ok(permit) = place.claim() {
         return Ok(permit); // without a waker
     }
-    let waker = waker();
+    let waker = thread_waker();
     loop {
         let rest = match place.look(&waker) {
             Ok(permit) => return Ok(permit),

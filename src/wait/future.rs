@@ -10,7 +10,7 @@ use core::{
     time::Duration,
 };
 
-use super::{Ask, PlaceInLine, Rest, Sleep, Timer};
+use super::{AcquireRequest, PlaceInLine, Rest, Sleep, Timer};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
 
 /// A timer that is made when it is first needed, and armed when its time changes.
@@ -29,44 +29,51 @@ impl<T: Timer> Alarm<T> {
         }
     }
 
-    fn arm(&mut self, sleep: &impl Sleep<Timer = T>, span: Duration) -> &mut T {
+    /// Arms the timer for `span` from now.
+    pub(crate) fn arm(&mut self, sleep: &impl Sleep<Timer = T>, span: Duration) -> &mut T {
+        self.until = None;
         let timer = self.timer.get_or_insert_with(|| sleep.timer());
         timer.arm(span);
         timer
     }
 
+    /// Returns whether the timer has fired since it was armed.
+    pub(crate) fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.timer {
+            Some(timer) => timer.poll_elapsed(cx),
+            None => Poll::Ready(()),
+        }
+    }
+
     /// Sleeps for `span`.
     pub(crate) async fn sleep(&mut self, sleep: &impl Sleep<Timer = T>, span: Duration) {
         if !span.is_zero() {
-            self.until = None;
             let timer = self.arm(sleep, span);
             poll_fn(|cx| timer.poll_elapsed(cx)).await;
         }
     }
 
     /// Polls the timer, armed for the end of `rest`.
-    fn poll(
+    pub(crate) fn poll(
         &mut self,
         sleep: &impl Sleep<Timer = T>,
         rest: &Rest,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         let until = Some(rest.until());
-        let timer = match &mut self.timer {
-            Some(timer) if self.until == until => timer,
-            _ => {
-                self.until = until;
-                self.arm(sleep, rest.span())
-            }
-        };
-        let fired = timer.poll_elapsed(cx);
+        if self.until != until {
+            self.arm(sleep, rest.span());
+            self.until = until;
+        }
+        let fired = self.poll_elapsed(cx);
         if fired.is_ready() {
             self.until = None;
         }
         fired
     }
 
-    /// Waits for the turn of `place`, or until `check` refuses: it is asked before each sleep, and with `None` after it.
+    /// Waits for the turn of `place`, or until `check` refuses: it is asked before each sleep, and
+    /// with `None` after it.
     pub(crate) fn poll_place<R: Deref<Target = SendRate>, C: Clock, E>(
         &mut self,
         place: &mut PlaceInLine<R, C>,
@@ -92,7 +99,6 @@ impl<T: Timer> Alarm<T> {
         limit: Duration,
         work: W,
     ) -> Option<W::Output> {
-        self.until = None;
         let timer = self.arm(sleep, limit);
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -103,9 +109,10 @@ impl<T: Timer> Alarm<T> {
     }
 }
 
-/// The future of send tokens, from [`Ask::acquire`].
+/// The future of send tokens, from [`AcquireRequest::acquire`].
 ///
-/// It asks when it is first polled. Dropped, it gives its place back. Polled again after it is done, it says the same.
+/// It asks when it is first polled. Dropped, it gives its place back. Polled again after it is
+/// done, it says the same.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Acquire<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> {
     state: State<R, C, Z>,
@@ -113,13 +120,13 @@ pub struct Acquire<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> {
 }
 
 enum State<R: Deref<Target = SendRate>, C: Clock, Z> {
-    Asking(Ask<R, C, Z>),
+    Asking(AcquireRequest<R, C, Z>),
     InLine(PlaceInLine<R, C>, Z),
     Done(Result<SendPermit, AcquireError>),
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
-    pub(super) const fn new(ask: Ask<R, C, Z>) -> Self {
+    pub(super) const fn new(ask: AcquireRequest<R, C, Z>) -> Self {
         Self {
             state: State::Asking(ask),
             alarm: Alarm::new(),

@@ -9,24 +9,26 @@ use crate::{AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, 
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
 ///
-/// Ask for [one token](Self::token) or for [several](Self::tokens), say [how long](Ask::within) it may take if it may
-/// not take for ever, and choose a form. All mean the same:
+/// Ask for [one token](Self::token) or for [several](Self::tokens), say [how
+/// long](AcquireRequest::within) it may take if that matters, and choose a form. All mean the same:
 ///
 /// | form | waits |
 /// |---|---|
-/// | [`try_acquire`](Ask::try_acquire) | never |
-/// | [`acquire`](Ask::acquire) | in a task |
-/// | [`acquire_blocking`](Ask::acquire_blocking) | on a thread |
-/// | [`reserve`](Ask::reserve) | as the caller sees fit |
+/// | [`try_acquire`](AcquireRequest::try_acquire) | never |
+/// | [`acquire`](AcquireRequest::acquire) | in a task |
+/// | [`acquire_blocking`](AcquireRequest::acquire_blocking) | on a thread |
+/// | [`reserve`](AcquireRequest::reserve) | as the caller sees fit |
 ///
-/// First come, first served. Tokens that cannot come in time are refused at once, with how long it would
-/// have been; who gives up, or drops what it holds, leaves no debt. Each waiter sleeps by a timer of its own until
-/// its turn comes at today's rate, and is woken before only if it comes over 20 ms sooner: at a steady rate it is
-/// woken once. When the rate rises, those in line go within 50 ms of their new turns; when it falls, they look again
-/// when their old ones have come. Without the feature `wake` nobody is woken, and waiters look every 50 ms.
+/// First come, first served. Tokens that cannot come in time are refused at once, with how long it
+/// would have been; who gives up, or drops what it holds, leaves no debt. Each waiter sleeps by a
+/// timer of its own until its turn comes at today's rate, and is woken before only if it comes over
+/// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
+/// ms of their new turns; when it falls, they look again when their old ones have come. Without the
+/// feature `wake` nobody is woken, and waiters look every 50 ms.
 ///
-/// `R` is what holds the rate: an `Arc`, or a reference, as to that of [`Adaptive`](crate::Adaptive). Several limiters
-/// of one rate share its line. All timestamps of the rate have to come from the same clock as the limiter's.
+/// `R` is what holds the rate: an `Arc`, or a reference, as to that of
+/// [`Adaptive`](crate::Adaptive). Several limiters of one rate share its line. All timestamps of
+/// the rate have to come from the same clock as the limiter's.
 ///
 /// # Examples
 ///
@@ -54,7 +56,8 @@ pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> 
 }
 
 impl<R: Deref<Target = SendRate>> SendLimiter<R> {
-    /// Creates a limiter by the system's clock. Tasks sleep by tokio's timer, with the feature `tokio`.
+    /// Creates a limiter by the system's clock. Tasks sleep by tokio's timer, with the feature
+    /// `tokio`.
     #[must_use]
     pub fn new(rate: R) -> Self {
         Self {
@@ -100,12 +103,12 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     }
 
     /// Asks for one token.
-    pub fn token(&self) -> Ask<&SendRate, &C, &Z> {
+    pub fn token(&self) -> AcquireRequest<&SendRate, &C, &Z> {
         self.tokens(1)
     }
 
     /// Asks for `weight` tokens at once.
-    pub fn tokens(&self, weight: u32) -> Ask<&SendRate, &C, &Z> {
+    pub fn tokens(&self, weight: u32) -> AcquireRequest<&SendRate, &C, &Z> {
         let limiter = SendLimiter {
             rate: &*self.rate,
             clock: &self.clock,
@@ -114,8 +117,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
         limiter.into_tokens(weight)
     }
 
-    /// Asks for `weight` tokens at once, and owns what it takes: with an `Arc` for the rate, the future of a clone is
-    /// `'static`.
+    /// Asks for `weight` tokens at once, and owns what it takes: with an `Arc` for the rate, the
+    /// future of a clone is `'static`.
     ///
     /// # Examples
     ///
@@ -132,8 +135,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     /// # }
     /// # main() }
     /// ```
-    pub const fn into_tokens(self, weight: u32) -> Ask<R, C, Z> {
-        Ask {
+    pub const fn into_tokens(self, weight: u32) -> AcquireRequest<R, C, Z> {
+        AcquireRequest {
             limiter: self,
             weight,
             deadline: Deadline::Never,
@@ -152,16 +155,17 @@ enum Deadline {
 /// A request for send tokens that is about to be made.
 #[must_use = "an ask does nothing until it takes a form"]
 #[derive(Clone)]
-pub struct Ask<R, C, Z> {
+pub struct AcquireRequest<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     weight: u32,
     deadline: Deadline,
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
+impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// Lets it take `span` at most from when it is made: a future is made when it is first polled.
     ///
-    /// What comes later is refused at once; so is a request whose turn has moved past the deadline, when it finds out.
+    /// What comes later is refused at once; so is a request whose turn has moved past the deadline,
+    /// when it finds out.
     pub fn within(self, span: Duration) -> Self {
         Self {
             deadline: Deadline::Within(span),
@@ -187,7 +191,10 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use paceline::{AcquireError, Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate, WeightError};
+    /// use paceline::{
+    ///     AcquireError, Clock, MonotonicClock, SendLimiter, SendRate, WeightError,
+    ///     law::PacedSettings,
+    /// };
     ///
     /// let clock = MonotonicClock::new();
     /// let minute = Duration::from_secs(60); // a token a minute
@@ -200,7 +207,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
     /// }
     /// let never = WeightError::AboveCapacity { weight: 2, capacity: 1 };
     /// assert_eq!(limiter.tokens(2).try_acquire(), Err(never.into()));
-    /// # Ok::<(), paceline::PacedSettingsError>(())
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
@@ -211,11 +218,13 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
         taken.map_err(|wait| AcquireError::NotInTime { wait })
     }
 
-    /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call only.
+    /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call
+    /// only.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is no such weight.
+    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
+    /// no such weight.
     ///
     /// # Examples
     ///
@@ -242,13 +251,14 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is no such weight.
+    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
+    /// no such weight.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::{thread, time::Duration};
-    /// use paceline::{Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate};
+    /// use paceline::{Clock, MonotonicClock, SendLimiter, SendRate, law::PacedSettings};
     ///
     /// let settings = PacedSettings::fixed(1_000, Duration::from_secs(1))?;
     /// let rate = SendRate::paced(settings, MonotonicClock::new().now());
@@ -258,7 +268,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
     ///         scope.spawn(|| limiter.token().within(Duration::from_secs(1)).acquire_blocking());
     ///     }
     /// });
-    /// # Ok::<(), paceline::PacedSettingsError>(())
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn acquire_blocking(self) -> Result<SendPermit, AcquireError> {
         let (mut place, _) = self.take_place()?;
@@ -268,11 +278,13 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Ask<R, C, Z> {
         })
     }
 
-    /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped at any time.
+    /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped
+    /// at any time.
     ///
-    /// It allocates when it first has to wait, if its timer does, and then never again; with the feature `wake` the waiters of
-    /// a limiter share a table, which grows with the most there have been. Its output is [`AcquireError`] if the
-    /// tokens cannot come in time, with the time until then, or if there is no such weight.
+    /// It allocates when it first has to wait, if its timer does, and then never again; with the
+    /// feature `wake` the waiters of a limiter share a table, which grows with the most there
+    /// have been. Its output is [`AcquireError`] if the tokens cannot come in time, with the
+    /// time until then, or if there is no such weight.
     ///
     /// # Examples
     ///
@@ -325,9 +337,9 @@ impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendLimiter<R, C, Z> {
     }
 }
 
-impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for Ask<R, C, Z> {
+impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for AcquireRequest<R, C, Z> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("AcquireRequest")
             .field("limiter", &self.limiter)
             .field("weight", &self.weight)
             .field("deadline", &self.deadline)

@@ -4,7 +4,7 @@
 mod async_io;
 mod blocking;
 mod future;
-mod limiter;
+pub(crate) mod limiter;
 mod place;
 mod sleep;
 #[cfg(feature = "tokio")]
@@ -14,10 +14,11 @@ mod tokio;
 pub use self::async_io::{AsyncIoSleep, AsyncIoTimer};
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioTimer;
-pub(crate) use blocking::block;
+pub(crate) use blocking::thread_waker;
 pub use future::Acquire;
 pub(crate) use future::Alarm;
-pub use limiter::{Ask, SendLimiter};
+pub use limiter::AcquireRequest;
+pub(crate) use place::LOOK_AGAIN;
 pub use place::PlaceInLine;
-pub(crate) use place::{LOOK_AGAIN, Rest};
+pub use place::Rest;
 pub use sleep::{DefaultSleep, Sleep, Timer};

@@ -5,10 +5,14 @@ use core::{fmt, ops::Deref, task::Waker, time::Duration};
 use crate::atomic::Held;
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
 
-/// A place in the line of a [`SendRate`], for those who do the waiting themselves.
+/// A place in the line of a [`SendRate`], for callers that do the waiting themselves.
 ///
-/// From [`Ask::reserve`](crate::Ask::reserve). Dropped before it is claimed it is given up: its tokens go back and those
-/// behind move up.
+/// It has a clock, so that dropping it wakes the waiters behind it at once. A
+/// [`Reservation`](crate::Reservation) is the same place without a clock, for code that is handed
+/// the time.
+///
+/// From [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). Dropped before it is
+/// claimed it is given up: its tokens go back and those behind move up.
 #[must_use = "a place that is dropped is given up"]
 pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock> {
     held: Held<R>,
@@ -19,9 +23,9 @@ pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock> {
 /// How often a waiter looks whom nobody can wake: the rate may have risen meanwhile.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What a waiter finds whose turn has not come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rest {
+/// How long to rest before the next look, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
     now: Timestamp,
     /// The time until the turn, at today's rate.
     wait: Duration,
@@ -45,11 +49,25 @@ impl Rest {
         }
     }
 
-    pub(super) const fn span(&self) -> Duration {
+    /// Returns how long to rest from now.
+    #[must_use]
+    pub const fn span(&self) -> Duration {
         self.span
     }
 
-    pub(super) const fn until(&self) -> Timestamp {
+    /// Describes a rest that ends at `until`, after which nothing has to be waited for.
+    pub(crate) const fn between(now: Timestamp, until: Timestamp) -> Self {
+        let span = until.saturating_since(now);
+        Self {
+            now,
+            wait: span,
+            span,
+        }
+    }
+
+    /// Returns when the rest is over.
+    #[must_use]
+    pub const fn until(&self) -> Timestamp {
         self.now.saturating_add(self.span)
     }
 }
@@ -59,7 +77,7 @@ const MOVED: Duration = Duration::from_millis(10);
 
 impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     /// Takes a place for `weight` tokens if its turn comes by `deadline`.
-    pub(super) fn take(
+    pub(crate) fn take(
         rate: R,
         clock: C,
         weight: u32,
@@ -87,33 +105,27 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     ///
     /// # Errors
     ///
-    /// Returns the time left, never zero, as today's rate has it. It shrinks when the rate rises or somebody ahead gives
-    /// up, and grows when the rate falls: look again after a part of a long wait.
+    /// Returns the time left, never zero, as today's rate has it. It shrinks when the rate rises or
+    /// somebody ahead gives up, and grows when the rate falls: look again after a part of a
+    /// long wait.
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         self.held.claim_with(|| self.clock.now())
     }
 
-    /// Takes the tokens if the turn has come; if not, returns for how long to rest, unless `waker` is woken before.
+    /// Takes the tokens if the turn has come; if not, returns for how long to rest, unless `waker`
+    /// is woken before.
     pub(crate) fn look(&mut self, waker: &Waker) -> Result<SendPermit, Rest> {
-        let mut asked = None;
-        let claimed = self.held.claim_with(|| *asked.insert(self.clock.now()));
-        let mut wait = match claimed {
-            Ok(permit) => return Ok(permit),
-            Err(wait) => wait,
-        };
-        let now = asked.unwrap_or(Timestamp::ZERO); // nobody is told to wait without a look at the clock
-        loop {
-            let Some(span) = self.held.stand(now, wait, waker) else {
-                let span = wait.min(LOOK_AGAIN);
-                return Err(Rest { now, wait, span });
-            };
-            // Whoever has raised the rate since the first look may not have seen who stands here: it is seen now.
-            match self.held.claim_with(|| now) {
-                Ok(permit) => return Ok(permit),
-                Err(again) if again.saturating_add(MOVED) < wait => wait = again,
-                Err(_) => return Err(Rest { now, wait, span }),
-            }
-        }
+        look(&mut self.held, &self.clock, Some(waker))
+    }
+
+    /// As [`look`](Self::look), at the time of `clock`. Without a waker nothing can end the rest,
+    /// so it is short.
+    pub(crate) fn look_by(
+        &mut self,
+        clock: &dyn Clock,
+        waker: Option<&Waker>,
+    ) -> Result<SendPermit, Rest> {
+        look(&mut self.held, clock, waker)
     }
 
     pub(super) const fn deadline(&self) -> Option<Timestamp> {
@@ -121,20 +133,46 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock> Drop for PlaceInLine<R, C> {
-    fn drop(&mut self) {
-        if self.held.give_up() {
-            self.held.rate().nudge(self.clock.now());
+fn look<R: Deref<Target = SendRate>>(
+    held: &mut Held<R>,
+    clock: &dyn Clock,
+    waker: Option<&Waker>,
+) -> Result<SendPermit, Rest> {
+    let mut asked = None;
+    let claimed = held.claim_with(|| *asked.insert(clock.now()));
+    let mut wait = match claimed {
+        Ok(permit) => return Ok(permit),
+        Err(wait) => wait,
+    };
+    // A claim that has to wait has looked at the clock.
+    let now = asked.unwrap_or(Timestamp::ZERO);
+    loop {
+        let Some(span) = waker.and_then(|waker| held.stand(now, wait, waker)) else {
+            let span = wait.min(LOOK_AGAIN);
+            return Err(Rest { now, wait, span });
+        };
+        // A thread that raised the rate since the first look may not have seen this waiter.
+        match held.claim_with(|| now) {
+            Ok(permit) => return Ok(permit),
+            Err(again) if again.saturating_add(MOVED) < wait => wait = again,
+            Err(_) => return Err(Rest { now, wait, span }),
         }
     }
 }
 
-impl<R: Deref<Target = SendRate> + fmt::Debug, C: Clock> fmt::Debug for PlaceInLine<R, C> {
+impl<R: Deref<Target = SendRate>, C: Clock> Drop for PlaceInLine<R, C> {
+    fn drop(&mut self) {
+        if self.held.give_up() {
+            self.held.rate().wake_due(self.clock.now());
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock> fmt::Debug for PlaceInLine<R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlaceInLine")
-            .field("held", &self.held)
             .field("clock", &self.clock)
             .field("deadline", &self.deadline)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -8,11 +8,12 @@ use core::{
 
 /// A run time's way to sleep: where the timers come from.
 ///
-/// A trait of the caller's run time rather than of the crate's, and generic rather than `dyn`, so that waiting
-/// needs neither an allocation nor an indirect call where the run time's own timer needs none. Where it has to be chosen
-/// at run time, `Timer` may be a `Box<dyn Timer>`.
+/// A trait of the caller's run time rather than of the crate's, and generic rather than `dyn`, so
+/// that waiting needs neither an allocation nor an indirect call where the run time's own timer
+/// needs none. Where it has to be chosen at run time, `Timer` may be a `Box<dyn Timer>`.
 ///
-/// [`DefaultSleep`] is tokio's with the feature `tokio`; `AsyncIoSleep` is smol's with the feature `async-io`.
+/// [`DefaultSleep`] is tokio's with the feature `tokio`; `AsyncIoSleep` is smol's with the feature
+/// `async-io`.
 ///
 /// # Examples
 ///
@@ -20,7 +21,7 @@ use core::{
 ///
 /// ```
 /// use core::{task::{Context, Poll}, time::Duration};
-/// use paceline::{Sleep, Timer};
+/// use paceline::wait::{Sleep, Timer};
 ///
 /// #[derive(Debug)]
 /// struct Never;
@@ -54,7 +55,8 @@ pub trait Timer: Send + Unpin {
 
     /// Returns whether it has fired since it was armed; if not, it wakes the task once it does.
     ///
-    /// Not armed, it may return either. It may fire early: the one who waits looks at its own clock.
+    /// Not armed, it may return either. It may fire early: the one who waits looks at its own
+    /// clock.
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 

@@ -1,11 +1,12 @@
-//! How many cache lines an operation reads and writes that other threads write too: counted, not timed.
+//! How many cache lines an operation reads and writes that other threads write too: counted, not
+//! timed.
 //!
-//! Two threads do the same on one object, in turn. A line that both write is shared; one that a single thread writes is
-//! its own, as a count of sends in stripes is. Lines are pairs of 64 bytes, which processors fetch together. On a
-//! machine with one core there is one stripe, and these fail.
+//! Two threads do the same on one object, in turn. A line that both write is shared; one that a
+//! single thread writes is its own, as a count of sends in stripes is. Lines are pairs of 64 bytes,
+//! which processors fetch together. On a machine with one core there is one stripe, and these fail.
 //!
-//! Out of reach: a lost compare-and-swap, which needs the other thread at the same instant; a retry costs as much as
-//! the first try. And locks and allocations, of which the hot paths have none.
+//! Out of reach: a lost compare-and-swap, which needs the other thread at the same instant; a retry
+//! costs as much as the first try. And locks and allocations, of which the hot paths have none.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -16,8 +17,10 @@ use std::thread;
 
 use paceline::stall::{Access, Kind, set_watch};
 use paceline::{
-    Adaptive, Clock, ControlLaw, Outcome, PacedSettings, RetryQuota, RetryStrategy, SendPermit,
-    SendRate, Standard, Timestamp,
+    Adaptive, Clock, ControlLaw, Outcome, RetryQuota, RetryStrategy, SendPermit, SendRate,
+    Standard, Timestamp,
+    law::PacedSettings,
+    strategy::{Reports, SendRequest, SendTurn},
 };
 
 const LINE: usize = 128;
@@ -46,8 +49,8 @@ struct Counts {
     lost: usize,
 }
 
-/// How often each thread does the operation before it is watched: until all that is made once is made, and threads
-/// that meet at a count have counts of their own.
+/// How often each thread does the operation before it is watched: until all that is made once is
+/// made, and threads that meet at a count have counts of their own.
 const BEFORE: usize = 256;
 
 /// One test at a time: threads are numbered, and the lowest numbers have counts of their own.
@@ -80,11 +83,15 @@ fn count(operation: impl Fn() + Sync) -> Counts {
     let phase = Barrier::new(2);
     let work = |turn: usize| {
         let mut seen = Vec::new();
-        for phases in 0..4 {
-            if phases == turn {
-                (0..BEFORE).for_each(|_| operation());
+        // In turn, one operation each: so they meet.
+        for round in 0..2 * BEFORE {
+            if round % 2 == turn {
+                operation();
             }
-            if phases.checked_sub(2) == Some(turn) {
+            phase.wait();
+        }
+        for watch in 0..2 {
+            if watch == turn {
                 seen = watched(&operation);
             }
             phase.wait(); // both are there to the end
@@ -133,7 +140,8 @@ fn a_line_that_both_threads_write_is_shared() {
     assert_eq!((counts.shared_lines, counts.loads), (1, 2));
 }
 
-/// A success told to a full quota is one load, and a refusal two: who takes looks at the capacity as well.
+/// A success told to a full quota is one load, and a refusal two: who takes looks at the capacity
+/// as well.
 #[test]
 fn a_quota_writes_only_what_changes() {
     let _alone = alone();
@@ -165,9 +173,12 @@ impl Clock for Still {
 
 fn request(strategy: &dyn RetryStrategy) {
     let mut token = strategy.acquire_initial_token(None).expect("always given");
-    let mut turn = strategy.send_turn().expect("it waits in line");
-    token.sent(turn.claim().expect("its turn has come"));
-    strategy.record_success(token).expect("its own token");
+    let request = SendRequest::new().token(&token);
+    let permit = strategy.admit(&mut SendTurn::new(), request);
+    token.sent(permit.expect("its turn has come"));
+    strategy
+        .record_success(token, Reports::new())
+        .expect("its own token");
 }
 
 /// A healthy request writes no line that another thread writes.
@@ -211,7 +222,7 @@ fn a_refusal_writes_nothing() {
 /// A million a second at most, from the start.
 fn at_its_ceiling() -> SendRate {
     let second = core::time::Duration::from_secs(1);
-    let settings = PacedSettings::new().ceiling(1_000_000, second);
+    let settings = PacedSettings::builder().ceiling(1_000_000, second).build();
     SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
 }
 
@@ -234,7 +245,8 @@ fn a_limited_acquire_writes_one_word() {
     assert_counts("limited acquire, published law", published, 1, 0);
 }
 
-/// What a response writes while the limiter limits: within a window and at a rate that stays, its own count.
+/// What a response writes while the limiter limits: within a window and at a rate that stays, its
+/// own count.
 #[test]
 fn a_response_at_a_steady_rate_writes_its_own_count() {
     let _alone = alone();
@@ -257,7 +269,8 @@ fn a_response_on_the_published_curve_moves_the_rate() {
         let now = at(millis * (SECOND / 1_000));
         rate.record(now, SendPermit::sent_at(now), outcome);
     };
-    // A thousand a second are measured, before the throttle and long after it: twice that is more than the curve has.
+    // A thousand a second are measured, before the throttle and long after it: twice that is more
+    // than the curve has.
     apart(|| {
         (10_000..11_000).for_each(|millis| record(millis, Outcome::NotThrottled));
         record(11_000, Outcome::Throttled);

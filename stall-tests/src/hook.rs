@@ -1,10 +1,12 @@
-//! What happens before each atomic access of a thread: counted, stopped at, or overtaken by somebody else.
+//! What happens before each atomic access of a thread: counted, stopped at, or overtaken by
+//! somebody else.
 
 use core::cell::{Cell, RefCell};
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
 
-/// The most atomic steps that an operation may take that meets no thread at work, beside stopped ones or not.
+/// The most atomic steps that an operation may take that meets no thread at work, beside stopped
+/// ones or not.
 ///
 /// The longest here, a throttle or a reset that first finishes what others left, takes over sixty.
 pub(crate) const MOST: u64 = 80;
@@ -75,8 +77,8 @@ pub(crate) fn bounded<R>(most: u64, operation: impl FnOnce() -> R) -> R {
     counting(Count { most, ..FREE }, operation).0
 }
 
-/// Runs `operation` until its step number `step`, from 0, and stops there for ever: `None`, or its result if
-/// it finished before.
+/// Runs `operation` until its step number `step`, from 0, and stops there for ever: `None`, or its
+/// result if it finished before.
 pub(crate) fn stopped_at<R>(step: u64, operation: impl FnOnce() -> R) -> Option<R> {
     let count = Count {
         stop_at: step,

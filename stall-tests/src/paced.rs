@@ -1,4 +1,5 @@
-//! Threads stopped inside the paced law: the next one who comes finds it as if the call had happened, or had not.
+//! Threads stopped inside the paced law: the next one who comes finds it as if the call had
+//! happened, or had not.
 
 use core::mem;
 use core::time::Duration;
@@ -11,7 +12,8 @@ use crate::workload::later;
 
 type Call = fn(&SendRate);
 
-/// The most steps of a call. Time goes in leaps here: all blocks of the ring, sixteen, may come due in one.
+/// The most steps of a call. Time goes in leaps here: all blocks of the ring, sixteen, may come due
+/// in one.
 const LONG: u64 = 2 * MOST;
 
 fn take(rate: &SendRate, now: Timestamp) -> Result<(), Duration> {
@@ -136,11 +138,16 @@ fn take_all(rate: &SendRate, now: Timestamp) {
     }
 }
 
-/// A throttle of a new request cuts, and one with a hint stops everybody for that long.
+/// How long nothing gets through before a throttle with a hint pauses everything.
+const NOTHING: u64 = 20_000;
+
+/// A throttle of a new request cuts, and one with a hint, after which nothing got through, pauses
+/// for that long.
 fn throttle_and_pause(rate: &SendRate, now: u64) {
     bounded(LONG, || record(rate, now, now - 1, Outcome::Throttled));
     assert!(look(rate, at(now)).enabled, "the throttle is not lost");
     let hint = Outcome::ThrottledFor(Duration::from_millis(300));
+    let now = now + NOTHING;
     bounded(LONG, || record(rate, now + 100, now + 50, hint));
     for millis in [100, 250, 399] {
         let wait = take(rate, at(now + millis)).expect_err("a pause");
@@ -156,6 +163,7 @@ fn go_on(rate: &SendRate, now: u64) {
     take_all(rate, at(now));
     bounded(LONG, || record(rate, now, now - 1, Outcome::NotThrottled));
     throttle_and_pause(rate, now + 200);
+    let now = now + NOTHING;
     for step in 0..40 {
         bounded(LONG, || {
             record(rate, now + 2_000 + step, now + 1_900, Outcome::NotThrottled);

@@ -44,8 +44,8 @@ impl Stage {
         Arc::new(rate)
     }
 
-    /// Takes the places in line, and returns those that others still hold: some of the first block, which retires
-    /// while threads stop, and the last.
+    /// Takes the places in line, and returns those that others still hold: some of the first block,
+    /// which retires while threads stop, and the last.
     pub(crate) fn queue(self, rate: &SendRate) -> Vec<Reservation<'_>> {
         if self != Self::Queued {
             return Vec::new();

@@ -8,8 +8,8 @@ use crate::hook::{MOST, overtaken_and_stopped_at};
 use crate::scene::{Operation, Stage, at};
 use crate::workload::{check, close, look, take};
 
-/// Calls `scenario` with each stage and operation, and each step until it returns false: the operation has
-/// finished before that step.
+/// Calls `scenario` with each stage and operation, and each step until it returns false: the
+/// operation has finished before that step.
 pub(crate) fn everywhere(mut scenario: impl FnMut(Stage, Operation, u64) -> bool) {
     for stage in Stage::ALL {
         for operation in Operation::ALL {
@@ -57,8 +57,8 @@ fn two_stopped_threads_stop_nobody() {
     });
 }
 
-/// A thread that was overtaken, so that it finishes what is no longer to be done, or does it again, and stops
-/// while it does, stops nobody.
+/// A thread that was overtaken, so that it finishes what is no longer to be done, or does it again,
+/// and stops while it does, stops nobody.
 #[test]
 fn a_thread_that_was_overtaken_and_stops_later_stops_nobody() {
     everywhere(|stage, operation, overtaken| {
@@ -83,7 +83,8 @@ fn a_thread_that_was_overtaken_and_stops_later_stops_nobody() {
     });
 }
 
-/// What others can tell of a limiter: its rates, and the tokens that it grants at 1.1 s and the time to the next.
+/// What others can tell of a limiter: its rates, and the tokens that it grants at 1.1 s and the
+/// time to the next.
 #[derive(Debug)]
 struct Found {
     rates: [f64; 3],
@@ -121,8 +122,9 @@ impl Found {
     }
 }
 
-/// An operation that stops has happened or it has not: what it held is all that is lost. A place that is given up
-/// may be in between, noted but not yet counted: that is no more than if it had been.
+/// An operation that stops has happened or it has not: what it held is all that is lost. A place
+/// that is given up may be in between, noted but not yet counted: that is no more than if it had
+/// been.
 #[test]
 fn a_stopped_operation_has_happened_or_not() {
     everywhere(|stage, operation, step| {

@@ -1,7 +1,7 @@
 //! Several threads at work beside a stopped one.
 //!
-//! They meet each other, so that a call may take as many steps again for each one of the others that gets in
-//! first: the bound is that of one call times the number of calls.
+//! They meet each other, so that a call may take as many steps again for each one of the others
+//! that gets in first: the bound is that of one call times the number of calls.
 
 use alloc::sync::Arc;
 use std::thread;

@@ -1,4 +1,5 @@
-//! What the other threads do, each call within its number of steps and checked against what was there before.
+//! What the other threads do, each call within its number of steps and checked against what was
+//! there before.
 
 use core::mem::ManuallyDrop;
 use core::time::Duration;
@@ -8,8 +9,9 @@ use paceline::{Outcome, Reservation, SendRate, SendRateSnapshot, Timestamp};
 use crate::hook::{MOST, bounded};
 use crate::scene::{at, record};
 
-/// Runs all operations on `rate` from 1.1 s on, and checks what each makes of the state before it, where stopped
-/// threads hold at most `held` tokens. First gives up or claims `places`, which are in line.
+/// Runs all operations on `rate` from 1.1 s on, and checks what each makes of the state before it,
+/// where stopped threads hold at most `held` tokens. First gives up or claims `places`, which are
+/// in line.
 pub(crate) fn check(rate: &SendRate, places: Vec<Reservation<'_>>, held: u32) {
     leave_the_line(places, at(1_100));
     let now = take_what_there_is(rate, at(1_100));
@@ -45,7 +47,8 @@ pub(crate) fn look(rate: &SendRate, now: Timestamp) -> SendRateSnapshot {
     snapshot
 }
 
-/// As [`look`], after a call that lets every throttle take effect: the bucket holds at most its capacity.
+/// As [`look`], after a call that lets every throttle take effect: the bucket holds at most its
+/// capacity.
 fn look_after(rate: &SendRate, now: Timestamp) -> SendRateSnapshot {
     let snapshot = look(rate, now);
     assert!(
@@ -76,15 +79,16 @@ fn leave_the_line(places: Vec<Reservation<'_>>, now: Timestamp) {
     );
 }
 
-/// Takes tokens until there are none: exactly those that were there, and the next when it is said to come.
-/// Returns when that was.
+/// Takes tokens until there are none: exactly those that were there, and the next when it is said
+/// to come. Returns when that was.
 fn take_what_there_is(rate: &SendRate, now: Timestamp) -> Timestamp {
     // The first one may let a throttle take effect that a stopped thread has left.
     let first = take(rate, now);
     let before = look(rate, now);
     if !before.enabled {
         if first.is_err() {
-            // Throttles were forgotten by a thread that stopped before that took effect: the next response sees to it.
+            // Throttles were forgotten by a thread that stopped before that took effect: the next
+            // response sees to it.
             bounded(MOST, || record(rate, now, Outcome::NotThrottled));
             assert_eq!(take(rate, now), Ok(()), "nothing is limited");
         }
@@ -137,11 +141,13 @@ pub(crate) fn throttle(rate: &SendRate, now: Timestamp) {
     );
 }
 
-/// Takes three places, gives up the middle one, and claims the others when they are due. Returns when that was.
+/// Takes three places, gives up the middle one, and claims the others when they are due. Returns
+/// when that was.
 fn stand_in_line(rate: &SendRate, now: Timestamp, held: u32) -> Timestamp {
     let reserve = || ManuallyDrop::new(bounded(MOST, || rate.reserve(now)));
     let mut first = reserve();
-    // What a stopped thread was about to give back is there for those in line, though not for who tries.
+    // What a stopped thread was about to give back is there for those in line, though not for who
+    // tries.
     for _ in 0..held {
         if bounded(MOST, || first.claim(now)).is_ok() {
             first = reserve();

@@ -1,5 +1,5 @@
-//! Retry settings: the grammar of profile files rule by rule, what each text means, which of several
-//! sources counts, and where the files are.
+//! Retry settings: the grammar of profile files rule by rule, what each text means, which of
+//! several sources counts, and where the files are.
 #![cfg(feature = "std")]
 
 mod fake;

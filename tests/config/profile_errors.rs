@@ -1,6 +1,6 @@
 //! Lines of a profile file that mean nothing.
 
-use paceline::{
+use paceline::config::{
     ProfileFile,
     ProfileFileFault::{
         self, NoEquals, NoName, NothingToContinue, OutsideSection, SubPropertyNoEquals,

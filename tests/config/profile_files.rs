@@ -1,7 +1,12 @@
 //! What a profile file says, rule by rule. The rules are those of `profile-parser-tests.json` in
-//! smithy-rs, the test data that the AWS SDKs share.
+//! smithy-rs, the test data that the AWS SDKs share; for names those of botocore's
+//! `configloader.py`.
 
-use paceline::{ProfileFile, ProfileFileKind};
+use paceline::config::{
+    ProfileFile,
+    ProfileFileFault::{self, KeyCharacters, NoPrefix, ReplacedDefault, UnreadableName},
+    ProfileFileKind,
+};
 
 /// Writes a file's profiles and properties out, sorted.
 fn shown(kind: ProfileFileKind, text: &str) -> String {
@@ -20,6 +25,13 @@ fn config(text: &str) -> String {
 
 fn credentials(text: &str) -> String {
     shown(ProfileFileKind::Credentials, text)
+}
+
+/// The lines that are not loaded, and why.
+fn skipped(kind: ProfileFileKind, text: &str) -> Vec<(usize, ProfileFileFault)> {
+    let file = ProfileFile::parse(kind, "a/file", text).unwrap();
+    let lines = file.skipped().iter();
+    lines.map(|line| (line.line(), line.fault())).collect()
 }
 
 /// What one property line comes to.
@@ -62,7 +74,9 @@ fn config_sections_of_other_names_are_ignored() {
 fn credentials_profiles_are_bare_names() {
     let text = "[x]\na=1\n[default]\nb=2\n[profilez]\n";
     assert_eq!(credentials(text), r#"[default] b="2" [profilez] [x] a="1""#);
-    assert_eq!(credentials("[profile x]\na=1\n[y z]\n[]\nb=2"), "");
+    assert_eq!(credentials("[]\nb=2"), "");
+    let spaces = "[profile x]\na=1\n[y z]\n[\"q\"]";
+    assert_eq!(credentials(spaces), r#"["q"] [profile x] a="1" [y z]"#);
 }
 
 #[test]
@@ -80,16 +94,65 @@ fn whitespace_inside_the_brackets_is_trimmed() {
 }
 
 #[test]
-fn names_are_of_certain_characters() {
-    let letters = "ABCXYZabcxyz0189_-/.%@:+";
-    assert_eq!(
-        config(&format!("[profile {letters}]")),
-        format!("[{letters}]")
-    );
-    for name in ["in valid", "x!", "é", "x]", "\"x\"", "x\u{a0}", "*"] {
-        assert_eq!(config(&format!("[profile {name}]\na=1")), "", "{name}");
-        assert_eq!(credentials(&format!("[{name}]\na=1")), "", "{name}");
+fn names_are_one_word_of_any_characters() {
+    for name in ["ABCXYZabcxyz0189_-/.%@:+", "x!", "é", "x]", "x\u{a0}y", "*"] {
+        let want = format!("[{name}]");
+        assert_eq!(config(&format!("[profile {name}]")), want);
+        assert_eq!(credentials(&want), want);
     }
+}
+
+#[test]
+fn names_in_quotes_are_of_anything_else() {
+    for (header, name) in [
+        (r#"[profile "my profile"]"#, "my profile"),
+        ("[profile 'my profile']", "my profile"),
+        (r#"[profile "it's"]"#, "it's"),
+        (r#"[profile 'a "b" \']"#, r#"a "b" \"#),
+        (r#"[profile " x "]"#, " x "),
+        (r#"[profile "x"]"#, "x"),
+    ] {
+        assert_eq!(
+            config(&format!("{header}\na=1")),
+            format!(r#"[{name}] a="1""#)
+        );
+        assert_eq!(skipped(ProfileFileKind::Config, header), []);
+    }
+    let twice = "[profile x]\na=1\n[profile 'x']\nb=2";
+    assert_eq!(config(twice), r#"[x] a="1" b="2""#);
+    let default = "[profile 'default']\na=1\n[default]\nb=2";
+    assert_eq!(config(default), r#"[default] a="1""#);
+}
+
+#[test]
+fn what_is_not_loaded_is_said() {
+    for header in [
+        "[profile my profile]",
+        r#"[profile "my profile]"#,
+        r#"[profile my" "profile]"#,
+        r#"[profile "a" b]"#,
+        r#"[profile "a"b"]"#,
+        r"[profile my\ profile]",
+        r#"[profile "a\\b"]"#,
+        r#"[profile ""]"#,
+        r#"[profile "]"#,
+    ] {
+        let text = format!("# first\n{header}\na=1\nin valid=2");
+        assert_eq!(config(&text), "", "{header}");
+        let want = [(2, UnreadableName)];
+        assert_eq!(skipped(ProfileFileKind::Config, &text), want, "{header}");
+    }
+    let config = "[x]\n[default]\na=1\n[profile default]\nb!=2\n[sso-session y z]\n[]";
+    let want = [
+        (1, NoPrefix),
+        (2, ReplacedDefault),
+        (5, KeyCharacters),
+        (7, NoPrefix),
+    ];
+    assert_eq!(skipped(ProfileFileKind::Config, config), want);
+    let credentials = "[y z]\nin valid=1\n[]\nb!=1";
+    let want = [(2, KeyCharacters)];
+    assert_eq!(skipped(ProfileFileKind::Credentials, credentials), want);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 
-use paceline::{ConfigError, RetryConfig, RetryMode};
+use paceline::config::{ConfigError, RetryConfig, RetryMode};
 
 use crate::fake::{CONFIG, CREDENTIALS, Fake, sends};
 
@@ -132,13 +132,20 @@ fn program_picks_the_profile_before_the_variable() {
 }
 
 #[test]
-fn profile_that_is_nowhere_is_an_error_if_the_program_named_it() {
-    assert_eq!(found(&seven().with("AWS_PROFILE", "p")), (None, None));
+fn profile_that_is_nowhere_is_an_error() {
     let error = seven()
         .load_with(&RetryConfig::loader().profile("p"))
         .unwrap_err();
-    assert!(matches!(&error, ConfigError::NoProfile { profile } if profile == "p"));
+    assert!(matches!(&error, ConfigError::NoProfile { profile, .. } if profile == "p"));
     assert_eq!(error.to_string(), "no profile \"p\"");
+    let variable = seven().with("AWS_PROFILE", "p");
+    assert_eq!(variable.error(), "no profile \"p\"");
+    let none = Fake::new().with("AWS_PROFILE", "default");
+    assert_eq!(none.error(), "no profile \"default\"", "as in botocore");
+    let known = none
+        .with("AWS_RETRY_MODE", "legacy")
+        .with("AWS_MAX_ATTEMPTS", "2");
+    assert_eq!(found(&known).1, Some(2), "nothing is looked for there");
     let fake = seven().file(CREDENTIALS, "[p]");
     let config = fake.load_with(&RetryConfig::loader().profile("p"));
     assert_eq!(
@@ -146,6 +153,54 @@ fn profile_that_is_nowhere_is_an_error_if_the_program_named_it() {
         RetryConfig::default(),
         "one file is enough"
     );
+}
+
+#[test]
+fn profile_in_quotes_is_found() {
+    let fake = Fake::new().with("AWS_PROFILE", "my profile");
+    let quoted = "[profile \"my profile\"]\nmax_attempts = 9";
+    let fake = fake.file(CONFIG, quoted);
+    assert_eq!(found(&fake), (None, Some(9)));
+    let fake = fake.file(CONFIG, "").file(CREDENTIALS, "[my profile]");
+    assert_eq!(found(&fake), (None, None), "there, without settings");
+}
+
+#[test]
+fn error_says_where_the_profile_may_be() {
+    let fake = Fake::new().with("AWS_PROFILE", "my profile");
+    let fake = fake
+        .file(CONFIG, "[default]\n[profile my profile]\nmax_attempts = 9")
+        .file(CREDENTIALS, "[default]\nin valid = 1");
+    assert_eq!(
+        fake.error(),
+        "no profile \"my profile\"; not loaded: /home/user/.aws/credentials:2: a key with characters \
+         that keys cannot have; not loaded: /home/user/.aws/config:2: a profile's name of several words \
+         needs quotes around it"
+    );
+}
+
+#[test]
+fn generation_comes_from_the_program_or_its_variable() {
+    use paceline::config::RetryGeneration::{V2_0, V2_1};
+    let with = |value: &str| Fake::new().with("AWS_NEW_RETRIES_2026", value);
+    let generation = |fake: &Fake| fake.load().unwrap().generation();
+    assert_eq!(generation(&Fake::new()), None);
+    assert_eq!(generation(&with("")), None);
+    for value in ["true", "TRUE", " True "] {
+        assert_eq!(generation(&with(value)), Some(V2_1), "{value:?}");
+    }
+    assert_eq!(generation(&with("false")), Some(V2_0));
+    let explicit = RetryConfig::loader().generation(V2_0);
+    let config = with("potato").load_with(&explicit).unwrap();
+    assert_eq!(config.generation(), Some(V2_0));
+    for value in ["1", "potato", "yes"] {
+        let want = format!("AWS_NEW_RETRIES_2026: {value:?}: neither true nor false");
+        assert_eq!(with(value).error(), want);
+    }
+    let all = with("false")
+        .with("AWS_RETRY_MODE", "adaptive")
+        .with("AWS_MAX_ATTEMPTS", "4");
+    assert_eq!(generation(&all), Some(V2_0), "without any file");
 }
 
 #[test]
@@ -186,7 +241,7 @@ fn file_that_is_not_utf_8_is_an_error() {
 
 #[test]
 fn process_has_an_environment_too() {
-    use paceline::{Environment, ProcessEnvironment};
+    use paceline::config::{Environment, ProcessEnvironment};
     assert!(ProcessEnvironment.variable("CARGO_MANIFEST_DIR").is_some());
     assert_eq!(ProcessEnvironment.variable("PACELINE_NOT_SET"), None);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

@@ -1,6 +1,9 @@
 //! From settings to strategies.
 
-use paceline::{ConfigError, Legacy, RetryConfig, RetryMode, SettingsError, Standard};
+use paceline::{
+    Legacy, Standard,
+    config::{ConfigError, RetryConfig, RetryMode, SettingsError},
+};
 
 use crate::fake::Fake;
 
@@ -95,7 +98,25 @@ fn profile_that_is_nowhere_is_an_error() {
     if known.iter().any(Option::is_none) {
         let error = answer.unwrap_err();
         assert!(
-            matches!(&error, ConfigError::NoProfile { profile } if profile == "no profile has spaces")
+            matches!(&error, ConfigError::NoProfile { profile, .. } if profile == "no profile has spaces")
         );
     }
+}
+
+#[test]
+fn generation_counts_unless_the_builder_has_one() {
+    use paceline::config::RetryGeneration::{V2_0, V2_1};
+    let config = RetryConfig::loader()
+        .generation(V2_0)
+        .load_from(&Fake::new());
+    let config = config.unwrap();
+    let generation = |strategy: Standard| strategy.settings().generation();
+    let builder = Standard::builder;
+    assert_eq!(generation(builder().config(&config).build().unwrap()), V2_0);
+    let before = builder().generation(V2_1).config(&config);
+    assert_eq!(generation(before.build().unwrap()), V2_1);
+    let after = builder().config(&config).generation(V2_1);
+    assert_eq!(generation(after.build().unwrap()), V2_1);
+    let nothing = builder().config(&RetryConfig::default());
+    assert_eq!(generation(nothing.build().unwrap()), V2_1, "the default");
 }

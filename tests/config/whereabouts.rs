@@ -2,7 +2,7 @@
 
 use core::error::Error;
 
-use paceline::{ConfigError, RetryConfig};
+use paceline::config::{ConfigError, RetryConfig};
 
 use crate::fake::{CONFIG, CREDENTIALS, Fake, sends};
 

@@ -1,4 +1,5 @@
-//! The line of a send rate for recorded histories: the plain list, the calls, and twins with mistakes.
+//! The line of a send rate for recorded histories: the plain list, the calls, and twins with
+//! mistakes.
 
 use core::time::Duration;
 
@@ -24,7 +25,8 @@ impl Pace {
         token: 2_000_000_000,
         since: 0,
     };
-    /// What four requests in half a second and a throttle leave: 0.7 × 0.8 × 8/s = 4.48/s, and a bucket of as many.
+    /// What four requests in half a second and a throttle leave: 0.7 × 0.8 × 8/s = 4.48/s, and a
+    /// bucket of as many.
     const FOUR: Self = Self {
         per_nano: 112,
         token: 25_000_000_000,
@@ -63,7 +65,8 @@ impl Pace {
 
     /// Whether `wait` is how long it takes at `at` until `target` is minted.
     ///
-    /// Places are kept to 2⁻²⁴ of a token, so that much may be missing, and waits are whole nanoseconds.
+    /// Places are kept to 2⁻²⁴ of a token, so that much may be missing, and waits are whole
+    /// nanoseconds.
     fn is_wait(self, at: u64, target: i128, wait: Duration) -> bool {
         let missing = target - self.minted(at);
         let waited = self.per_nano * i128::try_from(wait.as_nanos()).unwrap_or(i128::MAX / 200);
@@ -92,7 +95,8 @@ pub(crate) enum Did {
     },
 }
 
-/// A [`Did`] for the model: with how many places may have been given up unseen, and giving up in its two steps.
+/// A [`Did`] for the model: with how many places may have been given up unseen, and giving up in
+/// its two steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Seen { did: Did, unseen: u32 },
@@ -162,7 +166,8 @@ impl List {
         self.waiting.retain(|(other, _)| *other != id);
     }
 
-    /// Whether a caller at `at` may be told to wait for `wait`, if it sees the line up to `unseen` places too long.
+    /// Whether a caller at `at` may be told to wait for `wait`, if it sees the line up to `unseen`
+    /// places too long.
     fn refuses(
         &self,
         at: u64,
@@ -278,7 +283,8 @@ pub(crate) struct LineObject<L> {
     now: u64,
 }
 
-/// What a thread holds: places that it has not claimed, by name, those that it has, and the next name.
+/// What a thread holds: places that it has not claimed, by name, those that it has, and the next
+/// name.
 pub(crate) struct Held<P> {
     open: Vec<(u32, P)>,
     claimed: Vec<P>,
@@ -298,7 +304,8 @@ impl<L> LineObject<L> {
         Self {
             limiter: make(pace),
             pace,
-            // Tenths, so that nothing comes due at the very moment of a call, where rounding decides.
+            // Tenths, so that nothing comes due at the very moment of a call, where rounding
+            // decides.
             earlier: pace.time_of(earlier * 10 + 2),
             now: pace.time_of(later * 10 + 6),
         }

@@ -1,7 +1,8 @@
-//! Histories of concurrent calls, and the search for an order of them that a sequential model allows.
+//! Histories of concurrent calls, and the search for an order of them that a sequential model
+//! allows.
 //!
-//! The search is Wing and Gong's, with the states that were tried remembered (Lowe): of the calls left, any
-//! may come next that began before each of the others ended.
+//! The search is Wing and Gong's, with the states that were tried remembered (Lowe): of the calls
+//! left, any may come next that began before each of the others ended.
 
 use core::{
     fmt::Debug,
@@ -13,7 +14,8 @@ use std::{collections::HashSet, thread};
 
 use fastrand::Rng;
 
-/// One call: what it did and answered, and when it began and ended on a clock that all threads share.
+/// One call: what it did and answered, and when it began and ended on a clock that all threads
+/// share.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<O> {
     /// `None`: before the threads began, or after they ended.
@@ -79,8 +81,8 @@ pub(crate) trait Shared: Sync {
     fn close(&self) -> Vec<Self::Did>;
 }
 
-/// Has `threads` threads make `calls` calls each on every one of `objects`, one object after the other, and returns
-/// what happened to each object.
+/// Has `threads` threads make `calls` calls each on every one of `objects`, one object after the
+/// other, and returns what happened to each object.
 pub(crate) fn record<S: Shared>(
     objects: &[S],
     threads: usize,

@@ -15,13 +15,22 @@ pub(crate) trait Quota: Sync {
     fn try_acquire(&self, cost: u32) -> Option<Self::Permit>;
     fn release(&self, permit: Self::Permit, cost: u32);
     fn credit(&self, amount: u32);
+    fn drain(&self) -> u32;
+    fn refill(&self) -> u32;
     fn available(&self) -> u32;
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Did {
-    Take { cost: u32, granted: bool },
+    Take {
+        cost: u32,
+        granted: bool,
+    },
     Add(u32),
+    /// Takes all there is, and says how much that was.
+    Drain(u32),
+    /// Adds all that is missing, and says how much that was.
+    Refill(u32),
     See(u32),
 }
 
@@ -48,6 +57,18 @@ impl Sequential for Count {
             }
             Did::Add(amount) => {
                 next.available = self.capacity.min(self.available.saturating_add(amount));
+            }
+            Did::Drain(taken) => {
+                if taken != self.available {
+                    return None;
+                }
+                next.available = 0;
+            }
+            Did::Refill(added) => {
+                if added != self.capacity - self.available {
+                    return None;
+                }
+                next.available = self.capacity;
             }
             Did::See(seen) => {
                 if seen != self.available {
@@ -98,7 +119,7 @@ impl<Q: Quota> Shared for QuotaObject<Q> {
 
     fn call<'a>(&'a self, hand: &mut Self::Hand<'a>, rng: &mut Rng) -> Did {
         let amount = AMOUNTS[rng.usize(..AMOUNTS.len())];
-        match rng.u8(..8) {
+        match rng.u8(..10) {
             0..4 => {
                 let permit = self.quota.try_acquire(amount);
                 let granted = permit.is_some();
@@ -113,6 +134,8 @@ impl<Q: Quota> Shared for QuotaObject<Q> {
                 Did::Add(amount)
             }
             5 => Did::See(self.quota.available()),
+            6 => Did::Drain(self.quota.drain()),
+            7 => Did::Refill(self.quota.refill()),
             _ => match hand.pop() {
                 Some((permit, cost)) => {
                     self.quota.release(permit, cost);
@@ -139,6 +162,12 @@ impl Quota for RetryQuota {
     }
     fn credit(&self, amount: u32) {
         self.credit(amount);
+    }
+    fn drain(&self) -> u32 {
+        self.drain()
+    }
+    fn refill(&self) -> u32 {
+        self.refill()
     }
     fn available(&self) -> u32 {
         self.available()
@@ -173,6 +202,13 @@ impl Quota for LoadThenStore {
     fn credit(&self, amount: u32) {
         self.replace(|available| Some(available.saturating_add(amount).min(self.1)));
     }
+    fn drain(&self) -> u32 {
+        self.0.swap(0, SeqCst)
+    }
+    fn refill(&self) -> u32 {
+        // Its mistake leaves more than the capacity now and then.
+        self.1.saturating_sub(self.0.swap(self.1, SeqCst))
+    }
     fn available(&self) -> u32 {
         self.0.load(SeqCst)
     }
@@ -203,6 +239,13 @@ impl Quota for TwoSteps {
         let gain = amount.min(self.1.saturating_sub(self.0.load(SeqCst)));
         thread::yield_now(); // as above
         self.0.fetch_add(gain, SeqCst);
+    }
+    fn drain(&self) -> u32 {
+        self.0.swap(0, SeqCst)
+    }
+    fn refill(&self) -> u32 {
+        // Its mistake leaves more than the capacity now and then.
+        self.1.saturating_sub(self.0.swap(self.1, SeqCst))
     }
     fn available(&self) -> u32 {
         self.0.load(SeqCst)

@@ -4,8 +4,8 @@
 //! `retries/throttling.py` (`CubicCalculator`) and `retries/bucket.py` (`TokenBucket`), with its
 //! order of operations. It differs in three points. Time is whole nanoseconds, of which only
 //! differences become seconds: a clock in seconds as `f64` is too coarse for 10⁶ requests a second.
-//! Half-second windows count from the clock's zero, the first from `start` rounded down to a second.
-//! And a clock that steps back makes no time pass, where botocore's takes tokens away.
+//! Half-second windows count from the clock's zero, the first from `start` rounded down to a
+//! second. And a clock that steps back makes no time pass, where botocore's takes tokens away.
 
 /// What a throttle leaves of the rate.
 const BETA: f64 = 0.7;

@@ -1,9 +1,11 @@
-//! The paced law with its default settings, in `f64` and for one caller. Rates are per second.
+//! The paced law with the settings of each preset, in `f64` and for one caller. Rates are per
+//! second.
 //!
-//! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is rounded down to
-//! whole requests. Where the words of the limiter round, it rounds alike: window starts down to 2¹⁶ ns, the clock
-//! of the curve down to 2²⁴ ns, trips to three bits, peaks and delivered rates to 32 bits and to steps of 2.2 ×
-//! 10⁻⁷ per second. What is left is the rounding of rates to 44 bits and of products to 32 fraction bits.
+//! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is
+//! rounded down to whole requests. Where the words of the limiter round, it rounds alike: window
+//! starts down to 2¹⁶ ns, the clock of the curve down to 2²⁴ ns, trips to three bits, peaks and
+//! delivered rates to 32 bits and to steps of 2.2 × 10⁻⁷ per second. What is left is the rounding
+//! of rates to 44 bits and of products to 32 fraction bits.
 
 const SECOND: u64 = 1_000_000_000;
 /// What a rate of one unit is, per second.
@@ -16,6 +18,15 @@ const HIGHEST: f64 = 1e9;
 const PAUSED: f64 = UNIT;
 const BETA: f64 = 0.9;
 
+/// Which settings the law has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Preset {
+    #[default]
+    Usual,
+    Shared,
+    Exclusive,
+}
+
 /// How often each rule has answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answers {
@@ -24,6 +35,7 @@ pub(crate) struct Answers {
     doubtful: u64,
     sent_before: u64,
     too_soon: u64,
+    said: u64,
     starved: u64,
     on_the_ramp: u64,
     average: u64,
@@ -38,13 +50,17 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn counts(self) -> [u64; 16] {
+    /// Which of the counts is that of the measured rate.
+    pub(crate) const MEASURED: usize = 9;
+
+    pub(crate) fn counts(self) -> [u64; 17] {
         [
             self.first,
             self.blind,
             self.doubtful,
             self.sent_before,
             self.too_soon,
+            self.said,
             self.starved,
             self.on_the_ramp,
             self.average,
@@ -63,10 +79,13 @@ impl Answers {
 /// What the law remembers of the last cut.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cut {
+    preset: Preset,
     peak: f64,
     ramp: u32,
     trip: u64,
     since: u64,
+    /// Whether a pause came with it.
+    pause: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -74,9 +93,6 @@ pub(crate) struct PacedModel {
     pub(crate) enabled: bool,
     pub(crate) answers: Answers,
     cut: Cut,
-    /// Whether there has ever been a throttle: until then responses within the window's second are only counted.
-    alert: bool,
-    quiet_until: u64,
     /// When the current window began, and the responses in it.
     window: Option<u64>,
     count: u64,
@@ -86,6 +102,17 @@ pub(crate) struct PacedModel {
 }
 
 impl PacedModel {
+    pub(crate) fn new(preset: Preset) -> Self {
+        let cut = Cut {
+            preset,
+            ..Cut::default()
+        };
+        Self {
+            cut,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn last_max_rate(&self) -> f64 {
         self.cut.peak
     }
@@ -113,18 +140,13 @@ impl PacedModel {
     pub(crate) fn succeed(&mut self, now: u64, sent: u64) {
         self.count += 1;
         self.since_cut += 1;
-        if !self.alert && now < self.quiet_until {
-            return;
-        }
         let Some(began) = self.window else {
             let began = sent.max(now.saturating_sub(SECOND));
             self.window = Some(window_start(began));
-            self.quiet_until = began + SECOND;
             return;
         };
         let elapsed = now.saturating_sub(began);
         if elapsed < SECOND || (self.count < 32 && elapsed < 8 * SECOND) {
-            self.quiet_until = self.quiet_until.max(began + SECOND);
             return;
         }
         let starved = now.saturating_sub(self.cut.since) < self.cut.ramp_length();
@@ -133,7 +155,6 @@ impl PacedModel {
         let counted = self.count as f64 / seconds(elapsed);
         self.window = Some(window_start(now));
         self.count = 0;
-        self.quiet_until = now + SECOND;
         if interrupted {
             self.answers.interrupted += 1;
             return;
@@ -147,28 +168,56 @@ impl PacedModel {
 
     /// A response that was throttled, with a hint in nanoseconds.
     pub(crate) fn throttle(&mut self, now: u64, sent: u64, hint: u64) {
-        self.alert = true;
         let until = now + hint.min(60 * SECOND);
+        let hinted = until > now;
+        let pauses = hinted && self.obeys_hint(now);
+        let since = if pauses { until } else { now };
         let answer = if self.enabled {
-            self.next_cut(now, sent)
+            self.next_cut(now, sent, hinted)
         } else {
             Some(self.first_cut(now, sent))
         };
         if let Some((peak, ramp)) = answer {
-            self.remember(peak, ramp, now - sent, until);
-        } else if until > now && until > self.cut.since {
+            self.remember(peak, ramp, now - sent, since);
+        } else if pauses && until > self.cut.since {
             self.answers.paused += 1;
             self.cut.since = until;
             self.since_cut = 0;
+        } else {
+            return;
         }
+        self.cut.pause = pauses;
     }
 
-    /// The rate of the window before, for one second, and of the current one.
+    /// Whether nothing gets through.
+    fn obeys_hint(&self, now: u64) -> bool {
+        if !self.enabled {
+            return self.window.is_none() || self.responses() == 0;
+        }
+        let nothing_before = self.cut.pause || self.cut.ramp > 0;
+        let (_, expected) = self.expected(now);
+        (nothing_before && self.since_cut == 0) || self.is_next_to_nothing(expected)
+    }
+
+    /// The rate that was allowed since the last cut, at most its peak, and how many responses that
+    /// makes.
+    fn expected(&self, now: u64) -> (f64, u64) {
+        let allowed = self.cut.rate(now).min(self.cut.peak);
+        let span = now.saturating_sub(self.cut.since);
+        (allowed, (allowed * seconds(span)) as u64)
+    }
+
+    fn is_next_to_nothing(&self, expected: u64) -> bool {
+        (expected >= 4 && self.since_cut == 0) || (expected >= 32 && self.since_cut * 8 < expected)
+    }
+
+    /// The rate of the window before, for eight responses or a second, and of the current one.
     fn delivered(&self, now: u64, more: u64) -> f64 {
         let elapsed = now.saturating_sub(self.window.unwrap_or(now));
         let count = (self.count + more) as f64;
         let rate = if self.before > 0.0 {
-            (count + self.before) / seconds(elapsed + SECOND)
+            let kept = (8.0 / self.before).clamp(1.0, 8.0);
+            (count + self.before * kept) / (seconds(elapsed) + kept)
         } else {
             count / seconds(elapsed.max(1))
         };
@@ -177,7 +226,9 @@ impl PacedModel {
 
     /// About how many responses that is made of.
     fn responses(&self) -> u64 {
-        self.count + self.before as u64
+        let kept = (8.0 / self.before).clamp(1.0, 8.0);
+        // Eight are eight.
+        self.count + (self.before * kept + 1e-9) as u64
     }
 
     /// The peak and the halvings of the first cut.
@@ -201,7 +252,7 @@ impl PacedModel {
     }
 
     /// The peak and the halvings of the next cut, if the throttle says anything new.
-    fn next_cut(&mut self, now: u64, sent: u64) -> Option<(f64, u32)> {
+    fn next_cut(&mut self, now: u64, sent: u64, hinted: bool) -> Option<(f64, u32)> {
         let Cut {
             peak, ramp, since, ..
         } = self.cut;
@@ -210,19 +261,23 @@ impl PacedModel {
             return None;
         }
         let span = now - since;
-        let allowed = self.cut.rate(now).min(peak);
-        let expected = (allowed * seconds(span)) as u64;
+        let (allowed, expected) = self.expected(now);
         let starved = if ramp > 0 {
             self.since_cut == 0
         } else {
-            (expected >= 4 && self.since_cut == 0)
-                || (expected >= 32 && self.since_cut * 8 < expected)
+            self.is_next_to_nothing(expected)
         };
+        if starved && hinted && !self.cut.pause {
+            self.answers.said += 1;
+            return None;
+        }
         if starved {
             self.answers.starved += 1;
             return Some((peak, ramp + 2));
         }
-        if (expected < 32 && span < SECOND / 10) || span < 2 * (now - sent) {
+        let shared = self.cut.preset == Preset::Shared;
+        let trips = if shared { 0 } else { 2 };
+        if (expected < 32 && span < SECOND / 10) || span < trips * (now - sent) {
             self.answers.too_soon += 1;
             return None;
         }
@@ -237,7 +292,7 @@ impl PacedModel {
             return Some((average, 0));
         }
         let delivered = self.delivered(now, 0);
-        if self.responses() < 6 || delivered < 0.57 * sent_at {
+        if shared || self.responses() < 6 || delivered < 0.57 * sent_at {
             self.answers.sent_at += 1;
             return Some((sent_at, 0));
         }
@@ -252,9 +307,10 @@ impl PacedModel {
             ramp,
             trip,
             since,
+            ..
         } = self.cut;
         let proven = (counted - 3.0).max(0.0);
-        if now < since || after_cut(proven) <= self.cut.rate(now) {
+        if now < since || self.cut.after_cut(proven) <= self.cut.rate(now) {
             return false;
         }
         self.answers.lifted += 1;
@@ -289,10 +345,12 @@ impl PacedModel {
             most += 1;
         }
         self.cut = Cut {
+            preset: self.cut.preset,
             peak: kept(peak),
             ramp: ramp.min(most as u32),
             trip: rounded_trip(trip),
             since: self.cut.since.max(since),
+            pause: false,
         };
         self.since_cut = 0;
         self.enabled = true;
@@ -316,36 +374,63 @@ impl Cut {
             // Doubling in each step, in straight lines.
             let steps = (ramp - elapsed) as f64 / step as f64;
             let whole = steps.ceil();
-            after_cut(self.peak) * (1.0 + whole - steps) / 2_f64.powf(whole)
+            self.after_cut(self.peak) * (1.0 + whole - steps) / 2_f64.powf(whole)
+        } else if self.preset == Preset::Shared {
+            self.straight(seconds(elapsed - ramp))
         } else {
-            self.returning(elapsed - ramp)
+            self.returning(seconds(elapsed - ramp))
         };
         rate.clamp(FLOOR, HIGHEST)
     }
 
     /// A fifth power up to the peak, a cube beyond it, and a line on top.
-    fn returning(&self, elapsed: u64) -> f64 {
+    fn returning(&self, elapsed: f64) -> f64 {
         let peak = self.peak;
-        let elapsed = seconds(elapsed);
-        let until = (15.0 / peak).clamp(2.5, 12.0);
+        let trip = seconds(self.trip);
+        let (until, doubling) = match self.preset {
+            Preset::Exclusive => {
+                let shortest = (125.0 / peak).clamp(1.2, 2.5);
+                let until = (15.0 / peak).clamp(shortest, 12.0).max(8.0 * trip);
+                (until, until.max(4.0 * trip))
+            }
+            _ => (
+                (15.0 / peak).clamp(2.5, 12.0).max(8.0 * trip),
+                2.5_f64.max(4.0 * trip),
+            ),
+        };
         let part = if elapsed < until {
-            let cut = 1.0 - after_cut(peak) / peak;
+            let cut = 1.0 - self.after_cut(peak) / peak;
             1.0 - cut * (1.0 - elapsed / until).powi(5)
         } else {
-            let doubling = 2.5_f64.max(2.0 * seconds(self.trip));
             1.0 + ((elapsed - until) / doubling).min(64.0).powi(3)
         };
         let line = (0.15 * peak.sqrt()).min(0.06 * peak);
         peak * part + line * elapsed.min(4_096.0)
     }
-}
 
-/// What a cut leaves of a peak.
-fn after_cut(peak: f64) -> f64 {
-    if peak <= 0.0 {
-        return 0.0;
+    /// A straight line, and a cube once a cut is three times later than it was to be expected.
+    fn straight(&self, elapsed: f64) -> f64 {
+        let peak = self.peak;
+        let cut = 1.0 - self.after_cut(peak) / peak;
+        let cuts = 0.55 * (peak / 10.0).min(10.0 / peak).sqrt();
+        let alike = (0.05 * peak).min(0.3);
+        let line = peak * (1.0 - cut) * (1.0 + cuts * cut * elapsed) + alike * elapsed;
+        let calm = 3.0 / (cuts + alike / (cut * peak));
+        let doubling = 2.5_f64.max(4.0 * seconds(self.trip));
+        line.min(HIGHEST) * (1.0 + ((elapsed - calm).max(0.0) / doubling).min(64.0).powi(3))
     }
-    peak * (1.0 - (1.0 - BETA + 1.0 / peak.sqrt()).min(0.45))
+
+    /// What a cut leaves of a peak.
+    fn after_cut(&self, peak: f64) -> f64 {
+        if peak <= 0.0 {
+            return 0.0;
+        }
+        let (extra, deepest) = match self.preset {
+            Preset::Shared => (0.65, 0.3),
+            _ => (1.0, (0.2 + 0.06 * peak).min(0.45)),
+        };
+        peak * (1.0 - (1.0 - BETA + extra / peak.sqrt()).min(deepest))
+    }
 }
 
 fn seconds(nanos: u64) -> f64 {

@@ -13,8 +13,10 @@ use core::{
 };
 
 use paceline::{
-    Clock, Failure, Random, RefusalReason, RetryQuota, RetryStrategy, RetryToken,
-    ServiceUnavailable, Timestamp,
+    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp,
+    backoff::Random,
+    classify::ServiceUnavailable,
+    strategy::{RefusalReason, Reports},
 };
 
 /// Returns the delay of `millis` milliseconds.
@@ -123,10 +125,10 @@ pub(crate) fn step(
     response: &Response,
 ) -> (Then, Option<RetryToken>) {
     let Response::Fails(failure) = response else {
-        strategy.record_success(token).unwrap();
+        strategy.record_success(token, Reports::new()).unwrap();
         return (Then::Success, None);
     };
-    let refused = match strategy.refresh_retry_token(token, failure) {
+    let refused = match strategy.refresh_retry_token(token, failure, Reports::new()) {
         Ok(token) => return (Then::Retry(token.delay()), Some(token)),
         Err(refused) => refused,
     };

@@ -1,7 +1,9 @@
 //! Scopes of each kind, and how one is throttled.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
-use paceline::{Adaptive, Failure, RetrySafety, RetryStrategy, Scopes, Standard};
+use paceline::{
+    Adaptive, Failure, RetrySafety, RetryStrategy, Scopes, Standard, strategy::Reports,
+};
 
 use super::{Arc, Fixed, Hands};
 
@@ -20,9 +22,14 @@ pub(crate) fn adaptive(most: usize) -> (Scopes<Adaptive>, Arc<Hands>) {
     (scopes, hands)
 }
 
-/// Fails an operation on `key` by throttling that must not be retried: the rate is cut, the quota stays full.
+/// Fails an operation on `key` by throttling that must not be retried: the rate is cut, the quota
+/// stays full.
 pub(crate) fn throttle(scopes: &Scopes<Adaptive>, key: &str) {
     let token = scopes.acquire_initial_token(Some(key)).unwrap();
     let failure = Failure::throttling().with_retry_safety(RetrySafety::No);
-    assert!(scopes.refresh_retry_token(token, &failure).is_err());
+    assert!(
+        scopes
+            .refresh_retry_token(token, &failure, Reports::new())
+            .is_err()
+    );
 }

@@ -10,8 +10,10 @@ use core::{
 use std::{thread, time::Instant};
 
 use paceline::{
-    Acquire, AcquireError, AsyncIoSleep, Clock, ControlLaw, MonotonicClock, Outcome, PacedSettings,
-    SendLimiter, SendPermit, SendRate, Timestamp, WeightError,
+    AcquireError, Clock, ControlLaw, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate,
+    Timestamp, WeightError,
+    law::PacedSettings,
+    wait::{Acquire, AsyncIoSleep},
 };
 
 use crate::steady::fixed;

@@ -8,7 +8,8 @@ use paceline::{Adaptive, Failure, Outcome, RetryStrategyExt, SendPermit, Timesta
 
 use crate::world::{SECOND, World, at, ms};
 
-/// An operation in a task, by timers that are neither tokio's nor async-io's: two seconds of waiting, two wakes at most.
+/// An operation in a task, by timers that are neither tokio's nor async-io's: two seconds of
+/// waiting, two wakes at most.
 #[test]
 fn an_operation_is_woken_once_for_its_turn() {
     let mut world = World::default();
@@ -41,7 +42,8 @@ fn an_operation_is_woken_once_for_its_turn() {
     assert!(world.tasks[0].polls == 2 && world.tasks[1].polls <= 4);
 }
 
-/// A thread that parks for its turn goes when those ahead have given up, not when its time has come.
+/// A thread that parks for its turn goes when those ahead have given up, not when its time has
+/// come.
 #[test]
 fn a_blocking_operation_parks() {
     let strategy = Adaptive::new();

@@ -1,8 +1,11 @@
-//! When the rate moves: those in line go earlier or later with it, as a twin shows whose waiters look all the time.
+//! When the rate moves: those in line go earlier or later with it, as a twin shows whose waiters
+//! look all the time.
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{
+    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
+};
 
 use crate::steady::{at_the_floor, fixed};
 use crate::world::{MILLI, World, at, limiter, ms};
@@ -28,7 +31,8 @@ fn twin(rate: &SendRate, waiters: usize, script: &Script, millis: u64) -> Vec<u6
     went
 }
 
-/// Lets `waiters` wait in a world where the same is recorded, and checks that each goes within 50 ms of its twin.
+/// Lets `waiters` wait in a world where the same is recorded, and checks that each goes within 50
+/// ms of its twin.
 ///
 /// Returns how often the one was woken that was woken most.
 fn compare(make: impl Fn() -> SendRate, waiters: usize, script: &Script, millis: u64) -> u32 {
@@ -143,8 +147,8 @@ fn forgotten_throttles_let_all_go_and_a_higher_ceiling_lets_them_go_sooner() {
     assert!(world.order.iter().copied().eq(0..5), "at the new rate");
 }
 
-/// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires, as late as it was told
-/// at first, and no later.
+/// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires,
+/// as late as it was told at first, and no later.
 #[test]
 fn whom_nobody_wakes_is_served_by_its_own_timer() {
     let mut world = World::default();
@@ -185,8 +189,9 @@ fn the_first_in_line_follows_a_curve_that_rises_by_itself() {
     for tokens in [1, 3, 20, 300] {
         let second = Duration::from_secs(1);
         let make = || {
-            let settings = PacedSettings::new()
+            let settings = PacedSettings::builder()
                 .initial_rate(tokens, second)
+                .build()
                 .expect("in range");
             let rate = SendRate::paced(settings, Timestamp::ZERO);
             rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);

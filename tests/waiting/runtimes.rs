@@ -6,7 +6,7 @@ use core::{pin::pin, time::Duration};
 use std::time::Instant;
 
 use paceline::{
-    AsyncIoSleep, Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate, Timestamp,
+    Clock, MonotonicClock, SendLimiter, SendRate, Timestamp, law::PacedSettings, wait::AsyncIoSleep,
 };
 
 use crate::steady::fixed;

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, PacedSettings, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 use crate::world::{MILLI, SECOND, World, at, limiter, ms};
 
@@ -61,7 +61,8 @@ fn ten_thousand_waiters_go_in_order_and_are_woken_once_each() {
     }
 }
 
-/// A line that never ends: who comes finds others there, for thousands of laps of the smallest table.
+/// A line that never ends: who comes finds others there, for thousands of laps of the smallest
+/// table.
 #[test]
 fn those_who_come_and_go_are_woken_once_each() {
     let mut world = World::default();
@@ -84,7 +85,8 @@ fn those_who_come_and_go_are_woken_once_each() {
 fn weights_are_waited_for_in_order_with_one_wake_each() {
     let mut world = World::default();
     let settings = PacedSettings::fixed(1_000, Duration::from_secs(1));
-    let settings = settings.and_then(|fixed| fixed.burst(Duration::from_secs(1)));
+    let settings =
+        settings.and_then(|fixed| fixed.to_builder().burst(Duration::from_secs(1)).build());
     let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
     assert!(rate.try_acquire_n(at(0), 1_000).is_ok());
     let limiter = limiter(rate, &world.hands);

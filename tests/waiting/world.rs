@@ -1,4 +1,5 @@
-//! A world in which time moves from timer to timer: a clock, timers and tasks, and a count of how often each was woken.
+//! A world in which time moves from timer to timer: a clock, timers and tasks, and a count of how
+//! often each was woken.
 
 use alloc::{
     collections::{BTreeMap, VecDeque},
@@ -14,7 +15,10 @@ use core::{
 };
 use std::sync::Mutex;
 
-use paceline::{AcquireError, Clock, SendLimiter, SendPermit, SendRate, Sleep, Timer, Timestamp};
+use paceline::{
+    AcquireError, Clock, SendLimiter, SendPermit, SendRate, Timestamp,
+    wait::{Sleep, Timer},
+};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MILLI;

@@ -27,8 +27,8 @@ pub(crate) enum Decision {
 
 /// The part that tells an `aws-sdk-*` client's own retry strategy what was decided.
 ///
-/// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It has no opinion on answers: those are classified by
-/// the SDK's own classifiers, and by the user's, before it.
+/// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It has no opinion on answers: those
+/// are classified by the SDK's own classifiers, and by the user's, before it.
 #[derive(Debug)]
 pub struct PacingClassifier(());
 

@@ -14,7 +14,8 @@ use paceline::{Failure, Fault, RetryAfter};
 
 /// Returns what became of the attempt that has just ended: nothing if it succeeded.
 ///
-/// An output that a classifier wants to see again counts as a failure, as it does for Smithy's own strategy.
+/// An output that a classifier wants to see again counts as a failure, as it does for Smithy's own
+/// strategy.
 pub(crate) fn of_attempt(
     context: &InterceptorContext,
     components: &RuntimeComponents,
@@ -41,7 +42,8 @@ fn retryable(kind: ErrorKind, timed_out: bool, retry_after: Option<Duration>) ->
     }
 }
 
-/// Tells whether nobody answered in time. Smithy has no kind of error for it, and generation 2.0 charges twice.
+/// Tells whether nobody answered in time. Smithy has no kind of error for it, and generation 2.0
+/// charges twice.
 fn timed_out(context: &InterceptorContext) -> bool {
     let Some(Err(error)) = context.output_or_error() else {
         return false;

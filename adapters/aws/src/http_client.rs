@@ -21,7 +21,8 @@ use aws_smithy_types::config_bag::ConfigBag;
 
 use crate::turn::Awaited;
 
-/// An HTTP client that makes a request wait for its turn, and leaves everything else to the client in it.
+/// An HTTP client that makes a request wait for its turn, and leaves everything else to the client
+/// in it.
 ///
 /// [`Pacing::http_client`](crate::Pacing::http_client) makes one.
 #[derive(Clone, Debug)]

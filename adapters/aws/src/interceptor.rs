@@ -1,4 +1,5 @@
-//! The part that follows each operation: begins it, takes its turns, and asks the strategy after each attempt.
+//! The part that follows each operation: begins it, takes its turns, and asks the strategy after
+//! each attempt.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -31,7 +32,8 @@ use crate::{
 
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
 ///
-/// While it waits its body is not read, which looks the same. A minute is longer than a line should ever be.
+/// While it waits its body is not read, which looks the same. A minute is longer than a line should
+/// ever be.
 const FORGIVEN: Duration = Duration::from_mins(1);
 
 /// The part that follows each operation of a client.
@@ -95,7 +97,8 @@ impl PacingInterceptor {
 
 /// Returns the SDK's standard mode, of which only what has to do with connections is the user's.
 ///
-/// Without a retry specification: with the newest one the SDK would cut the decided delay to five seconds.
+/// Without a retry specification: with the newest one the SDK would cut the decided delay to five
+/// seconds.
 fn standard(bag: &ConfigBag, max_attempts: Option<u32>) -> RetryConfig {
     let config = RetryConfig::standard().with_max_attempts(max_attempts.unwrap_or(u32::MAX));
     match bag.load::<RetryConfig>() {
@@ -188,9 +191,8 @@ impl Intercept for PacingInterceptor {
             return Ok(());
         };
         let failure = failure::of_attempt(context.inner(), components);
-        let overtook = context.response().is_some() && operation.has_not_waited();
-        let verdict = operation.finish(&self.pacing, failure.as_ref());
-        if overtook {
+        let (verdict, overtook) = operation.finish(failure.as_ref());
+        if overtook && context.response().is_some() {
             return Err(Misconfigured::NoHttpClient.into());
         }
         if self.host == Host::Sdk && failure.is_some() {

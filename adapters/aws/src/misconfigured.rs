@@ -8,9 +8,11 @@ use core::{error::Error, fmt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misconfigured {
-    /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so that the SDK would retry as it likes.
+    /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so that the SDK would retry as
+    /// it likes.
     NoClassifier,
-    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that a request did not wait for its turn.
+    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that a request did not
+    /// wait for its turn.
     NoHttpClient,
     /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing.
     NoInterceptor,

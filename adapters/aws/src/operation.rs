@@ -4,23 +4,44 @@ use core::time::Duration;
 use std::time::Instant;
 
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
-use paceline::{Failure, RetrySafety, RetryToken, SendPermit, SendRefused};
+use paceline::{
+    Failure,
+    operation::{Next, Stop},
+    strategy::Reports,
+};
 
-use crate::{Pacing, turn::Awaited};
+use crate::{
+    Pacing,
+    turn::{Awaited, Pending},
+};
 
-/// An operation under way: its token, and with it the permit of its last retry.
+/// An operation under way.
 ///
-/// It goes with the bag: an operation that is dropped gives up its own token, and touches no other's.
+/// It goes with the bag: an operation that is dropped gives its place in line back, and touches no
+/// other's.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    /// `None` if the strategy gave no token, and after the end.
-    token: Option<RetryToken>,
-    send: Send,
+    state: State,
     verdict: Verdict,
     limits: Limits,
 }
 
-/// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid for.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all operations stay here, and a box would be an allocation"
+)]
+enum State {
+    /// It is here.
+    Own(Pending),
+    /// The HTTP client waits for its next attempt.
+    Lent(Awaited),
+    /// It has ended, or it is lost: a wrapper sends the request twice.
+    Ended,
+}
+
+/// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid
+/// for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Whether the request can be sent a second time: some bodies cannot.
@@ -36,16 +57,6 @@ impl Limits {
                 .deadline
                 .is_none_or(|deadline| Instant::now() < deadline)
     }
-}
-
-/// How far the send of the present attempt has come.
-#[derive(Debug)]
-enum Send {
-    NotAsked,
-    /// The turn had come.
-    Granted(SendPermit),
-    /// The HTTP client waits for it.
-    Awaited(Awaited),
 }
 
 /// What was decided after the last attempt.
@@ -69,13 +80,15 @@ impl Storable for Operation {
 impl Operation {
     /// Begins an operation.
     pub(crate) fn begin(pacing: &Pacing, limits: Limits) -> Self {
-        let token = pacing
-            .strategy()
-            .acquire_initial_token(pacing.scope_name())
-            .ok();
+        let mut operation = paceline::Operation::new(pacing.strategy().clone());
+        if let Some(scope) = pacing.scope_name() {
+            operation = operation.scope(scope);
+        }
+        if let Some(span) = pacing.longest_hint() {
+            operation = operation.max_retry_after(span);
+        }
         Self {
-            token,
-            send: Send::NotAsked,
+            state: State::Own(operation.start()),
             verdict: Verdict::None,
             limits,
         }
@@ -90,90 +103,77 @@ impl Operation {
         self.verdict
     }
 
-    /// Returns the most sends there may be, if that is known.
-    pub(crate) fn max_attempts(&self) -> Option<u32> {
-        match &self.token {
-            Some(token) => token.max_attempts(),
-            None => Some(1),
+    /// Returns the most attempts there may be, if that is known.
+    pub(crate) const fn max_attempts(&self) -> Option<u32> {
+        match &self.state {
+            State::Own(attempts) => attempts.max_attempts(),
+            State::Lent(_) | State::Ended => None,
         }
     }
 
     /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
     ///
     /// Nothing is awaited between here and there, so a token that is taken is sent with.
-    pub(crate) fn take_turn(&mut self, pacing: &Pacing) -> Result<Option<Awaited>, SendRefused> {
-        let first_delay = match (&self.token, self.verdict) {
-            (Some(token), Verdict::None) => token.delay(),
-            _ => Duration::ZERO, // the orchestrator has slept it
+    pub(crate) fn take_turn(&mut self, pacing: &Pacing) -> Result<Option<Awaited>, Stop> {
+        let State::Own(mut attempts) = core::mem::replace(&mut self.state, State::Ended) else {
+            return Ok(None);
         };
-        if first_delay.is_zero() {
-            let turn = match &self.token {
-                Some(token) => pacing.strategy().send_turn_for(token),
-                None => pacing.strategy().send_turn(),
-            };
-            let claimed = turn.map(|mut turn| turn.claim());
-            match claimed {
-                Ok(Ok(permit)) => {
-                    self.send = Send::Granted(permit);
-                    return Ok(None);
-                }
-                Ok(Err(_wait)) => {}
-                Err(refused) => {
-                    self.token = None; // it is not sent, so there is nothing to record
-                    return Err(refused);
-                }
+        if self.verdict != Verdict::None {
+            attempts.slept(); // by the orchestrator
+        }
+        match attempts.next(pacing.strategy().clock(), None) {
+            Next::Sleep(_) | Next::InLine(_) => {
+                let lent = Awaited::new(attempts);
+                self.state = State::Lent(lent.clone());
+                Ok(Some(lent))
+            }
+            Next::Stop(stop) => Err(stop), // it is not sent, so there is nothing to record
+            _ => {
+                self.state = State::Own(attempts);
+                Ok(None)
             }
         }
-        let turn = Awaited::new(pacing.strategy().clone(), first_delay);
-        self.send = Send::Awaited(turn.clone());
-        Ok(Some(turn))
     }
 
-    /// Tells whether the HTTP client was asked to wait and did not.
-    pub(crate) fn has_not_waited(&self) -> bool {
-        matches!(&self.send, Send::Awaited(turn) if turn.permit().is_none())
-    }
-
-    /// Ends an attempt: records its outcome and decides what comes next.
-    pub(crate) fn finish(&mut self, pacing: &Pacing, failure: Option<&Failure>) -> Verdict {
-        let permit = match core::mem::replace(&mut self.send, Send::NotAsked) {
-            Send::NotAsked => None,
-            Send::Granted(permit) => Some(permit),
-            Send::Awaited(turn) => turn.permit(),
+    /// Ends an attempt: records its outcome and decides what comes next. Also returns whether it
+    /// was sent though its turn had not come.
+    pub(crate) fn finish(&mut self, failure: Option<&Failure>) -> (Verdict, bool) {
+        let (attempts, lent) = match core::mem::replace(&mut self.state, State::Ended) {
+            State::Own(attempts) => (Some(attempts), false),
+            State::Lent(awaited) => (awaited.take(), true),
+            State::Ended => (None, false),
         };
-        self.verdict = match (self.token.take(), failure) {
-            (None, _) => Verdict::Stop,
-            (Some(mut token), failure) => {
-                if let Some(permit) = permit {
-                    token.sent(permit);
-                }
-                self.decide(pacing, token, failure)
-            }
+        let Some(mut attempts) = attempts else {
+            self.verdict = Verdict::Stop;
+            return (self.verdict, false);
         };
-        self.verdict
+        let overtook = lent && !attempts.is_sending();
+        self.verdict = self.decide(&mut attempts, failure);
+        if let Verdict::Retry { .. } = self.verdict {
+            self.state = State::Own(attempts);
+        }
+        (self.verdict, overtook)
     }
 
-    fn decide(&mut self, pacing: &Pacing, token: RetryToken, failure: Option<&Failure>) -> Verdict {
+    fn decide(&self, attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
+        let reports = Reports::new();
         let Some(failure) = failure else {
-            // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = pacing.strategy().record_success(token);
+            // What was only signed was not sent by us: there is nothing to record.
+            let _recorded = attempts.succeeded(reports);
             return Verdict::Stop;
         };
-        let failure = if self.limits.permit_another() {
-            *failure
+        attempts.set_repeatable(self.limits.permit_another());
+        let decided = if attempts.is_sending() {
+            attempts.failed(failure, reports)
         } else {
-            failure.with_retry_safety(RetrySafety::No)
+            attempts.not_sent(failure, reports)
         };
-        match pacing.strategy().refresh_retry_token(token, &failure) {
-            Ok(token) => {
-                let (delay, max_attempts) = (token.delay(), token.max_attempts());
-                self.token = Some(token);
-                Verdict::Retry {
-                    delay,
-                    max_attempts,
-                }
-            }
-            Err(_refused) => Verdict::Stop,
+        match decided {
+            Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
+                delay: rest.span(),
+                max_attempts: attempts.max_attempts(),
+            },
+            _ => Verdict::Stop,
         }
     }
 }

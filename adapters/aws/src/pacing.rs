@@ -1,6 +1,7 @@
 //! What a user holds: one strategy, and the parts of it that a client is configured with.
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use aws_smithy_runtime_api::client::http::HttpClient;
 use paceline::RetryStrategy;
@@ -14,12 +15,12 @@ use crate::{
 
 /// One of paceline's strategies, ready to be put into Smithy clients.
 ///
-/// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client), [`interceptor`](Self::interceptor) and
-/// [`classifier`](Self::classifier), and needs all three; a client that accepts run-time plugins takes one,
-/// [`plugin`](Self::plugin).
+/// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client),
+/// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three; a
+/// client that accepts run-time plugins takes one, [`plugin`](Self::plugin).
 ///
-/// Clones, and all clients configured from them, share the strategy: its quota and its send rate. Make one `Pacing`
-/// for each resource that the service throttles on its own.
+/// Clones, and all clients configured from them, share the strategy: its quota and its send rate.
+/// Make one `Pacing` for each resource that the service throttles on its own.
 ///
 /// # Examples
 ///
@@ -40,6 +41,7 @@ use crate::{
 pub struct Pacing {
     strategy: Arc<dyn RetryStrategy>,
     scope: Option<Arc<str>>,
+    max_retry_after: Option<Duration>,
 }
 
 impl Pacing {
@@ -48,12 +50,14 @@ impl Pacing {
         Self::shared(Arc::new(strategy))
     }
 
-    /// Wraps a strategy that others have as well, to look at its state or to use it outside of the client.
+    /// Wraps a strategy that others have as well, to look at its state or to use it outside of the
+    /// client.
     #[must_use]
     pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
         Self {
             strategy,
             scope: None,
+            max_retry_after: None,
         }
     }
 
@@ -61,6 +65,16 @@ impl Pacing {
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.scope = Some(scope.into());
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default.
+    ///
+    /// A service that asks for more gets no retry. The rules of the SDKs bound its hints well below
+    /// that.
+    #[must_use]
+    pub const fn max_retry_after(mut self, span: Duration) -> Self {
+        self.max_retry_after = Some(span);
         self
     }
 
@@ -98,9 +112,14 @@ impl Pacing {
         PacingClassifier::new()
     }
 
-    /// Returns everything at once, for clients that accept a run-time plugin. `inner` sends the requests.
+    /// Returns everything at once, for clients that accept a run-time plugin. `inner` sends the
+    /// requests.
     pub fn plugin(&self, inner: impl HttpClient + 'static) -> PacingPlugin {
         PacingPlugin::new(self, inner)
+    }
+
+    pub(crate) const fn longest_hint(&self) -> Option<Duration> {
+        self.max_retry_after
     }
 
     pub(crate) fn scope_name(&self) -> Option<&str> {

@@ -72,13 +72,14 @@ impl RuntimePlugin for PacingPlugin {
     }
 }
 
-/// The strategy that Smithy asks. It has no state: the operation's own, decision included, is in its bag.
+/// The strategy that Smithy asks. It has no state: the operation's own, decision included, is in
+/// its bag.
 #[derive(Debug)]
 struct Decided;
 
 impl RetryStrategy for Decided {
-    /// Yes, however often it is asked, before a retry too: the turn is waited for in the HTTP client, where dropping
-    /// the operation gives the place back, so nothing is taken here.
+    /// Yes, however often it is asked, before a retry too: the turn is waited for in the HTTP
+    /// client, where dropping the operation gives the place back, so nothing is taken here.
     fn should_attempt_initial_request(
         &self,
         _components: &RuntimeComponents,

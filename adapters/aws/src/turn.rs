@@ -1,83 +1,93 @@
-//! A turn to send that has not come yet, on its way from the interceptor to the HTTP client.
+//! An operation that has to wait, on its way from the interceptor to the HTTP client and back.
 
 use alloc::sync::Arc;
-use core::{error::Error, fmt, time::Duration};
-use std::sync::OnceLock;
+use core::{
+    error::Error,
+    fmt,
+    future::{Future as _, poll_fn},
+    pin::pin,
+    task::{Poll, ready},
+};
+use std::sync::{Mutex, MutexGuard};
 
-use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
+use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep, Sleep};
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use paceline::{RetryStrategy, SendPermit, SendRefused};
+use paceline::{
+    RetryStrategy,
+    operation::{Attempts, Next},
+    wait::Rest,
+};
 
-/// The longest sleep before a turn is looked at again: the rate may have risen meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// An operation of a client.
+pub(crate) type Pending = Attempts<Arc<dyn RetryStrategy>>;
 
-/// The wait that the HTTP client is asked for, and the place for its answer.
+/// The operation that the HTTP client is to wait for.
 ///
-/// Travels as an extension of the request. The answer is written once, by the only request that carries it, and read
-/// after that request has ended.
+/// Travels as an extension of the request. The mutex is only tried, never waited for: whoever finds
+/// it taken has sent the request twice.
 #[derive(Clone, Debug)]
-pub(crate) struct Awaited(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    strategy: Arc<dyn RetryStrategy>,
-    /// To be slept before the turn is asked for: no place is held meanwhile.
-    delay: Duration,
-    permit: OnceLock<SendPermit>,
-}
+pub(crate) struct Awaited(Arc<Mutex<Option<Pending>>>);
 
 impl Awaited {
-    pub(crate) fn new(strategy: Arc<dyn RetryStrategy>, delay: Duration) -> Self {
-        Self(Arc::new(Inner {
-            strategy,
-            delay,
-            permit: OnceLock::new(),
-        }))
+    pub(crate) fn new(attempts: Pending) -> Self {
+        Self(Arc::new(Mutex::new(Some(attempts))))
     }
 
-    /// Returns the permit that the HTTP client sent with, or nothing if it did not send.
-    pub(crate) fn permit(&self) -> Option<SendPermit> {
-        self.0.permit.get().copied()
+    /// Takes the operation back, at the end of the attempt.
+    pub(crate) fn take(&self) -> Option<Pending> {
+        self.lock()?.take()
     }
 
-    /// Waits for the turn. Dropped before that, it gives the place back.
+    fn lock(&self) -> Option<MutexGuard<'_, Option<Pending>>> {
+        self.0.try_lock().ok()
+    }
+
+    /// Waits until the attempt may be sent. Dropped before that, the place goes back with the
+    /// operation.
     pub(crate) async fn wait(self, sleep: Option<SharedAsyncSleep>) -> Result<(), ConnectorError> {
-        let pause = async |span| match &sleep {
-            Some(sleep) => {
-                sleep.sleep(span).await;
-                Ok(())
+        let mut timer: Option<(Rest, Sleep)> = None;
+        poll_fn(|cx| {
+            loop {
+                let rest = {
+                    let mut lent = self.lock();
+                    let Some(attempts) = lent.as_mut().and_then(|lent| lent.as_mut()) else {
+                        return Poll::Ready(Ok(())); // sent twice by a wrapper in between
+                    };
+                    if attempts.is_sending() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    let clock = Arc::clone(attempts.strategy());
+                    match attempts.next(clock.clock(), Some(cx.waker())) {
+                        Next::Send(_) => return Poll::Ready(Ok(())),
+                        Next::Sleep(rest) | Next::InLine(rest) => rest,
+                        Next::Stop(stop) => return Poll::Ready(Err(failed(stop))),
+                        _ => return Poll::Ready(Err(failed(NoSleep))),
+                    }
+                };
+                let Some(sleep) = &sleep else {
+                    return Poll::Ready(Err(failed(NoSleep)));
+                };
+                let armed = timer
+                    .take()
+                    .filter(|(armed, _)| armed.until() == rest.until());
+                let (_, timer) = timer.insert(match armed {
+                    Some(armed) => armed,
+                    None => (rest, sleep.sleep(rest.span())),
+                });
+                ready!(pin!(timer).poll(cx));
             }
-            None => Err(NoSleep.into_error()),
-        };
-        if !self.0.delay.is_zero() {
-            pause(self.0.delay).await?;
-        }
-        let mut turn = self.0.strategy.send_turn().map_err(refused)?;
-        let permit = loop {
-            match turn.claim() {
-                Ok(permit) => break permit,
-                Err(wait) => pause(wait.min(LOOK_AGAIN)).await?,
-            }
-        };
-        // The first one stays, should a wrapper in between have sent the request twice.
-        self.0.permit.get_or_init(|| permit);
-        Ok(())
+        })
+        .await
     }
 }
 
-fn refused(refused: SendRefused) -> ConnectorError {
-    ConnectorError::other(refused.into(), None)
+fn failed(error: impl Error + Send + Sync + 'static) -> ConnectorError {
+    ConnectorError::other(error.into(), None)
 }
 
 /// A turn was to be waited for, and the client has no way to sleep.
 #[derive(Debug)]
 struct NoSleep;
-
-impl NoSleep {
-    fn into_error(self) -> ConnectorError {
-        ConnectorError::other(self.into(), None)
-    }
-}
 
 impl fmt::Display for NoSleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use aws_sdk_s3::{
     config::{Builder, retry::RetryConfig},
 };
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
-use paceline::{RetryGeneration, Standard};
+use paceline::{Standard, config::RetryGeneration};
 use paceline_aws::Pacing;
 use support::{Answer, Naps, Server, bare, copy, get, paced};
 

@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponentsBuilder,
     runtime_plugin::{RuntimePlugin as _, StaticRuntimePlugin},
 };
-use paceline::{Adaptive, PacedSettings, Standard};
+use paceline::{Adaptive, Standard, law::PacedSettings};
 use paceline_aws::Pacing;
 use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, get};
 

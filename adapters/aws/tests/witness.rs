@@ -10,8 +10,12 @@ use std::sync::Mutex;
 
 use aws_sdk_s3::Client;
 use paceline::{
-    Adaptive, Failure, ForeignToken, InitialTokenRefused, PacedSettings, RetryRefused,
-    RetryStrategy, RetryToken, SendRefused, SendTurn, Timestamp,
+    Adaptive, Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
+    law::PacedSettings,
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        SendTurn,
+    },
 };
 use paceline_aws::Pacing;
 use support::{Always, Answer, Server, Skips, copy, paced};
@@ -40,7 +44,7 @@ impl Witness {
 }
 
 fn sent(token: &RetryToken) -> Option<Timestamp> {
-    token.send_permit().map(paceline::SendPermit::time)
+    token.send_permit().map(SendPermit::time)
 }
 
 impl RetryStrategy for Witness {
@@ -56,18 +60,27 @@ impl RetryStrategy for Witness {
         &self,
         token: RetryToken,
         failure: &Failure,
+        reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         self.note(Seen::Failed(sent(&token)));
-        self.strategy.refresh_retry_token(token, failure)
+        self.strategy.refresh_retry_token(token, failure, reports)
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
         self.note(Seen::Succeeded(sent(&token)));
-        self.strategy.record_success(token)
+        self.strategy.record_success(token, reports)
     }
 
-    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        self.strategy.send_turn()
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        self.strategy.admit(turn, request)
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.strategy.clock()
     }
 }
 
@@ -114,4 +127,29 @@ async fn a_request_that_is_refused_its_turn_has_no_outcome() {
     let told = witness.seen.lock().expect("no test panicked in here");
     let first = Seen::Succeeded(Some(Timestamp::ZERO));
     assert_eq!(*told, [Seen::Began(None), first, Seen::Began(None)]);
+}
+
+#[tokio::test]
+async fn a_limited_scope_is_limited_and_slows_no_other() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let skips = Skips::default();
+    let second = Duration::from_secs(1);
+    let rate = PacedSettings::fixed(10, second)
+        .and_then(|rate| rate.to_builder().burst(second / 10).build());
+    let template = Adaptive::builder()
+        .clock(Arc::new(skips.clock.clone()))
+        .paced(rate.expect("the rate is in range"));
+    let scopes = Arc::new(template.scopes().build().expect("in range"));
+    let client = |scope: &'static str| {
+        let pacing = Pacing::shared(scopes.clone()).scope(scope);
+        Client::from_conf(paced(&server, skips.clone(), &pacing).build())
+    };
+    let (hot, other) = (client("hot"), client("other"));
+    for _ in 0..30 {
+        copy(&hot).await.expect("it is let through");
+    }
+    let took = Duration::from_nanos(skips.clock.now().as_nanos());
+    assert_eq!(took.as_millis(), 2_900);
+    copy(&other).await.expect("it is let through");
+    assert_eq!(Duration::from_nanos(skips.clock.now().as_nanos()), took);
 }

@@ -7,8 +7,8 @@ use core::{
 
 /// Holds the delay of a retry that was granted until it is asked for.
 ///
-/// An atomic only because hosts want iterators that are `Sync`: the loop that decides and the one that asks are the same,
-/// one after the other. So `Relaxed` does.
+/// An atomic only because hosts want iterators that are `Sync`: the loop that decides and the one
+/// that asks are the same, one after the other. So `Relaxed` does.
 #[derive(Debug)]
 pub(crate) struct Due(AtomicU64);
 
@@ -20,7 +20,8 @@ impl Due {
         Self(AtomicU64::new(NONE))
     }
 
-    /// Remembers `delay`, or that there is to be no retry. 584 years and more count as a nanosecond less.
+    /// Remembers `delay`, or that there is to be no retry. 584 years and more count as a nanosecond
+    /// less.
     pub(crate) fn set(&self, delay: Option<Duration>) {
         let nanos = delay.map_or(NONE, |delay| {
             u64::try_from(delay.as_nanos())
@@ -38,10 +39,11 @@ impl Due {
     }
 }
 
-/// The delays of an operation whose condition decides, from [`Retries::split`](crate::Retries::split).
+/// The delays of an operation whose condition decides, from
+/// [`Retries::split`](crate::Retries::split).
 ///
-/// Each is given once, after the condition has granted it. Without the condition there is none: the loop stops at its
-/// first failure, and no quota is paid.
+/// Each is given once, after the condition has granted it. Without the condition there is none: the
+/// loop stops at its first failure, and no quota is paid.
 #[derive(Debug)]
 #[must_use = "the delays are for the host's retry loop"]
 pub struct Delays<'a>(pub(crate) &'a Due);

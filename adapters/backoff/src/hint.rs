@@ -4,15 +4,19 @@ use core::time::Duration;
 
 use paceline::RetryAfter;
 
-/// The most that a clamped hint adds to the backoff ("Retry behavior 2.1", AWS SDKs and Tools Reference Guide).
+/// The most that a clamped hint adds to the backoff ("Retry behavior 2.1", AWS SDKs and Tools
+/// Reference Guide).
 const HEADROOM: Duration = Duration::from_secs(5);
 
-/// Returns what backon's `adjust` takes: lets no retry come before the service wants it, as `hint` reads the error.
+/// Returns what backon's `adjust` takes: lets no retry come before the service wants it, as `hint`
+/// reads the error.
 ///
-/// A [`Floor`](RetryAfter::Floor) lifts the delay; a [`Clamped`](RetryAfter::Clamped) hint lifts it by five seconds at
-/// most. Neither shortens it, and where there is no retry, it makes none.
+/// An [`AtLeast`](RetryAfter::AtLeast) hint is added to the delay, so that the delay's jitter
+/// spreads the retries after it. A [`Clamped`](RetryAfter::Clamped) hint raises the delay by five
+/// seconds at most. Neither shortens the delay, and neither makes a retry where there is none.
 ///
-/// For delays that know nothing of the error. Those of [`Retries::split`](crate::Retries::split) have the hint in them.
+/// For delays that know nothing of the error. Those of [`Retries::split`](crate::Retries::split)
+/// have the hint in them.
 ///
 /// # Examples
 ///
@@ -22,8 +26,8 @@ const HEADROOM: Duration = Duration::from_secs(5);
 /// use paceline_backoff::retry_after;
 ///
 /// let second = Duration::from_secs(1);
-/// let mut adjust = retry_after(|_: &&str| Some(RetryAfter::Floor(60 * second)));
-/// assert_eq!(adjust(&"slow down", Some(second)), Some(60 * second));
+/// let mut adjust = retry_after(|_: &&str| Some(RetryAfter::AtLeast(60 * second)));
+/// assert_eq!(adjust(&"slow down", Some(second)), Some(61 * second));
 /// assert_eq!(adjust(&"slow down", None), None);
 /// ```
 pub fn retry_after<E>(
@@ -32,7 +36,7 @@ pub fn retry_after<E>(
     move |error, delay| {
         let delay = delay?;
         Some(match hint(error) {
-            Some(RetryAfter::Floor(hint)) => hint.max(delay),
+            Some(RetryAfter::AtLeast(hint)) => hint.saturating_add(delay),
             Some(RetryAfter::Clamped(hint)) => hint.clamp(delay, delay.saturating_add(HEADROOM)),
             _ => delay,
         })

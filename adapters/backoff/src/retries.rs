@@ -2,22 +2,24 @@
 
 use core::time::Duration;
 
-use paceline::{Failure, Idempotency, RetryStrategy, RetryToken};
+use paceline::{Failure, Idempotency, RetryStrategy, RetryToken, strategy::Reports};
 
 use crate::delays::{Delays, Due};
 
 /// The retries of one operation: how often, when, and who pays.
 ///
-/// A strategy decides, and its quota pays for each retry that the host's loop makes. Made for each operation, and ended
-/// by [`finish`](Self::finish) or [`succeed`](Self::succeed): a success pays back what its last retry had cost, or puts
-/// a token in if there was none. Dropped, what was paid is spent.
+/// A strategy decides, and its quota pays for each retry that the host's loop makes. Made for each
+/// operation, and ended by [`finish`](Self::finish) or [`succeed`](Self::succeed): a success pays
+/// back what its last retry had cost, or puts a token in if there was none. Dropped, what was paid
+/// is spent.
 ///
-/// There are two ways to use it. [`split`](Self::split) gives the loop its delays and its condition, which sees the
-/// errors: the better one. And it is an iterator of delays itself, for loops that have no condition: to
-/// those every failure is the one that [`assume`](Self::assume) says.
+/// There are two ways to use it. [`split`](Self::split) gives the loop its delays and its
+/// condition, which sees the errors: the better one. And it is an iterator of delays itself, for
+/// loops that have no condition: to those every failure is the one that [`assume`](Self::assume)
+/// says.
 ///
-/// No operation waits for its [turn to send](RetryStrategy::send_turn) here, as these loops have no place for
-/// it: use [`Standard`](paceline::Standard), or paceline's own loop.
+/// No operation waits until it is [admitted](RetryStrategy::admit) here, as these loops have no
+/// place for it: use [`Standard`](paceline::Standard), or paceline's own loop.
 ///
 /// # Examples
 ///
@@ -37,7 +39,7 @@ use crate::delays::{Delays, Due};
 /// assert_eq!(strategy.quota().available(), 486);
 /// retries.finish(&answer);
 /// assert_eq!((answer, strategy.quota().available()), (Ok("there it is"), 500));
-/// # Ok::<(), paceline::SettingsError>(())
+/// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "retries that are dropped are spent"]
@@ -73,7 +75,8 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         self
     }
 
-    /// Says what every failure is to the iterator, which sees none. [`Failure::transient`] by default.
+    /// Says what every failure is to the iterator, which sees none. [`Failure::transient`] by
+    /// default.
     pub fn assume(mut self, failure: Failure) -> Self {
         self.assumed = failure;
         self
@@ -88,9 +91,10 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
 
     /// Returns the delays for the host's loop, and its condition: both are needed.
     ///
-    /// The condition tells what each error means, by `classify`, and asks the strategy, which takes note of the failure and
-    /// pays. Service's hints are in the delays. For backon `.retry(delays).when(condition)`, for tokio-retry
-    /// `RetryIf::start(delays, action, condition)`.
+    /// The condition tells what each error means, by `classify`, and asks the strategy, which takes
+    /// note of the failure and pays. Service's hints are in the delays. For backon
+    /// `.retry(delays).when(condition)`, for tokio-retry `RetryIf::start(delays, action,
+    /// condition)`.
     pub fn split<E, C: FnMut(&E) -> Failure>(
         &mut self,
         mut classify: C,
@@ -122,7 +126,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
     pub fn succeed(mut self) {
         if let Some(token) = self.token.take() {
             // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.strategy.record_success(token);
+            let _recorded = self.strategy.record_success(token, Reports::new());
         }
     }
 }
@@ -135,7 +139,9 @@ fn refresh<S: RetryStrategy + ?Sized>(
 ) -> Option<Duration> {
     let last = token.take()?;
     let permitted = last.idempotency().permits(failure);
-    let next = strategy.refresh_retry_token(last, failure).ok()?;
+    let next = strategy
+        .refresh_retry_token(last, failure, Reports::new())
+        .ok()?;
     // For strategies that do not ask: ours have refused.
     let next = token.insert(next);
     if permitted {

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 
 use backon::{BlockingRetryable, Retryable};
 use paceline::{
-    BackoffStrategy, Failure, Idempotency, Jitter, RetryAfter, RetryStrategy, RetryToken, Standard,
-    StrategyId,
+    Failure, Idempotency, RetryAfter, RetryStrategy, RetryToken, Standard,
+    backoff::{BackoffStrategy, Jitter},
+    strategy::{Reports, StrategyId},
 };
 use paceline_backoff::Retries;
 
@@ -63,7 +64,7 @@ async fn it_ends_when_the_quota_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn each_error_has_its_price_and_its_hint() {
-    let hint = RetryAfter::Floor(60 * SECOND);
+    let hint = RetryAfter::AtLeast(60 * SECOND);
     let busy = Failure::throttling().with_retry_after(hint);
     let strategy = strategy();
     let mut answers = script([Err(busy), Err(Failure::not_retryable())]);
@@ -74,7 +75,7 @@ async fn each_error_has_its_price_and_its_hint() {
     let answer = fetch.retry(delays).when(condition).await;
     retries.finish(&answer);
     assert_eq!(answer, Err(Failure::not_retryable()));
-    assert_eq!(begun.elapsed(), 60 * SECOND);
+    assert_eq!(begun.elapsed(), 61 * SECOND);
     assert_eq!(strategy.quota().available(), 495);
 }
 
@@ -147,9 +148,9 @@ impl RetryStrategy for Careless {
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
-    ) -> Result<RetryToken, paceline::InitialTokenRefused> {
+    ) -> Result<RetryToken, paceline::strategy::InitialTokenRefused> {
         match scope {
-            Some("closed") => Err(paceline::InitialTokenRefused),
+            Some("closed") => Err(paceline::strategy::InitialTokenRefused),
             _ => Ok(RetryToken::new(self.0).with_delay(SECOND)),
         }
     }
@@ -158,13 +159,18 @@ impl RetryStrategy for Careless {
         &self,
         token: RetryToken,
         _: &Failure,
-    ) -> Result<RetryToken, paceline::RetryRefused> {
+        _: Reports<'_>,
+    ) -> Result<RetryToken, paceline::strategy::RetryRefused> {
         let next = token.attempt().saturating_add(1);
         Ok(self.0.check(token)?.with_attempt(next, None))
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), paceline::ForeignToken> {
-        Err(paceline::ForeignToken(token))
+    fn record_success(
+        &self,
+        token: RetryToken,
+        _: Reports<'_>,
+    ) -> Result<(), paceline::strategy::ForeignToken> {
+        Err(paceline::strategy::ForeignToken(token))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use core::{future::ready, time::Duration};
 
-use paceline::{Failure, Jitter, RetryAfter, Standard};
+use paceline::{Failure, RetryAfter, Standard, backoff::Jitter};
 use paceline_backoff::{Retries, retry_after};
 use tokio_retry::{Retry, RetryIf};
 
@@ -76,8 +76,8 @@ async fn an_operation_that_is_dropped_has_spent_what_it_paid() {
 fn hints_lift_delays_and_nothing_else() {
     let hints = [
         (None, SECOND),
-        (Some(RetryAfter::Floor(Duration::ZERO)), SECOND),
-        (Some(RetryAfter::Floor(9 * SECOND)), 9 * SECOND),
+        (Some(RetryAfter::AtLeast(Duration::ZERO)), SECOND),
+        (Some(RetryAfter::AtLeast(9 * SECOND)), 10 * SECOND),
         (Some(RetryAfter::Clamped(Duration::ZERO)), SECOND),
         (Some(RetryAfter::Clamped(3 * SECOND)), 3 * SECOND),
         (Some(RetryAfter::Clamped(Duration::MAX)), 6 * SECOND),

@@ -1,11 +1,12 @@
-//! A real `redis-server`, or `valkey-server`, of our own: on a free port of the loopback, without files.
+//! A real `redis-server`, or `valkey-server`, of our own: on a free port of the loopback, without
+//! files.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Kills the server as soon as nobody holds the other end of the pipe: whichever way we come to an end.
+/// Kills the server as soon as the other end of the pipe is gone, however this process ends.
 const GUARDED: &str = r#""$@" & read -r _; kill -9 $!; wait"#;
 
 /// A server that is stopped when this is dropped.
@@ -18,7 +19,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Starts a server with `options`, or returns `None` and says so if there is no program to start.
+    /// Starts a server with `options`, or returns `None` and says so if there is no program to
+    /// start.
     pub(crate) fn start(options: &[&str]) -> Option<Self> {
         let wanted = std::env::var("FLEET_ENGINE").ok();
         let names = ["redis-server", "valkey-server"];
@@ -51,12 +53,15 @@ impl Engine {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Starts the server again, on the same port and with nothing in it, and waits until it answers.
+    /// Starts the server again, on the same port and with nothing in it, and waits until it
+    /// answers.
     pub(crate) fn start_again(&mut self) {
         let child = Command::new("sh")
             .args(["-c", GUARDED, "sh", self.program])
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no", "--dir", "/tmp"])
+            .args(["--save", "", "--appendonly", "no"])
+            // A replica writes what it is sent to this file, and any server would begin with it.
+            .args(["--dir", "/tmp", "--dbfilename", &self.file()])
             .args(&self.options)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -71,11 +76,16 @@ impl Engine {
         }
     }
 
+    fn file(&self) -> String {
+        format!("paceline-fleet-{}.rdb", self.port)
+    }
+
     /// Kills the server. What it held is gone.
     pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
             child.wait().expect("it was killed");
+            let _none = std::fs::remove_file(format!("/tmp/{}", self.file()));
         }
     }
 
@@ -87,6 +97,20 @@ impl Engine {
         let mut answer = vec![0; 65_536];
         let length = stream.read(&mut answer)?;
         Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+    }
+
+    /// Becomes a replica of `primary`, and waits until it has everything.
+    pub(crate) async fn follow(&self, primary: &Self) {
+        let order = format!("REPLICAOF 127.0.0.1 {}", primary.port());
+        self.says(&order).expect("the replica answers");
+        for _ in 0..300 {
+            let state = self.says("INFO replication").unwrap_or_default();
+            if state.contains("master_link_status:up") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the replica does not follow");
     }
 
     /// Returns the seconds of processor that the server has used.

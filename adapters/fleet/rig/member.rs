@@ -1,4 +1,4 @@
-//! A member: a process of its own, that sends to the service as fast as it is let.
+//! A member: a process that sends to the service as fast as it is let.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::service::THROTTLED;
 
-/// What a member is told to do.
+/// The settings of a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
@@ -27,6 +27,8 @@ pub(crate) struct Order {
     pub(crate) time: Duration,
     /// How far the member's clock is ahead.
     pub(crate) ahead: Duration,
+    /// The safe rate per second, or 0 for the default.
+    pub(crate) safe: u32,
 }
 
 /// Under what a member sends.
@@ -58,11 +60,12 @@ impl Order {
             engine,
             allowance,
             workers,
+            safe,
             ..
         } = self;
         let [rest, time, ahead] = [self.rest, self.time, self.ahead].map(|span| span.as_millis());
         format!(
-            "{kind} {index} {service} {engine} {allowance} {away} {workers} {rest} {time} {ahead}"
+            "{kind} {index} {service} {engine} {allowance} {away} {workers} {rest} {time} {ahead} {safe}"
         )
     }
 
@@ -90,6 +93,7 @@ impl Order {
             rest: millis(7),
             time: millis(8),
             ahead: millis(9),
+            safe: small(10),
         }
     }
 
@@ -119,7 +123,7 @@ impl Process {
         assert!(sent.is_ok_and(|status| status.success()), "kill {name}");
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits for its end.
     pub(crate) fn end(mut self) {
         let status = self.0.wait().expect("it ends");
         assert!(status.success(), "a member failed");
@@ -191,7 +195,9 @@ impl Gate {
     fn record(&self, permit: SendPermit, outcome: Outcome) {
         match self {
             Self::Fleet(budget) => budget.record(permit, outcome),
-            Self::Alone(rate, clock) => rate.record(clock.now(), permit, outcome),
+            Self::Alone(rate, clock) => {
+                rate.record(clock.now(), permit, outcome);
+            }
         }
     }
 }
@@ -201,10 +207,14 @@ fn join(order: &Order) -> Budget {
     let fleet = Fleet::connect(&order.engine).expect("an address");
     let scope = fleet.scope("rig", order.allowance, Duration::from_secs(1));
     let clock = Ahead(MonotonicClock::new(), order.ahead);
-    let scope = scope
+    let mut scope = scope
         .expect("in range")
         .when_away(order.away)
         .clock(Arc::new(clock));
+    if order.safe > 0 {
+        let safe = scope.safe_rate(order.safe, Duration::from_secs(1));
+        scope = safe.expect("in range");
+    }
     scope.join().expect("a run time")
 }
 

@@ -1,7 +1,7 @@
-//! The parts that tests and the example run against: a real engine, a service that throttles, members that are real
-//! processes, and a proxy that can be cut.
+//! The parts that tests and the example run against: a real engine, a service that throttles,
+//! members that are real processes, and a proxy that can be cut.
 
-// Each of those who include this uses a part of it.
+// Each program that includes this uses a part of it.
 #![allow(dead_code, reason = "shared by several programs")]
 
 pub(crate) mod engine;

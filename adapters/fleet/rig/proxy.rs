@@ -1,12 +1,16 @@
-//! A proxy between members and the engine, that can be cut and joined again.
+//! A proxy between members and the engine: it can be cut, led elsewhere, and be far away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use std::time::Duration;
 
-/// A proxy on a port of its own, until it is dropped.
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// A proxy on a free port, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,
@@ -17,6 +21,12 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) async fn to(target: u16) -> Self {
+        Self::far(target, Duration::ZERO).await
+    }
+
+    /// A proxy that adds `round_trip` to each answer, half of it in each direction. Connecting
+    /// takes one more.
+    pub(crate) async fn far(target: u16, round_trip: Duration) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .expect("a port is free");
@@ -29,7 +39,7 @@ impl Proxy {
             while let Ok((stream, _)) = listener.accept().await {
                 if *switch.borrow() {
                     let target = towards.load(Relaxed);
-                    tokio::spawn(join(stream, target, switch.subscribe()));
+                    tokio::spawn(join(stream, target, switch.subscribe(), round_trip));
                 }
             }
         });
@@ -66,12 +76,44 @@ impl Drop for Proxy {
     }
 }
 
-async fn join(mut near: TcpStream, target: u16, mut open: watch::Receiver<bool>) {
-    let Ok(mut far) = TcpStream::connect(("127.0.0.1", target)).await else {
+async fn join(near: TcpStream, target: u16, mut open: watch::Receiver<bool>, round_trip: Duration) {
+    let Ok(far) = TcpStream::connect(("127.0.0.1", target)).await else {
         return;
     };
+    let _undelayed = (near.set_nodelay(true), far.set_nodelay(true));
+    tokio::time::sleep(round_trip).await; // the handshake
+    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
     tokio::select! {
-        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+        () = carry(near_in, far_out, round_trip / 2) => {}
+        () = carry(far_in, near_out, round_trip / 2) => {}
         _ = open.wait_for(|open| !open) => {}
+    }
+}
+
+/// Copies what comes, each piece `later` than it came.
+async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, later: Duration) {
+    let (sender, mut pieces) = mpsc::unbounded_channel();
+    let reading = async {
+        let mut piece = vec![0; 65_536];
+        while let Ok(length @ 1..) = from.read(&mut piece).await {
+            if sender
+                .send((Instant::now() + later, piece[..length].to_vec()))
+                .is_err()
+            {
+                return;
+            }
+        }
+    };
+    let writing = async {
+        while let Some((due, piece)) = pieces.recv().await {
+            tokio::time::sleep_until(due).await;
+            if to.write_all(&piece).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        () = writing => {}
     }
 }

@@ -60,7 +60,8 @@ impl Record {
         }
     }
 
-    /// Returns the most by which any window was above `rate`: the burst that a bucket of that rate would have needed.
+    /// Returns the most by which any window was above `rate`: the burst that a bucket of that rate
+    /// would have needed.
     pub(crate) fn excess(&self, rate: f64) -> f64 {
         let (mut level, mut most, mut last) = (0.0_f64, 0.0_f64, Duration::ZERO);
         for seen in &self.0 {

@@ -1,4 +1,5 @@
-//! An engine in virtual time: the very script that Redis runs, in the same Lua, on hashes that are kept here.
+//! An engine in virtual time: the very script that Redis runs, in the same Lua, on hashes that are
+//! kept here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,6 +11,9 @@ use mlua::{Function, Lua, MultiValue, Table, Value, Variadic};
 pub(crate) type Refusal = String;
 
 type Hashes = BTreeMap<String, BTreeMap<String, String>>;
+
+/// When each key expires, beside the keys.
+const EXPIRES: &str = "";
 
 /// An engine with a clock that is set from outside.
 #[derive(Debug)]
@@ -23,6 +27,11 @@ pub(crate) struct ScriptEngine {
 
 impl ScriptEngine {
     pub(crate) fn new() -> Self {
+        Self::of(include_str!("../src/step.lua"))
+    }
+
+    /// An engine that is sent `script`.
+    pub(crate) fn of(script: &str) -> Self {
         let lua = Lua::new();
         let (micros, hashes) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Hashes::new())));
         let redis = lua.create_table().expect("there is memory");
@@ -40,8 +49,8 @@ impl ScriptEngine {
             .expect("a table takes it");
         lua.globals().set("redis", redis).expect("a table takes it");
         let step = lua
-            .load(include_str!("../src/step.lua"))
-            .set_name("step.lua")
+            .load(script)
+            .set_name("the script")
             .into_function()
             .expect("it is Lua");
         Self {
@@ -61,6 +70,7 @@ impl ScriptEngine {
         words: &str,
     ) -> Result<Vec<i64>, Refusal> {
         self.micros.set(micros);
+        self.expire(micros);
         self.steps += 1;
         let globals = self.lua.globals();
         globals
@@ -79,9 +89,39 @@ impl ScriptEngine {
         Ok(numbers.map(|n| n.expect("a number") as i64).collect())
     }
 
+    /// Returns the rate that a new member is answered, without a trace of it.
+    pub(crate) fn rate_of(&mut self, member: &str, micros: u64, words: &str) -> i64 {
+        let stored = self.stored();
+        let answer = self.take(micros, &format!("{member}'"), words);
+        self.fall_back(stored);
+        answer.expect("the step is taken")[2]
+    }
+
+    /// Drops what has expired.
+    fn expire(&self, micros: u64) {
+        let mut hashes = self.hashes.borrow_mut();
+        let due = |end: &String| end.parse::<u64>().is_ok_and(|end| end <= micros);
+        let all = hashes.get(EXPIRES).into_iter().flatten();
+        let gone: Vec<_> = all
+            .filter(|(_, end)| due(end))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            hashes.remove(&key);
+            hashes.entry(EXPIRES.to_owned()).or_default().remove(&key);
+        }
+    }
+
     /// Forgets everything, as a restart without a disk does.
     pub(crate) fn forget(&self) {
         self.hashes.borrow_mut().clear();
+    }
+
+    /// Writes a field of the scope past the script.
+    pub(crate) fn write(&self, field: &str, value: &str) {
+        let mut hashes = self.hashes.borrow_mut();
+        let scope = hashes.entry("scope".to_owned()).or_default();
+        scope.insert(field.to_owned(), value.to_owned());
     }
 
     /// Returns what is stored: a replica's copy, say.
@@ -129,7 +169,34 @@ fn command(lua: &Lua, micros: u64, hashes: &mut Hashes, words: &[String]) -> mlu
                 hash.insert(pair[0].to_owned(), pair[1].to_owned());
             }
         }
-        ["PEXPIRE", ..] => {}
+        ["PEXPIRE", key, millis] => {
+            let millis: u64 = millis.parse().map_err(mlua::Error::external)?;
+            let end = (micros + 1_000 * millis).to_string();
+            let ends = hashes.entry(EXPIRES.to_owned()).or_default();
+            ends.insert(key.to_owned(), end);
+        }
+        ["HLEN", key] => {
+            let fields = hashes.get(key).map_or(0, BTreeMap::len);
+            return Ok(Value::Number(f64::from(
+                u32::try_from(fields).unwrap_or(u32::MAX),
+            )));
+        }
+        ["HRANDFIELD", key, count] => {
+            // Not by chance: from where the clock says, so that each has its turn.
+            let fields: Vec<_> = hashes.get(key).into_iter().flatten().collect();
+            let count: usize = count.parse().map_err(mlua::Error::external)?;
+            let first = usize::try_from(micros / 1_000).unwrap_or(0);
+            for place in 0..count.min(fields.len()) {
+                answer.push(fields[(first + place) % fields.len()].0.as_str())?;
+            }
+        }
+        ["HGET", key, field] => {
+            let value = hashes.get(key).and_then(|hash| hash.get(field));
+            return match value {
+                Some(value) => Ok(Value::String(lua.create_string(value)?)),
+                None => Ok(Value::Boolean(false)),
+            };
+        }
         _ => return Err(mlua::Error::runtime(format!("not emulated: {words:?}"))),
     }
     Ok(Value::Table(answer))

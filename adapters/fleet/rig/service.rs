@@ -21,6 +21,8 @@ struct Policer {
     tokens: f64,
     last: Duration,
     limit: Limit,
+    /// A member whose requests are all throttled, by its own fault.
+    sick: Option<u8>,
     record: Record,
 }
 
@@ -48,6 +50,7 @@ impl Service {
             tokens: limit.burst,
             last: Duration::ZERO,
             limit,
+            sick: None,
             record: Record::default(),
         }));
         let shared = Arc::clone(&policer);
@@ -75,18 +78,27 @@ impl Service {
     pub(crate) fn record(&self) -> Record {
         self.policer
             .lock()
-            .expect("nobody panics with it")
+            .expect("no thread panics with it")
             .record
             .clone()
     }
 
-    /// Changes what is allowed.
+    /// Throttles every request of `member`, or of none.
+    pub(crate) fn make_sick(&self, member: Option<u8>) {
+        self.policer.lock().expect("no thread panics with it").sick = member;
+    }
+
+    /// Changes what is allowed. What was saved up until then is lost.
     pub(crate) fn allow(&self, rate: f64) {
         self.policer
             .lock()
-            .expect("nobody panics with it")
+            .expect("no thread panics with it")
             .limit
             .rate = rate;
+        self.policer
+            .lock()
+            .expect("no thread panics with it")
+            .tokens = 0.0;
     }
 }
 
@@ -101,7 +113,7 @@ impl Policer {
         let passed = at.saturating_sub(self.last).as_secs_f64();
         self.last = self.last.max(at);
         self.tokens = (self.tokens + passed * self.limit.rate).min(self.limit.burst);
-        let throttled = self.tokens < 1.0;
+        let throttled = self.tokens < 1.0 || self.sick == Some(member);
         if !throttled {
             self.tokens -= 1.0;
         }
@@ -121,7 +133,7 @@ async fn serve(mut stream: TcpStream, began: Instant, policer: Arc<Mutex<Policer
     };
     while stream.read_u8().await.is_ok() {
         let (throttled, trip) = {
-            let mut policer = policer.lock().expect("nobody panics with it");
+            let mut policer = policer.lock().expect("no thread panics with it");
             (policer.judge(began.elapsed(), member), policer.limit.trip)
         };
         tokio::time::sleep(trip).await;

@@ -9,7 +9,8 @@ use crate::wire::Milli;
 
 /// A plain bucket at a last share, lowered by throttles.
 ///
-/// No more than that: what the service allows is learned by the fleet, and this is for the time until it is back.
+/// No more than that: what the service allows is learned by the fleet, and this is for the time
+/// until it is back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone {
     share: Milli,
@@ -33,6 +34,13 @@ impl Alone {
             last: now,
             cut: Timestamp::ZERO,
             carry: 0,
+        }
+    }
+
+    /// Makes `share` what it returns to after throttles, and goes no faster than that.
+    pub(crate) fn settle(&mut self, share: Milli) {
+        if self.share != share {
+            (self.share, self.rate) = (share, share);
         }
     }
 

@@ -13,11 +13,12 @@ use crate::wait::{self, DeadlinePassed};
 
 /// A member of a fleet that shares one allowance of sends.
 ///
-/// It stands where a [`SendRate`] stands, with the same verbs. Taking a token reads one word that requests only
-/// read, and moves one word; telling an outcome that is not a throttle does nothing at all, since what was spent says
-/// it. The engine is asked by a task of its own, ahead of need.
+/// It stands where a [`SendRate`] stands, with the same verbs. Taking a token reads one word that
+/// requests only read, and moves one word; telling an outcome that is not a throttle does nothing
+/// at all, since what was spent says it. A task asks the engine ahead of need.
 ///
-/// Clones are the same member. With the last one it leaves the fleet, and what it did not spend goes back.
+/// Clones are the same member. With the last one it leaves the fleet, and what it did not spend
+/// goes back.
 ///
 /// # Memory ordering
 ///
@@ -32,7 +33,7 @@ use crate::wait::{self, DeadlinePassed};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), FleetError> {
-/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // nobody answers there
+/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // no engine is there
 /// let budget = fleet.scope("orders", 2_000, Duration::from_secs(1))?.join()?;
 ///
 /// let permit = budget.acquire().await; // alone, at the floor of 0.5/s
@@ -90,7 +91,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// The wait is an estimate, and never zero. Nobody who waits in [`acquire`](Self::acquire) is overtaken.
+    /// The wait is an estimate, and never zero. No waiter in [`acquire`](Self::acquire) is
+    /// overtaken.
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         let Shared { pool, local, .. } = &*self.shared;
         pool.try_take(now)?;
@@ -145,8 +147,8 @@ impl Budget {
 
     /// Tells how a request came out.
     ///
-    /// A throttle lowers the rate of the whole fleet, a hint pauses it. Anything else changes nothing, and needs not
-    /// be told unless there is a [`SendRate`] underneath.
+    /// A throttle lowers the rate of the whole fleet, a hint pauses it. Anything else changes
+    /// nothing, and needs not be told unless there is a [`SendRate`] underneath.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
         let Shared {
             pool, clock, local, ..
@@ -172,6 +174,16 @@ impl Budget {
     #[must_use]
     pub fn snapshot(&self) -> BudgetSnapshot {
         *self.shared.shown.borrow()
+    }
+
+    /// Waits until the standing or the fault is another than in `last`, and returns how the member
+    /// stands then.
+    ///
+    /// Once its task has ended it returns at once. Dropped before that, it changes nothing.
+    pub async fn changed(&self, last: &BudgetSnapshot) -> BudgetSnapshot {
+        let other = |now: &BudgetSnapshot| (now.standing, now.fault) != (last.standing, last.fault);
+        let _ended = self.shared.shown.clone().wait_for(other).await.is_err();
+        self.snapshot()
     }
 }
 

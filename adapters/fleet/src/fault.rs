@@ -26,7 +26,19 @@ pub enum EngineFault {
     ReadOnly,
     /// It is reading its data, or failing over.
     NotReady,
-    /// What stands under a key of ours is not ours, or the answer is not one of ours. Nothing was granted.
+    /// It is a node of a cluster, which the client here does not follow. The address of a single
+    /// engine, or of a proxy, is needed.
+    Cluster,
+    /// It answers, and does not know a member that it knew: it was emptied. Nothing was granted.
+    Forgets,
+    /// It answers, and has granted nothing for a second to a member whose requests wait: the share
+    /// is less than a token a second, the service asked for a pause, or another program clears the
+    /// engine.
+    GrantsNothing,
+    /// The member's task has ended: its run time was dropped, or it panicked.
+    TaskEnded,
+    /// A key holds what the fleet did not write, or the answer is not one of the script. Nothing
+    /// was granted.
     Broken,
     /// Anything else.
     Other,
@@ -41,6 +53,12 @@ impl fmt::Display for EngineFault {
             Self::OutOfMemory => "the engine is out of memory",
             Self::ReadOnly => "the engine takes no writes",
             Self::NotReady => "the engine is not ready",
+            Self::Cluster => {
+                "the engine is a node of a cluster; it has to be a single engine or a proxy"
+            }
+            Self::Forgets => "the engine has forgotten this member",
+            Self::GrantsNothing => "the engine answers, and grants nothing",
+            Self::TaskEnded => "the member's task has ended",
             Self::Broken => "the engine holds or answers what is not the fleet's",
             Self::Other => "the engine reports an error",
         })
@@ -57,12 +75,14 @@ impl EngineFault {
             "OOM" => Self::OutOfMemory,
             "READONLY" | "MISCONF" | "CLUSTERDOWN" | "NOREPLICAS" => Self::ReadOnly,
             "LOADING" | "MASTERDOWN" | "BUSY" | "TRYAGAIN" => Self::NotReady,
+            "MOVED" | "ASK" | "CROSSSLOT" => Self::Cluster,
             "BROKEN" | "WRONGTYPE" | "STALE" => Self::Broken,
             _ => Self::Other,
         }
     }
 
-    /// Returns the fault that an error of the client is. Its text, which may quote a server, is not kept.
+    /// Returns the fault that an error of the client is. Its text, which may quote a server, is not
+    /// kept.
     pub(crate) fn of(error: &redis::RedisError) -> Self {
         if error.is_timeout() {
             return Self::TimedOut;
@@ -83,10 +103,13 @@ impl EngineFault {
     }
 
     /// Whether the connection may be used again after it.
+    ///
+    /// An engine that takes no writes, or is not ready, may have been replaced: the address may
+    /// lead to another one now.
     pub(crate) const fn keeps_connection(self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::Unreachable | Self::TimedOut | Self::Unauthorized
+            Self::OutOfMemory | Self::Broken | Self::Forgets | Self::Other
         )
     }
 }
@@ -103,10 +126,19 @@ impl EngineFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The address is not one that the client knows: `redis://`, `rediss://` with the feature `tls`, `unix://`.
+    /// The address is not one that the client knows: `redis://`, `rediss://` with the feature
+    /// `tls`, `unix://`.
     ///
     /// It is not repeated here: it may hold a password.
     Address,
+    /// A weight outside 1 to 1,000.
+    #[non_exhaustive]
+    Weight {
+        /// What was given.
+        weight: u32,
+    },
+    /// Certificates or a key that are not PEM, do not fit, or an address without TLS (`rediss://`).
+    Certificate,
     /// A namespace or a scope that is empty, longer than 256 bytes, or has control characters.
     #[non_exhaustive]
     Name {
@@ -149,6 +181,12 @@ pub enum FleetError {
     },
     /// There is no tokio run time to run the background task.
     NoRuntime,
+    /// The engine cannot be used: only [`Fleet::check`](crate::Fleet::check) says so.
+    #[non_exhaustive]
+    Engine {
+        /// What is wrong with it.
+        fault: EngineFault,
+    },
 }
 
 impl fmt::Display for FleetError {
@@ -185,7 +223,14 @@ impl fmt::Display for FleetError {
                     "a retry budget of {tokens} tokens is not between 1 and 1000000000"
                 )
             }
+            Self::Weight { weight } => {
+                write!(f, "the weight of {weight} is not between 1 and 1000")
+            }
+            Self::Certificate => f.write_str(
+                "the certificates or the key are not PEM, or the address is not one of rediss://",
+            ),
             Self::NoRuntime => f.write_str("there is no tokio run time here"),
+            Self::Engine { fault } => fault.fmt(f),
         }
     }
 }
@@ -219,5 +264,13 @@ mod tests {
         let kept = |fault: EngineFault| fault.keeps_connection();
         assert!(kept(EngineFault::OutOfMemory) && kept(EngineFault::Broken));
         assert!(!kept(EngineFault::TimedOut) && !kept(EngineFault::Unreachable));
+    }
+
+    #[test]
+    fn a_connection_to_a_replaced_engine_is_dropped() {
+        for code in ["READONLY", "MASTERDOWN", "LOADING", "MOVED", "CLUSTERDOWN"] {
+            let fault = EngineFault::of_code(code);
+            assert!(!fault.keeps_connection(), "{code}");
+        }
     }
 }

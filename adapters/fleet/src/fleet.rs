@@ -5,15 +5,16 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use paceline::{Clock, MonotonicClock, SendRate};
+use redis::Client;
 use tokio::{runtime::Handle, sync::watch};
 
 use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::fault::FleetError;
 use crate::pool::Pool;
-use crate::settings::{Away, Settings, milli, name, within};
+use crate::settings::{Away, Settings, name, nano, within};
 use crate::snapshot::BudgetSnapshot;
-use crate::task::Task;
+use crate::task::{Listener, Shown, Task};
 
 /// An engine that fleets meet at: one connection, for any number of scopes.
 ///
@@ -40,29 +41,45 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// Reads the address of an engine: `redis://`, `unix://`, and with the feature `tls` `rediss://`, with user and
-    /// password as they are needed. Keys begin with `paceline`.
+    /// Reads the address of an engine: `redis://`, `unix://`, and with the feature `tls`
+    /// `rediss://`, with user and password as they are needed. [`builder`](Self::builder) has more
+    /// settings.
     ///
     /// # Errors
     ///
-    /// [`FleetError::Address`] if that is no address. Whether somebody answers there turns out later.
+    /// [`FleetError::Address`] if that is not an address. A connection is only made by the first
+    /// ask.
     pub fn connect(address: &str) -> Result<Self, FleetError> {
-        Self::connect_in(address, "paceline")
+        Self::builder(address).build()
     }
 
-    /// As [`connect`](Self::connect), with keys that begin with `namespace`.
+    /// Connects, and checks that the engine can be used. Nothing has to call it: the first ask
+    /// connects as well, and [`Budget::snapshot`] shows its fault.
+    ///
+    /// It takes up to 4 s.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), and [`FleetError::Name`] for the namespace.
-    pub fn connect_in(address: &str, namespace: &str) -> Result<Self, FleetError> {
-        let engine = Engine::new(address, name("namespace", namespace)?)?;
-        Ok(Self {
-            engine: Arc::new(engine),
-        })
+    /// [`FleetError::Engine`] with the fault: [`EngineFault::Cluster`](crate::EngineFault::Cluster)
+    /// for a node of a cluster. [`FleetError::NoRuntime`] outside of a tokio run time.
+    pub async fn check(&self) -> Result<(), FleetError> {
+        let _runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
+        let checked = self.engine.check().await;
+        checked.map_err(|fault| FleetError::Engine { fault })
     }
 
-    /// Begins to join a scope that is allowed `tokens` sends in each `per`, by all its members together.
+    /// Begins with the address of an engine, for other settings than those of
+    /// [`connect`](Self::connect).
+    pub fn builder(address: &str) -> FleetBuilder {
+        FleetBuilder {
+            address: address.to_owned(),
+            namespace: "paceline".to_owned(),
+            tls: Tls::default(),
+        }
+    }
+
+    /// Begins to join a scope that is allowed `tokens` sends in each `per`, by all its members
+    /// together.
     ///
     /// Where members disagree on the allowance, the least of what was said in the last turn holds.
     ///
@@ -76,7 +93,135 @@ impl Fleet {
             settings: Settings::new(tokens, per)?,
             clock: None,
             local: None,
+            listener: None,
         })
+    }
+}
+
+/// The certificates of a connection, as PEM.
+#[derive(Clone, Default)]
+struct Tls {
+    #[cfg(feature = "tls")]
+    roots: Option<Vec<u8>>,
+    #[cfg(feature = "tls")]
+    client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// How to reach an engine.
+///
+/// # Examples
+///
+/// ```
+/// use paceline_fleet::Fleet;
+///
+/// let fleet = Fleet::builder("redis://127.0.0.1:6379").namespace("billing").build()?;
+/// # Ok::<(), paceline_fleet::FleetError>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "it does nothing until it is built"]
+pub struct FleetBuilder {
+    address: String,
+    namespace: String,
+    tls: Tls,
+}
+
+impl fmt::Debug for FleetBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetBuilder")
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FleetBuilder {
+    /// Sets what keys begin with: `paceline` by default, 1 to 256 bytes.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// Sets the certificates, as PEM, of the authorities that may have signed the engine's
+    /// certificate.
+    ///
+    /// By default those of the system are.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: &[u8]) -> Self {
+        self.tls.roots = Some(pem.to_vec());
+        self
+    }
+
+    /// Sets the certificate and the private key, both as PEM, that this client shows to the engine.
+    #[cfg(feature = "tls")]
+    pub fn client_certificate(mut self, certificate: &[u8], key: &[u8]) -> Self {
+        self.tls.client = Some((certificate.to_vec(), key.to_vec()));
+        self
+    }
+
+    /// Checks the settings. A connection is only made by the first ask.
+    ///
+    /// With `rediss://` the process gets *ring* as the provider of cryptography for rustls, unless
+    /// it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Address`] if the address is not one, [`FleetError::Name`] for the namespace,
+    /// and [`FleetError::Certificate`] for certificates or a key that are not PEM, or an address
+    /// without TLS.
+    pub fn build(self) -> Result<Fleet, FleetError> {
+        let client = Client::open(self.address.as_str()).map_err(|_| FleetError::Address)?;
+        let client = self.tls.of(client)?;
+        let engine = Engine::new(client, name("namespace", &self.namespace)?);
+        Ok(Fleet {
+            engine: Arc::new(engine),
+        })
+    }
+}
+
+impl Tls {
+    #[cfg(feature = "tls")]
+    fn of(self, client: Client) -> Result<Client, FleetError> {
+        use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, TlsCertificates};
+
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Another thread may have been faster: then there is one.
+            let _other = rustls::crypto::ring::default_provider().install_default();
+        }
+        if self.roots.is_none() && self.client.is_none() {
+            return Ok(client);
+        }
+        let is_tls = matches!(
+            client.get_connection_info().addr(),
+            ConnectionAddr::TcpTls { .. }
+        );
+        let is_empty = |pem: &[u8]| !pem.windows(10).any(|part| part == b"-----BEGIN");
+        let roots_empty = self.roots.as_deref().is_some_and(is_empty);
+        let client_empty =
+            matches!(&self.client, Some((own, key)) if is_empty(own) || is_empty(key));
+        if !is_tls || roots_empty || client_empty {
+            return Err(FleetError::Certificate);
+        }
+        let certificates = TlsCertificates {
+            client_tls: self
+                .client
+                .map(|(client_cert, client_key)| ClientTlsConfig {
+                    client_cert,
+                    client_key,
+                }),
+            root_cert: self.roots,
+        };
+        let info = client.get_connection_info().clone().into_connection_info();
+        info.and_then(|info| Client::build_with_tls(info, certificates))
+            .map_err(|_| FleetError::Certificate)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "as with the feature"
+    )]
+    fn of(self, client: Client) -> Result<Client, FleetError> {
+        Ok(client)
     }
 }
 
@@ -87,18 +232,21 @@ impl Fleet {
 /// | initial rate, of a scope that was never throttled | the allowance | up to the allowance |
 /// | floor, under which throttles do not take the rate | 0.5/s | up to the allowance |
 /// | lease, what a member may hold, as a time at its share | 200 ms | 20 ms to 10 s |
-/// | validity of what it holds, after it was asked for | 1 s | twice the lease to 60 s |
-/// | burst, what the engine keeps for those who come late, as a time at the rate | 100 ms | 1 ms to 10 s |
+/// | validity of what it holds, after it was asked for | five leases | twice the lease to 60 s |
+/// | burst, what the engine keeps for members that ask late, as a time at the rate | half a lease | 1 ms to 10 s |
+/// | weight, how large its share is beside others' | 1 | 1 to 1,000 |
+/// | safe rate, alone and without a share for a minute | the last known share, or the floor | up to the allowance |
 /// | patience with the engine | 250 ms | 1 ms to 10 s |
 /// | when the engine is away | alone at the last share | |
 #[derive(Clone, Debug)]
-#[must_use = "nobody has joined yet"]
+#[must_use = "a scope does nothing until it is joined"]
 pub struct Scope {
     engine: Arc<Engine>,
     name: String,
     settings: Settings,
     clock: Option<Arc<dyn Clock>>,
     local: Option<Arc<SendRate>>,
+    listener: Option<Listener>,
 }
 
 impl Scope {
@@ -128,15 +276,18 @@ impl Scope {
         tokens: u32,
         per: Duration,
     ) -> Result<u64, FleetError> {
-        let rate = milli(setting, tokens, per)?;
+        let rate = nano(setting, tokens, per)?;
         if rate > self.settings.allowance {
             return Err(FleetError::AboveAllowance { setting });
         }
         Ok(rate)
     }
 
-    /// Sets how much a member may hold, as a time at its share. Longer leases ask the engine less often. The validity
-    /// becomes five times that, if it was not longer.
+    /// Sets how much a member may hold, as a time at its share. Longer leases ask the engine less
+    /// often.
+    ///
+    /// The burst and the validity follow, unless they are set. Where the engine is more than a
+    /// fifth of this away, a member holds more: half of this, and two and a half round trips.
     ///
     /// # Errors
     ///
@@ -144,33 +295,88 @@ impl Scope {
     pub fn lease(mut self, span: Duration) -> Result<Self, FleetError> {
         let most = Duration::from_secs(10);
         self.settings.lease = within("lease", span, Duration::from_millis(20), most)?;
-        self.settings.valid = self.settings.valid.max(span.saturating_mul(5));
         Ok(self)
     }
 
-    /// Sets how long tokens are good after they were asked for. A member that is silent for twice as long is forgotten.
+    /// Sets how long tokens are good after they were asked for. A member that is silent for twice
+    /// as long is forgotten.
     ///
     /// # Errors
     ///
     /// Under twice the lease, or above 60 s.
     pub fn validity(mut self, span: Duration) -> Result<Self, FleetError> {
         let least = self.settings.lease.saturating_mul(2);
-        self.settings.valid = within("validity", span, least, Duration::from_secs(60))?;
+        self.settings.valid = Some(within("validity", span, least, Duration::from_secs(60))?);
         Ok(self)
     }
 
-    /// Sets what the engine keeps for those who come late, as a time at the fleet's rate.
+    /// Sets what the engine keeps for members that ask late, as a time at the fleet's rate.
     ///
     /// # Errors
     ///
     /// Outside 1 ms to 10 s.
     pub fn burst(mut self, span: Duration) -> Result<Self, FleetError> {
         let most = Duration::from_secs(10);
-        self.settings.burst = within("burst", span, Duration::from_millis(1), most)?;
+        self.settings.burst = Some(within("burst", span, Duration::from_millis(1), most)?);
         Ok(self)
     }
 
-    /// Sets how long an ask may take. No request waits for it; the next ask does.
+    /// Sets how large this member's share is beside those of others: a member of weight 2 gets
+    /// twice as much as one of 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Weight`] outside 1 to 1,000.
+    pub fn weight(mut self, weight: u32) -> Result<Self, FleetError> {
+        if !(1..=1_000).contains(&weight) {
+            return Err(FleetError::Weight { weight });
+        }
+        self.settings.weight = weight;
+        Ok(self)
+    }
+
+    /// Sets what this member may send with [`Away::Alone`] if it has not seen the engine since it
+    /// joined, or not for a minute.
+    ///
+    /// By default it is the last known share, however old, or the floor if there is none. Members
+    /// that start while the engine is away send at most the sum of their safe rates together. The
+    /// allowance divided by the number of members is a good value, as is the share that the last
+    /// process on this host had.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline_fleet::{Fleet, FleetError};
+    ///
+    /// # fn read_saved_share() -> u32 { 125_500 }
+    /// let saved = read_saved_share(); // `snapshot().share`, in thousandths of a token per second
+    /// let scope = Fleet::connect("redis://127.0.0.1:6379")?.scope("orders", 2_000, Duration::from_secs(1))?;
+    /// let scope = scope.safe_rate(saved, Duration::from_secs(1_000))?; // 125.5/s
+    /// # Ok::<(), FleetError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// For a rate that is out of range or above the allowance.
+    pub fn safe_rate(mut self, tokens: u32, per: Duration) -> Result<Self, FleetError> {
+        self.settings.safe = Some(self.below_allowance("safe rate", tokens, per)?);
+        Ok(self)
+    }
+
+    /// Calls `listener` with the new snapshot whenever the standing or the fault changes, from the
+    /// member's task.
+    ///
+    /// It must not block: the task asks the engine for tokens. A panic of it is caught.
+    pub fn on_change(mut self, listener: impl Fn(BudgetSnapshot) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Listener(Arc::new(listener)));
+        self
+    }
+
+    /// Sets how long an ask may take, beside two round trips as measured when the connection was
+    /// made.
+    ///
+    /// No request waits for it; the next ask does.
     ///
     /// # Errors
     ///
@@ -181,19 +387,19 @@ impl Scope {
         Ok(self)
     }
 
-    /// Sets what becomes of requests while the engine is away.
+    /// Sets how requests are handled while the engine is away.
     pub fn when_away(mut self, away: Away) -> Self {
         self.settings.away = away;
         self
     }
 
-    /// Sets the monotonic clock of this member. Nobody else's has to agree with it.
+    /// Sets the monotonic clock of this member. The clocks of other members need not agree with it.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Asks `local` too, for each send: a limit of one's own under that of the fleet.
+    /// Also takes each send from `local`: a limit for this process, under that of the fleet.
     ///
     /// It has to be timed by the clock of this member.
     pub fn over(mut self, local: Arc<SendRate>) -> Self {
@@ -218,8 +424,8 @@ impl Scope {
             clock: Arc::clone(&clock),
             settings: self.settings,
             scope: self.name,
+            shown: Shown::new(Arc::clone(&pool), shown, self.listener),
             pool: Arc::clone(&pool),
-            shown,
         };
         runtime.spawn(task.run());
         Ok(Budget::new(pool, clock, self.local, seen))

@@ -1,9 +1,10 @@
 //! One send allowance, or one retry budget, for many processes.
 //!
-//! A process that adapts by itself needs nobody. But where many share one allowance, an account's limit for one, each by
-//! itself takes too much or too little. Here the local buckets stay what they are, and an engine that is there already,
-//! Redis (6.2 or later) or Valkey, hands out what they may spend: in leases, ahead of need, to a task of each member.
-//! No request ever waits for the network.
+//! One process can adapt to a limit alone. Many processes that share one limit, such as an
+//! account's, take too much or too little if each adapts alone. Here an engine, a Redis (6.2 or
+//! later) or Valkey server, hands out leases: tokens that a member may spend. A task of each member
+//! asks for them ahead of need, and puts them into `paceline`'s local buckets. No request waits for
+//! the network.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -19,78 +20,116 @@
 //! # }
 //! ```
 //!
-//! [`FleetStrategy`] puts a budget before the sends of a strategy, [`Scope::over`] before a [`SendRate`], and
-//! [`Fleet::retry_budget`] feeds a [`RetryQuota`] that strategies pay from.
+//! [`FleetStrategy`] puts a budget before the sends of a strategy, [`Scope::over`] before a
+//! [`SendRate`], and [`Fleet::retry_budget`] feeds a [`RetryQuota`] that strategies pay from.
 //!
 //! # What is promised
 //!
-//! `R` is the allowance. `C` is what the engine keeps for those who come late: 100 ms at `R`, at least a token. `H` is what
-//! all `N` members hold together: a lease, 200 ms at `R`, and a token for each.
+//! `R` is the allowance. `C` is what the engine keeps for members that ask late: 100 ms at `R`, at
+//! least two tokens. `H` is what all `N` members hold together: a lease, which is 200 ms at `R`,
+//! and a token for each member. `C` is half a lease. Where the round trip to the engine takes more
+//! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
+//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it.
 //!
-//! * **From an empty start, no more is granted in `t` seconds than `R·t`**, whatever members do, crash or repeat. The
-//!   engine mints by its own clock, at the rate at the beginning of the time that has passed, and takes each grant from
-//!   that in one script; a scope that it does not remember starts empty.
-//! * **All members together never hold more than `H`.** Each ask says what the member still holds; the engine adds up what
-//!   all said and were granted since, and grants nothing above `H`. What a member holds only shrinks until it asks again, and
-//!   what a silent one was granted counts until it has died.
-//! * **In any window of `w` seconds no more is sent than `R·w + C + H`.** What is sent was granted in the window: at most
-//!   `R·w` that is minted in it and `C` that was kept when it began; or it was granted before, and held when it began: at
-//!   most `H`. With the defaults that is 300 ms at the allowance and a token for each member. Requests on their way reach a
-//!   service later than they were sent: what it sees in a window may be more by those.
-//! * **A lease is paid once.** An ask that is made again has the number of the last one, and gets the same answer.
-//! * **Tokens die** a second after the member's last answered ask was made, by its own monotonic clock: one that was stopped
-//!   for longer wakes up with none. Nobody's clock has to agree with anybody's: only spans go over the wire.
-//! * **After a fail-over** to an engine that knows less, or a restart that forgot, at most `C` is granted a second time:
-//!   that is all that any state can hold, and everything else is minted after it. And since what is held is not known until
-//!   all have asked, at most `H`, a lease for each, is held twice: around it, a window has `R·w + 2·(C + H)` at most.
-//! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is written; never a panic.
+//! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
+//!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that
+//!   has passed, and takes each grant from that in one script. A scope that the engine does not
+//!   remember starts empty.
+//! * **All members together never hold more than `H`.** Each ask says what the member still holds.
+//!   The engine adds up what all members said and were granted since, and grants nothing above `H`.
+//!   What a member holds only shrinks until it asks again. What a silent member was granted counts
+//!   until it has expired.
+//! * **In any window of `w` seconds no more than `R·w + C + H` is sent.** What is sent in the
+//!   window was either granted in it, from at most `R·w` that is minted in it and `C` that was kept
+//!   when it began; or it was granted before, and held when the window began: at most `H`. With the
+//!   defaults `C + H` is 300 ms at the allowance and a token for each member. Requests reach a
+//!   service later than they are sent, so the service may see more in a window, by the requests in
+//!   flight.
+//! * **A lease is paid once.** An ask that is repeated has the number of the last one, and gets the
+//!   same answer.
+//! * **Tokens expire** a second after the member's last answered ask was made, by that member's
+//!   monotonic clock. A process that was stopped for longer wakes up without tokens. Clocks need
+//!   not agree: only spans go over the wire.
+//! * **After a fail-over** to an engine that knows less, or a restart that forgot, at most `C` is
+//!   granted a second time, since a scope never stores more. Until all members have asked, the
+//!   engine does not know what they hold, so at most `H` is held twice. A window around it has `R·w
+//!   + 2·(C + H)` at most.
+//! * **While two engines take writes**, as in a partition that leaves the old primary running, each
+//!   of them is a fleet: `k` engines grant `k·(R·w + C + H)` at most. `min-replicas-to-write` ends
+//!   that within `min-replicas-max-lag`.
+//! * **Without the engine**, [`Away::Closed`] sends nothing. With [`Away::Alone`] each member sends
+//!   its last known share, or its [safe rate](Scope::safe_rate) if it never had one: about `R` and
+//!   the sum of the safe rates, if all members are cut off; about `2·R` and that sum if some are,
+//!   since the others get the whole allowance.
+//! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
+//!   written. It is never a panic. Its effect on shares ends with the next turn, and its effect on
+//!   the rate within a minute.
 //!
-//! Each of these is a test: with members that do as they like and the engine's script in virtual time (`tests/fleet/bounds.rs`),
-//! and with real processes and faults (`tests/fleet/faults.rs`).
+//! Tests hold each of these: with arbitrary members and the engine's script in virtual time
+//! (`tests/fleet/bounds.rs`), and with real processes and faults (`tests/fleet/faults.rs`).
 //!
 //! # Shares
 //!
-//! Four times a second (with over 250 members, once in a millisecond for each) the engine shares the rate out by demand:
-//! everyone's is met up to one level, max-min fair. Who wants nothing keeps a tenth of an equal part in reserve, so that it need not
-//! wait when it does. A member's part grows at its share whether it asks early or late; what nobody takes is there for those who ask.
+//! Four times a second (with over 250 members, once in a millisecond for each) the engine shares
+//! the rate out by demand. Each demand is met up to one level: max-min fair. An idle member keeps a
+//! tenth of an equal part in reserve, so that it need not wait for its next request. A member of
+//! [weight](Scope::weight) 2 counts as two. A member that is silent for half a second has no demand
+//! until it asks again. A member's part grows at its share whether it asks early or late. What no
+//! member takes is there for the members that ask.
 //!
 //! # Learning
 //!
-//! A throttle lowers the rate of all. The law is the paced one of the core, and it runs **at the engine**, in the same
-//! script: that is where all throttles are seen, in one order, and where there is no turn to hand on when a member is
-//! killed or stopped while it has it. It differs from the core's in that a round trip is a request's and a lease's
-//! together, since what was granted before a cut is sent after it; in that an unknown limit is looked for from
-//! a quarter of the allowance up; and in that rules 7 and 10 have no place: what is delivered was granted, and a fleet
-//! always limits. The estimate of what is delivered is what was spent less what was throttled, so that a request that
-//! went well need not be told of at all.
+//! A throttle lowers the rate of all members, unless it is one member's own. It is if the others
+//! sent enough to have had three throttles by now, and had less than a quarter of that member's
+//! share of them. The part of that member is halved, and doubles in each second without a throttle.
+//! The others take what it leaves. Two seconds of requests are looked at. If they are too few to
+//! tell, all slow down.
+//!
+//! The law is the paced one of the core, and it runs **at the engine**, in the same script: that is
+//! where all throttles are seen, in one order, and where no turn has to be handed on when a member
+//! is killed or stopped. It differs from the core's:
+//!
+//! * A round trip is a request's and a lease's together, since what was granted before a cut is
+//!   sent after it.
+//! * Starvation quarters the rate four times at most, so that the fleet is back within 3 s.
+//! * A peak that nothing confirmed for 30 s is no longer an estimate, and the rate doubles every
+//!   2.5 s from there.
+//! * An unknown limit is looked for from a quarter of the allowance up.
+//! * Rules 7 and 10 have no place: what is delivered was granted, and a fleet always limits.
+//!
+//! The estimate of what is delivered is what was spent less what was throttled. A success need not
+//! be recorded.
 //!
 //! # When the engine is away
 //!
-//! Down, slow, partitioned, failing over, out of memory, with another password: a member spends its lease, and two leases
-//! after the last answer, or at the end of the lease's validity, does as [`Away`] says. With [`Away::Closed`] the bounds
-//! above hold without exception. With [`Away::Alone`] a member goes on at its last share: if all are cut off they go on at
-//! `R` together; if one is cut off while the others are not, the others get its share after two seconds, and as long as that
-//! lasts the fleet may send `R` and the last shares of those cut off. A member that is too busy to hear the engine within
-//! its patience is one of those.
+//! The engine is away while it is down, slow, partitioned, failing over, out of memory, emptied
+//! again and again, or refuses the password. A member then spends its lease. Two leases after the
+//! last answer, or at the end of the lease's validity, it does as [`Away`] says. If one member is
+//! cut off and the others are not, the others get its share after two seconds. A member that is too
+//! busy to hear the engine within its patience counts as cut off.
 //!
-//! Away from it, a member asks four times a second, so that 0.3 s after the engine is back all are in line, each with the
-//! first answer and without what it had granted itself. There is no burst: the engine notices the gap, drops what was minted
-//! in it, forgets nobody for it, and for half a second gives each no more than its own part. One that has forgotten
-//! everything does not know whose parts those are: until all are back `R·0.3 s` may be sent beside its grants.
-//! [`BudgetSnapshot`] says how a member stands, and what is wrong.
+//! A member asks four times a second until the engine is back. 0.3 s after that all members have a
+//! lease, and with the first answer each drops what it granted itself. There is no burst: the
+//! engine notices the gap, drops what was minted in it, forgets no member for it, and for half a
+//! second gives each no more than its part. An engine that has forgotten everything does not know
+//! those parts: until all members are back `R·0.3 s` may be sent beside its grants.
+//! [`BudgetSnapshot`] shows how a member stands, and the fault.
 //!
 //! # What it costs
 //!
-//! A request reads one word that requests only read, and moves one word, as with any limited [`SendRate`]; the outcome writes
-//! nothing unless it is a throttle. A busy member asks twice in a lease, an idle one three times a second: at 1,000
-//! requests/s for each member that is ten steps for 1,000 requests. A scope is one hash under one key, so that scopes
-//! spread over a cluster by themselves; the client here is that of a single engine. `README.md` has figures.
+//! A request reads one word that requests only read, and moves one word, as with any limited
+//! [`SendRate`]. The outcome writes nothing unless it is a throttle. A busy member asks twice in a
+//! lease, an idle one three times a second: at 1,000 requests/s for each member that is ten steps
+//! for 1,000 requests. `README.md` has figures.
+//!
+//! A scope is one hash under one key, so a proxy can spread scopes over engines. The client here is
+//! that of a single engine: it refuses a node of a cluster with [`EngineFault::Cluster`].
 //!
 //! # Features
 //!
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `tls` | no | `rediss://`, by rustls with the system's certificates |
+//! | `tls` | no | `rediss://`, by rustls and *ring*: the system's authorities or [others](FleetBuilder::root_certificates), and a [client certificate](FleetBuilder::client_certificate) |
 //!
 //! [`SendRate`]: paceline::SendRate
 //! [`RetryQuota`]: paceline::RetryQuota
@@ -114,7 +153,7 @@ mod wire;
 
 pub use budget::Budget;
 pub use fault::{EngineFault, FleetError};
-pub use fleet::{Fleet, Scope};
+pub use fleet::{Fleet, FleetBuilder, Scope};
 pub use quota::{RetryBudget, RetryBudgetSnapshot, RetryScope};
 pub use settings::Away;
 pub use snapshot::{BudgetSnapshot, Standing};

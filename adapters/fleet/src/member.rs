@@ -9,19 +9,25 @@ use crate::demand::Demand;
 use crate::fault::EngineFault;
 use crate::pool::{Pool, Throttles, after, since};
 use crate::pour::Pour;
-use crate::settings::{Away, Settings};
+use crate::settings::{Away, LONG_AWAY, Reach, Settings, in_milli};
 use crate::snapshot::{BudgetSnapshot, Standing};
 use crate::wire::{Answer, Ask, Milli, Report};
 
 /// How often the pool is looked at while requests come.
 const TICK: Duration = Duration::from_millis(10);
-/// How long tokens of one's own are good: a member that is stopped wakes up with none.
+/// How long tokens that a member granted itself are good: a member that is stopped wakes up with
+/// none.
 const ALONE_FOR: Duration = Duration::from_millis(250);
 /// How much of its share a pool holds at once.
 const POOLED: Duration = Duration::from_millis(50);
 /// The first wait after a fault, and the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 const LAST_BACKOFF: Duration = Duration::from_millis(250);
+/// How many round trips are remembered. The shortest counts: a late one may be late for reasons of
+/// this process.
+const TRIPS: usize = 8;
+/// After how long without a token a member with requests says so.
+const STARVED: Duration = Duration::from_secs(1);
 
 /// An ask that has no answer yet.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +57,11 @@ pub(crate) struct Member {
     last_ask: Timestamp,
     busy_until: Timestamp,
     failures: u32,
+    trips: [Duration; TRIPS],
+    heard: usize,
+    reach: Reach,
+    /// When a token was last spent, or no request waited.
+    served_at: Timestamp,
     pub(crate) told: BudgetSnapshot,
 }
 
@@ -65,7 +76,7 @@ impl Member {
             spent: 0,
             pour: Pour::default(),
             demand: Demand::new(now),
-            alone: Alone::new(now, settings.floor),
+            alone: Alone::new(now, settings.unseen()),
             answer: None,
             answered_at: now,
             lease_until: Timestamp::ZERO,
@@ -73,6 +84,10 @@ impl Member {
             last_ask: now,
             busy_until: now,
             failures: 0,
+            trips: [Duration::MAX; TRIPS],
+            heard: 0,
+            reach: settings.reach(Duration::ZERO),
+            served_at: now,
             told: BudgetSnapshot::default(),
         }
     }
@@ -81,7 +96,8 @@ impl Member {
         self.answer.map_or(0, |answer| answer.share)
     }
 
-    /// Looks at the pool: counts what was spent, ends a lease that has run out, and pours what is due.
+    /// Looks at the pool: counts what was spent, ends a lease that has run out, and pours what is
+    /// due.
     pub(crate) fn tick(&mut self, now: Timestamp, pool: &Pool) {
         let available = pool.available();
         let spent = self.expected.saturating_sub(available);
@@ -90,7 +106,10 @@ impl Member {
         self.told.spent = self.told.spent.saturating_add(u64::from(spent));
         self.demand.took(spent);
         if spent > 0 || pool.has_backlog() {
-            self.busy_until = after(now, self.settings.heartbeat());
+            self.busy_until = after(now, self.reach.heartbeat());
+        }
+        if spent > 0 || now >= self.busy_until {
+            self.served_at = now;
         }
         if let Standing::Leased = self.standing {
             if now >= self.lease_until || self.is_spent(now, available) {
@@ -109,12 +128,13 @@ impl Member {
         pool.set_hint(self.hint(now));
     }
 
-    /// Whether there is nothing left of the lease, and for twice its length the engine has not answered.
+    /// Whether there is nothing left of the lease, and for twice its length the engine has not
+    /// answered.
     fn is_spent(&self, now: Timestamp, available: u32) -> bool {
         self.failures > 0
             && available == 0
             && self.pour.reserve() == 0
-            && since(self.answered_at, now) >= self.settings.lease.saturating_mul(2)
+            && since(self.answered_at, now) >= self.reach.lease.saturating_mul(2)
     }
 
     /// Goes its own way if the engine is away.
@@ -124,7 +144,9 @@ impl Member {
         }
         self.standing = match self.settings.away {
             Away::Alone => {
-                let share = self.answer.map_or(self.alone.rate(), |answer| answer.share);
+                let share = self
+                    .answer
+                    .map_or(self.settings.unseen(), |answer| answer.share);
                 self.alone = Alone::new(now, share.max(1));
                 Standing::Alone
             }
@@ -145,11 +167,16 @@ impl Member {
             let told = pool.throttles();
             self.told.throttled = self.told.throttled.saturating_add(told.count);
         }
+        if let Some(safe) = self.settings.safe {
+            if since(self.answered_at, now) >= LONG_AWAY {
+                self.alone.settle(in_milli(safe));
+            }
+        }
         pool.good_until(after(now, ALONE_FOR));
         self.alone.mint(now).min(room)
     }
 
-    /// Takes back all that is not spent. Nobody gets it: to whom it belongs, its time is over.
+    /// Takes back all that is not spent. It goes to no one: its time is over.
     fn discard(&mut self, pool: &Pool) {
         pool.close();
         let reserve = self.pour.withdraw(u32::MAX);
@@ -183,13 +210,13 @@ impl Member {
         let starved = pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
         self.failures == 0
             && (pool.has_throttles() || starved)
-            && since(self.last_ask, now) >= self.settings.lease.checked_div(4).unwrap_or_default()
+            && since(self.last_ask, now) >= self.reach.lease.checked_div(4).unwrap_or_default()
     }
 
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
     pub(crate) fn ask(&mut self, now: Timestamp, pool: &Pool) -> Ask {
         self.last_ask = now;
-        let fresh = |pending: &Pending| since(pending.made, now) < self.settings.valid;
+        let fresh = |pending: &Pending| since(pending.made, now) < pending.ask.reach.valid;
         let mut pending = match self.pending.filter(fresh) {
             Some(pending) => pending,
             None => self.make(now, pool),
@@ -211,11 +238,7 @@ impl Member {
             0
         };
         // A quarter more than is needed, so that the next lease comes ahead of need.
-        let target = tokens_in(
-            demand.saturating_add(demand.div_ceil(4)),
-            self.settings.lease,
-        )
-        .max(1);
+        let target = tokens_in(demand.saturating_add(demand.div_ceil(4)), self.reach.lease).max(1);
         let most = target.saturating_mul(2).saturating_add(1);
         let back = if leased && held > most {
             self.withdraw(held.saturating_sub(target), pool)
@@ -240,6 +263,7 @@ impl Member {
             back,
             demand,
             report,
+            reach: self.reach,
         };
         Pending {
             ask,
@@ -272,7 +296,8 @@ impl Member {
         }
     }
 
-    /// Takes the lease that was asked for at `asked`. Its time began then, whenever the answer was read.
+    /// Takes the lease that was asked for at `asked`. Its time began then, whenever the answer was
+    /// read.
     pub(crate) fn answered(
         &mut self,
         now: Timestamp,
@@ -280,13 +305,24 @@ impl Member {
         answer: Answer,
         pool: &Pool,
     ) {
+        if answer.joined && answer.granted == 0 && self.answer.is_some() {
+            // It was emptied. If that goes on it never has anything to grant, and is as good as
+            // away.
+            self.pending = None;
+            self.failed(now, EngineFault::Forgets, pool);
+            return;
+        }
         self.tick(now, pool);
         self.pending = None;
         self.failures = 0;
         self.told.fault = None;
         self.answer = Some(answer);
         self.answered_at = now;
-        let until = after(asked, self.settings.valid);
+        self.trips[self.heard % TRIPS] = since(asked, now);
+        self.heard = self.heard.wrapping_add(1);
+        let until = after(asked, self.reach.valid);
+        let trip = self.trips.iter().min().copied().unwrap_or_default();
+        self.reach = self.settings.reach(trip);
         if now >= until {
             self.told.expired = self.told.expired.saturating_add(u64::from(answer.granted));
             self.next_ask = now;
@@ -303,14 +339,14 @@ impl Member {
         let period = self.next_period(now);
         self.next_ask = after(asked, jittered(period));
         let idle = now >= self.busy_until;
-        let over = if idle { self.settings.period() } else { period };
+        let over = if idle { self.reach.period() } else { period };
         self.pour.load(now, answer.granted, over);
         self.tick(now, pool);
     }
 
     /// Returns the time to the next ask: seldom if idle, or if the share is a token in a long time.
     fn next_period(&self, now: Timestamp) -> Duration {
-        let (period, heartbeat) = (self.settings.period(), self.settings.heartbeat());
+        let (period, heartbeat) = (self.reach.period(), self.reach.heartbeat());
         if now >= self.busy_until {
             return heartbeat;
         }
@@ -337,7 +373,7 @@ impl Member {
 
     /// Returns how long nothing is to be done, unless a request says so.
     pub(crate) fn pause(&self, now: Timestamp) -> Duration {
-        let heartbeat = self.settings.heartbeat();
+        let heartbeat = self.reach.heartbeat();
         let most = match (self.standing, self.pour.next(now)) {
             _ if now >= self.busy_until => heartbeat,
             (Standing::Leased, next) => next.map_or(heartbeat, |next| next.max(TICK)),
@@ -348,9 +384,18 @@ impl Member {
     }
 
     /// Returns what a snapshot shows.
-    pub(crate) fn snapshot(&self, pool: &Pool) -> BudgetSnapshot {
+    pub(crate) fn snapshot(&self, now: Timestamp, pool: &Pool) -> BudgetSnapshot {
+        let starved = self.standing == Standing::Leased && since(self.served_at, now) >= STARVED;
         BudgetSnapshot {
-            standing: self.standing,
+            standing: if starved {
+                Standing::Starved
+            } else {
+                self.standing
+            },
+            fault: self
+                .told
+                .fault
+                .or(starved.then_some(EngineFault::GrantsNothing)),
             share: self.share(),
             rate: self.answer.map_or(0, |answer| answer.rate),
             members: self.answer.map_or(0, |answer| answer.members),
@@ -369,7 +414,8 @@ fn tokens_in(rate: Milli, span: Duration) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
-/// Returns nine to eleven tenths of `span`: members that ask in step would find the same of them first each time.
+/// Returns nine to eleven tenths of `span`: members that ask in step would find the same of them
+/// first each time.
 fn jittered(span: Duration) -> Duration {
     let percent = fastrand::u32(90..=110);
     span.saturating_mul(percent)

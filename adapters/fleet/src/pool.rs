@@ -1,6 +1,6 @@
 //! What the request path touches: the granted tokens, and until when they are good.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 use paceline::{RetryQuota, SendPermit, Timestamp};
@@ -11,37 +11,48 @@ const OPEN: u64 = u64::MAX;
 /// Nothing is let go.
 const CLOSED: u64 = 0;
 
-/// One value in a cache line of its own: what requests write, apart from what they only read.
+/// One value in a separate cache line: what requests write, apart from what they only read.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
 /// The local bucket of one member, filled by its background task.
 ///
-/// All words are relaxed. Tokens are granted once because [`RetryQuota`] counts them so, whose models stand with the
-/// core; the other words are bounds and counts, each good by itself, and none publishes anything.
+/// All words are relaxed. Tokens are granted once because [`RetryQuota`] counts them so, whose
+/// models stand with the core; the other words are bounds and counts, each valid alone, and none
+/// publishes anything.
 #[derive(Debug)]
 pub(crate) struct Pool {
     tokens: Apart<RetryQuota>,
-    /// Until when tokens may be spent, in nanoseconds of the member's clock. Read by each request, written by the task.
+    /// Until when tokens may be spent, in nanoseconds of the member's clock. Read by each request,
+    /// written by the task.
     until: Apart<AtomicU64>,
-    /// Nanoseconds until a token may be expected, for those who are refused.
+    /// Nanoseconds until a token may be expected, for refused requests.
     hint: AtomicU64,
-    refused: Apart<AtomicU64>,
+    refused: Apart<AtomicBool>,
     throttled: AtomicU64,
     /// When the last throttled request was sent, how long it took, and until when to pause.
     last_sent: AtomicU64,
     trip: AtomicU64,
     pause_until: AtomicU64,
-    /// One permit: its holder is the head of those who wait, the others queue for it.
+    /// One permit: its holder is the first waiter, and the others queue for it.
     pub(crate) line: Semaphore,
     pub(crate) waiting: AtomicU64,
     /// Tokens have been poured.
     pub(crate) poured: Notify,
-    /// Somebody was refused or throttled: the task should look.
+    /// A request was refused or throttled: the task should look.
     pub(crate) need: Notify,
     /// The last handle is gone.
     pub(crate) stop: Notify,
+}
+
+/// Requests without a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    /// How many wait now.
+    pub(crate) waiting: u64,
+    /// Whether one was refused. It may have asked any number of times.
+    pub(crate) refused: bool,
 }
 
 /// What the pool has noticed of throttled responses.
@@ -61,7 +72,7 @@ impl Pool {
             tokens: Apart(tokens),
             until: Apart(AtomicU64::new(CLOSED)),
             hint: AtomicU64::new(1_000_000),
-            refused: Apart(AtomicU64::new(0)),
+            refused: Apart(AtomicBool::new(false)),
             throttled: AtomicU64::new(0),
             last_sent: AtomicU64::new(0),
             trip: AtomicU64::new(0),
@@ -74,7 +85,8 @@ impl Pool {
         }
     }
 
-    /// Takes a token of a lease that is good at `now`: one load, and one exchange as on a limited [`paceline::SendRate`].
+    /// Takes a token of a lease that is good at `now`: one load, and one exchange as on a limited
+    /// [`paceline::SendRate`].
     pub(crate) fn take(&self, now: Timestamp) -> bool {
         match self.until.0.load(Relaxed) {
             OPEN => true,
@@ -82,12 +94,15 @@ impl Pool {
         }
     }
 
-    /// Like [`take`](Self::take), but not before those who wait.
+    /// Like [`take`](Self::take), but not before the waiters.
     pub(crate) fn try_take(&self, now: Timestamp) -> Result<(), Duration> {
         if self.line.available_permits() > 0 && self.take(now) {
             return Ok(());
         }
-        self.refused.0.fetch_add(1, Relaxed);
+        // Relaxed: a hint. The load spares other pollers the line.
+        if !self.refused.0.load(Relaxed) {
+            self.refused.0.store(true, Relaxed);
+        }
         self.need.notify_one();
         Err(self.hint())
     }
@@ -131,15 +146,17 @@ impl Pool {
         self.throttled.load(Relaxed) > 0
     }
 
-    /// Returns how many were refused since it was last asked, or wait now.
-    pub(crate) fn backlog(&self) -> u64 {
-        let waiting = self.waiting.load(Relaxed);
-        self.refused.0.swap(0, Relaxed).saturating_add(waiting)
+    /// Returns how many wait now, and whether one was refused since it was last asked.
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog {
+            waiting: self.waiting.load(Relaxed),
+            refused: self.refused.0.swap(false, Relaxed),
+        }
     }
 
-    /// Whether somebody was refused, or waits.
+    /// Whether a request was refused, or waits.
     pub(crate) fn has_backlog(&self) -> bool {
-        self.waiting.load(Relaxed) > 0 || self.refused.0.load(Relaxed) > 0
+        self.waiting.load(Relaxed) > 0 || self.refused.0.load(Relaxed)
     }
 
     pub(crate) fn available(&self) -> u32 {
@@ -244,7 +261,8 @@ mod tests {
         pool.set_hint(Duration::ZERO);
         assert_eq!(pool.try_take(at(0)), Err(Duration::from_nanos(1)));
         assert!(pool.has_backlog());
-        assert_eq!((pool.backlog(), pool.backlog()), (1, 0));
+        assert!(pool.backlog().refused);
+        assert!(!pool.backlog().refused);
     }
 
     #[test]

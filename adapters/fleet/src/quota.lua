@@ -1,5 +1,6 @@
--- One step of one member of a scope of retry tokens, which time does not mint: successes pay in, retries pay out.
--- Field `s` is what the pool holds, `m<id>` the last lease of a member. Answers {tokens granted, what is left, members}.
+-- One step of one member of a scope of retry tokens, which time does not mint: successes pay in,
+-- retries pay out. Field `s` is what the pool holds, `m<id>` the last lease of a member. Answers
+-- {tokens granted, what is left, members}.
 local key, member = KEYS[1], 'm' .. ARGV[1]
 
 local function number(text, most)
@@ -17,7 +18,7 @@ end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local stored = redis.call('HMGET', key, 's', member)
-local pool = 0 -- a pool that nobody remembers starts empty
+local pool = 0 -- a pool that is not remembered starts empty
 if stored[1] then
   pool = number(stored[1], LARGEST)
   if not pool then return redis.error_reply('BROKEN the field s') end
@@ -39,7 +40,8 @@ if stored[2] then
 end
 pool = math.floor(math.min(pool + a.back, a.capacity))
 
--- Those silent for too long are forgotten, a few at each step: what they held was theirs to spend, and is lost.
+-- Those silent for too long are forgotten, a few at each step: what they held was theirs to spend,
+-- and is lost.
 local swept = redis.call('HRANDFIELD', key, 4)
 for _, name in ipairs(type(swept) == 'table' and swept or {}) do
   if string.sub(name, 1, 1) == 'm' and name ~= member then
@@ -52,7 +54,8 @@ local grant = 0
 if a.leave > 0 then
   redis.call('HDEL', key, member)
 else
-  -- At most an equal part of what there is, and one token if there is one: a deployment's budget is not for the first.
+  -- At most an equal part of what there is, and one token if there is one: a deployment's budget is
+  -- not for the first.
   local part = math.max(1, math.ceil(pool / math.max(1, members() / 4)))
   grant = math.floor(math.min(a.want, pool, part))
   redis.call('HSET', key, member, string.format('%.0f %.0f %.0f', now, a.seq, grant))

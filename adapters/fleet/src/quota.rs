@@ -24,7 +24,7 @@ const LARGEST: u32 = 1_000_000_000;
 
 /// A retry budget of a fleet, before a quota joins it.
 #[derive(Clone, Debug)]
-#[must_use = "nobody has joined yet"]
+#[must_use = "a scope does nothing until it is joined"]
 pub struct RetryScope {
     engine: Arc<Engine>,
     name: String,
@@ -54,7 +54,8 @@ impl Fleet {
 }
 
 impl RetryScope {
-    /// Sets how many tokens a member holds. Ten are two retries, at the costs of the newest generation not one.
+    /// Sets how many tokens a member holds. Ten are two retries, at the costs of the newest
+    /// generation not one.
     ///
     /// # Errors
     ///
@@ -67,16 +68,17 @@ impl RetryScope {
         Ok(self)
     }
 
-    /// Sets what becomes of retries while the engine is away.
+    /// Sets how retries are handled while the engine is away.
     ///
-    /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in; [`Away::Closed`]
-    /// empties it, [`Away::Open`] fills it.
+    /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in;
+    /// [`Away::Closed`] empties it, [`Away::Open`] fills it.
     pub fn when_away(mut self, away: Away) -> Self {
         self.away = away;
         self
     }
 
-    /// Joins with `quota`, which is emptied: what it may hold, the engine grants. Strategies pay from it as before.
+    /// Joins with `quota`, which is emptied: what it may hold, the engine grants. Strategies pay
+    /// from it as before.
     ///
     /// # Errors
     ///
@@ -92,6 +94,7 @@ impl RetryScope {
             quota: Arc::clone(quota),
             member: new_name(),
             seq: 0,
+            pending: None,
             told: RetryBudgetSnapshot::default(),
         };
         runtime.spawn(keeper.run(Arc::clone(&stop), shown));
@@ -130,7 +133,11 @@ impl RetryBudget {
     /// Returns how the membership stood when its task last looked, at most a second ago.
     #[must_use]
     pub fn snapshot(&self) -> RetryBudgetSnapshot {
-        *self.seen.borrow()
+        let mut shown = *self.seen.borrow();
+        if self.seen.has_changed().is_err() {
+            shown.fault = Some(EngineFault::TaskEnded);
+        }
+        shown
     }
 }
 
@@ -165,6 +172,8 @@ struct Keeper {
     hold: u32,
     member: String,
     seq: u64,
+    /// The last ask, if it has no answer.
+    pending: Option<Ask>,
     told: RetryBudgetSnapshot,
 }
 
@@ -178,14 +187,12 @@ struct Ask {
 impl Keeper {
     async fn run(mut self, stop: Arc<Notify>, shown: watch::Sender<RetryBudgetSnapshot>) {
         let mut silent = HEARTBEAT;
-        let mut pending = None;
         loop {
-            let ask = pending.take().unwrap_or_else(|| self.ask());
+            let ask = self.next();
             if ask.want > 0 || ask.back > 0 || silent >= HEARTBEAT {
                 silent = Duration::ZERO;
                 if let Err(fault) = self.step(ask, false).await {
-                    self.away(fault);
-                    pending = Some(ask).filter(|_| fault != EngineFault::Broken);
+                    self.failed(ask, fault);
                 }
                 shown.send_replace(self.told);
             }
@@ -199,12 +206,18 @@ impl Keeper {
                 () = tokio::time::sleep(span) => silent = silent.saturating_add(span),
             }
         }
-        let back = pending.map_or(0, |ask: Ask| ask.back);
+        let back = self.pending.map_or(0, |ask| ask.back);
         let back = back.saturating_add(empty(&self.quota, u32::MAX));
         let _unheard = self.step(Ask { want: 0, back }, true).await;
     }
 
-    /// Returns what is missing, or too much. Between half and twice of what it should hold nothing is.
+    /// Returns the next ask: the last one with its number, if it has no answer.
+    fn next(&mut self) -> Ask {
+        self.pending.take().unwrap_or_else(|| self.ask())
+    }
+
+    /// Returns what is missing, or too much. Between half and twice of what it should hold nothing
+    /// is.
     fn ask(&mut self) -> Ask {
         self.seq = self.seq.saturating_add(1);
         let available = self.quota.available();
@@ -254,7 +267,8 @@ impl Keeper {
         Ok(())
     }
 
-    fn away(&mut self, fault: EngineFault) {
+    fn failed(&mut self, ask: Ask, fault: EngineFault) {
+        self.pending = Some(ask).filter(|_| fault != EngineFault::Broken);
         self.told.fault = Some(fault);
         self.told.faults = self.told.faults.saturating_add(1);
         if let EngineFault::Broken = fault {
@@ -283,5 +297,46 @@ fn empty(quota: &RetryQuota, most: u32) -> u32 {
         if quota.try_acquire(tokens).is_some() {
             return tokens;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Ask, EngineFault, Fleet, Keeper, RetryBudgetSnapshot, RetryQuota};
+
+    fn keeper() -> Keeper {
+        let scope =
+            Fleet::connect("redis://127.0.0.1:1/").and_then(|fleet| fleet.retry_budget("x", 1_000));
+        let quota = Arc::new(RetryQuota::new(500));
+        Keeper {
+            scope: scope.expect("in range"),
+            quota,
+            hold: 50,
+            member: "a".to_owned(),
+            seq: 0,
+            pending: None,
+            told: RetryBudgetSnapshot::default(),
+        }
+    }
+
+    #[test]
+    fn an_unanswered_ask_keeps_its_number_and_its_tokens() {
+        let mut keeper = keeper();
+        let first = keeper.next();
+        assert_eq!((keeper.seq, first), (1, Ask { want: 0, back: 450 }));
+        // Whether it was heard is not known: what goes back goes back once.
+        keeper.failed(first, EngineFault::TimedOut);
+        keeper.quota.credit(200);
+        assert_eq!((keeper.next(), keeper.seq), (first, 1));
+        assert_eq!((keeper.next(), keeper.seq), (Ask { want: 0, back: 200 }, 2));
+    }
+
+    #[test]
+    fn a_record_that_is_broken_is_given_up_with_its_name() {
+        let mut keeper = keeper();
+        let first = keeper.next();
+        keeper.failed(first, EngineFault::Broken);
+        assert_ne!(keeper.member, "a");
+        assert_eq!((keeper.next(), keeper.seq), (Ask { want: 0, back: 0 }, 2));
     }
 }

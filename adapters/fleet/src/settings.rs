@@ -3,18 +3,19 @@
 use core::time::Duration;
 
 use crate::fault::FleetError;
-use crate::wire::Milli;
+use crate::wire::{Milli, Nano};
 
 /// What a member does while the engine is away.
 ///
-/// The engine is away when it could not be asked, and there is no lease any more: it was spent and for twice its length
-/// there was no answer, it has run out, or there never was one. In every case the request path never waits for it, and a member is back in line by itself with the first answer; what it
-/// granted itself until then is discarded, so that no burst comes of it.
+/// The engine is away when an ask failed and there is no lease: it was spent and there was no
+/// answer for twice its length, it has expired, or there never was one. Requests never wait for the
+/// engine. With the first answer the member has a lease again. It discards what it granted itself
+/// until then, so that there is no burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Away {
-    /// Goes on alone at its last share, or at the floor if it never had one. A throttle takes three tenths of that, which
-    /// come back within seconds.
+    /// Goes on alone at its last share, or at the safe rate if it never had one. A throttle takes
+    /// three tenths of that, which come back within seconds.
     #[default]
     Alone,
     /// Lets nothing go.
@@ -26,35 +27,81 @@ pub enum Away {
 /// The settings of a scope, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    pub(crate) allowance: Milli,
-    pub(crate) initial: Milli,
-    pub(crate) floor: Milli,
-    pub(crate) burst: Duration,
+    pub(crate) allowance: Nano,
+    pub(crate) initial: Nano,
+    pub(crate) floor: Nano,
+    /// The rate of a member that has never seen the engine, or not for [`LONG_AWAY`].
+    pub(crate) safe: Option<Nano>,
+    /// Derived from the lease if not set, as the validity is.
+    pub(crate) burst: Option<Duration>,
     pub(crate) lease: Duration,
-    pub(crate) valid: Duration,
+    pub(crate) valid: Option<Duration>,
     pub(crate) patience: Duration,
+    pub(crate) weight: u32,
     pub(crate) away: Away,
 }
 
-/// How long a scope that nobody asks for is remembered.
+/// How long a scope without asks is remembered.
 const KEPT: Duration = Duration::from_secs(600);
 
 impl Settings {
     /// Returns the settings of a scope that is allowed `tokens` in each `per`.
     pub(crate) fn new(tokens: u32, per: Duration) -> Result<Self, FleetError> {
-        let allowance = milli("allowance", tokens, per)?;
+        let allowance = nano("allowance", tokens, per)?;
         Ok(Self {
             allowance,
             initial: allowance,
-            floor: 500.min(allowance),
-            burst: Duration::from_millis(100),
+            floor: 500_000_000.min(allowance),
+            safe: None,
+            burst: None,
             lease: Duration::from_millis(200),
-            valid: Duration::from_secs(1),
+            valid: None,
             patience: Duration::from_millis(250),
+            weight: 1,
             away: Away::Alone,
         })
     }
 
+    /// Returns the spans that hold where a round trip to the engine takes `trip`, at most two
+    /// seconds.
+    ///
+    /// A member has to hold what it spends until the answer to its next ask, so that a lease has
+    /// room for a round trip and for the time between two asks, which is half a lease.
+    pub(crate) fn reach(&self, trip: Duration) -> Reach {
+        let trip = trip.min(FARTHEST);
+        let half = |span: Duration| span.checked_div(2).unwrap_or(span);
+        let far = half(self.lease.saturating_add(trip.saturating_mul(5)));
+        let lease = self.lease.max(far);
+        let valid = self.valid.unwrap_or(self.lease.saturating_mul(5));
+        let leases = if self.lease == lease { 2 } else { 3 };
+        Reach {
+            lease,
+            burst: self.burst.unwrap_or_else(|| half(lease)),
+            valid: valid.max(lease.saturating_mul(leases)),
+        }
+    }
+
+    /// Returns the rate of a member alone that has no share yet.
+    pub(crate) fn unseen(&self) -> Milli {
+        in_milli(self.safe.unwrap_or(self.floor))
+    }
+}
+
+/// The longest round trip to the engine that leases are made for.
+const FARTHEST: Duration = Duration::from_secs(2);
+/// After how long without the engine a member's last share is old, and the safe rate takes its
+/// place.
+pub(crate) const LONG_AWAY: Duration = Duration::from_secs(60);
+
+/// What is derived from the lease, and from how far the engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    pub(crate) lease: Duration,
+    pub(crate) burst: Duration,
+    pub(crate) valid: Duration,
+}
+
+impl Reach {
     /// Returns how often a busy member asks.
     pub(crate) fn period(&self) -> Duration {
         self.lease.checked_div(2).unwrap_or(self.lease)
@@ -94,12 +141,13 @@ pub(crate) fn within(
     Ok(given)
 }
 
-/// Returns `tokens` in each `per` in thousandths of a token per second, rounded down but not to zero.
-pub(crate) fn milli(
-    setting: &'static str,
-    tokens: u32,
-    per: Duration,
-) -> Result<Milli, FleetError> {
+/// Returns `rate` in thousandths, rounded down but not to zero.
+pub(crate) fn in_milli(rate: Nano) -> Milli {
+    rate.wrapping_div(1_000_000).max(1)
+}
+
+/// Returns `tokens` in each `per` in billionths of a token per second, rounded down.
+pub(crate) fn nano(setting: &'static str, tokens: u32, per: Duration) -> Result<Nano, FleetError> {
     let nanos = per.as_nanos();
     let slowest = u128::from(tokens).saturating_mul(1_000_000_000_000);
     if tokens == 0 || nanos < u128::from(tokens) || nanos > slowest {
@@ -109,8 +157,8 @@ pub(crate) fn milli(
             per,
         });
     }
-    let milli = slowest.checked_div(nanos).unwrap_or(1).max(1);
-    Ok(u64::try_from(milli).unwrap_or(u64::MAX))
+    let nano = slowest.saturating_mul(1_000_000).checked_div(nanos);
+    Ok(u64::try_from(nano.unwrap_or(1)).unwrap_or(u64::MAX))
 }
 
 /// Returns a namespace or a scope that may be part of a key.
@@ -125,19 +173,50 @@ pub(crate) fn name(setting: &'static str, given: &str) -> Result<String, FleetEr
 mod tests {
     use core::time::Duration;
 
-    use super::{FleetError, milli, name, within};
+    use super::{FleetError, Settings, in_milli, name, nano, within};
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn rates_are_rounded_down_to_thousandths() {
-        assert_eq!(milli("rate", 2_000, SECOND), Ok(2_000_000));
-        assert_eq!(milli("rate", 2, 3 * SECOND), Ok(666));
-        assert_eq!(milli("rate", 1, 1_000 * SECOND), Ok(1));
+    fn rates_are_rounded_down_to_billionths() {
+        assert_eq!(nano("rate", 2_000, SECOND), Ok(2_000_000_000_000));
+        assert_eq!(nano("rate", 2, 3 * SECOND), Ok(666_666_666));
+        assert_eq!(nano("rate", 2, 1_001 * SECOND), Ok(1_998_001));
+        assert_eq!(nano("rate", 1, 1_000 * SECOND), Ok(1_000_000));
         assert_eq!(
-            milli("rate", 1, Duration::from_nanos(1)),
-            Ok(1_000_000_000_000)
+            nano("rate", 1, Duration::from_nanos(1)),
+            Ok(1_000_000_000_000_000_000)
         );
+        assert_eq!((in_milli(1), in_milli(1_998_001)), (1, 1));
+    }
+
+    #[test]
+    fn a_lease_brings_its_burst_and_validity_along() {
+        let mut settings = Settings::new(1_000, SECOND).unwrap();
+        let millis = |settings: &Settings, trip| {
+            let reach = settings.reach(Duration::from_millis(trip));
+            [reach.lease, reach.burst, reach.valid].map(|span| span.as_millis())
+        };
+        assert_eq!(millis(&settings, 0), [200, 100, 1_000]);
+        settings.lease = SECOND;
+        assert_eq!(millis(&settings, 0), [1_000, 500, 5_000]);
+        settings.burst = Some(Duration::from_millis(20));
+        settings.valid = Some(3 * SECOND);
+        assert_eq!(millis(&settings, 0), [1_000, 20, 3_000]);
+    }
+
+    #[test]
+    fn a_lease_grows_with_the_round_trip() {
+        let settings = Settings::new(1_000, SECOND).unwrap();
+        let leases = [40, 100, 250, 600, 9_000].map(|trip| {
+            settings
+                .reach(Duration::from_millis(trip))
+                .lease
+                .as_millis()
+        });
+        assert_eq!(leases, [200, 350, 725, 1_600, 5_100]);
+        let far = settings.reach(Duration::from_millis(600));
+        assert_eq!(far.valid, Duration::from_millis(4_800));
     }
 
     #[test]
@@ -148,7 +227,7 @@ mod tests {
                 tokens,
                 per,
             };
-            assert_eq!(milli("rate", tokens, per), Err(error));
+            assert_eq!(nano("rate", tokens, per), Err(error));
         }
     }
 

@@ -11,6 +11,11 @@ pub enum Standing {
     Joining,
     /// It spends what the engine grants.
     Leased,
+    /// Its requests have waited for a second, and the engine granted nothing that they could spend.
+    Starved,
+    /// Its task has ended: the run time was dropped, or the task panicked. Nothing is let go, and
+    /// nothing will be.
+    Ended,
     /// The engine is away: it goes on alone, [`Away::Alone`](crate::Away::Alone).
     Alone,
     /// The engine is away: nothing is let go.
@@ -19,8 +24,8 @@ pub enum Standing {
     Open,
 }
 
-/// A member as it was when its task last looked: at most a third of the lease's validity ago, and 10 ms while
-/// requests come.
+/// A member as it was when its task last looked: at most a third of the lease's validity ago, and
+/// 10 ms while requests come.
 ///
 /// Rates are in thousandths of a token per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,27 +1,43 @@
--- One step of one member of a scope of send tokens. Everything a scope has is in one hash: field `s` is the scope,
--- `m<id>` a member. Times are microseconds of the engine's clock; rates are tokens per second.
+-- One step of one member of a scope of send tokens. Everything a scope has is in one hash: field
+-- `s` is the scope, `m<id>` a member. Times are microseconds of the engine's clock; rates are
+-- tokens per second.
 --
--- Answers {tokens granted, share, rate, members}, the rates in thousandths. Rules are those of the core's
--- `src/paced/mod.rs`.
+-- Answers {tokens granted, share, rate, members, whether the member was not known}, the rates in
+-- thousandths. Rules are those of the core's `src/law/paced/mod.rs`.
+--
+-- Members of two versions of this script may share a scope. A later version appends fields to a
+-- record; it reads a missing one as 0, and ignores those that it does not know. Where a field means
+-- something else, the key's version changes.
 local key, member = KEYS[1], 'm' .. ARGV[1]
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
-  'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out'}
+  'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
+  'crest', 'sent', 'thrown'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut'}
 local SECOND = 1000000
+-- A throttle so long ago says nothing of the limit any more.
+local AGED = 30
+-- What a scope may count of requests and throttles to tell a sick member by, and how fast it
+-- forgets them, in seconds.
+local FORGET = 2
 
--- Reads so many numbers by their names, or nothing if it is anything else.
-local function numbers(text, names)
+-- Reads numbers by their names, of which the first `least` have to be there; or nothing if it is
+-- anything else.
+local function numbers(text, names, least)
   local found, i = {}, 0
   for word in string.gmatch(text, '%S+') do
     local number = tonumber(word)
     i = i + 1
-    if not number or number ~= number or number < 0 or number > 9007199254740992 or not names[i] then return nil end
-    found[names[i]] = number
+    if not number or number ~= number or number < 0 or number > 9007199254740992 then return nil end
+    if names[i] then found[names[i]] = number end
   end
-  return i == #names and found or nil
+  if i < least then return nil end
+  for j = i + 1, #names do found[names[j]] = 0 end
+  return found
 end
+local function scope_of(text) return numbers(text, SCOPE, 25) end
+local function member_of(text) return numbers(text, MEMBER, 12) end
 
 local function text(record, names)
   local words = {}
@@ -31,36 +47,47 @@ end
 
 local function broken(field) return redis.error_reply('BROKEN the field ' .. field) end
 
-local a = numbers(ARGV[2], ARGS)
+local a = numbers(ARGV[2], ARGS, #ARGS)
 if not a then return redis.error_reply('BROKEN the ask') end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * SECOND + tonumber(time[2])
 local stored = redis.call('HMGET', key, 's', member)
 local s, m
 if stored[1] then
-  s = numbers(stored[1], SCOPE)
+  s = scope_of(stored[1])
   if not s then return broken('s') end
-else -- a scope that nobody remembers starts empty
+else -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
-    since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now}
+    since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
+    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0}
 end
 local joins = not stored[2]
 if joins then
-  m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0}
+  m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
+    thrown = 0, own = 1, cut = 0}
 else
-  m = numbers(stored[2], MEMBER)
+  m = member_of(stored[2])
   if not m then return broken(member) end
 end
 
--- The engine's clock may be set back, and another engine's may be behind: what it has not lived through mints nothing.
+-- The engine's clock may be set back, and another engine's may be behind: what it has not lived
+-- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
 for _, name in ipairs({'last', 'since', 'window', 'woke'}) do s[name] = math.min(s[name], now) end
 s.pause = math.min(s.pause, now + 60 * SECOND)
-s.turn = math.min(s.turn, now + 10 * SECOND)
+-- No value is believed beyond what a member could have written; what is wrong within that ages out.
+s.turn = math.min(s.turn, now + 2 * SECOND)
 s.ceiling = math.min(s.ceiling, a.ceiling)
 s.lowest = math.min(s.lowest, a.ceiling)
--- Nobody asked for so long that leases have died: the engine was away, and it is not for the members to pay. What was
--- minted then is dropped, since they may have gone on alone.
+s.longest = math.max(math.min(s.longest, 30 * SECOND), a.burst)
+s.burst = math.max(math.min(s.burst, 30 * SECOND), s.longest)
+s.ramp, s.trip = math.min(s.ramp, 8), math.min(s.trip, 60 * SECOND)
+s.crest = math.min(s.crest, s.ceiling)
+if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
+m.seen, m.cut = math.min(m.seen, now), math.min(m.cut, now)
+m.weight, m.absent = a.weight, a.absent
+-- No member asked for so long that leases have died: the engine was away, and it is not for the
+-- members to pay. What was minted then is dropped, since they may have gone on alone.
 local away = now - s.last > a.absent / 2
 if away then s.woke = now end
 
@@ -72,9 +99,9 @@ local function within(rate) return math.max(math.min(rate, s.ceiling), math.min(
 -- Rules 2, 3, 4 and 6.
 local function rate_at(t)
   if s.peak == 0 then return within(a.initial) end
-  local elapsed, trip = math.max(t - s.since, 0) / SECOND, s.trip / SECOND
-  local step = math.max(0.25, 2 * trip)
-  local ramp = s.ramp * step
+  local elapsed, trip = math.max(t - s.since, 0) / SECOND, (s.trip + a.lease) / SECOND
+  local step = math.max(0.25, 2 * s.trip / SECOND)
+  local ramp = math.min(s.ramp * step, AGED)
   if elapsed < ramp then return within(s.peak * (1 - cut()) * 2 ^ ((elapsed - ramp) / step)) end
   elapsed = elapsed - ramp
   local back, doubling = math.max(2.5, math.min(12, 15 / s.peak)), math.max(2.5, 2 * trip)
@@ -85,19 +112,33 @@ local function rate_at(t)
     factor = 1 + math.min((elapsed - back) / doubling, 6) ^ 3
   end
   local line = math.min(0.15 * math.sqrt(s.peak), 0.06 * s.peak) * math.min(elapsed, 4096)
-  return within(s.peak * factor + line)
+  -- A peak that nothing has confirmed for so long is no estimate any more: the limit is looked for
+  -- by doubling.
+  local aged = math.min(math.max(elapsed - AGED, 0) / 2.5, 64)
+  return within((s.peak * factor + line) * 2 ^ aged)
 end
 
-local function most() return math.max(1, rate_at(now) * a.burst / SECOND) end
+-- One token to grant, and room for the part of the next that is minted until it is asked for.
+local function most() return math.max(2, rate_at(now) * s.burst / SECOND) end
 
 -- Mints at the rate that the time since the last step began with. In a pause nothing is minted.
 local minted = math.max(0, now - math.max(s.last, s.pause)) / SECOND * rate_at(s.last)
 s.tokens = away and 0 or math.min(math.min(s.tokens, most()) + minted, most())
+local forgets, forgotten = math.exp((s.last - now) / SECOND / FORGET), math.exp((m.seen - now) / SECOND / FORGET)
 s.last = now
 
+-- What is left to a member of its part after throttles that were its own: it doubles in each
+-- second.
+local function own() return math.min(1, m.own * 2 ^ math.min((now - m.cut) / SECOND, 64)) end
+
+local function share_now()
+  local reserve = 0.1 * rate_at(now) * m.weight / math.max(s.weights, m.weight)
+  return math.min(math.max(m.demand, reserve), s.level * m.weight * own())
+end
+
 local function answer(grant)
-  local share = math.min(math.max(m.demand, 0.1 * rate_at(now) / math.max(s.members, 1)), s.level)
-  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members}
+  local share = share_now()
+  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0}
 end
 
 -- A lease that was asked for again is the same lease.
@@ -112,6 +153,22 @@ local function deliver()
     s.count, s.window = 0, now
   end
   s.count, s.delivered = s.count + delivered, s.delivered + delivered
+  local most = 8 * s.ceiling + 100
+  s.sent, s.thrown = math.min(s.sent * forgets, most) + a.spent, math.min(s.thrown * forgets, most) + a.throttled
+  m.sent, m.thrown = math.min(m.sent * forgotten, most) + a.spent, math.min(m.thrown * forgotten, most) + a.throttled
+end
+
+-- Whether throttles are this member's alone: the others should have had three by now, and had less
+-- than a quarter of that share. One throttle is not held against a member while others have some as
+-- well.
+local function is_sick()
+  local sent, thrown = math.max(0, s.sent - m.sent), math.max(0, s.thrown - m.thrown)
+  return sent * m.thrown >= 3 * m.sent and 4 * thrown * m.sent < (m.thrown - math.min(1, thrown)) * sent
+end
+
+local function cut_own()
+  if now - a.age <= m.cut or now - m.cut < SECOND / 2 then return end
+  m.own, m.cut = math.max(own() / 2, 0.01), now
 end
 
 local function delivered_rate()
@@ -120,18 +177,22 @@ local function delivered_rate()
   return (s.before + s.count) / math.max(windows, SECOND / 20) * SECOND
 end
 
--- Rules 1, 5, 6 and 8. A fleet's round trip is that of a request and a lease on top: what was granted before a cut is
--- spent, and told, after it. So the count of what was delivered since is short at first, and no ground for an estimate.
+-- Rules 1, 5, 6 and 8. A fleet's round trip is that of a request and a lease on top: what was
+-- granted before a cut is spent, and told, after it. So the count of what was delivered since is
+-- short at first, and no ground for an estimate.
 local function throttle()
   local sent, span = now - a.age, now - s.since
-  local trip = math.min(a.trip, 60 * SECOND) + a.lease
-  if s.peak > 0 and (sent <= s.since or span < 2 * trip) then return end
+  local trip = math.min(a.trip, 60 * SECOND)
+  if s.peak > 0 and (sent <= s.since or span < 2 * (trip + a.lease)) then return end
+  if s.ramp == 0 then s.crest = math.max(span < 2 * SECOND and s.crest or 0, rate_at(math.min(sent, now))) end
   local at, count, responses = rate_at(math.min(sent, now)), s.delivered, s.before + s.count
   local average, expected = (count + 2) / math.max(span, 1) * SECOND, s.granted
   local steady = math.min(rate_at(now), s.peak, expected / math.max(span, 1) * SECOND)
   if (s.ramp > 0 and count == 0) or (expected >= 4 and count == 0) or (expected >= 32 and count * 8 < expected) then
     if s.peak == 0 then s.peak = at end
-    s.ramp = math.min(s.ramp + 2, 16)
+    -- The cuts of the last two seconds were made while nothing got through any more.
+    if s.ramp == 0 and span < 2 * SECOND then s.peak = math.max(s.peak, s.crest) end
+    s.ramp = math.min(s.ramp + 2, 8)
   elseif s.peak == 0 then
     if s.before >= 8 then s.peak = delivered_rate() else s.peak, s.ramp = at, 2 end
   elseif s.ramp > 0 then
@@ -144,31 +205,41 @@ local function throttle()
     s.peak = at
   end
   s.peak = math.max(within(s.peak), 0.001)
+  m.own = 1
   s.since, s.trip, s.delivered, s.granted = now, trip, 0, 0
 end
 
 deliver()
-if a.throttled > 0 then throttle() end
+-- What turned out to be a throttle of all was not the fault of the members that had it first.
+if m.own < 1 and m.cut <= s.since and s.since - m.cut < SECOND then m.own = 1 end
+if a.throttled > 0 then
+  if is_sick() then cut_own() else throttle() end
+end
 -- Rule 9.
 if a.pause > 0 then s.pause = math.max(s.pause, now + math.min(a.pause, 60 * SECOND)) end
 s.tokens = math.min(s.tokens + a.back, most())
 
--- The turn: those who have been silent for too long are forgotten, and the level is found up to which everyone's
--- demand is met. Its cost grows with the members, so that it comes more seldom with many.
-local function turn(own)
+-- The turn: members that have been silent for too long are forgotten, and the level is found up to
+-- which everyone's demand is met. Its cost grows with the members, so that it comes more seldom
+-- with many.
+local function turn()
   local all = redis.call('HGETALL', key)
-  local demands, least = {}, 0
+  local each, weights = {{demand = m.demand, weight = m.weight}}, m.weight
   s.out = m.out
   for i = 1, #all, 2 do
     local name = all[i]
     if string.sub(name, 1, 1) == 'm' and name ~= member then
-      local other = numbers(all[i + 1], MEMBER)
+      local other = member_of(all[i + 1])
       if not other then return broken(name) end
-      if math.abs(now - math.max(other.seen, s.woke)) > a.absent then
+      local absent, silent = math.min(other.absent, 240 * SECOND), math.abs(now - math.max(other.seen, s.woke))
+      if silent > absent then
         redis.call('HDEL', key, name)
       else
-        demands[#demands + 1] = other.demand
-        if other.out > 0 and now - other.seen > a.absent / 2 then
+        local weight = math.max(1, math.min(other.weight, 1000))
+        weights = weights + weight
+        -- One that has missed its time to ask wants nothing, until it does again.
+        each[#each + 1] = {demand = silent > absent / 4 and 0 or other.demand, weight = weight}
+        if other.out > 0 and now - other.seen > absent / 2 then
           other.out = 0
           redis.call('HSET', key, name, text(other, MEMBER))
         end
@@ -176,22 +247,22 @@ local function turn(own)
       end
     end
   end
-  if own then demands[#demands + 1] = own end
-  s.members = #demands
+  s.members, s.weights = #each, weights
   s.ceiling, s.lowest = s.lowest, a.ceiling
-  local rate, left = rate_at(now), #demands
-  least = 0.1 * rate / math.max(left, 1)
-  table.sort(demands)
-  local rest = rate
+  s.burst, s.longest = s.longest, a.burst
+  local rate = rate_at(now)
+  local least, rest, left, most = 0.1 * rate / weights, rate, weights, 0
+  -- By what each wants for a unit of its weight.
+  for _, one in ipairs(each) do one.unit = math.max(one.demand / one.weight, least) end
+  table.sort(each, function(x, y) return x.unit < y.unit end)
   s.level = nil
-  for _, demand in ipairs(demands) do
-    demand = math.max(demand, least)
-    if demand * left >= rest then s.level = rest / left break end
-    rest, left = rest - demand, left - 1
+  for _, one in ipairs(each) do
+    if one.unit * left >= rest then s.level = rest / left break end
+    rest, left, most = rest - one.unit * one.weight, left - one.weight, one.unit
   end
   -- All are met: what is left is there for anyone.
-  if not s.level then s.level = math.max(demands[#demands] or 0, least) + rest end
-  s.turn = now + math.max(SECOND / 4, #demands * 1000)
+  if not s.level then s.level = most + rest end
+  s.turn = now + math.max(SECOND / 4, #each * 1000)
 end
 
 local function close(...)
@@ -202,29 +273,30 @@ end
 if a.leave > 0 then
   if not joins then
     redis.call('HDEL', key, member)
-    s.members = math.max(0, s.members - 1)
+    s.members, s.weights = math.max(0, s.members - 1), math.max(0, s.weights - m.weight)
     s.out = math.max(0, s.out - m.out)
     s.turn = 0
   end
   close()
-  return {0, 0, 0, s.members}
+  return {0, 0, 0, s.members, 0}
 end
 
-m.demand = a.demand
+m.demand = own() < 1 and s.level > 0 and math.min(a.demand, own() * s.level * m.weight) or a.demand
 if now >= s.turn or (joins and s.members < 64) then
-  local wrong = turn(m.demand)
+  local wrong = turn()
   if wrong then return wrong end
 end
 
--- A member's own part grows at its share, up to what it may hold. Of what nobody else takes it may have more,
-local share = math.min(math.max(m.demand, 0.1 * rate_at(now) / math.max(s.members, 1)), s.level)
+-- A member's own part grows at its share, up to what it may hold; where that is one token there is
+-- room for the part of the next. Of what no other member takes it may have more,
+local share = share_now()
 local hold = math.max(1, share * a.lease / SECOND)
-m.credit = math.min(m.credit + math.max(0, now - math.max(m.seen, s.woke)) / SECOND * share, hold)
+m.credit = math.min(m.credit + math.max(0, now - math.max(m.seen, s.woke)) / SECOND * share, math.max(hold, 2))
 local part = math.min(m.credit, hold - a.held)
--- once those who were alone are back.
-if now - s.woke > a.absent / 4 then part = math.max(part, s.tokens - most() / 2) end
--- All together hold no more than a lease at the allowance, and a token each. What a silent member was granted counts
--- until it has died.
+-- once the members that were alone are back.
+if now - s.woke > a.absent / 4 and own() == 1 then part = math.max(part, s.tokens - most() / 2) end
+-- All together hold no more than a lease at the allowance, and a token each. What a silent member
+-- was granted counts until it has died.
 local others = math.max(0, s.out - m.out)
 local room = s.ceiling * a.lease / SECOND + s.members - others - a.held
 local grant = math.max(0, math.floor(math.min(a.want, part, s.tokens, room)))

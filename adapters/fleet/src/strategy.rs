@@ -1,19 +1,21 @@
 //! An existing strategy, as a member of a fleet.
 
-use core::time::Duration;
-
 use paceline::{
-    Failure, ForeignToken, InitialTokenRefused, Outcome, RetryAfter, RetryRefused, RetryStrategy,
-    RetryToken, SendGate, SendPermit, SendRefused, SendTurn,
+    Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        SendTurn,
+    },
 };
 
 use crate::budget::Budget;
 
-/// A strategy whose sends are paid from a [`Budget`], and whose throttles the fleet is told.
+/// A strategy whose sends are paid from a [`Budget`], and whose throttles slow the fleet.
 ///
 /// Retries are decided by the strategy inside, whose own turn to send is asked for first: with
-/// [`Standard`](paceline::Standard) there is none, with [`Adaptive`](paceline::Adaptive) both have to let a send go. To
-/// share the retries too, give the strategy a quota that joins a [retry budget](crate::Fleet::retry_budget).
+/// [`Standard`](paceline::Standard) there is none, with [`Adaptive`](paceline::Adaptive) both have
+/// to let a send go. To share the retries too, give the strategy a quota that joins a [retry
+/// budget](crate::Fleet::retry_budget).
 ///
 /// # Examples
 ///
@@ -24,7 +26,7 @@ use crate::budget::Budget;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // nobody answers there
+/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // no engine is there
 /// let budget = fleet.scope("orders", 2_000, Duration::from_secs(1))?.join()?;
 /// let strategy = FleetStrategy::new(Standard::new(), budget);
 /// let answer = tokio::task::spawn_blocking(move || strategy.run(|_| Ok::<_, Failure>("sent")));
@@ -67,36 +69,36 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         &self,
         token: RetryToken,
         failure: &Failure,
+        reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         if failure.is_throttle() {
             let now = self.budget.clock().now();
             let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-            let outcome = match failure.retry_after() {
-                Some(RetryAfter::Floor(hint) | RetryAfter::Clamped(hint)) => {
-                    Outcome::ThrottledFor(hint)
+            let outcome = match Outcome::from(failure) {
+                Outcome::ThrottledFor(hint) => {
+                    Outcome::ThrottledFor(hint.min(token.max_retry_after()))
                 }
-                _ => Outcome::Throttled,
+                outcome => outcome,
             };
             self.budget.record(permit, outcome);
         }
-        self.inside.refresh_retry_token(token, failure)
+        self.inside.refresh_retry_token(token, failure, reports)
     }
 
-    fn record_success(&self, token: RetryToken) -> Result<(), ForeignToken> {
-        self.inside.record_success(token)
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.inside.record_success(token, reports)
     }
 
-    fn send_turn(&self) -> Result<SendTurn<'_>, SendRefused> {
-        Ok(self.inside.send_turn()?.gated(self))
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let gate = || self.budget.try_acquire(self.budget.clock().now());
+        turn.gated(|turn| self.inside.admit(turn, request), gate)
     }
 
-    fn send_turn_for<'a>(&'a self, token: &'a RetryToken) -> Result<SendTurn<'a>, SendRefused> {
-        Ok(self.inside.send_turn_for(token)?.gated(self))
-    }
-}
-
-impl<S: RetryStrategy> SendGate for FleetStrategy<S> {
-    fn try_send(&self) -> Result<SendPermit, Duration> {
-        self.budget.try_acquire(self.budget.clock().now())
+    fn clock(&self) -> &dyn Clock {
+        self.inside.clock()
     }
 }

@@ -1,6 +1,7 @@
 //! The background task of one member: the only one that waits for the engine.
 
-use core::{future::Future, pin::Pin, time::Duration};
+use core::{fmt, future::Future, pin::Pin, time::Duration};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use paceline::{Clock, Timestamp};
@@ -11,7 +12,7 @@ use crate::fault::EngineFault;
 use crate::member::Member;
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::snapshot::BudgetSnapshot;
+use crate::snapshot::{BudgetSnapshot, Standing};
 use crate::wire::{Answer, Ask};
 
 /// What a task works with.
@@ -22,7 +23,64 @@ pub(crate) struct Task {
     pub(crate) settings: Settings,
     pub(crate) scope: String,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) shown: watch::Sender<BudgetSnapshot>,
+    pub(crate) shown: Shown,
+}
+
+/// Called when the standing or the fault of a member changes.
+#[derive(Clone)]
+pub(crate) struct Listener(pub(crate) Arc<dyn Fn(BudgetSnapshot) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+/// Where a task shows its member. Dropped with the task, however that ends, it shows the end.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pool: Arc<Pool>,
+    sender: watch::Sender<BudgetSnapshot>,
+    listener: Option<Listener>,
+    /// The last handle is gone, and the member has left.
+    left: bool,
+}
+
+impl Shown {
+    pub(crate) const fn new(
+        pool: Arc<Pool>,
+        sender: watch::Sender<BudgetSnapshot>,
+        listener: Option<Listener>,
+    ) -> Self {
+        Self {
+            pool,
+            sender,
+            listener,
+            left: false,
+        }
+    }
+
+    fn show(&self, snapshot: BudgetSnapshot) {
+        let last = self.sender.send_replace(snapshot);
+        let changes = (last.standing, last.fault) != (snapshot.standing, snapshot.fault);
+        if let (true, Some(Listener(listener))) = (changes, &self.listener) {
+            // A listener that panics must not end the task, nor the process while that unwinds.
+            let _panicked = catch_unwind(AssertUnwindSafe(|| listener(snapshot)));
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.pool.close();
+        let last = *self.sender.borrow();
+        self.show(BudgetSnapshot {
+            standing: Standing::Ended,
+            held: 0,
+            fault: (!self.left).then_some(EngineFault::TaskEnded),
+            ..last
+        });
+    }
 }
 
 /// An ask under way, and when it was made.
@@ -30,7 +88,7 @@ type Asking = Pin<Box<dyn Future<Output = (Timestamp, Result<Answer, EngineFault
 
 impl Task {
     /// Runs until the last handle of the budget is dropped, and leaves the fleet then.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let mut member = Member::new(self.settings, self.clock.now());
         let mut name = new_name();
         let mut asking: Option<Asking> = None;
@@ -41,7 +99,7 @@ impl Task {
                 let ask = member.ask(now, &self.pool);
                 asking = Some(self.asking(name.clone(), ask, now));
             }
-            self.shown.send_replace(member.snapshot(&self.pool));
+            self.shown.show(member.snapshot(now, &self.pool));
             tokio::select! {
                 biased;
                 () = self.pool.stop.notified() => break,
@@ -54,10 +112,12 @@ impl Task {
         }
         drop(asking);
         let ask = member.leave(self.clock.now(), &self.pool);
+        self.shown.left = true;
         let (_, _unheard) = self.asking(name, ask, self.clock.now()).await;
     }
 
-    /// Returns after `span`, or a millisecond after somebody was refused: polling callers must not make the task spin.
+    /// Returns after `span`, or a millisecond after a request was refused: polling callers must not
+    /// make the task spin.
     async fn woken(&self, span: Duration) {
         tokio::select! {
             () = tokio::time::sleep(span) => {}

@@ -1,4 +1,5 @@
-//! Waiting for a token: first come, first served, until a deadline. The only file that waits on a caller's behalf.
+//! Waiting for a token: first come, first served, until a deadline. The only file that waits on a
+//! caller's behalf.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::{error::Error, fmt, time::Duration};
@@ -28,10 +29,10 @@ impl fmt::Display for DeadlinePassed {
 
 impl Error for DeadlinePassed {}
 
-/// How often the head of the line looks by itself, for a clock that another one moves.
+/// How often the head of the line looks without a notice, for a clock that another one moves.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Somebody who waits, counted until dropped.
+/// A waiter, counted until dropped.
 struct Waiting<'a>(&'a AtomicU64);
 
 impl Drop for Waiting<'_> {
@@ -41,7 +42,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Takes a token as soon as it is this caller's turn. Dropped, it gives the turn up and nothing is lost.
+/// Takes a token as soon as it is this caller's turn. Dropped, it gives the turn up and nothing is
+/// lost.
 pub(crate) async fn take(
     pool: &Pool,
     clock: &dyn Clock,

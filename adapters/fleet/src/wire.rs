@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::fault::EngineFault;
-use crate::settings::Settings;
+use crate::settings::{Reach, Settings};
 
 /// A rate in thousandths of a token per second, as the engine answers it.
 pub(crate) type Milli = u64;
@@ -23,6 +23,9 @@ pub(crate) struct Report {
     pub(crate) pause: Duration,
 }
 
+/// A rate in billionths of a token per second, as it is set.
+pub(crate) type Nano = u64;
+
 /// One ask for a lease. Repeated with the same number it is the same ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
@@ -33,6 +36,7 @@ pub(crate) struct Ask {
     pub(crate) back: u32,
     pub(crate) demand: Milli,
     pub(crate) report: Report,
+    pub(crate) reach: Reach,
 }
 
 /// What the engine answered.
@@ -42,6 +46,8 @@ pub(crate) struct Answer {
     pub(crate) share: Milli,
     pub(crate) rate: Milli,
     pub(crate) members: u32,
+    /// The engine did not know the member: the first ask, or it was emptied.
+    pub(crate) joined: bool,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -50,7 +56,8 @@ const MOST_MILLI: i64 = 1_000_000_000_000;
 impl Ask {
     /// Returns the numbers of `step.lua`, in its order.
     ///
-    /// One argument for all of them: who has not said a password yet may send ten arguments, and is to be told so.
+    /// One argument for all of them: who has not said a password yet may send ten arguments, and is
+    /// to be told so.
     pub(crate) fn words(&self, settings: &Settings) -> String {
         let report = &self.report;
         let words = [
@@ -65,13 +72,14 @@ impl Ask {
             micros(report.age),
             micros(report.trip),
             micros(report.pause),
-            thousandths(settings.allowance),
-            thousandths(settings.initial),
-            thousandths(settings.floor),
-            micros(settings.burst),
-            micros(settings.lease),
-            micros(settings.absent()),
-            settings.keep().as_millis().to_string(),
+            billionths(settings.allowance),
+            billionths(settings.initial),
+            billionths(settings.floor),
+            micros(self.reach.burst),
+            micros(self.reach.lease),
+            micros(self.reach.absent()),
+            self.reach.keep().as_millis().to_string(),
+            settings.weight.to_string(),
         ];
         words.join(" ")
     }
@@ -80,7 +88,7 @@ impl Ask {
     ///
     /// More than was asked for is no answer to it, and grants nothing.
     pub(crate) fn read(&self, numbers: &[i64]) -> Result<Answer, EngineFault> {
-        let &[granted, share, rate, members] = numbers else {
+        let &[granted, share, rate, members, joined @ (0 | 1)] = numbers else {
             return Err(EngineFault::Broken);
         };
         let granted = u32::try_from(granted).map_err(|_| EngineFault::Broken)?;
@@ -93,6 +101,7 @@ impl Ask {
             share: milli(share)?,
             rate: milli(rate)?,
             members,
+            joined: joined == 1,
         })
     }
 }
@@ -102,6 +111,13 @@ fn milli(number: i64) -> Result<Milli, EngineFault> {
         return Err(EngineFault::Broken);
     }
     u64::try_from(number).map_err(|_| EngineFault::Broken)
+}
+
+/// Returns `nano` in whole tokens, with nine decimals: a rate of 2 in 3 s keeps its fraction.
+fn billionths(nano: Nano) -> String {
+    let whole = nano.wrapping_div(1_000_000_000);
+    let rest = nano.wrapping_rem(1_000_000_000);
+    format!("{whole}.{rest:09}")
 }
 
 /// Returns `milli` in whole tokens, with three decimals.
@@ -116,7 +132,7 @@ fn micros(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Ask, EngineFault, Report, thousandths};
+    use super::{Answer, Ask, Duration, EngineFault, Report, Settings, billionths, thousandths};
 
     fn ask(want: u32) -> Ask {
         Ask {
@@ -127,32 +143,37 @@ mod tests {
             back: 0,
             demand: 0,
             report: Report::default(),
+            reach: Settings::new(1, Duration::from_secs(1))
+                .expect("in range")
+                .reach(Duration::ZERO),
         }
     }
 
     #[test]
-    fn an_answer_is_four_numbers_in_range() {
+    fn an_answer_is_five_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
             rate: 2_000,
             members: 3,
+            joined: true,
         };
-        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3]), Ok(answer));
+        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3, 1]), Ok(answer));
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 9] = [
+        let hostile: [&[i64]; 10] = [
             &[],
-            &[5],
-            &[5, 1, 1, 1, 1],
-            &[6, 1, 1, 1],
-            &[-1, 1, 1, 1],
-            &[i64::MAX, 1, 1, 1],
-            &[5, -1, 1, 1],
-            &[5, 1, i64::MAX, 1],
-            &[5, 1, 1, i64::MIN],
+            &[5, 1, 1, 1],
+            &[5, 1, 1, 1, 1, 1],
+            &[6, 1, 1, 1, 0],
+            &[-1, 1, 1, 1, 0],
+            &[i64::MAX, 1, 1, 1, 0],
+            &[5, -1, 1, 1, 0],
+            &[5, 1, i64::MAX, 1, 0],
+            &[5, 1, 1, i64::MIN, 0],
+            &[5, 1, 1, 1, 2],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -166,5 +187,7 @@ mod tests {
     #[test]
     fn thousandths_keep_their_zeros() {
         assert_eq!(thousandths(2_000_050), "2000.050");
+        assert_eq!(billionths(666_666_666), "0.666666666");
+        assert_eq!(billionths(2_000_000_050_000), "2000.000050000");
     }
 }

@@ -1,7 +1,8 @@
-//! The connector of stores that speak HTTP: below their operations, where each request is seen as it was answered.
+//! The connector of stores that speak HTTP: below their operations, where each request is seen as
+//! it was answered.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use object_store::{
@@ -11,20 +12,24 @@ use object_store::{
     },
 };
 use paceline::{
-    Chain, Classifier, Execution, Failure, HttpAnswer, HttpResponses, Idempotency, RateLimits,
-    RetryStrategy, RetryStrategyExt as _, SendRefused, ServiceUnavailable,
+    Execution, Failure, Idempotency, Operation, RetryStrategy,
+    classify::{
+        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
+        ServiceUnavailable,
+    },
 };
 
-use crate::Lanes;
+use crate::{Lanes, limits::Limits};
 
-type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 
-/// A connector for the builders of `object_store`: every HTTP request of the store waits for its turn, and failed ones are
-/// sent again as a strategy decides.
+/// A connector for the builders of `object_store`: every HTTP request of the store waits for its
+/// turn, and failed ones are sent again as a strategy decides.
 ///
-/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. Requests with the methods GET,
-/// HEAD and PROPFIND are reads, all others writes. All stores that are built with one connector share its lanes.
+/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. Requests
+/// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
+/// with one connector share its lanes.
 ///
 /// # Examples
 ///
@@ -45,6 +50,7 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 pub struct PacedConnector {
     inner: Box<dyn HttpConnector>,
     settings: Arc<Settings>,
+    limits: Limits,
 }
 
 /// Which lanes are for which request, and what answers mean.
@@ -66,15 +72,34 @@ impl PacedConnector {
         inner: impl HttpConnector,
         choose: impl Fn(&HttpRequest) -> Lanes + Send + Sync + 'static,
     ) -> Self {
-        let answers = HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle);
+        let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
         let settings = Settings {
             choose: Box::new(choose),
-            answers: Box::new(Chain::new(RateLimits, answers)),
+            answers: Box::new(Chain::new(RateLimitClassifier, answers)),
         };
         Self {
             inner: Box::new(inner),
             settings: Arc::new(settings),
+            limits: Limits::default(),
         }
+    }
+
+    /// Gives each request `span`, with all its attempts and waits. No limit by default.
+    ///
+    /// No backoff, wait for a turn or attempt begins that would end after it, and an attempt under
+    /// way then is cut off.
+    #[must_use]
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.limits.deadline = Some(span);
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default. What asks for more
+    /// fails at once.
+    #[must_use]
+    pub fn max_retry_after(mut self, span: Duration) -> Self {
+        self.limits.max_retry_after = Some(span);
+        self
     }
 }
 
@@ -82,7 +107,11 @@ impl HttpConnector for PacedConnector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let inner = self.inner.connect(options)?;
         let settings = Arc::clone(&self.settings);
-        Ok(HttpClient::new(Paced { inner, settings }))
+        Ok(HttpClient::new(Paced {
+            inner,
+            settings,
+            limits: self.limits,
+        }))
     }
 }
 
@@ -105,6 +134,7 @@ impl fmt::Debug for Settings {
 struct Paced {
     inner: HttpClient,
     settings: Arc<Settings>,
+    limits: Limits,
 }
 
 /// What came of an attempt that did not succeed.
@@ -116,7 +146,11 @@ enum Unwell {
 impl Paced {
     async fn send(&self, request: HttpRequest) -> core::result::Result<HttpResponse, Unwell> {
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
-        match self.settings.answers.classify(&HttpAnswer::of(&response)) {
+        match self
+            .settings
+            .answers
+            .classify(&HttpResponseParts::of(&response))
+        {
             None => Ok(response),
             Some(failure) => Err(Unwell::Answered(failure, response)),
         }
@@ -136,18 +170,19 @@ impl HttpService for Paced {
     async fn call(&self, request: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
         let strategy = self.strategy(&request);
         let idempotency = Idempotency::of_method(request.method(), request.headers());
-        let operation = strategy.operation().idempotency(idempotency);
+        let operation = Operation::new(&*strategy).idempotency(idempotency);
+        let operation = self.limits.apply(operation);
         let send = |_| self.send(request.clone());
         let stopped = match operation.run_async_with(classify, send).await {
             Ok(response) => return Ok(response),
             Err(stopped) => stopped,
         };
-        let wait = stopped.wait();
         match stopped.into_error() {
-            Some(Unwell::Answered(_, response)) => Ok(response),
-            Some(Unwell::Failed(error)) => Err(error),
-            // Nothing was sent. Of another kind the store would try again at once.
-            None => Err(HttpError::new(HttpErrorKind::Unknown, SendRefused { wait })),
+            Ok(Unwell::Answered(_, response)) => Ok(response),
+            Ok(Unwell::Failed(error)) => Err(error),
+            // Nothing was sent, or it was cut off. Of another kind the store would try again at
+            // once.
+            Err(stop) => Err(HttpError::new(HttpErrorKind::Unknown, stop)),
         }
     }
 }

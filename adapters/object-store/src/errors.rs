@@ -1,7 +1,10 @@
 //! What the errors of stores mean.
 
 use object_store::Error;
-use paceline::{Classifier, Failure, IoErrors, ServiceUnavailable};
+use paceline::{
+    Failure,
+    classify::{Classifier, IoErrorClassifier, ServiceUnavailable},
+};
 
 /// What stands before the status in the text of `object_store`'s own error, whose type is private.
 const BEFORE_STATUS: &str = "status code: ";
@@ -13,17 +16,17 @@ const BEFORE_STATUS: &str = "status code: ";
 /// | [`Error::Generic`] whose text has `SlowDown` or `ServerBusy` | throttling |
 /// | … whose text has `status code: 429`, `503` or `509` | throttling |
 /// | … `status code: 408`, `500`, `502`, `504`, or `InternalError` | transient |
-/// | … that was caused by an [`std::io::Error`] | as [`IoErrors`] says |
+/// | … that was caused by an [`std::io::Error`] | as [`IoErrorClassifier`] says |
 /// | any other | not retryable |
 ///
-/// Of an answer's headers nothing reaches an error, so there is no `Retry-After`; and stores that retry by themselves
-/// return the last error only.
+/// Of an answer's headers nothing reaches an error, so there is no `Retry-After`; and stores that
+/// retry by themselves return the last error only.
 ///
 /// # Examples
 ///
 /// ```
 /// use object_store::Error;
-/// use paceline::Classifier;
+/// use paceline::classify::Classifier;
 /// use paceline_object_store::StoreErrors;
 ///
 /// let source = "Server returned non-2xx status code: 429 Too Many Requests: ".into();
@@ -50,7 +53,7 @@ impl StoreErrors {
         if has("InternalError") {
             return Failure::transient();
         }
-        let known = IoErrors.classify_causes(&**source);
+        let known = IoErrorClassifier.classify_causes(&**source);
         known.unwrap_or(Failure::not_retryable())
     }
 }

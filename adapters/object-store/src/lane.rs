@@ -5,8 +5,10 @@ use core::future::Future;
 
 use object_store::{Error, Result};
 use paceline::{
-    Attempt, DefaultSleep, Failure, Idempotency, RetrySafety, RetryStrategy, RetryStrategyExt as _,
-    RetryToken, RunError, SendPermit, SendRefused, SendTurn,
+    Idempotency, Operation, RetrySafety, RetryStrategy,
+    operation::{Attempt, Detached, Stop, Waiter},
+    strategy::Reports,
+    wait::DefaultSleep,
 };
 
 use crate::Pacing;
@@ -18,6 +20,9 @@ pub(crate) struct Lane {
     pub(crate) pacing: Arc<Pacing>,
 }
 
+/// A request that was let go, and whose outcome is to be recorded.
+pub(crate) type Sending = Detached<Arc<dyn RetryStrategy>>;
+
 impl Lane {
     /// Sends until it succeeds or the strategy stops it.
     pub(crate) async fn run<T, F>(
@@ -28,10 +33,11 @@ impl Lane {
     where
         F: Future<Output = Result<T>>,
     {
-        let operation = self.strategy.operation().idempotency(idempotency);
+        let operation = Operation::new(&*self.strategy).idempotency(idempotency);
+        let operation = self.pacing.limits.apply(operation);
         let classify = |error: &Error| self.pacing.classify(error);
         let ended = operation.run_async_with(classify, send).await;
-        ended.map_err(of_stopped)
+        ended.map_err(|stopped| stopped.into_error_or_else(of_stop))
     }
 
     /// Waits for a turn and sends what can be sent only once.
@@ -44,72 +50,47 @@ impl Lane {
 
     /// Waits for a turn. Dropped before it has come, it gives the place back.
     pub(crate) async fn begin(&self) -> Result<Sending> {
-        let permit = self.turn()?.wait_on(&DefaultSleep::new()).await;
-        Ok(self.sending(permit))
+        let operation = Operation::new(Arc::clone(&self.strategy));
+        let mut attempts = self.pacing.limits.apply(operation).start();
+        let mut waiter = Waiter::new(DefaultSleep::new());
+        let _attempt = waiter
+            .next(&mut attempts, self.strategy.clock())
+            .await
+            .map_err(of_stop)?;
+        attempts.detach().map_err(|error| generic(error.into()))
     }
 
-    /// Waits for two turns, this lane's and that of `other`.
-    pub(crate) async fn begin_both(&self, other: &Self) -> Result<(Sending, Sending)> {
-        let (mut mine, mut others) = (self.turn()?, other.turn()?);
-        // In one line the later place comes last; until it has, neither is claimed, so that both can go back.
-        let others = others.wait_on(&DefaultSleep::new()).await;
-        let mine = mine.wait_on(&DefaultSleep::new()).await;
-        Ok((self.sending(mine), other.sending(others)))
-    }
-
-    fn turn(&self) -> Result<SendTurn<'_>> {
-        self.strategy.send_turn().map_err(of_refused)
-    }
-
-    fn sending(&self, permit: SendPermit) -> Sending {
-        let mut sending = self.unsent();
-        if let Sending(Some(token)) = &mut sending {
-            token.sent(permit);
-        }
-        sending
-    }
-
-    /// Begins what takes no turn of its own.
-    pub(crate) fn unsent(&self) -> Sending {
-        Sending(self.strategy.acquire_initial_token(None).ok())
-    }
-
-    /// Records what became of it. There is no retry, so no quota is taken.
+    /// Records what became of a request that was let go. There is no retry, so no quota is taken.
     pub(crate) fn end(&self, sending: Sending, error: Option<&Error>) {
-        let Some(token) = sending.0 else {
-            return;
-        };
-        // A strategy that refuses its own token changes nothing.
         match error {
-            None => drop(self.strategy.record_success(token)),
-            Some(error) => {
-                let failure = final_of(self.pacing.classify(error));
-                drop(self.strategy.refresh_retry_token(token, &failure));
-            }
+            None => sending.succeeded(Reports::new()),
+            Some(error) => sending.failed(&self.pacing.classify(error), Reports::new()),
+        }
+    }
+
+    /// Records the error of a request that took its turn elsewhere: of a page that has begun, say.
+    pub(crate) fn note(&self, error: &Error) {
+        if let Ok(token) = self.strategy.acquire_initial_token(None) {
+            let failure = self
+                .pacing
+                .classify(error)
+                .with_retry_safety(RetrySafety::No);
+            drop(
+                self.strategy
+                    .refresh_retry_token(token, &failure, Reports::new()),
+            );
         }
     }
 }
 
-/// What has been begun, for the record.
-#[derive(Debug)]
-#[must_use = "its outcome is to be recorded"]
-pub(crate) struct Sending(Option<RetryToken>);
-
-/// Says that there will be no retry; whether it was throttling stays.
-const fn final_of(failure: Failure) -> Failure {
-    failure.with_retry_safety(RetrySafety::No)
+/// Says that nothing was sent, or that an attempt was cut off.
+fn of_stop(stop: Stop) -> Error {
+    generic(stop.into())
 }
 
-/// Returns the store's error, or that nothing was sent.
-fn of_stopped(stopped: RunError<Error>) -> Error {
-    let wait = stopped.wait();
-    let own = || of_refused(SendRefused { wait });
-    stopped.into_error().unwrap_or_else(own)
-}
-
-fn of_refused(refused: SendRefused) -> Error {
+fn generic(source: Box<dyn core::error::Error + Send + Sync>) -> Error {
     Error::Generic {
         store: "paceline",
-        source: Box::new(refused),
+        source,
     }
 }

@@ -6,6 +6,7 @@ extern crate alloc;
 mod connector;
 mod errors;
 mod lane;
+mod limits;
 mod pacing;
 mod prefix;
 mod store;

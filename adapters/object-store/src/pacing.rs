@@ -1,12 +1,12 @@
 //! What a user configures: which strategies are asked about which path.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use object_store::{Error, path::Path};
-use paceline::{Classifier, Failure, RetryStrategy};
+use paceline::{Failure, RetryStrategy, classify::Classifier};
 
-use crate::{errors::StoreErrors, lane::Lane, prefix::Prefixes};
+use crate::{errors::StoreErrors, lane::Lane, limits::Limits, prefix::Prefixes};
 
 /// The most prefixes that have lanes of their own unless [`Pacing::max_prefixes`] says otherwise.
 const MAX_PREFIXES: usize = 1_024;
@@ -23,7 +23,7 @@ type Choose = dyn Fn(&Path) -> Lanes + Send + Sync;
 ///
 /// ```
 /// use std::time::Duration;
-/// use paceline::{Adaptive, PacedSettings};
+/// use paceline::{Adaptive, law::PacedSettings};
 /// use paceline_object_store::Lanes;
 ///
 /// // What S3 promises for a prefix, never to be exceeded.
@@ -79,6 +79,7 @@ pub struct Pacing {
     scopes: Scopes,
     classifier: Box<dyn Classifier<Error> + Send + Sync>,
     pub(crate) page: usize,
+    pub(crate) limits: Limits,
 }
 
 enum Scopes {
@@ -94,17 +95,19 @@ impl Pacing {
         Self::of(Scopes::One(Lanes::new(read, write)))
     }
 
-    /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a path, or of fewer if the
-    /// path has no more.
+    /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a
+    /// path, or of fewer if the path has no more.
     ///
-    /// What lies in no directory shares lanes with the prefixes for which there is no room: they are made at once, for the
-    /// prefix `""`, and so all of it with a `depth` of 0. A list has the lanes of the prefix that it lists.
+    /// What lies in no directory shares lanes with the prefixes for which there is no room: they
+    /// are made at once, for the prefix `""`, and so all of it with a `depth` of 0. A list has
+    /// the lanes of the prefix that it lists.
     pub fn by_prefix(depth: usize, make: impl Fn(&str) -> Lanes + Send + Sync + 'static) -> Self {
         let prefixes = Prefixes::new(depth, Box::new(make), MAX_PREFIXES);
         Self::of(Scopes::Prefixes(prefixes))
     }
 
-    /// Asks `choose` for the lanes of each operation, by its path; a copy's is its destination, a list's its prefix.
+    /// Asks `choose` for the lanes of each operation, by its path; a copy's is its destination, a
+    /// list's its prefix.
     ///
     /// It keeps what is to be kept: see [`Lanes::clone`](Lanes).
     pub fn by(choose: impl Fn(&Path) -> Lanes + Send + Sync + 'static) -> Self {
@@ -116,11 +119,13 @@ impl Pacing {
             scopes,
             classifier: Box::new(StoreErrors),
             page: PAGE,
+            limits: Limits::default(),
         }
     }
 
-    /// Lets so many prefixes have lanes of their own: those that came first. 1,024 by default. Has no effect but after
-    /// [`by_prefix`](Self::by_prefix). Threads that bring new prefixes at the same moment may exceed it by one each.
+    /// Lets so many prefixes have lanes of their own: those that came first. 1,024 by default. Has
+    /// no effect but after [`by_prefix`](Self::by_prefix). Threads that bring new prefixes at
+    /// the same moment may exceed it by one each.
     #[must_use]
     pub fn max_prefixes(mut self, prefixes: usize) -> Self {
         self.scopes = match self.scopes {
@@ -140,11 +145,29 @@ impl Pacing {
         self
     }
 
-    /// Takes so many entries of a list for one request of the store. 1,000 by default, which is what S3 and Google send;
-    /// Azure sends 5,000. Of 0 each entry is one.
+    /// Takes so many entries of a list for one request of the store. 1,000 by default, which is
+    /// what S3 and Google send; Azure sends 5,000. Of 0 each entry is one.
     #[must_use]
     pub const fn list_page(mut self, entries: usize) -> Self {
         self.page = entries;
+        self
+    }
+
+    /// Gives each operation `span`, with all its attempts and waits. No limit by default.
+    ///
+    /// No backoff, wait for a turn or attempt begins that would end after it, and an attempt under
+    /// way then is cut off.
+    #[must_use]
+    pub const fn deadline(mut self, span: Duration) -> Self {
+        self.limits.deadline = Some(span);
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default. What asks for more
+    /// fails at once.
+    #[must_use]
+    pub const fn max_retry_after(mut self, span: Duration) -> Self {
+        self.limits.max_retry_after = Some(span);
         self
     }
 

@@ -20,7 +20,8 @@ use crate::{
 
 /// A store whose every request waits for its turn, and whose throttling slows the next ones down.
 ///
-/// The crate's documentation says what counts as a request, and what is retried. Clones share everything.
+/// The crate's documentation says what counts as a request, and what is retried. Clones share
+/// everything.
 pub struct PacedStore<T: ?Sized> {
     pacing: Arc<Pacing>,
     inner: Arc<T>,
@@ -165,7 +166,8 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
     /// A copy and a delete, as object stores have it. Not retried: the copy may be there already.
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         let (copy, delete) = (self.pacing.writes(to), self.pacing.writes(from));
-        let (copying, deleting) = copy.begin_both(&delete).await?;
+        let deleting = delete.begin().await?;
+        let copying = copy.begin().await?;
         let renamed = self.store().rename_opts(from, to, options).await;
         let error = renamed.as_ref().err();
         copy.end(copying, error);

@@ -54,10 +54,8 @@ impl Pages {
         };
         let next = self.rest.next().await;
         match (&next, sending) {
-            (Some(Err(error)), sending) => {
-                let sending = sending.unwrap_or_else(|| self.lane.unsent());
-                self.lane.end(sending, Some(error));
-            }
+            (Some(Err(error)), Some(sending)) => self.lane.end(sending, Some(error)),
+            (Some(Err(error)), None) => self.lane.note(error),
             (_, Some(sending)) => self.lane.end(sending, None),
             (_, None) => {}
         }
@@ -68,9 +66,9 @@ impl Pages {
 
 /// Takes a turn for each location before the store hears of it.
 ///
-/// Stores answer in the order of the locations, so the outcomes are told to the lanes in that order. A store that
-/// deletes many at once and fails says so once: then the rest are told one too early, of which nothing comes but that
-/// a success is recorded for a neighbour.
+/// Stores answer in the order of the locations, so the outcomes are told to the lanes in that
+/// order. A store that deletes many at once and fails says so once: then the rest are told one too
+/// early, of which nothing comes but that a success is recorded for a neighbour.
 pub(crate) fn deleted(
     pacing: &Arc<Pacing>,
     locations: BoxStream<'static, Result<Path>>,

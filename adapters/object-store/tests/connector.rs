@@ -8,60 +8,20 @@ use alloc::sync::Arc;
 use core::{error::Error as _, time::Duration};
 use std::{io, sync::Mutex};
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector as Plain},
-    rt::{TokioExecutor, TokioIo},
-};
+use hyper_util::rt::TokioIo;
 use object_store::{
-    ClientOptions, Error, ObjectStore as _, ObjectStoreExt as _, RetryConfig,
+    Error, ObjectStore as _, ObjectStoreExt as _, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder},
-    client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
-        HttpResponse, HttpResponseBody, HttpService,
-    },
     path::Path,
 };
-use paceline::{Adaptive, PacedSettings, SendRefused, Standard};
+use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
 use paceline_object_store::{Lanes, PacedConnector};
-use support::{Paused, SECOND, fixed, standard};
+use support::{Paused, SECOND, fixed, hyper::Hyper, standard};
 use tokio::{net::TcpListener, task::JoinHandle};
-
-/// Hyper's client, which has no timer.
-#[derive(Debug)]
-struct Hyper;
-
-#[derive(Debug)]
-struct Sender(Client<Plain, HttpRequestBody>);
-
-impl HttpConnector for Hyper {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Ok(HttpClient::new(Sender(client)))
-    }
-}
-
-#[async_trait]
-impl HttpService for Sender {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let response = self.0.request(request).await.map_err(|error| {
-            let kind = if error.is_connect() {
-                HttpErrorKind::Connect
-            } else {
-                HttpErrorKind::Request
-            };
-            HttpError::new(kind, error)
-        })?;
-        Ok(response.map(|body| {
-            let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
-            HttpResponseBody::new(body.map_err(broken))
-        }))
-    }
-}
 
 /// What the server does with one request.
 #[derive(Clone, Copy, Debug)]
@@ -311,10 +271,10 @@ async fn a_strategy_that_does_not_wait_says_so() {
         .expect_err("it would wait");
     assert!(matches!(error, Error::Generic { .. }), "{error}");
     let mut source = error.source();
-    while let Some(error) = source.filter(|error| !error.is::<SendRefused>()) {
+    while let Some(error) = source.filter(|error| !error.is::<Stop>()) {
         source = error.source();
     }
-    let refused = source.and_then(|error| error.downcast_ref::<SendRefused>());
-    assert!(refused.is_some_and(|refused| refused.wait > Duration::ZERO));
+    let refused = source.and_then(|error| error.downcast_ref::<Stop>());
+    assert!(refused.is_some_and(|refused| refused.wait() > Duration::ZERO));
     assert_eq!(server.requests(), "PUT");
 }

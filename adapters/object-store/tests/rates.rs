@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use object_store::{
     GetOptions, ObjectStore, ObjectStoreExt as _, PutPayload, Result, memory::InMemory, path::Path,
 };
-use paceline::{Adaptive, PacedSettings, SendRefused};
+use paceline::{Adaptive, law::PacedSettings, operation::Stop};
 use paceline_object_store::{Lanes, PacedStore, Pacing};
 use support::{Paused, SECOND, Scripted, fixed};
 use tokio::time::timeout;
@@ -156,9 +156,9 @@ async fn a_strategy_that_does_not_wait_says_so() {
 /// Returns how long the strategy would have made wait.
 fn wait(refused: &Result<()>) -> Option<Duration> {
     match refused {
-        Err(object_store::Error::Generic { source, .. }) => source
-            .downcast_ref::<SendRefused>()
-            .map(|refused| refused.wait),
+        Err(object_store::Error::Generic { source, .. }) => {
+            source.downcast_ref::<Stop>().map(Stop::wait)
+        }
         _ => None,
     }
 }

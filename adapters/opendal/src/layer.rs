@@ -1,7 +1,7 @@
 //! The layer as its users configure it.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use http::{Method, Request};
 use opendal_core::{
@@ -9,17 +9,22 @@ use opendal_core::{
     raw::{Layer, Servicer},
 };
 use paceline::{
-    Chain, Classifier, HttpAnswer, HttpResponses, RateLimits, RetryStrategy, ServiceUnavailable,
+    RetryStrategy,
+    classify::{
+        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
+        ServiceUnavailable,
+    },
 };
 
 use crate::transport::Paced;
 
-type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&Request<Buffer>) -> Lanes + Send + Sync;
 
 /// One strategy for reads and one for writes. Clones share both.
 ///
-/// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are writes.
+/// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are
+/// writes.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     read: Arc<dyn RetryStrategy>,
@@ -46,7 +51,8 @@ impl Lanes {
     }
 }
 
-/// The layer: every HTTP request of a service waits for its turn, and failed ones are sent again as a strategy decides.
+/// The layer: every HTTP request of a service waits for its turn, and failed ones are sent again as
+/// a strategy decides.
 ///
 /// Clones, and the operators that are given one, share quotas and rates.
 ///
@@ -70,6 +76,8 @@ pub struct PacingLayer(Arc<Settings>);
 pub(crate) struct Settings {
     choose: Box<Choose>,
     pub(crate) answers: Box<Answers>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) max_retry_after: Option<Duration>,
 }
 
 impl PacingLayer {
@@ -97,27 +105,59 @@ impl PacingLayer {
     /// });
     /// ```
     pub fn by(choose: impl Fn(&Request<Buffer>) -> Lanes + Send + Sync + 'static) -> Self {
-        let answers = HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle);
+        let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
         Self(Arc::new(Settings {
             choose: Box::new(choose),
-            answers: Box::new(Chain::new(RateLimits, answers)),
+            answers: Box::new(Chain::new(RateLimitClassifier, answers)),
+            deadline: None,
+            max_retry_after: None,
         }))
     }
 
-    /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer is cloned: a clone's
-    /// settings stay.
+    /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer
+    /// is cloned: a clone's settings stay.
     ///
-    /// By default [`RateLimits`], then [`HttpResponses`] for whom a 503 is throttling, as storage services mean it.
+    /// By default [`RateLimitClassifier`], then [`HttpClassifier`] for whom a 503 is throttling, as
+    /// storage services mean it.
     #[must_use]
     pub fn classifier(
         self,
-        classifier: impl for<'a> Classifier<HttpAnswer<'a>> + Send + Sync + 'static,
+        classifier: impl for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync + 'static,
     ) -> Self {
+        self.with(move |settings| settings.answers = Box::new(classifier))
+    }
+
+    /// Gives each request `span`, with all its attempts and waits. No limit by default. To be
+    /// called before the layer is cloned.
+    ///
+    /// No backoff, wait for a turn or attempt begins that would end after it, and an attempt under
+    /// way then is cut off.
+    #[must_use]
+    pub fn deadline(self, span: Duration) -> Self {
+        self.with(|settings| settings.deadline = Some(span))
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default. A response that asks
+    /// for more is returned at once. To be called before the layer is cloned.
+    #[must_use]
+    pub fn max_retry_after(self, span: Duration) -> Self {
+        self.with(|settings| settings.max_retry_after = Some(span))
+    }
+
+    /// Changes a copy of the settings: those of clones stay.
+    fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
-        Self(Arc::new(Settings {
-            choose: Box::new(move |request| (before.choose)(request)),
-            answers: Box::new(classifier),
-        }))
+        let mut settings = Settings {
+            deadline: before.deadline,
+            max_retry_after: before.max_retry_after,
+            choose: {
+                let before = Arc::clone(&before);
+                Box::new(move |request| (before.choose)(request))
+            },
+            answers: Box::new(move |parts: &HttpResponseParts<'_>| before.answers.classify(parts)),
+        };
+        change(&mut settings);
+        Self(Arc::new(settings))
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use http::{Request, Response};
 use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Result};
-use paceline::{Failure, HttpAnswer, Idempotency, RetryStrategyExt as _, SendRefused};
+use paceline::{Failure, Idempotency, Operation, classify::HttpResponseParts, operation::Stop};
 
 use crate::layer::Settings;
 
@@ -25,7 +25,7 @@ impl Paced {
         request: Request<Buffer>,
     ) -> core::result::Result<Response<HttpBody>, Unwell> {
         let response = self.inner.fetch(request).await.map_err(Unwell::Failed)?;
-        let answer = HttpAnswer::of(&response);
+        let answer = HttpResponseParts::of(&response);
         match self.settings.answers.classify(&answer) {
             None => Ok(response),
             Some(failure) => Err(Unwell::Answered(failure, response)),
@@ -37,18 +37,21 @@ impl HttpTransport for Paced {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let strategy = self.settings.strategy(&request);
         let idempotency = Idempotency::of_method(request.method(), request.headers());
-        let operation = strategy.operation().idempotency(idempotency);
+        let mut operation = Operation::new(&*strategy).idempotency(idempotency);
+        if let Some(span) = self.settings.deadline {
+            operation = operation.deadline(span);
+        }
+        if let Some(span) = self.settings.max_retry_after {
+            operation = operation.max_retry_after(span);
+        }
         let send = |_| self.send(request.clone());
         match operation.run_async_with(classify, send).await {
             Ok(response) => Ok(response),
-            Err(stopped) => {
-                let wait = stopped.wait();
-                match stopped.into_error() {
-                    Some(Unwell::Answered(_, response)) => Ok(response),
-                    Some(Unwell::Failed(error)) => Err(error),
-                    None => Err(refused(wait)),
-                }
-            }
+            Err(stopped) => match stopped.into_error() {
+                Ok(Unwell::Answered(_, response)) => Ok(response),
+                Ok(Unwell::Failed(error)) => Err(error),
+                Err(stop) => Err(refused(stop)),
+            },
         }
     }
 }
@@ -62,10 +65,10 @@ fn classify(unwell: &Unwell) -> Failure {
     }
 }
 
-/// The strategy refused to wait, so nothing was sent.
-fn refused(wait: core::time::Duration) -> Error {
-    Error::new(ErrorKind::RateLimited, "the send rate asks for a wait")
-        .with_operation("paceline::send_turn")
-        .set_source(SendRefused { wait })
+/// Nothing was sent, or an attempt was cut off.
+fn refused(stop: Stop) -> Error {
+    Error::new(ErrorKind::RateLimited, "paceline stopped the request")
+        .with_operation("paceline")
+        .set_source(stop)
         .set_temporary()
 }

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::{error::Error as _, time::Duration};
 
 use opendal::{ErrorKind, Operator};
-use paceline::{Failure, HttpAnswer, SendRefused, Standard};
+use paceline::{Failure, Standard, classify::HttpResponseParts, operation::Stop};
 use paceline_opendal::{Lanes, PacingLayer};
 use support::{Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, fixed, operator};
 use tokio::time::timeout;
@@ -142,8 +142,9 @@ async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
 async fn a_classifier_of_ones_own_has_the_say() {
     let server = Server::with(&[Answer::Status(418, None), OK]).await;
     let (layer, _) = standard();
-    let layer = layer
-        .classifier(|answer: &HttpAnswer<'_>| (answer.status() == 418).then(Failure::transient));
+    let layer = layer.classifier(|answer: &HttpResponseParts<'_>| {
+        (answer.status() == 418).then(Failure::transient)
+    });
     write(&operator(&server, layer), "x").await;
     assert_eq!(server.requests().len(), 2);
 }
@@ -186,8 +187,8 @@ async fn a_strategy_that_does_not_wait_says_so() {
     );
     let refused = error
         .source()
-        .and_then(|source| source.downcast_ref::<SendRefused>());
-    let wait = refused.expect("its own error").wait;
+        .and_then(|source| source.downcast_ref::<Stop>());
+    let wait = refused.expect("its own error").wait();
     assert!(wait > Duration::ZERO && wait < SECOND, "{wait:?}");
     assert_eq!(server.requests(), ["PUT"]);
 }

@@ -1,7 +1,23 @@
 //! What the errors of reqwest mean.
 
-use paceline::{Execution, Failure, IoErrors};
+use core::fmt;
+
+use paceline::{Execution, Failure, classify::IoErrorClassifier};
 use reqwest_middleware::Error;
+
+/// A request was cut off when its [deadline](crate::Pacing::deadline) had passed.
+///
+/// Found by [`downcast_ref`](reqwest_middleware::Error::Middleware) in the error of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlinePassed;
+
+impl fmt::Display for DeadlinePassed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request was cut off: its deadline has passed")
+    }
+}
+
+impl core::error::Error for DeadlinePassed {}
 
 /// Returns what an attempt without an answer came to.
 pub(crate) fn classify(error: &Error) -> Failure {
@@ -25,9 +41,10 @@ fn of_reqwest(error: &reqwest::Error) -> Failure {
     if error.is_builder() || error.is_redirect() {
         return Failure::not_retryable();
     }
-    match IoErrors.classify_causes(error) {
+    match IoErrorClassifier.classify_causes(error) {
         Some(failure) => failure,
-        // A connection that broke, or an answer that was none: HTTP's own errors are not the system's.
+        // A connection that broke, or an answer that was none: HTTP's own errors are not the
+        // system's.
         None if error.is_request() => Failure::transient(),
         None => Failure::not_retryable(),
     }

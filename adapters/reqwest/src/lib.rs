@@ -6,8 +6,8 @@ mod body;
 mod error;
 mod hosts;
 mod middleware;
-mod operation;
 mod pacing;
 
 pub use body::{BodyNotRepeatable, OneShotBody};
+pub use error::DeadlinePassed;
 pub use pacing::Pacing;

@@ -1,15 +1,17 @@
-//! The loop of sends.
+//! Sending, attempt by attempt, as the operation says.
 
 use async_trait::async_trait;
 use http::Extensions;
-use paceline::Idempotency;
+use paceline::{
+    Failure, Idempotency, Operation, RetryStrategy as _,
+    operation::{StopReason, Verdict, Waiter},
+    strategy::Reports,
+    wait::DefaultSleep,
+};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 
-use crate::{
-    BodyNotRepeatable, OneShotBody, Pacing,
-    operation::{Operation, Verdict, pause},
-};
+use crate::{BodyNotRepeatable, DeadlinePassed, OneShotBody, Pacing};
 
 #[async_trait]
 impl Middleware for Pacing {
@@ -22,31 +24,58 @@ impl Middleware for Pacing {
         if self.one_shot == OneShotBody::Refuse && is_one_shot(&request) {
             return Err(Error::middleware(BodyNotRepeatable::not_sent()));
         }
-        let mut operation = Operation::begin(
-            self.choose(&request),
-            idempotency(&request, extensions),
-            self.deadline,
-        );
+        let (strategy, scope) = (self.choose(&request), self.scope_of(&request));
+        let clock = strategy.clock();
+        let idempotency = idempotency(&request, extensions);
+        let mut operation = Operation::new(&*strategy).idempotency(idempotency);
+        if let Some(scope) = &scope {
+            operation = operation.scope(scope);
+        }
+        if let Some(span) = self.deadline {
+            operation = operation.deadline(span);
+        }
+        if let Some(span) = self.max_retry_after {
+            operation = operation.max_retry_after(span);
+        }
+        let mut attempts = operation.start();
+        let mut waiter = Waiter::new(DefaultSleep::new());
         loop {
-            operation.wait().await.map_err(Error::middleware)?;
+            let attempt = waiter.next(&mut attempts, clock).await;
+            let attempt = attempt.map_err(Error::middleware)?;
             // The last attempt spares itself the copy.
-            let may_retry = operation.may_retry();
-            let copy = if may_retry { request.try_clone() } else { None };
-            let answer = next.clone().run(request, extensions).await;
-            let Some(failure) = self.classify(&answer) else {
-                operation.succeed();
-                return answer;
+            let copy = (!attempt.is_last()).then(|| request.try_clone()).flatten();
+            attempts.set_repeatable(copy.is_some() || attempt.is_last());
+            let sending = next.clone().run(request, extensions);
+            let sent = waiter.cut_off(attempt.time_limit(), sending).await;
+            let (result, failure) = match sent {
+                Some(result) => {
+                    let failure = self.classify(&result);
+                    (result, failure)
+                }
+                None => (
+                    Err(Error::middleware(DeadlinePassed)),
+                    Some(Failure::timeout()),
+                ),
             };
-            match (operation.fail(&failure, copy.is_some() || !may_retry), copy) {
-                (Verdict::Retry, Some(copy)) => request = copy,
-                (Verdict::OneShot, _) if self.one_shot == OneShotBody::SendOnce => {
-                    return Err(Error::middleware(BodyNotRepeatable::after(answer)));
+            let Some(failure) = failure else {
+                attempts
+                    .succeeded(Reports::at(clock))
+                    .map_err(Error::middleware)?;
+                return result;
+            };
+            let verdict = attempts.failed(&failure, Reports::at(clock));
+            match (verdict.map_err(Error::middleware)?, copy) {
+                (Verdict::Again(_), Some(copy)) => request = copy,
+                (Verdict::Stop(stop), _) => {
+                    waiter.sleep(stop.delay()).await;
+                    let once = stop.why() == StopReason::NotRepeatable;
+                    return if once && self.one_shot == OneShotBody::SendOnce {
+                        Err(Error::middleware(BodyNotRepeatable::after(result)))
+                    } else {
+                        result
+                    };
                 }
-                (Verdict::Stop(delay), _) => {
-                    pause(delay).await;
-                    return answer;
-                }
-                (Verdict::OneShot | Verdict::Retry, _) => return answer,
+                _ => return result,
             }
         }
     }

@@ -1,9 +1,15 @@
 //! The middleware as its users configure it.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, string::String, sync::Arc};
 use core::{fmt, time::Duration};
 
-use paceline::{Chain, Classifier, Failure, HttpAnswer, HttpResponses, RateLimits, RetryStrategy};
+use paceline::{
+    Failure, RetryStrategy,
+    classify::{
+        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
+        ServiceUnavailable,
+    },
+};
 use reqwest::Request;
 use reqwest_middleware::Result;
 
@@ -12,13 +18,15 @@ use crate::{OneShotBody, error, hosts::Hosts};
 /// The most hosts that have a strategy of their own unless [`Pacing::max_hosts`] says otherwise.
 const MAX_HOSTS: usize = 1_024;
 
-type Answers = dyn for<'a> Classifier<HttpAnswer<'a>> + Send + Sync;
+type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
+type ScopeOf = dyn Fn(&Request) -> Option<String> + Send + Sync;
 type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 
-/// The middleware: every send of a request waits for its turn, and every failed one is sent again as a strategy decides.
+/// The middleware: every send of a request waits for its turn, and every failed one is sent again
+/// as a strategy decides.
 ///
-/// It ought to be the last that a client is given, so that all that the others do counts as one operation; those after
-/// it run for each attempt.
+/// It ought to be the last that a client is given, so that all that the others do counts as one
+/// operation; those after it run for each attempt.
 ///
 /// # Examples
 ///
@@ -36,6 +44,8 @@ pub struct Pacing {
     answers: Box<Answers>,
     pub(crate) one_shot: OneShotBody,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) max_retry_after: Option<Duration>,
+    scope: Option<Box<ScopeOf>>,
 }
 
 enum Strategies {
@@ -50,7 +60,8 @@ impl Pacing {
         Self::shared(Arc::new(strategy))
     }
 
-    /// Uses one strategy for all requests, which others have as well: another client, or whoever looks at its state.
+    /// Uses one strategy for all requests, which others have as well: another client, or whoever
+    /// looks at its state.
     #[must_use]
     pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
         Self::of(Strategies::One(strategy))
@@ -58,8 +69,9 @@ impl Pacing {
 
     /// Makes a strategy for each host when its first request comes.
     ///
-    /// At most 1,024 hosts have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the middleware. All others
-    /// share one, which is made at once, for the host `""`. Ports do not matter. Looking it up takes no lock.
+    /// At most 1,024 hosts have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the
+    /// middleware. All others share one, which is made at once, for the host `""`. Ports do not
+    /// matter. Looking it up takes no lock.
     ///
     /// # Examples
     ///
@@ -101,14 +113,20 @@ impl Pacing {
     fn of(strategies: Strategies) -> Self {
         Self {
             strategies,
-            answers: Box::new(Chain::new(RateLimits, HttpResponses::new())),
+            answers: Box::new(Chain::new(
+                RateLimitClassifier,
+                HttpClassifier::new().with_unavailable(ServiceUnavailable::Overloaded),
+            )),
             one_shot: OneShotBody::default(),
             deadline: None,
+            max_retry_after: None,
+            scope: None,
         }
     }
 
-    /// Lets so many hosts have a strategy of their own: those that came first. With 0 all share one. Has no effect but
-    /// after [`by_host`](Self::by_host). Threads that bring new hosts at the same moment may exceed it by one each.
+    /// Lets so many hosts have a strategy of their own: those that came first. With 0 all share
+    /// one. Has no effect but after [`by_host`](Self::by_host). Threads that bring new hosts at
+    /// the same moment may exceed it by one each.
     #[must_use]
     pub fn max_hosts(mut self, hosts: usize) -> Self {
         self.strategies = match self.strategies {
@@ -120,19 +138,20 @@ impl Pacing {
 
     /// Lets `classifier` say what answers mean; `None` is a success.
     ///
-    /// By default [`RateLimits`], then [`HttpResponses`]. For a service whose 503 means that it throttles:
+    /// By default [`RateLimitClassifier`], then [`HttpClassifier`] for which a bare 503 is
+    /// [`Overloaded`](ServiceUnavailable::Overloaded): it lowers the send rate, and a POST without
+    /// an idempotency key is not sent again. The table of the AWS SDKs, where it is transient:
     ///
     /// ```
-    /// use paceline::{Adaptive, HttpResponses, ServiceUnavailable};
+    /// use paceline::{Adaptive, classify::HttpClassifier};
     /// use paceline_reqwest::Pacing;
     ///
-    /// let pacing = Pacing::new(Adaptive::paced())
-    ///     .classifier(HttpResponses::new().with_unavailable(ServiceUnavailable::Throttle));
+    /// let pacing = Pacing::new(Adaptive::paced()).classifier(HttpClassifier::new());
     /// ```
     #[must_use]
     pub fn classifier(
         mut self,
-        classifier: impl for<'a> Classifier<HttpAnswer<'a>> + Send + Sync + 'static,
+        classifier: impl for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync + 'static,
     ) -> Self {
         self.answers = Box::new(classifier);
         self
@@ -145,11 +164,48 @@ impl Pacing {
         self
     }
 
-    /// Begins no retry later than `span` after the operation began. No limit by default, and so a header
-    /// `Retry-After` of an hour is an hour's wait.
+    /// Names the scope of each request, for strategies that keep a state for each, as
+    /// paceline's `Scopes` (its feature `scopes`) do. `None` is the shared
+    /// state. By default requests have no scope.
     ///
-    /// A delay that would use up what is left is not begun: the last answer is returned at once. An attempt is not cut
-    /// off, for which reqwest has its own timeouts, and a wait for a turn is not either.
+    /// # Examples
+    ///
+    /// A rate for each tenant, however many hosts there are:
+    ///
+    /// ```
+    /// use paceline::Adaptive;
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::new(Adaptive::paced()).scope_by(|request| {
+    ///     let tenant = request.headers().get("x-tenant")?;
+    ///     Some(tenant.to_str().ok()?.to_owned())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn scope_by(
+        mut self,
+        scope: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.scope = Some(Box::new(scope));
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default.
+    ///
+    /// A response that asks for more is returned at once, and the send rate pauses for no longer
+    /// than `span`.
+    #[must_use]
+    pub const fn max_retry_after(mut self, span: Duration) -> Self {
+        self.max_retry_after = Some(span);
+        self
+    }
+
+    /// Gives each request `span`, with all its attempts and waits. No limit by default.
+    ///
+    /// No backoff, wait for a turn or attempt begins that would end after it: the last response is
+    /// returned at once, or an error with a [`Stop`](paceline::operation::Stop) if nothing was
+    /// sent. An attempt that is under way then is cut off, with
+    /// [`DeadlinePassed`](crate::DeadlinePassed). The body of a response is not.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.deadline = Some(span);
@@ -164,11 +220,15 @@ impl Pacing {
         }
     }
 
+    pub(crate) fn scope_of(&self, request: &Request) -> Option<String> {
+        self.scope.as_ref().and_then(|scope| scope(request))
+    }
+
     /// Returns what became of an attempt: nothing if it succeeded.
     pub(crate) fn classify(&self, answer: &Result<reqwest::Response>) -> Option<Failure> {
         match answer {
             Ok(response) => {
-                let answer = HttpAnswer::new(response.status(), response.headers());
+                let answer = HttpResponseParts::new(response.status(), response.headers());
                 self.answers.classify(&answer)
             }
             Err(error) => Some(error::classify(error)),
@@ -182,6 +242,7 @@ impl fmt::Debug for Pacing {
             .field("strategies", &self.strategies)
             .field("one_shot", &self.one_shot)
             .field("deadline", &self.deadline)
+            .field("max_retry_after", &self.max_retry_after)
             .finish_non_exhaustive()
     }
 }

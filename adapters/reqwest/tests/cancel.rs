@@ -15,7 +15,7 @@ use core::{
 
 use async_trait::async_trait;
 use http::Extensions;
-use paceline::{Adaptive, PacedSettings};
+use paceline::{Adaptive, law::PacedSettings};
 use paceline_reqwest::Pacing;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};

@@ -9,8 +9,8 @@ use core::{error::Error as _, time::Duration};
 
 use futures_util::stream;
 use paceline::{
-    Failure, ForeignToken, InitialTokenRefused, RetryRefused, RetryStrategy, RetryToken, Standard,
-    StrategyId,
+    Failure, RetryStrategy, RetryToken, Standard,
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
 use paceline_reqwest::{BodyNotRepeatable, OneShotBody, Pacing};
 use reqwest::{Body, Response};
@@ -136,11 +136,16 @@ impl RetryStrategy for Stubborn {
         &self,
         token: RetryToken,
         _: &Failure,
+        _: Reports<'_>,
     ) -> core::result::Result<RetryToken, RetryRefused> {
         Ok(token)
     }
 
-    fn record_success(&self, _: RetryToken) -> core::result::Result<(), ForeignToken> {
+    fn record_success(
+        &self,
+        _: RetryToken,
+        _: Reports<'_>,
+    ) -> core::result::Result<(), ForeignToken> {
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use http::Request;
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use paceline::{Adaptive, Clock, MonotonicClock, PacedSettings, SendRate};
+use paceline::{Adaptive, Clock, MonotonicClock, SendRate, law::PacedSettings};
 use paceline_tower::{BoxError, RetryLayer};
 use tokio::{net::TcpListener, time::Instant};
 use tower::{ServiceBuilder, ServiceExt};

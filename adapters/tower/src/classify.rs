@@ -3,14 +3,18 @@
 use core::{any::Any, error::Error};
 use std::io;
 
-use paceline::{Classifier, Failure, IoErrors};
+use paceline::{
+    Failure,
+    classify::{Classifier, IoErrorClassifier},
+};
 
 use crate::{BoxError, Refused, Settle};
 
 /// Tells what the result of an attempt means.
 ///
-/// Closures are classifiers: `|result: Result<&Response<_>, &BoxError>| -> Option<Failure>`. Built in are `HttpResults` and
-/// `GrpcResults`. The layers turn the errors of the service in them into [`BoxError`], so `E` is that.
+/// Closures are classifiers: `|result: Result<&Response<_>, &BoxError>| -> Option<Failure>`. Built
+/// in are `HttpResults` and `GrpcResults`. The layers turn the errors of the service in them into
+/// [`BoxError`], so `E` is that.
 ///
 /// # Examples
 ///
@@ -30,12 +34,14 @@ pub trait Classify<Res, E> {
     /// What the caller gets for a response. [`Settle`] hears of its end, if that comes later.
     type Answer<O: Settle>;
 
-    /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will tell.
+    /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will
+    /// tell.
     fn classify(&self, result: Result<&Res, &E>) -> Option<Failure>;
 
     /// Hands on a response for which there will be no other.
     ///
-    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be told now, or when it is known.
+    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be told now, or
+    /// when it is known.
     fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
 }
 
@@ -71,7 +77,7 @@ const DEEPEST: usize = 16;
 /// |---|---|
 /// | [`Refused`] | not retryable: nothing was sent, and it waited as long as it may |
 /// | tower's `Elapsed`, with the feature `policy` | timeout |
-/// | [`std::io::Error`] | as [`IoErrors`] says |
+/// | [`std::io::Error`] | as [`IoErrorClassifier`] says |
 /// | any other | transient: a transport's error; the work may have been done |
 ///
 /// # Examples
@@ -94,7 +100,7 @@ pub fn failure_of<E: 'static>(error: &E) -> Failure {
     } else {
         return Failure::transient();
     };
-    let known = ours(error).or_else(|| IoErrors.classify(error));
+    let known = ours(error).or_else(|| IoErrorClassifier.classify(error));
     known.unwrap_or(Failure::transient())
 }
 

@@ -18,7 +18,8 @@ impl<S: RetryStrategy> RetryLayer<S, HttpResults, HttpRequests> {
     /// Creates the layer for clients of HTTP whose bodies can be cloned; others add
     /// `.replay(Buffered::up_to(65_536))`.
     ///
-    /// What may not be carried out twice is retried only if it was turned away: see [`Idempotency::of_request`].
+    /// What may not be carried out twice is retried only if it was turned away: see
+    /// [`Idempotency::of_request`].
     ///
     /// [`Idempotency::of_request`]: paceline::Idempotency::of_request
     pub fn http(strategy: S) -> Self {

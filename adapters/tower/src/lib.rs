@@ -18,7 +18,6 @@ mod refused;
 mod replay;
 mod retry;
 mod settle;
-mod turn;
 
 /// An error of any type, as tower's own layers return it.
 pub type BoxError = Box<dyn core::error::Error + Send + Sync>;

@@ -2,9 +2,9 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use paceline::{AcquireError, SendRefused};
+use paceline::{AcquireError, operation::Stop};
 
-/// A request was not sent: its turn would not have come in time.
+/// A layer ended a request: its turn would not have come in time, or its deadline has passed.
 ///
 /// In a [`BoxError`](crate::BoxError), found by `downcast_ref`.
 ///
@@ -20,39 +20,67 @@ use paceline::{AcquireError, SendRefused};
 /// # assert_eq!(come_back_in(&"other".into()), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    wait: Duration,
+pub struct Refused(Why);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// No token of a send rate in time.
+    NotInTime(Duration),
+    /// The operation was stopped before another attempt.
+    Stopped(Stop),
+    /// An attempt under way was cut off at the deadline.
+    CutOff,
 }
 
 impl Refused {
-    pub(crate) const fn after(wait: Duration) -> Self {
-        Self { wait }
+    pub(crate) const fn cut_off() -> Self {
+        Self(Why::CutOff)
     }
 
-    /// Returns the time until it would have been let go, at the rate of the moment. Zero if the time was up.
+    /// Returns the time until it would have been let go, at the rate of the moment. Zero if the
+    /// time was up.
     #[must_use]
     pub const fn wait(&self) -> Duration {
-        self.wait
+        match self.0 {
+            Why::NotInTime(wait) => wait,
+            Why::Stopped(stop) => stop.wait(),
+            Why::CutOff => Duration::ZERO,
+        }
+    }
+
+    /// Returns why the operation was stopped, `None` if it was not the operation that stopped: a
+    /// send rate refused, or an attempt was cut off.
+    #[must_use]
+    pub const fn stop(&self) -> Option<Stop> {
+        match self.0 {
+            Why::Stopped(stop) => Some(stop),
+            Why::NotInTime(_) | Why::CutOff => None,
+        }
     }
 }
 
-impl From<SendRefused> for Refused {
-    fn from(refused: SendRefused) -> Self {
-        Self::after(refused.wait)
+impl From<Stop> for Refused {
+    fn from(stop: Stop) -> Self {
+        Self(Why::Stopped(stop))
     }
 }
 
 impl From<AcquireError> for Refused {
     fn from(error: AcquireError) -> Self {
         // One token is no weight that there is not.
-        Self::after(error.wait().unwrap_or_default())
+        Self(Why::NotInTime(error.wait().unwrap_or_default()))
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wait = self.wait;
-        write!(f, "not sent: the send rate asks for a wait of {wait:?}")
+        match &self.0 {
+            Why::NotInTime(wait) => {
+                write!(f, "not sent: the send rate asks for a wait of {wait:?}")
+            }
+            Why::Stopped(stop) => stop.fmt(f),
+            Why::CutOff => f.write_str("cut off: the deadline has passed"),
+        }
     }
 }
 

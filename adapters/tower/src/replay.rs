@@ -4,8 +4,8 @@ use paceline::Idempotency;
 
 /// Makes the requests of an operation's attempts out of the one that the caller made.
 ///
-/// [`Clones`] clones it; `HttpRequests` does too, and knows which methods may be repeated; `Buffered` is for bodies that
-/// cannot be cloned.
+/// [`Clones`] clones it; `HttpRequests` does too, and knows which methods may be repeated;
+/// `Buffered` is for bodies that cannot be cloned.
 ///
 /// # Examples
 ///
@@ -44,7 +44,8 @@ pub trait Replay<Req> {
     /// Turns the caller's request into what is sent.
     fn sendable(&self, request: Req) -> Self::Sent;
 
-    /// Returns a copy for another attempt, or `None` if there can be none: then there is one attempt.
+    /// Returns a copy for another attempt, or `None` if there can be none: then there is one
+    /// attempt.
     fn copy(&self, request: &Self::Sent) -> Option<Self::Sent>;
 
     /// Tells whether `request` may be carried out twice.

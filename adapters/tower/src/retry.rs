@@ -1,9 +1,9 @@
-//! Retries, paid from a quota, and sent at a rate if the strategy has one.
+//! Retries, with turns to send.
 
-mod course;
 mod future;
 mod layer;
+mod retried;
 
-pub use course::Retried;
 pub use future::RetryFuture;
 pub use layer::{Retry, RetryLayer};
+pub use retried::Retried;

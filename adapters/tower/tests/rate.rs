@@ -94,7 +94,7 @@ async fn the_rate_hears_of_throttling_and_of_nothing_else() {
     assert_eq!(next_in(&rate, &clock), 2 * SECOND);
 
     let hinted = |_: Result<&u32, &BoxError>| {
-        Some(Failure::throttling().with_retry_after(RetryAfter::Floor(9 * SECOND)))
+        Some(Failure::throttling().with_retry_after(RetryAfter::AtLeast(9 * SECOND)))
     };
     let rate = throttled(ControlLaw::Paced);
     let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), hinted);

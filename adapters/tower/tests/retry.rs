@@ -138,7 +138,7 @@ async fn no_wait_is_begun_that_ends_after_the_deadline() {
     let refused = call(&mut service).await.unwrap_err();
     let refused = refused.downcast_ref::<Refused>().expect("a refusal");
     assert_eq!((refused.wait(), begun.elapsed()), (SECOND, Duration::ZERO));
-    let text = "not sent: the send rate asks for a wait of 1s";
+    let text = "not sent: out of time: 500ms left, and a wait of 1s";
     assert_eq!(refused.to_string(), text);
 }
 
@@ -186,7 +186,7 @@ async fn with_long_polling_the_answer_is_kept_back() {
 #[tokio::test(start_paused = true)]
 async fn a_hint_is_waited_for_and_a_refusal_from_below_is_not_retried() {
     let hinted = |result: Result<&u32, &BoxError>| match result {
-        Ok(429) => Some(Failure::throttling().with_retry_after(RetryAfter::Floor(9 * SECOND))),
+        Ok(429) => Some(Failure::throttling().with_retry_after(RetryAfter::AtLeast(9 * SECOND))),
         Ok(_) => None,
         Err(error) => Some(paceline_tower::failure_of(error)),
     };
@@ -197,13 +197,13 @@ async fn a_hint_is_waited_for_and_a_refusal_from_below_is_not_retried() {
             .await
             .is_ok()
     );
-    assert_eq!(begun.elapsed(), 9 * SECOND);
+    assert_eq!(begun.elapsed(), 10 * SECOND, "the hint, and the backoff");
 
     let below = RetryLayer::shared(standard(SECOND), by_number).deadline(Duration::ZERO);
     let script = Script::of([Ok(200)]);
     let mut service = layer.layer(below.layer(script.clone()));
     assert!(call(&mut service).await.unwrap_err().is::<Refused>());
-    assert_eq!((script.sent(), begun.elapsed()), (0, 9 * SECOND));
+    assert_eq!((script.sent(), begun.elapsed()), (0, 10 * SECOND));
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,20 +228,20 @@ async fn errors_are_known_by_their_causes() {
 
 /// Says in which scope it was asked, delays its first send, and asks nobody whether work may be done twice.
 #[derive(Debug)]
-struct Own(paceline::StrategyId, Mutex<Vec<String>>);
+struct Own(paceline::strategy::StrategyId, Mutex<Vec<String>>);
 
 impl RetryStrategy for Own {
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
-    ) -> Result<paceline::RetryToken, paceline::InitialTokenRefused> {
+    ) -> Result<paceline::RetryToken, paceline::strategy::InitialTokenRefused> {
         let scope = scope.unwrap_or_default();
         self.1
             .lock()
             .expect("nobody panicked")
             .push(scope.to_owned());
         match scope {
-            "closed" => Err(paceline::InitialTokenRefused),
+            "closed" => Err(paceline::strategy::InitialTokenRefused),
             _ => Ok(paceline::RetryToken::new(self.0).with_delay(SECOND)),
         }
     }
@@ -250,21 +250,26 @@ impl RetryStrategy for Own {
         &self,
         token: paceline::RetryToken,
         _: &Failure,
-    ) -> Result<paceline::RetryToken, paceline::RetryRefused> {
+        _: paceline::strategy::Reports<'_>,
+    ) -> Result<paceline::RetryToken, paceline::strategy::RetryRefused> {
         assert!(token.send_permit().is_some(), "it was sent");
         let next = token.attempt().saturating_add(1);
         let token = self.0.check(token)?.with_attempt(next, None);
         Ok(token.with_delay(Duration::ZERO))
     }
 
-    fn record_success(&self, token: paceline::RetryToken) -> Result<(), paceline::ForeignToken> {
-        Err(paceline::ForeignToken(token))
+    fn record_success(
+        &self,
+        token: paceline::RetryToken,
+        _: paceline::strategy::Reports<'_>,
+    ) -> Result<(), paceline::strategy::ForeignToken> {
+        Err(paceline::strategy::ForeignToken(token))
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn strategies_of_ones_own_are_kept_to_the_rules() {
-    let own = Arc::new(Own(paceline::StrategyId::new(), Mutex::default()));
+    let own = Arc::new(Own(paceline::strategy::StrategyId::new(), Mutex::default()));
     let layer = RetryLayer::shared(own.clone(), by_number);
     let begun = Instant::now();
     let script = Script::of([Ok(429), Ok(500)]);

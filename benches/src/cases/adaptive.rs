@@ -3,7 +3,10 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use paceline::{Adaptive, Clock, RetryStrategy, Timestamp};
+use paceline::{
+    Adaptive, Clock, RetryStrategy, Timestamp,
+    strategy::{Reports, SendRequest, SendTurn},
+};
 
 use super::aws;
 use super::twin::{Lock, Rate};
@@ -60,14 +63,12 @@ pub(super) fn request<S: RetryStrategy + ?Sized>(strategy: &S) -> bool {
     let Ok(mut token) = strategy.acquire_initial_token(None) else {
         return false;
     };
-    let Ok(mut turn) = strategy.send_turn() else {
-        return false;
-    };
-    let Ok(permit) = turn.claim() else {
+    let request = SendRequest::new().token(&token);
+    let Ok(permit) = strategy.admit(&mut SendTurn::new(), request) else {
         return false;
     };
     token.sent(permit);
-    strategy.record_success(token).is_ok()
+    strategy.record_success(token, Reports::new()).is_ok()
 }
 
 /// The system's monotonic clock, as `std` reads it.

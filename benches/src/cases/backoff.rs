@@ -5,7 +5,7 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use paceline::{BackoffStrategy, ExponentialBackoff, Random, ThreadRandom};
+use paceline::backoff::{BackoffStrategy, ExponentialBackoff, Random, ThreadRandom};
 
 use crate::case::{
     Case,

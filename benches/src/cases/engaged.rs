@@ -9,8 +9,8 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Outcome, PacedSettings, RetryStrategy, SendCredit, SendPermit,
-    SendRate, Timestamp,
+    Adaptive, Clock, ControlLaw, Outcome, RetryStrategy, SendCredit, SendPermit, SendRate,
+    Timestamp, law::PacedSettings,
 };
 
 use super::twin::{Lock, Rate};
@@ -150,9 +150,10 @@ fn published(after: u64) -> Stage {
 /// Four million a second at most, from the start.
 fn ceiling() -> PacedSettings {
     let (most, second) = (4_000_000, Duration::from_secs(1));
-    let settings = PacedSettings::new().ceiling(most, second);
+    let settings = PacedSettings::builder().ceiling(most, second);
     settings
-        .and_then(|settings| settings.initial_rate(most, second))
+        .initial_rate(most, second)
+        .build()
         .expect("the rates are in range")
 }
 

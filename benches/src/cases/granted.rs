@@ -1,11 +1,14 @@
 //! A token is taken, and there is one: by a clock that is read, and by the caller's time.
 
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::{sync::Mutex, thread};
 
 use better_bucket::{Bucket, BucketConfig, BucketCore};
 use governor::clock::{MonotonicClock as GovernorStd, QuantaClock, QuantaUpkeepClock};
-use paceline::{Clock, ControlLaw, MonotonicClock, PacedSettings, SendRate, Timestamp};
+use paceline::{
+    Clock, ControlLaw, KeptClock, MonotonicClock, SendRate, Timestamp, law::PacedSettings,
+};
 use ratelimit::Ratelimiter;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -27,6 +30,7 @@ const PLENTY: u32 = 1_000_000_000;
 const ENOUGH: u32 = 2_000_000;
 
 const GOVERNOR: &str = "governor, time stamp counter";
+const UPKEEP: &str = "governor, upkeep clock";
 const BETTER_BUCKET: &str = "better-bucket";
 
 /// Returns the cases.
@@ -58,9 +62,20 @@ fn by_clock() -> Vec<Case> {
             Scaling::AsCase(GOVERNOR),
             "the coarse clock, 7 ns, and what `granted` takes",
         )),
+        case(Ours, "paceline SendRate, a kept clock", 1, || {
+            plain((fixed(PLENTY), Kept::new()), |(rate, clock)| {
+                rate.try_acquire(clock.0.now()).is_ok()
+            })
+        })
+        .uncountable()
+        .target(Target::new(
+            Time::AsCase(UPKEEP),
+            Scaling::AsCase(UPKEEP),
+            "what `granted` takes: the clock is one load",
+        )),
         case(Peer, GOVERNOR, 1, || governor(QuantaClock::default())).uncountable(),
         case(Peer, "governor, std Instant", 1, || governor(GovernorStd)),
-        case(Peer, "governor, upkeep clock", 1, || {
+        case(Peer, UPKEEP, 1, || {
             let clock = QuantaUpkeepClock::from_interval(Duration::from_millis(1));
             governor(clock.expect("its only upkeep thread"))
         })
@@ -127,6 +142,24 @@ fn by_caller() -> Vec<Case> {
 pub(super) fn fixed(tokens: u32) -> SendRate {
     let settings = PacedSettings::fixed(tokens, Duration::from_secs(1));
     SendRate::paced(settings.expect("the rate is in range"), Timestamp::ZERO)
+}
+
+/// A clock that a thread updates each millisecond, until this is dropped.
+pub(super) struct Kept(pub(super) Arc<KeptClock>);
+
+impl Kept {
+    pub(super) fn new() -> Self {
+        let clock = Arc::new(KeptClock::new());
+        let kept = Arc::downgrade(&clock);
+        thread::spawn(move || {
+            while let Some(clock) = kept.upgrade() {
+                clock.update();
+                drop(clock);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self(clock)
+    }
 }
 
 fn coarse() -> Timestamp {

@@ -8,11 +8,12 @@ use better_bucket::{Bucket, BucketConfig, BucketCore};
 use governor::Quota;
 use governor::clock::QuantaClock;
 use paceline::{
-    Clock, ControlLaw, MonotonicClock, Outcome, PacedSettings, SendPermit, SendRate, Timestamp,
+    Clock, ControlLaw, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings,
 };
 use ratelimit::Ratelimiter;
 
 use super::governed::{Governor, ToldClock};
+use super::granted::Kept;
 use super::twin::{Lock, Rate};
 use crate::caller::tell;
 use crate::case::{
@@ -100,7 +101,17 @@ fn by_clock() -> Vec<Case> {
             let rate = SendRate::paced(settings, clock.now());
             let _first = rate.try_acquire(clock.now());
             plain((rate, clock), |(rate, clock)| {
-                black_box(rate.try_acquire(clock.now())).is_ok()
+                black_box(rate.try_acquire_until_with(|| clock.now())).is_ok()
+            })
+        })
+        .uncountable(),
+        case(Ours, "paceline SendRate, a kept clock", 0, || {
+            let settings = PacedSettings::fixed(1, LONG).expect("the rate is in range");
+            let kept = Kept::new();
+            let rate = SendRate::paced(settings, kept.0.now());
+            let _first = rate.try_acquire(kept.0.now());
+            plain((rate, kept), |(rate, kept)| {
+                black_box(rate.try_acquire_until_with(|| kept.0.now())).is_ok()
             })
         })
         .uncountable(),

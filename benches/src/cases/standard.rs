@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use paceline::{RetryStrategy, Standard};
+use paceline::{RetryStrategy, Standard, strategy::Reports};
 
 use super::aws;
 use super::twin::{Lock, Quota};
@@ -21,7 +21,7 @@ pub(super) fn cases() -> Vec<Case> {
         case(Ours, "paceline Standard", 0, || {
             plain(Standard::new(), |strategy| {
                 let token = strategy.acquire_initial_token(None);
-                token.is_ok_and(|token| strategy.record_success(token).is_ok())
+                token.is_ok_and(|token| strategy.record_success(token, Reports::new()).is_ok())
             })
         })
         .target(Target::new(

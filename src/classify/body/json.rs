@@ -62,7 +62,8 @@ impl Place {
     }
 }
 
-/// Returns the string of which `text` is behind the first quote, as it is written, and what follows.
+/// Returns the string of which `text` is behind the first quote, as it is written, and what
+/// follows.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut escaped = false;
     let end = text.iter().position(|byte| {

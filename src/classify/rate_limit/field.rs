@@ -1,183 +1,258 @@
-//! Just as much of structured fields (RFC 9651) as it takes to read the header `RateLimit`.
+//! The structured fields (RFC 9651) in which a service says its limits: lists and dictionaries of
+//! numbers.
 
-use core::time::Duration;
+use core::{convert::Infallible, time::Duration};
+
+use sfv::{
+    BareItemFromInput, KeyRef, Parser,
+    visitor::{
+        DictionaryVisitor, EntryVisitor, Ignored, InnerListVisitor, ItemVisitor, ListVisitor,
+        ParameterVisitor,
+    },
+};
 
 use super::RateLimit;
-use crate::headers::number;
 
-/// The most digits of an integer in a structured field.
-const LONGEST: usize = 15;
-
-/// What is left to read.
-struct Rest<'a>(&'a [u8]);
-
-/// A value: an integer that is not negative, or anything else.
-enum Bare {
-    Integer(u64),
-    Other,
+/// What stands in a place where a number that is not negative belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::classify) enum Number {
+    #[default]
+    Absent,
+    Is(u64),
+    /// A value of another type, or a negative number.
+    Wrong,
 }
 
-/// The two numbers that count, as far as they are known.
-#[derive(Default)]
-struct Quota {
-    remaining: Option<u64>,
-    reset: Option<u64>,
+impl Number {
+    /// Returns the number if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Malformed`] if something else is in its place.
+    pub(in crate::classify) fn get(self) -> Result<Option<u64>, Malformed> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Is(number) => Ok(Some(number)),
+            Self::Wrong => Err(Malformed),
+        }
+    }
+}
+
+/// The field is no structured field of its type, or a value in it has the wrong type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::classify) struct Malformed;
+
+impl From<&BareItemFromInput<'_>> for Number {
+    fn from(value: &BareItemFromInput<'_>) -> Self {
+        match value {
+            BareItemFromInput::Integer(number) => {
+                u64::try_from(*number).map_or(Self::Wrong, Self::Is)
+            }
+            _ => Self::Wrong,
+        }
+    }
+}
+
+/// An item of a list, with the parameters that the drafts define.
+#[derive(Debug, Default)]
+pub(in crate::classify) struct Member {
+    /// The item itself if it is a string or a token.
+    pub(in crate::classify) name: Option<String>,
+    /// The item itself if it is a number, as in the policies of drafts 03 to 07.
+    pub(in crate::classify) value: Number,
+    /// `q`, the quota of a policy.
+    pub(in crate::classify) quota: Number,
+    /// `w`, the window in seconds.
+    pub(in crate::classify) window: Number,
+    /// `r`, what remains.
+    pub(in crate::classify) remaining: Number,
+    /// `t`, the seconds until the reset.
+    pub(in crate::classify) reset: Number,
+    /// `a`, what is available: the name that `r` may get.
+    pub(in crate::classify) available: Number,
+    /// `qu`, what a quota counts.
+    pub(in crate::classify) unit: Option<String>,
+}
+
+impl Member {
+    /// Returns what remains and the seconds until the reset: `r` and `t`, or else `a` and `w`.
+    pub(in crate::classify) fn left(&self) -> Result<Option<(u64, Option<u64>)>, Malformed> {
+        let (left, reset) = match self.remaining {
+            Number::Absent => (self.available, self.window),
+            _ => (self.remaining, self.reset),
+        };
+        let Some(left) = left.get()? else {
+            return Ok(None);
+        };
+        Ok(Some((left, reset.get()?)))
+    }
+}
+
+/// Reads a list. Inner lists become members without anything.
+pub(in crate::classify) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> {
+    let mut members = Vec::new();
+    let read = Parser::new(field).parse_list_with_visitor(List(&mut members));
+    read.map_or(Err(Malformed), |()| Ok(members))
+}
+
+/// The dictionary of draft 07.
+#[derive(Debug, Default)]
+pub(in crate::classify) struct Dictionary {
+    pub(in crate::classify) limit: Number,
+    pub(in crate::classify) remaining: Number,
+    pub(in crate::classify) reset: Number,
+}
+
+/// Reads a dictionary. Other keys are checked and ignored.
+pub(in crate::classify) fn dictionary(field: &[u8]) -> Result<Dictionary, Malformed> {
+    let mut found = Dictionary::default();
+    let read = Parser::new(field).parse_dictionary_with_visitor(&mut found);
+    read.map_or(Err(Malformed), |()| Ok(found))
 }
 
 /// Returns the tightest quota of a field, or `None` if it is not well formed or names none.
 pub(super) fn parse(field: &[u8]) -> Option<RateLimit> {
-    let mut rest = Rest(field);
-    let (mut tightest, mut dictionary) = (None, Quota::default());
-    loop {
-        let listed = rest.member(&mut dictionary)?;
-        merge(&mut tightest, &listed);
-        rest.skip(b" \t");
-        if rest.0.is_empty() {
-            merge(&mut tightest, &dictionary);
-            return tightest;
-        }
-        rest.eat(b',')?;
-        rest.skip(b" \t");
-    }
-}
-
-fn merge(tightest: &mut Option<RateLimit>, quota: &Quota) {
-    let Some(remaining) = quota.remaining else {
-        return;
+    let limit = |(remaining, reset): (u64, Option<u64>)| RateLimit {
+        remaining,
+        reset: reset.map(Duration::from_secs),
     };
-    let reset = quota.reset.map(Duration::from_secs);
-    let limit = RateLimit { remaining, reset };
-    *tightest = Some(tightest.map_or(limit, |other| limit.tighter(other)));
+    if let Ok(members) = list(field) {
+        let mut tightest: Option<RateLimit> = None;
+        for member in &members {
+            if let Some(left) = member.left().ok()? {
+                let left = limit(left);
+                tightest = Some(tightest.map_or(left, |other| other.tighter(left)));
+            }
+        }
+        return tightest;
+    }
+    let found = dictionary(field).ok()?;
+    let reset = found.reset.get().ok()?;
+    Some(limit((found.remaining.get().ok()??, reset)))
 }
 
-impl Quota {
-    /// Takes over a number that counts. Anything else in its place makes the field worthless.
-    fn set(&mut self, key: &[u8], names: [&[u8]; 2], value: &Bare) -> Option<()> {
-        let place = if key == names[0] {
-            &mut self.remaining
-        } else if key == names[1] {
-            &mut self.reset
-        } else {
-            return Some(());
-        };
-        let Bare::Integer(number) = *value else {
-            return None;
-        };
-        *place = Some(number);
-        Some(())
+struct List<'a>(&'a mut Vec<Member>);
+
+impl<'de> ListVisitor<'de> for List<'_> {
+    type Out = ();
+    type Error = Infallible;
+
+    fn entry(&mut self) -> Result<impl EntryVisitor<'de>, Infallible> {
+        self.0.push(Member::default());
+        Ok(self.0.last_mut())
+    }
+
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 
-impl<'a> Rest<'a> {
-    /// Reads `key=value` into `dictionary`, or an item of a list, and the parameters of either.
-    fn member(&mut self, dictionary: &mut Quota) -> Option<Quota> {
-        let before = self.0;
-        match self.key() {
-            Some(key) if self.eat(b'=').is_some() => {
-                let value = self.bare()?;
-                dictionary.set(key, [b"remaining", b"reset"], &value)?;
-            }
-            _ => {
-                self.0 = before;
-                self.bare()?;
-            }
-        }
-        let mut listed = Quota::default();
-        while self.eat(b';').is_some() {
-            self.skip(b" ");
-            let key = self.key()?;
-            let value = if self.eat(b'=').is_some() {
-                self.bare()?
-            } else {
-                Bare::Other
-            };
-            listed.set(key, [b"r", b"t"], &value)?;
-        }
-        Some(listed)
+impl<'de> EntryVisitor<'de> for &mut Member {
+    type Error = Infallible;
+
+    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
+        Ok(self)
     }
 
-    fn key(&mut self) -> Option<&'a [u8]> {
-        let first = self.0.first()?;
-        if !first.is_ascii_lowercase() && *first != b'*' {
-            return None;
-        }
-        let in_key = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
+        Ok(Ignored)
+    }
+}
+
+impl<'de> ItemVisitor<'de> for &mut Member {
+    type Out = ();
+    type Error = Infallible;
+
+    fn bare_item(
+        self,
+        item: BareItemFromInput<'de>,
+    ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
+        self.value = Number::from(&item);
+        self.name = text(&item);
+        Ok(self)
+    }
+}
+
+/// Of a parameter that comes twice the last counts (RFC 9651, section 4.2.3.2).
+impl<'de> ParameterVisitor<'de> for &mut Member {
+    type Out = ();
+    type Error = Infallible;
+
+    fn parameter(
+        &mut self,
+        key: &'de KeyRef,
+        value: BareItemFromInput<'de>,
+    ) -> Result<(), Infallible> {
+        let place = match key.as_str() {
+            "q" => &mut self.quota,
+            "w" => &mut self.window,
+            "r" => &mut self.remaining,
+            "t" => &mut self.reset,
+            "a" => &mut self.available,
+            "qu" => {
+                self.unit = text(&value);
+                return Ok(());
+            }
+            _ => return Ok(()),
         };
-        Some(self.take(in_key))
+        *place = Number::from(&value);
+        Ok(())
     }
 
-    fn bare(&mut self) -> Option<Bare> {
-        match *self.0.first()? {
-            b'0'..=b'9' => return self.integer(),
-            b'"' => self.string()?,
-            b'%' => {
-                self.eat(b'%')?;
-                self.string()?;
-            }
-            b'-' | b'@' => {
-                self.0 = self.0.get(1..)?;
-                self.eat(b'-');
-                self.integer()?;
-            }
-            b'?' => {
-                self.eat(b'?')?;
-                self.eat(b'0').or_else(|| self.eat(b'1'))?;
-            }
-            b':' => {
-                self.eat(b':')?;
-                self.take(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-                self.eat(b':')?;
-            }
-            b'*' | b'A'..=b'Z' | b'a'..=b'z' => {
-                self.take(|byte| {
-                    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte)
-                });
-            }
-            _ => return None,
-        }
-        Some(Bare::Other)
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn text(item: &BareItemFromInput<'_>) -> Option<String> {
+    match item {
+        BareItemFromInput::String(text) => Some(text.as_str().to_owned()),
+        BareItemFromInput::Token(text) => Some(text.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+/// Of a key that comes twice the last counts (RFC 9651, section 4.2.2).
+impl<'de> DictionaryVisitor<'de> for &mut Dictionary {
+    type Out = ();
+    type Error = Infallible;
+
+    fn entry(&mut self, key: &'de KeyRef) -> Result<impl EntryVisitor<'de>, Infallible> {
+        Ok(match key.as_str() {
+            "limit" => Some(&mut self.limit),
+            "remaining" => Some(&mut self.remaining),
+            "reset" => Some(&mut self.reset),
+            _ => None,
+        })
     }
 
-    /// Reads an integer. A fraction is something else.
-    fn integer(&mut self) -> Option<Bare> {
-        let digits = self.take(|byte| byte.is_ascii_digit());
-        if digits.is_empty() || digits.len() > LONGEST {
-            return None;
-        }
-        if self.eat(b'.').is_none() {
-            return number(digits).map(Bare::Integer);
-        }
-        let fraction = self.take(|byte| byte.is_ascii_digit());
-        (1..=3).contains(&fraction.len()).then_some(Bare::Other)
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+impl<'de> EntryVisitor<'de> for &mut Number {
+    type Error = Infallible;
+
+    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
+        Ok(self)
     }
 
-    fn string(&mut self) -> Option<()> {
-        self.eat(b'"')?;
-        loop {
-            self.take(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\');
-            if self.eat(b'"').is_some() {
-                return Some(());
-            }
-            self.eat(b'\\')?;
-            self.eat(b'"').or_else(|| self.eat(b'\\'))?;
-        }
+    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
+        *self = Number::Wrong;
+        Ok(Ignored)
     }
+}
 
-    /// Takes the bytes up to the first that is not like that.
-    fn take(&mut self, like: impl Fn(u8) -> bool) -> &'a [u8] {
-        let end = self.0.iter().position(|byte| !like(*byte));
-        let (taken, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
-        self.0 = rest;
-        taken
-    }
+impl<'de> ItemVisitor<'de> for &mut Number {
+    type Out = ();
+    type Error = Infallible;
 
-    fn skip(&mut self, spaces: &[u8]) {
-        self.take(|byte| spaces.contains(&byte));
-    }
-
-    fn eat(&mut self, byte: u8) -> Option<()> {
-        self.0 = self.0.strip_prefix(&[byte])?;
-        Some(())
+    fn bare_item(
+        self,
+        item: BareItemFromInput<'de>,
+    ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
+        *self = Number::from(&item);
+        Ok(Ignored)
     }
 }

@@ -28,7 +28,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use paceline::{BackoffStrategy, Clock, RetryStrategy, Timestamp};
+use paceline::{Clock, RetryStrategy, Timestamp, backoff::BackoffStrategy};
 use paceline_aws::{Pacing, PacingPlugin};
 use tokio::{
     net::TcpListener,
@@ -45,6 +45,8 @@ pub(crate) enum Answer {
     SlowDown,
     /// 503, and when to come back.
     SlowDownFor(Duration),
+    /// 429 with a code that the SDK knows.
+    TooMany,
     /// 500.
     Broken,
     /// 404.
@@ -140,6 +142,7 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
             response.headers_mut().insert("x-amz-retry-after", value);
             response
         }),
+        Answer::TooMany => error(429, "TooManyRequestsException"),
         Answer::Broken => error(500, "InternalError"),
         Answer::Missing => error(404, "NoSuchKey"),
         Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),

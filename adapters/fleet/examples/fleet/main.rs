@@ -1,9 +1,10 @@
 //! Many processes and one allowance: each alone, and as a fleet.
 //!
-//! Starts a `redis-server` and a service that throttles, and lets the same processes send to it under the published law,
-//! under the paced law, as a fleet that is told the limit, and as one that is told two and a half times that and has to
-//! find out. Prints a table, draws who sent how much (`fleet.svg` in the folder for builds), and fails unless the fleet
-//! stayed within the allowance and used 97 % of it.
+//! Starts a `redis-server` and a service that throttles, and lets the same processes send to it
+//! under the published law, under the paced law, as a fleet that is told the limit, and as one that
+//! is told two and a half times that and has to find out. Prints a table, draws who sent how much
+//! (`fleet.svg` in the folder for builds), and fails unless the fleet stayed within the allowance
+//! and used 97 % of it.
 //!
 //! `cargo run --release --example fleet -- [MEMBERS] [SECONDS]`: 8 and 10 by default.
 #![expect(
@@ -94,6 +95,7 @@ async fn run(
             rest: Duration::ZERO,
             time: span,
             ahead: Duration::ZERO,
+            safe: 0,
         };
         order.start(&[])
     };
@@ -114,7 +116,8 @@ async fn run(
 /// Returns what is wrong with how the fleet did, if anything is.
 fn verdict(fleet: &Run, members: u8) -> Option<String> {
     let limit = f64::from(LIMIT);
-    // What the engine keeps, what members hold, and a token for each: see the crate's documentation.
+    // What the engine keeps, what members hold, and a token for each: see the crate's
+    // documentation.
     let bound = limit * (0.1 + 0.2) + 2.0 * f64::from(members);
     let excess = fleet.all.excess(limit);
     if excess > bound {

@@ -14,7 +14,9 @@ mod rig;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline::{Clock, ControlLaw, MonotonicClock, Outcome, PacedSettings, SendRate, Timestamp};
+use paceline::{
+    Clock, ControlLaw, MonotonicClock, Outcome, SendRate, Timestamp, law::PacedSettings,
+};
 use paceline_fleet::{Budget, Fleet};
 use rig::engine::Engine;
 
@@ -52,8 +54,9 @@ async fn requests(engine: &Engine) {
         })
     };
     let unlimited = alone(&SendRate::new(ControlLaw::Paced, clock.now()));
-    let ceiling = PacedSettings::new()
+    let ceiling = PacedSettings::builder()
         .ceiling(1_000_000_000, SECOND)
+        .build()
         .expect("in range");
     let limited = alone(&SendRate::paced(ceiling, clock.now()));
     let fleet = Fleet::connect(&engine.address()).expect("an address");
@@ -81,7 +84,8 @@ async fn requests(engine: &Engine) {
     println!("  fleet                       {leased:6.1} ns");
 }
 
-/// One member of a crowd, which sends `rate` requests per second for `span`, and returns how many were let go.
+/// One member of a crowd, which sends `rate` requests per second for `span`, and returns how many
+/// were let go.
 async fn send(budget: Budget, rate: u32, span: Duration) -> u64 {
     let mut sent = 0;
     let each = Duration::from_millis(20);

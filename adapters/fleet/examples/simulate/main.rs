@@ -1,11 +1,14 @@
-//! Fleets of up to a thousand members in virtual time: the members' own code, and the engine's own script in Lua.
+//! Fleets of up to a thousand members in virtual time: the members' own code, and the engine's own
+//! script in Lua.
 //!
-//! Prints a line for each scene, and fails if one left the bounds of the crate's documentation, or its own.
+//! Prints a line for each scene, and fails if one left the bounds of the crate's documentation, or
+//! its own.
 //!
-//! `cargo run --release --example simulate -- [SCENE...]`: all by default. The same numbers come out each time.
+//! `cargo run --release --example simulate -- [SCENE...]`: all by default. The same numbers come
+//! out each time.
 //!
-//! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with its requests; the
-//! service is that of [`world`], the engine that of the rig.
+//! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with
+//! its requests; the service is that of [`world`], the engine that of the rig.
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,

@@ -1,4 +1,5 @@
-//! One member: requests that come evenly and wait, and the member's own code between them and the engine.
+//! One member: requests that come evenly and wait, and the member's own code between them and the
+//! engine.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,7 +39,7 @@ pub(crate) struct Node {
 
 /// One request, in the units of `carry`.
 const REQUEST: u64 = 1_000_000_000_000;
-/// Who has waited for longer gives up, and another one comes.
+/// A request that has waited for longer gives up, and another one comes.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Node {
@@ -93,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Sends one of those who wait, if it is let.
+    /// Sends a waiting request, if it is let.
     pub(crate) fn send(&mut self, now: Timestamp) -> bool {
         let sent = self.waiting > 0 && self.pool.take(now);
         self.waiting -= u64::from(sent);

@@ -40,7 +40,8 @@ pub(crate) struct Scene {
     pub(crate) want: Want,
     pub(crate) away: Away,
     pub(crate) events: &'static [Event],
-    /// The least of the allowance, or of the limit, that has to be used after the warm-up; and in its worst second.
+    /// The least of the allowance, or of the limit, that has to be used after the warm-up; and in
+    /// its worst second.
     pub(crate) used: f64,
     pub(crate) worst: f64,
     /// The least that the worst served member gets of its fair part.
@@ -80,7 +81,7 @@ pub(crate) const SCENES: &[Scene] = &[
         }],
         used: 0.9,
         worst: 0.8,
-        fair: 0.0, // those who were there all the time are not the same
+        fair: 0.0, // the members change all the time
         ..scene("churn", 1_000, 20_000, Want::Even(50))
     },
     Scene {

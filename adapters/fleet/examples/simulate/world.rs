@@ -202,7 +202,7 @@ impl World {
         let (wait, result) = match self.engine_is() {
             Engine::There => (TICK, self.step(index, &ask)),
             Engine::Away => (TICK, Err(EngineFault::Unreachable)),
-            // The engine does what it was asked, and nobody hears of it.
+            // The engine does what it was asked, and the answer is lost.
             Engine::Slow => {
                 let _unheard = self.step(index, &ask);
                 (self.settings.patience, Err(EngineFault::TimedOut))

@@ -24,6 +24,7 @@ const fn answer(granted: u32) -> Answer {
         share: 100_000,
         rate: 1_000_000,
         members: 10,
+        joined: false,
     }
 }
 
@@ -90,7 +91,7 @@ fn tokens_die_with_the_lease_and_without_a_fault_nothing_takes_their_place() {
     assert!(pool.take(at(999)));
     assert!(!pool.take(at(1_000)));
     member.tick(at(11_000), &pool);
-    let shown = member.snapshot(&pool);
+    let shown = member.snapshot(at(0), &pool);
     assert_eq!(
         (shown.standing, shown.held, shown.expired),
         (Standing::Joining, 0, 9)
@@ -103,14 +104,14 @@ fn an_answer_that_is_read_too_late_grants_nothing() {
     let (mut member, pool) = member(Away::Alone);
     let _ask = member.ask(at(0), &pool);
     member.answered(at(1_000), at(0), answer(10), &pool);
-    let shown = member.snapshot(&pool);
+    let shown = member.snapshot(at(0), &pool);
     assert_eq!((shown.held, shown.granted, shown.expired), (0, 0, 10));
     assert_eq!(shown.standing, Standing::Joining);
     // A nanosecond sooner it does.
     let _ask = member.ask(at(2_000), &pool);
     let asked = Timestamp::from_nanos(at(1_000).as_nanos() + 1);
     member.answered(at(2_000), asked, answer(10), &pool);
-    assert_eq!(member.snapshot(&pool).held, 10);
+    assert_eq!(member.snapshot(at(0), &pool).held, 10);
 }
 
 #[test]
@@ -118,10 +119,10 @@ fn a_lease_outlives_the_engine_until_its_end() {
     let (mut member, pool) = member(Away::Closed);
     lease(&mut member, &pool, 0, 10);
     member.failed(at(500), EngineFault::Unreachable, &pool);
-    assert_eq!(member.snapshot(&pool).standing, Standing::Leased);
+    assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Leased);
     assert!(pool.take(at(999)));
     member.tick(at(1_000), &pool);
-    assert_eq!(member.snapshot(&pool).standing, Standing::Closed);
+    assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Closed);
     assert!(!pool.take(at(1_000)));
 }
 
@@ -134,9 +135,9 @@ fn once_a_lease_is_spent_its_end_is_not_waited_for_when_the_engine_is_away() {
         assert_eq!(spend(&pool, millis), 5);
     }
     member.failed(at(399), EngineFault::TimedOut, &pool);
-    assert_eq!(member.snapshot(&pool).standing, Standing::Leased);
+    assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Leased);
     member.tick(at(400), &pool);
-    assert_eq!(member.snapshot(&pool).standing, Standing::Alone);
+    assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Alone);
 }
 
 #[test]
@@ -152,14 +153,14 @@ fn alone_it_goes_on_at_its_last_share_and_gives_that_up_for_a_lease() {
     }
     // A second at 100/s.
     assert_eq!(
-        (member.snapshot(&pool).standing, spent),
+        (member.snapshot(at(0), &pool).standing, spent),
         (Standing::Alone, 100)
     );
     member.tick(at(2_050), &pool);
     assert_eq!(pool.available(), 5);
     lease(&mut member, &pool, 2_050, 0);
     assert_eq!(
-        (member.snapshot(&pool).standing, pool.available()),
+        (member.snapshot(at(0), &pool).standing, pool.available()),
         (Standing::Leased, 0)
     );
 }
@@ -204,11 +205,11 @@ fn too_much_held_goes_back_and_is_not_spent_here() {
     let (mut member, pool) = member(Away::Alone);
     pool.backlog();
     lease(&mut member, &pool, 0, 50);
-    let held = member.snapshot(&pool).held;
+    let held = member.snapshot(at(0), &pool).held;
     let ask = member.ask(at(500), &pool);
     // With no demand it needs one.
     assert_eq!((held, ask.back, ask.held, ask.want), (50, 49, 1, 0));
-    assert_eq!(member.snapshot(&pool).held, 1);
+    assert_eq!(member.snapshot(at(0), &pool).held, 1);
 }
 
 #[test]
@@ -235,4 +236,62 @@ fn an_idle_member_asks_at_its_heartbeat_and_a_busy_one_twice_a_lease() {
     member.tick(at(300), &pool);
     lease(&mut member, &pool, 300, 10);
     assert!(!due(&member, 389) && due(&member, 411));
+}
+
+#[test]
+fn a_member_that_gets_nothing_for_a_second_says_so() {
+    let (mut member, pool) = member(Away::Closed);
+    let mut shown = Vec::new();
+    for millis in (0..=1_100).step_by(100) {
+        lease(&mut member, &pool, millis, 0);
+        assert!(pool.try_take(at(millis)).is_err());
+        member.tick(at(millis), &pool);
+        let now = member.snapshot(at(millis), &pool);
+        shown.push((now.standing, now.fault));
+    }
+    let fed = (Standing::Leased, None);
+    let starved = (Standing::Starved, Some(EngineFault::GrantsNothing));
+    assert_eq!((shown[9], shown[10], shown[11]), (fed, starved, starved));
+    lease(&mut member, &pool, 1_200, 10);
+    assert_eq!(spend(&pool, 1_200), 1);
+    member.tick(at(1_200), &pool);
+    assert_eq!(member.snapshot(at(1_200), &pool).standing, Standing::Leased);
+}
+
+#[test]
+fn an_idle_member_is_not_starved() {
+    let (mut member, pool) = member(Away::Closed);
+    for second in 0..5 {
+        lease(&mut member, &pool, 900 * second, 1);
+        member.tick(at(900 * second), &pool);
+        let shown = member.snapshot(at(900 * second), &pool);
+        assert_eq!(shown.standing, Standing::Leased);
+    }
+}
+
+#[test]
+fn a_safe_rate_stands_for_no_share_and_for_an_old_one() {
+    let settings = Settings {
+        safe: Some(20_000_000_000),
+        ..settings(Away::Alone)
+    };
+    let pool = Pool::new();
+    let second = |member: &mut Member, from: u64| {
+        member.tick(at(from - 10), &pool);
+        spend(&pool, from - 10);
+        let ticks = (0..100).map(|tick| from + 10 * tick);
+        let spent = ticks.map(|millis| {
+            member.tick(at(millis), &pool);
+            spend(&pool, millis)
+        });
+        spent.sum::<usize>()
+    };
+    let mut member = Member::new(settings, at(0));
+    member.failed(at(0), EngineFault::Unreachable, &pool);
+    assert_eq!(second(&mut member, 1_000), 20);
+    // With a share of 100/s it keeps to that for a minute.
+    lease(&mut member, &pool, 2_000, 0);
+    member.failed(at(2_000), EngineFault::Unreachable, &pool);
+    assert_eq!(second(&mut member, 60_000), 100);
+    assert_eq!(second(&mut member, 62_000), 20);
 }

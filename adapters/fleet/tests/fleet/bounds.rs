@@ -1,4 +1,5 @@
-//! The bounds of the documentation, held to members that do as they like: the very script, in virtual time.
+//! The bounds of the documentation, held to members that do as they like: the very script, in
+//! virtual time.
 
 use std::time::Duration;
 
@@ -109,7 +110,7 @@ impl Trial {
             rogue.seq += 1;
             let throttled = u64::from(random.u32(..50) == 0);
             rogue.last = Some(format!(
-                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 100000 200000 2000000 600000",
+                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 100000 200000 2000000 600000 1",
                 rogue.seq,
                 random.u64(0..2_000),
                 rogue.held,
@@ -118,7 +119,8 @@ impl Trial {
             ));
         }
         let words = rogue.last.as_deref().unwrap_or_default();
-        // Where the engine has fallen back it may have forgotten a number, or know a later one of nobody.
+        // Where the engine has fallen back it may have forgotten a number, or know a later one of
+        // nobody.
         let Ok(answer) = self.engine.take(now, &rogue.name, words) else {
             return;
         };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paceline::{
-    Adaptive, Failure, MonotonicClock, Outcome, PacedSettings, RetryStrategyExt, SendRate, Standard,
+    Adaptive, Failure, MonotonicClock, Outcome, RetryStrategyExt, SendRate, Standard,
+    law::PacedSettings,
 };
 use paceline_fleet::{Away, Budget, Fleet, FleetStrategy, Scope, Standing};
 use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! What goes wrong on purpose, and what it costs.
 //!
-//! The bounds hold by construction, however busy the machine is. What is used again is waited for, and how long that took
-//! is printed.
+//! The bounds hold by construction, however busy the machine is. What is used again is waited for,
+//! and how long that took is printed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use paceline_fleet::Away;
 
 use crate::rig::engine::Engine;
 use crate::rig::proxy::Proxy;
-use crate::scene::{ALONE, Scene, bound};
+use crate::scene::{ALLOWANCE, ALONE, Scene, bound};
 
 /// How long the engine is away: with `FLEET_LONG` as long as in the field.
 fn outage() -> u64 {
@@ -187,16 +187,7 @@ async fn a_replica_takes_over_without_a_burst() {
     let Some(replica) = Engine::start(&now) else {
         return;
     };
-    let follow = format!("REPLICAOF 127.0.0.1 {}", scene.engine.port());
-    replica.says(&follow).expect("the replica answers");
-    let state = || replica.says("INFO replication").unwrap_or_default();
-    for _ in 0..300 {
-        if state().contains("master_link_status:up") {
-            break;
-        }
-        scene.pass(100).await;
-    }
-    assert!(state().contains("master_link_status:up"), "{}", state());
+    replica.follow(&scene.engine).await;
     let proxy = Proxy::to(scene.engine.port()).await;
     for index in 0..4 {
         let mut order = scene.order(index);
@@ -225,4 +216,167 @@ async fn a_clock_an_hour_ahead_changes_nothing() {
     scene.start(&order);
     scene.used_again(4).await;
     scene.close("an hour ahead", 4, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sick_member_costs_at_most_its_share() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Closed);
+    scene.used_again(4).await;
+    scene.service.make_sick(Some(3));
+    scene.pass(5_000).await;
+    scene.pass(10_000).await;
+    let used = scene.last(10_000).used();
+    println!("one of four throttled on all requests: the others used {used:.3} in seconds 5 to 15");
+    assert!(used >= 0.95, "used {used}");
+    scene.service.make_sick(None);
+    let (_, took) = scene.used_again(4).await;
+    println!("well again, it had its part after {took:.1?}");
+    scene.close("one sick member", 4, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_20_s_of_throttling_for_all_the_fleet_is_back_in_3_s() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Closed);
+    scene.used_again(4).await;
+    scene.service.allow(0.0);
+    scene.pass(20_000).await;
+    let throttled = scene.last(5_000).record.throttled();
+    scene.service.allow(f64::from(ALLOWANCE) * 10.0);
+    let began = scene.service.now();
+    let back = loop {
+        scene.pass(50).await;
+        let took = scene.service.now().saturating_sub(began);
+        if took > Duration::from_millis(500) && scene.last(500).used() >= 0.95 {
+            break took;
+        }
+        assert!(
+            // Three seconds, and the half second that has to be full before it is seen.
+            took < Duration::from_millis(3_500),
+            "used {} after {took:?}",
+            scene.last(500).used()
+        );
+    };
+    println!("throttled for 20 s, at last {throttled} in 5 s: back at 0.95 after {back:.1?}");
+    scene.used_again(4).await;
+    scene.close("throttled for 20 s", 4, 0.0);
+}
+
+/// Half of the members end in an outage, and new ones take their place that have never seen the
+/// engine.
+async fn half_restarted(safe: u32) -> f64 {
+    let Some(mut scene) = Scene::set().await else {
+        return f64::NAN;
+    };
+    start_all(&mut scene, Away::Alone);
+    scene.used_again(4).await;
+    scene.engine.stop();
+    scene.pass(outage()).await;
+    scene.members.truncate(2);
+    for index in 2..4 {
+        let mut order = scene.order(index);
+        (order.away, order.safe) = (Away::Alone, safe);
+        scene.start(&order);
+    }
+    scene.pass(outage()).await;
+    let used = scene.last(2_000).used();
+    println!("half restarted in an outage, safe rate {safe}/s: used {used:.3}");
+    scene.engine.start_again();
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    scene.close("half restarted in an outage", 4, ALONE);
+    used
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_started_in_an_outage_send_their_safe_rate() {
+    // Two last shares of a quarter, and two floors of half a token a second.
+    let used = half_restarted(0).await;
+    assert!(used.is_nan() || (0.4..=0.6).contains(&used), "used {used}");
+    // The allowance by the number of members.
+    let used = half_restarted(ALLOWANCE / 4).await;
+    assert!(used.is_nan() || (0.9..=1.1).contains(&used), "used {used}");
+}
+
+/// Half of the members see a promoted replica, and the other half the old primary, which goes on
+/// unless it is `fenced`.
+async fn split(fenced: bool) {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    let Some(replica) = Engine::start(&["--repl-diskless-sync-delay", "0"]) else {
+        return;
+    };
+    replica.follow(&scene.engine).await;
+    let fence = format!("CONFIG SET min-replicas-to-write {}", u8::from(fenced));
+    assert_eq!(scene.engine.says(&fence).ok().as_deref(), Some("+OK\r\n"));
+    let proxy = Proxy::to(scene.engine.port()).await;
+    for index in 0..4 {
+        let mut order = scene.order(index);
+        if index > 1 {
+            order.engine = proxy.address();
+        }
+        scene.start(&order);
+    }
+    scene.used_again(4).await;
+    proxy.cut();
+    replica.says("REPLICAOF NO ONE").expect("it answers");
+    proxy.turn_to(replica.port());
+    scene.pass(100).await;
+    proxy.join();
+    scene.pass(outage() + 2_000).await;
+    let used = scene.last(1_000).used();
+    println!("two engines, the old primary fenced: {fenced}: used {used:.3}");
+    let engines = if fenced { 1 } else { 2 };
+    let fleets = f64::from(engines);
+    assert!((0.9..=1.1).contains(&(used / fleets)), "used {used}");
+    proxy.cut();
+    let order = "CONFIG SET min-replicas-to-write 0";
+    scene.engine.says(order).expect("it answers");
+    scene.pass(100).await;
+    proxy.turn_to(scene.engine.port());
+    proxy.join();
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    let last = scene.last(1_000).used();
+    assert!(last <= 1.2, "used {last} after the split");
+    // While the fence comes up both grant what they keep, and a lease for each.
+    let more = if fenced { bound(4) } else { 0.0 };
+    scene.close_engines(engines, "two engines", 4, more);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_that_take_writes_are_two_fleets() {
+    split(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_primary_without_replicas_stops_if_it_is_told_to() {
+    split(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_is_emptied_all_the_time_is_away() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    start_all(&mut scene, Away::Alone);
+    scene.used_again(4).await;
+    let began = scene.service.now();
+    let lasts = Duration::from_millis(outage() + 2_000);
+    while scene.service.now().saturating_sub(began) < lasts {
+        scene.engine.says("FLUSHALL").expect("it answers");
+        scene.pass(2).await;
+    }
+    let used = scene.last(2_000).used();
+    println!("emptied again and again: used {used:.3}");
+    assert!((0.5..=1.2).contains(&used), "used {used}");
+    scene.pass(1_000).await;
+    scene.used_again(4).await;
+    scene.close("emptied again and again", 4, ALONE);
 }

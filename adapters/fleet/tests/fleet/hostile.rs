@@ -42,7 +42,7 @@ fn a_broken_value_is_an_error_and_no_grant() {
         return;
     };
     let mut engine = connect(&engine);
-    let good = "9e15 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0";
+    let good = "9e15 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0";
     let scopes = [
         "",
         "x",
@@ -52,7 +52,7 @@ fn a_broken_value_is_an_error_and_no_grant() {
         "1e999",
         &good.replacen("1e15", "nan", 1),
         &good.replacen("1e15", "-5", 1),
-        &format!("{good} 1"),
+        good.split_once(' ').expect("words").1,
     ];
     for value in scopes {
         redis::cmd("HSET")
@@ -65,7 +65,12 @@ fn a_broken_value_is_an_error_and_no_grant() {
         assert_eq!(error.code(), Some("BROKEN"), "{value:?}: {error}");
     }
     redis::cmd("DEL").arg(KEY).exec(&mut engine).unwrap();
-    for value in ["", "1 2", "x 1 1 1 1 1", "1 1 1 1 1 inf"] {
+    for value in [
+        "",
+        "1 2",
+        "x 1 1 1 1 1 1 1 1 1 1 1",
+        "1 1 1 1 1 1 1 1 1 1 1 inf",
+    ] {
         redis::cmd("HSET")
             .arg(KEY)
             .arg("ma")
@@ -93,7 +98,7 @@ fn more_tokens_in_a_key_than_there_can_be_are_no_more_than_the_burst() {
         return;
     };
     let mut engine = connect(&engine);
-    let rich = "9e15 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0";
+    let rich = "9e15 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0";
     redis::cmd("HSET")
         .arg(KEY)
         .arg("s")
@@ -106,7 +111,8 @@ fn more_tokens_in_a_key_than_there_can_be_are_no_more_than_the_burst() {
     assert!((50..200).contains(&granted), "granted {granted}");
 }
 
-/// Returns what a member of a scope at `address` says once it has a fault, and takes a token if it is let.
+/// Returns what a member of a scope at `address` says once it has a fault, and takes a token if it
+/// is let.
 async fn fault_at(address: &str, away: Away) -> (EngineFault, Standing, bool) {
     let fleet = Fleet::connect(address).unwrap();
     let scope = fleet
@@ -173,7 +179,7 @@ async fn every_way_of_being_away_has_its_error_and_its_policy() {
     let Some(taken) = Engine::start(&[]) else {
         return;
     };
-    taken.says("SET paceline:send:v1:hostile mine").unwrap();
+    taken.says("SET paceline:send:v1:{hostile} mine").unwrap();
     assert_eq!(
         fault_at(&taken.address(), Away::Closed).await,
         closed(EngineFault::Broken)

@@ -36,6 +36,7 @@ async fn a_fleet_finds_a_limit_below_its_allowance_and_follows_it() {
             rest: Duration::ZERO,
             time: Duration::from_secs(150),
             ahead: Duration::ZERO,
+            safe: 0,
         };
         order.start(&arguments)
     };

@@ -1,8 +1,9 @@
 //! Fleets of real processes on a real engine, in front of a service that throttles.
 //!
-//! Claims: nothing is handed out twice; what the service sees is never above the allowance by more than the stated
-//! bound, in any window; and after every fault the allowance is used again within seconds. Each test prints its figures.
-//! Without a `redis-server` they print that they are skipped.
+//! Claims: nothing is handed out twice; what the service sees is never above the allowance by more
+//! than the stated bound, in any window; and after every fault the allowance is used again within
+//! seconds. Each test prints its figures. Without a `redis-server` they print that they are
+//! skipped.
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
@@ -14,13 +15,22 @@ mod rig;
 
 mod bounds;
 mod budget;
+mod dashboard;
+mod distance;
+mod failover;
 mod faults;
 mod hostile;
 mod joins;
+mod law;
 mod learning;
 mod quota;
+mod quota_step;
 mod scene;
+mod sick;
+mod states;
 mod step;
+#[cfg(feature = "tls")]
+mod tls;
 
 /// The process of a member, which the other tests start.
 #[test]

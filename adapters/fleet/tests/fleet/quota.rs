@@ -45,7 +45,7 @@ async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
     // What a member holds goes back when it leaves.
     drop(other);
     pass(300).await;
-    let state = engine.says("HGET paceline:quota:v1:deploy s").unwrap();
+    let state = engine.says("HGET paceline:quota:v1:{deploy} s").unwrap();
     assert_eq!(state, "$3\r\n350\r\n");
 }
 

@@ -10,19 +10,21 @@ use crate::rig::member::{Kind, Order, Process};
 use crate::rig::record::{Record, number};
 use crate::rig::service::{Limit, Service};
 
-/// What a fleet of these tests may send per second, of a service that has room for more: it counts, and does not throttle.
+/// What a fleet of these tests may send per second, of a service that has room for more: it counts,
+/// and does not throttle.
 pub(crate) const ALLOWANCE: u32 = 1_000;
 /// How many requests of one member are on their way at most.
 const WORKERS: u32 = 16;
-/// How far the service may see a fleet above that, in any window: what the engine keeps, what `members` may hold, and what
-/// was on its way when the window began.
+/// How far the service may see a fleet above that, in any window: what the engine keeps, what
+/// `members` may hold, and what was on its way when the window began.
 pub(crate) fn bound(members: u8) -> f64 {
     f64::from(ALLOWANCE) * (0.1 + 0.2) + f64::from(members) * f64::from(1 + WORKERS)
 }
-/// What fleets with [`Away::Alone`] may be above that: a second of everyone alone beside the engine's own grants, while
-/// it is a matter of this machine's load who hears of whom.
+/// What fleets with [`Away::Alone`] may be above that: a second of everyone alone beside the
+/// engine's own grants, while it is a matter of this machine's load who hears of whom.
 pub(crate) const ALONE: f64 = 1_000.0;
-/// How long a fleet has to use its allowance again. Seconds are the rule; others compete for these processors.
+/// How long a fleet has to use its allowance again. Seconds are the rule; others compete for these
+/// processors.
 const RECOVERY: Duration = Duration::from_secs(30);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -80,6 +82,7 @@ impl Scene {
             rest: Duration::ZERO,
             time: Duration::from_secs(120),
             ahead: Duration::ZERO,
+            safe: 0,
         }
     }
 
@@ -99,7 +102,8 @@ impl Scene {
         tokio::time::sleep(Duration::from_millis(millis)).await;
     }
 
-    /// Waits until `members` use the allowance, in equal parts, for a second; returns that, and how long it took.
+    /// Waits until `members` use the allowance, in equal parts, for a second; returns that, and how
+    /// long it took.
     pub(crate) async fn used_again(&self, members: u8) -> (Part, Duration) {
         let began = self.service.now();
         loop {
@@ -124,10 +128,18 @@ impl Scene {
         }
     }
 
-    /// Prints what the service saw above the allowance, and fails if that is more than the bound and `more`.
+    /// Prints what the service saw above the allowance, and fails if that is more than the bound
+    /// and `more`.
     pub(crate) fn close(self, name: &str, members: u8, more: f64) {
-        let excess = self.service.record().excess(f64::from(ALLOWANCE));
-        let allowed = bound(members) + more;
+        self.close_engines(1, name, members, more);
+    }
+
+    /// Like [`close`](Self::close), above what `engines` allow together, each a fleet by itself.
+    pub(crate) fn close_engines(self, engines: u8, name: &str, members: u8, more: f64) {
+        let engines = f64::from(engines);
+        let record = self.service.record();
+        let excess = record.excess(f64::from(ALLOWANCE) * engines);
+        let allowed = bound(members) * engines + more;
         println!(
             "{name}: at most {excess:.0} above the allowance in any window, of {allowed:.0} allowed"
         );

@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+pub(crate) mod hyper;
+
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 use std::sync::Mutex;
@@ -15,7 +17,9 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
     memory::InMemory, path::Path,
 };
-use paceline::{Adaptive, BackoffStrategy, Clock, PacedSettings, Standard, Timestamp};
+use paceline::{
+    Adaptive, Clock, Standard, Timestamp, backoff::BackoffStrategy, law::PacedSettings,
+};
 use tokio::time::Instant;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);

@@ -14,7 +14,10 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::TokioIo;
 use opendal::{HttpTransporter, OperationContext, Operator, services::S3};
 use opendal_http_transport_reqwest::ReqwestTransport;
-use paceline::{Adaptive, BackoffStrategy, Clock, PacedSettings, StrategyBuilder, Timestamp};
+use paceline::{
+    Adaptive, Clock, Timestamp, backoff::BackoffStrategy, config::StrategyBuilder,
+    law::PacedSettings,
+};
 use paceline_opendal::PacingLayer;
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 
@@ -147,8 +150,13 @@ impl BackoffStrategy for Always {
 
 /// An operator for a bucket on `server`, with no timer but those of the tests.
 pub(crate) fn operator(server: &Server, layer: PacingLayer) -> Operator {
+    operator_at(&server.url, layer)
+}
+
+/// An operator for a bucket on the server at `url`.
+pub(crate) fn operator_at(url: &str, layer: PacingLayer) -> Operator {
     let service = S3::default()
-        .endpoint(&server.url)
+        .endpoint(url)
         .bucket("logs")
         .region("us-east-1")
         .access_key_id("test")

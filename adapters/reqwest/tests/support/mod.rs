@@ -1,6 +1,11 @@
 //! An HTTP server on loopback that answers as it is told, and strategies that do not hurry.
 
 #![allow(dead_code, reason = "each test program uses a part")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    reason = "a server in a test"
+)]
 
 extern crate alloc;
 
@@ -12,7 +17,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use paceline::{BackoffStrategy, Clock, RetryStrategy, Timestamp};
+use paceline::{Clock, RetryStrategy, Timestamp, backoff::BackoffStrategy};
 use paceline_reqwest::Pacing;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Result};
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
@@ -54,10 +59,33 @@ impl Server {
     pub(crate) async fn at(address: &str, answers: &[Answer]) -> Self {
         let answers = answers.to_vec();
         let last = answers.len().checked_sub(1).expect("at least one answer");
+        Self::answering(address, move |n| answers[n.min(last)].clone()).await
+    }
+
+    /// Starts a server that answers `rate` requests a second, ten at once at most, and the others with `refusal`.
+    pub(crate) async fn limited(rate: f64, refusal: Answer) -> Self {
+        let bucket = Mutex::new((10.0, Instant::now()));
+        let answer = move |_| {
+            let mut bucket = bucket.lock().expect("no test panicked in here");
+            let (tokens, last) = *bucket;
+            let now = Instant::now();
+            let tokens = f64::min(tokens + (now - last).as_secs_f64() * rate, 10.0);
+            let passes = tokens >= 1.0;
+            *bucket = (if passes { tokens - 1.0 } else { tokens }, now);
+            if passes { OK } else { refusal.clone() }
+        };
+        Self::answering("127.0.0.1", answer).await
+    }
+
+    /// Starts a server that answers the request that so many came before as `answer` says.
+    async fn answering(
+        address: &str,
+        answer: impl Fn(usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((address, 0)).await.expect("a free port");
         let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
         let bodies = Arc::<Mutex<Vec<Bytes>>>::default();
-        let (noted, answers) = (bodies.clone(), Arc::new(answers));
+        let (noted, answers) = (bodies.clone(), Arc::new(answer));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (noted, answers) = (noted.clone(), answers.clone());
@@ -66,7 +94,7 @@ impl Server {
                     async move {
                         let body = request.into_body().collect().await.expect("a body");
                         let n = note(&noted, body.to_bytes());
-                        reply(answers[n.min(last)].clone()).await
+                        reply(answers(n)).await
                     }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));

@@ -1,7 +1,10 @@
 //! What responses of gRPC mean.
 
 use http::{HeaderMap, Response, StatusCode};
-use paceline::{Classifier, Failure, HttpResponses};
+use paceline::{
+    Failure,
+    classify::{Classifier, HttpClassifier},
+};
 
 use super::{
     body::GrpcBody,
@@ -16,14 +19,15 @@ use crate::{Classify, Settle, classify::failure_of};
 /// | `RESOURCE_EXHAUSTED` | throttling |
 /// | `UNAVAILABLE`, and what [`retrying`](Self::retrying) adds | transient |
 /// | any other but `OK` | not retryable; `DEADLINE_EXCEEDED` is a timeout |
-/// | none, with another HTTP status than 200 | as [`HttpResponses`] says: it is a proxy's answer |
+/// | none, with another HTTP status than 200 | as [`HttpClassifier`] says: it is a proxy's answer |
 ///
-/// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means not at all. It makes
-/// nothing retryable that is not.
+/// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means
+/// not at all. It makes nothing retryable that is not.
 ///
-/// The code stands in the headers of a response without messages, and those are retried. In all others it stands in
-/// the trailers: the response has begun and goes to the caller ("gRPC Retry Design", A6), in a [`GrpcBody`] that reports
-/// the code when it comes, so that throttling is heard of in either place.
+/// The code stands in the headers of a response without messages, and those are retried. In all
+/// others it stands in the trailers: the response has begun and goes to the caller ("gRPC Retry
+/// Design", A6), in a [`GrpcBody`] that reports the code when it comes, so that throttling is heard
+/// of in either place.
 ///
 /// # Examples
 ///
@@ -53,7 +57,8 @@ impl GrpcResults {
         }
     }
 
-    /// Takes another code for transient: 10 is `ABORTED`. `OK` stays a success, and numbers above 16 are no codes.
+    /// Takes another code for transient: 10 is `ABORTED`. `OK` stays a success, and numbers above
+    /// 16 are no codes.
     #[must_use]
     pub const fn retrying(self, code: u32) -> Self {
         Self {
@@ -88,7 +93,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         match code(headers) {
             Some(code) => failure(code, headers, self.retryable),
             None if response.status() == StatusCode::OK => None,
-            None => HttpResponses::new().classify(response),
+            None => HttpClassifier::new().classify(response),
         }
     }
 

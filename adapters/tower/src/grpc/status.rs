@@ -17,7 +17,8 @@ const LAST: u32 = 16;
 /// Codes that say that the caller has to change something.
 const CLIENTS_FAULT: [u32; 7] = [3, 5, 6, 7, 9, 11, 16];
 
-/// Returns the code in `headers`, or `None` if they have none. What is no code is UNKNOWN, as the protocol has it.
+/// Returns the code in `headers`, or `None` if they have none. What is no code is UNKNOWN, as the
+/// protocol has it.
 pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
     let value = headers.get(STATUS)?;
     let code = str::from_utf8(value.as_bytes()).ok();
@@ -43,7 +44,7 @@ pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<
         .with_timeout(code == DEADLINE_EXCEEDED);
     Some(match pushback(headers) {
         None => failure,
-        Some(Some(wait)) => failure.with_retry_after(RetryAfter::Floor(wait)),
+        Some(Some(wait)) => failure.with_retry_after(RetryAfter::AtLeast(wait)),
         Some(None) => failure.with_retry_safety(RetrySafety::No),
     })
 }
@@ -55,8 +56,9 @@ pub(super) const fn bit(code: u32) -> u32 {
     }
 }
 
-/// Returns when the service wants to be asked again, `Some(None)` if not at all: that is what a negative number says, and
-/// everything else that is no number of 31 bits, and two of them ("gRPC Retry Design", A6).
+/// Returns when the service wants to be asked again, `Some(None)` if not at all: that is what a
+/// negative number says, and everything else that is no number of 31 bits, and two of them ("gRPC
+/// Retry Design", A6).
 #[expect(clippy::option_option, reason = "nothing said is not a no")]
 fn pushback(headers: &HeaderMap) -> Option<Option<Duration>> {
     let mut values = headers.get_all(PUSHBACK).iter();

@@ -13,10 +13,11 @@ use paceline::Idempotency;
 
 use crate::Replay;
 
-/// Keeps bodies that are there in full when the request is made, and up to a limit long, to send them again.
+/// Keeps bodies that are there in full when the request is made, and up to a limit long, to send
+/// them again.
 ///
-/// So are those of gRPC's unary calls, and whatever was made out of bytes. Others are passed on as they come, and their
-/// requests are sent once. The service in the layer gets [`Replayed`] bodies.
+/// So are those of gRPC's unary calls, and whatever was made out of bytes. Others are passed on as
+/// they come, and their requests are sent once. The service in the layer gets [`Replayed`] bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffered {
     limit: usize,
@@ -156,7 +157,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Replayed<B> {
         let read = u64::try_from(self.data.len()).unwrap_or(u64::MAX);
         let rest = match (&self.rest, &self.failed) {
             (Some(rest), _) => rest.size_hint(),
-            (None, Some(_)) => SizeHint::new(), // of a known length it would not be read to its error
+            // Of a known length it would not be read to its error.
+            (None, Some(_)) => SizeHint::new(),
             (None, None) => return SizeHint::with_exact(read),
         };
         let mut hint = SizeHint::new();

@@ -5,8 +5,8 @@ use paceline::Idempotency;
 
 use crate::Replay;
 
-/// Clones requests over HTTP. [`Idempotency::of_request`] tells which of them may be carried out twice: a POST without a
-/// key may not.
+/// Clones requests over HTTP. [`Idempotency::of_request`] tells which of them may be carried out
+/// twice: a POST without a key may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 

@@ -1,16 +1,20 @@
 //! What responses over HTTP mean.
 
 use http::Response;
-use paceline::{Classifier, Failure, HttpResponses, ServiceUnavailable};
+use paceline::{
+    Failure,
+    classify::{Classifier, HttpClassifier, ServiceUnavailable},
+};
 
 use crate::{
     Classify, Settle,
     classify::{failure_of, succeeded},
 };
 
-/// Classifies responses over HTTP by [`HttpResponses`], and errors by [`failure_of`].
+/// Classifies responses over HTTP by [`HttpClassifier`], and errors by [`failure_of`].
 ///
-/// A response is an answer, whatever it says: when there is no retry, the caller gets it as from the service itself.
+/// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
+/// the service itself.
 ///
 /// # Examples
 ///
@@ -22,17 +26,20 @@ use crate::{
 /// let result: Result<_, &BoxError> = Ok(&slow_down);
 /// assert!(HttpResults::new().classify(result).unwrap().is_throttle());
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpResults {
-    responses: HttpResponses,
+    responses: HttpClassifier,
 }
 
 impl HttpResults {
-    /// Creates the classifier for which a bare 503 is transient.
+    /// Creates the classifier for which a bare 503 is [overload](ServiceUnavailable::Overloaded):
+    /// it lowers the send rate, and a POST without an idempotency key is not sent again. With
+    /// [`with_unavailable`](Self::with_unavailable)`(ServiceUnavailable::Transient)` it is
+    /// transient, as in the AWS SDKs.
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            responses: HttpResponses::new(),
+            responses: HttpClassifier::new().with_unavailable(ServiceUnavailable::Overloaded),
         }
     }
 
@@ -42,6 +49,12 @@ impl HttpResults {
         Self {
             responses: self.responses.with_unavailable(unavailable),
         }
+    }
+}
+
+impl Default for HttpResults {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -7,8 +7,9 @@ use tower::retry::budget::Budget;
 
 /// A [`RetryQuota`] as the budget of a tower policy of one's own.
 ///
-/// A budget knows neither what failed nor who succeeded: every retry costs the same, and a success puts the same
-/// in, whatever it had paid. [`RetryPolicy`](crate::RetryPolicy) knows both. Clones share the quota.
+/// A budget knows neither what failed nor who succeeded: every retry costs the same, and a success
+/// puts the same in, whatever it had paid. [`RetryPolicy`](crate::RetryPolicy) knows both. Clones
+/// share the quota.
 ///
 /// # Examples
 ///
@@ -32,8 +33,8 @@ pub struct QuotaBudget {
 }
 
 impl QuotaBudget {
-    /// Creates the budget in which a retry costs 14 tokens and a success puts one in ("Retry behavior 2.1", AWS SDKs and
-    /// Tools Reference Guide).
+    /// Creates the budget in which a retry costs 14 tokens and a success puts one in ("Retry
+    /// behavior 2.1", AWS SDKs and Tools Reference Guide).
     #[must_use]
     pub const fn new(quota: Arc<RetryQuota>) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
-use paceline::{Idempotency, RetryStrategy, RetryToken};
+use paceline::{Idempotency, RetryStrategy, RetryToken, strategy::Reports};
 use tokio::time::{Sleep, sleep};
 use tower::retry::Policy;
 
@@ -12,10 +12,12 @@ use crate::{Classify, Clones, Replay};
 /// A strategy as the policy of [`tower::retry::Retry`]: its quota and its backoff.
 ///
 /// A policy is not asked before the first send, so nothing waits for a turn here: put
-/// [`SendRateLayer`](crate::SendRateLayer) under it, or use [`RetryLayer`](crate::RetryLayer), which does all of it.
-/// Responses whose outcome comes with their end, as gRPC's may, count as successes when they begin.
+/// [`SendRateLayer`](crate::SendRateLayer) under it, or use [`RetryLayer`](crate::RetryLayer),
+/// which does all of it. Responses whose outcome comes with their end, as gRPC's may, count as
+/// successes when they begin.
 ///
-/// Clones share the strategy. Each operation has a state of its own, in the clone that tower makes for it.
+/// Clones share the strategy. Each operation has a state of its own, in the clone that tower makes
+/// for it.
 ///
 /// # Examples
 ///
@@ -68,7 +70,8 @@ impl<S: RetryStrategy + ?Sized, C> RetryPolicy<S, C> {
 }
 
 impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
-    /// Copies requests by `replay`, which has to send what it is given: `Clones`, `HttpRequests`, or one of the user's.
+    /// Copies requests by `replay`, which has to send what it is given: `Clones`, `HttpRequests`,
+    /// or one of the user's.
     pub fn replay<L>(self, replay: L) -> RetryPolicy<S, C, L> {
         RetryPolicy {
             strategy: self.strategy,
@@ -108,13 +111,16 @@ where
         let token = self.token()?;
         let Some(failure) = self.classifier.classify(result.as_ref()) else {
             // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.strategy.record_success(token);
+            let _recorded = self.strategy.record_success(token, Reports::new());
             return None;
         };
         let known = self.idempotency;
         let idempotency = known.unwrap_or_else(|| self.replay.idempotency(request));
         let token = token.with_idempotency(idempotency);
-        let token = self.strategy.refresh_retry_token(token, &failure).ok()?;
+        let token = self
+            .strategy
+            .refresh_retry_token(token, &failure, Reports::new())
+            .ok()?;
         // For strategies that do not ask: ours have refused.
         if !idempotency.permits(&failure) {
             return None;

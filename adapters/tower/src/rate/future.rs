@@ -10,7 +10,8 @@ use core::{
 };
 
 use paceline::{
-    Acquire, Clock, Failure, Outcome, RetryAfter, SendLimiter, SendPermit, SendRate, Sleep,
+    Clock, Failure, Outcome, SendLimiter, SendPermit, SendRate,
+    wait::{Acquire, Sleep},
 };
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -148,19 +149,8 @@ pub struct Rated<R, C, Z> {
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> Settle for Rated<R, C, Z> {
     fn settle(self, failure: Option<&Failure>) {
-        self.limiter.record(self.permit, outcome(failure));
-    }
-}
-
-fn outcome(failure: Option<&Failure>) -> Outcome {
-    match failure {
-        Some(failure) if failure.is_throttle() => match failure.retry_after() {
-            Some(RetryAfter::Floor(hint) | RetryAfter::Clamped(hint)) => {
-                Outcome::ThrottledFor(hint)
-            }
-            _ => Outcome::Throttled,
-        },
-        _ => Outcome::NotThrottled,
+        let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
+        self.limiter.record(self.permit, outcome);
     }
 }
 

@@ -8,7 +8,10 @@ use core::{
     time::Duration,
 };
 
-use paceline::{Clock, DefaultSleep, MonotonicClock, SendLimiter, SendRate, Sleep};
+use paceline::{
+    Clock, MonotonicClock, SendLimiter, SendRate,
+    wait::{DefaultSleep, Sleep},
+};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -17,25 +20,27 @@ use crate::{BoxError, Classify};
 
 /// Lets requests wait for their turn at a [`SendRate`], and tells it what became of each.
 ///
-/// For those who have retries already; [`RetryLayer`](crate::RetryLayer) over [`Adaptive`](paceline::Adaptive) has a send
-/// rate of its own. Put it under what retries, so that every attempt takes a turn.
+/// For those who have retries already; [`RetryLayer`](crate::RetryLayer) over
+/// [`Adaptive`](paceline::Adaptive) has a send rate of its own. Put it under what retries, so that
+/// every attempt takes a turn.
 ///
-/// The service can be cloned, and clones share the rate. It is ready when the service in it is, and waits in its future:
-/// a task that is ready and does not call holds nobody up. Dropped while it waits, a request gives its place back.
-/// A limit of concurrent requests belongs around this layer, or those who wait take its places.
+/// The service can be cloned, and clones share the rate. It is ready when the service in it is, and
+/// waits in its future: a task that is ready and does not call holds nobody up. Dropped while it
+/// waits, a request gives its place back. A limit of concurrent requests belongs around this layer,
+/// or those who wait take its places.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
-/// use paceline::{Clock, MonotonicClock, PacedSettings, SendLimiter, SendRate};
+/// use paceline::{Clock, MonotonicClock, SendLimiter, SendRate, law::PacedSettings};
 /// use paceline_tower::{HttpResults, SendRateLayer};
 ///
 /// let settings = PacedSettings::fixed(100, Duration::from_secs(1))?; // 100 a second
 /// let rate = Arc::new(SendRate::paced(settings, MonotonicClock::new().now()));
 /// let layer = SendRateLayer::new(SendLimiter::new(rate), HttpResults::new());
 /// let layer = layer.within(Duration::from_secs(5));
-/// # Ok::<(), paceline::PacedSettingsError>(())
+/// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
 #[derive(Clone)]
 pub struct SendRateLayer<J, R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> {

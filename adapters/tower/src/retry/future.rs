@@ -6,19 +6,19 @@ use core::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
-use paceline::{RetryStrategy, SendPermit};
+use paceline::{
+    Failure, Operation, RetryStrategy,
+    operation::{Attempts, Verdict, Waiter},
+    strategy::Reports,
+    wait::DefaultSleep,
+};
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use super::{
-    course::{Course, Retried},
-    layer::Shared,
-};
-use crate::{BoxError, Classify, Refused, Replay, turn::InLine};
+use super::{Retried, layer::Shared};
+use crate::{BoxError, Classify, Refused, Replay};
 
 pin_project! {
     /// The future of [`Retry`](crate::Retry).
@@ -41,7 +41,8 @@ pin_project! {
         request: Option<Req>,
         // To be sent next.
         next: Option<K::Sent>,
-        course: Option<Course<S>>,
+        attempts: Option<Attempts<Arc<S>>>,
+        waiter: Waiter<DefaultSleep>,
         shared: Arc<Shared<S, C, K>>,
     }
 }
@@ -50,12 +51,11 @@ pin_project! {
     #[project = StageProj]
     enum Stage<F, A> {
         Begin,
-        Pausing { #[pin] delay: Sleep },
+        Pausing,
         Readying,
-        Turning,
-        InLine { turn: InLine },
-        UnderWay { #[pin] sent: F },
-        GivingUp { #[pin] delay: Sleep, answer: Option<Result<A, BoxError>> },
+        InLine,
+        UnderWay { #[pin] sent: F, limited: bool },
+        GivingUp { answer: Option<Result<A, BoxError>> },
         Done,
     }
 }
@@ -73,7 +73,8 @@ where
             service,
             request: Some(request),
             next: None,
-            course: None,
+            attempts: None,
+            waiter: Waiter::new(DefaultSleep::new()),
             shared,
         }
     }
@@ -104,71 +105,68 @@ where
     C: Classify<Svc::Response, BoxError>,
     K: Replay<Req>,
 {
-    /// Goes from stage to stage until one has to wait. Long, as each stage is an arm.
+    /// Goes from stage to stage until one has to wait.
     fn drive(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Result<C::Answer<Retried<S>>, BoxError>> {
         loop {
             let mut this = self.as_mut().project();
-            let permit = match this.stage.as_mut().project() {
-                StageProj::Begin => {
-                    self.as_mut().begin();
-                    continue;
-                }
-                StageProj::Pausing { delay } => {
-                    ready!(delay.poll(context));
+            let clock = this.shared.settings.strategy.clock();
+            match (this.stage.as_mut().project(), this.attempts.as_mut()) {
+                (StageProj::Begin, _) => self.as_mut().begin(),
+                (StageProj::Pausing, Some(attempts)) => {
+                    ready!(this.waiter.poll_backoff(attempts, clock, context));
                     this.stage.set(Stage::Readying);
-                    continue;
                 }
-                StageProj::Readying => {
+                // Before the turn, which is to be used at once.
+                (StageProj::Readying, _) => {
                     ready!(this.service.poll_ready(context)).map_err(Into::into)?;
-                    this.stage.set(Stage::Turning);
-                    continue;
+                    this.stage.set(Stage::InLine);
                 }
-                StageProj::Turning => {
-                    let Some(course) = this.course else {
-                        return Poll::Pending;
+                (StageProj::InLine, Some(attempts)) => {
+                    let Some(request) = this.next.take() else {
+                        return Poll::Pending; // the operation was never begun
                     };
-                    let taken = course.take_turn().map_err(Refused::from)?;
-                    let Some(permit) = taken else {
-                        let turn = course.wait();
-                        this.stage.set(Stage::InLine { turn });
-                        continue;
+                    let attempt = match this.waiter.poll_next(attempts, clock, context) {
+                        Poll::Ready(attempt) => attempt.map_err(Refused::from)?,
+                        Poll::Pending => {
+                            *this.next = Some(request);
+                            return Poll::Pending;
+                        }
                     };
-                    permit
+                    if !attempt.is_last() {
+                        *this.next = this.shared.replay.copy(&request);
+                        attempts.set_repeatable(this.next.is_some());
+                    }
+                    let limit = attempt.time_limit();
+                    if let Some(limit) = limit {
+                        this.waiter.arm(limit);
+                    }
+                    let (sent, limited) = (this.service.call(request), limit.is_some());
+                    this.stage.set(Stage::UnderWay { sent, limited });
                 }
-                StageProj::InLine { turn } => ready!(turn.as_mut().poll(context))?,
-                StageProj::UnderWay { sent } => {
-                    let result = ready!(sent.poll(context)).map_err(Into::into);
+                (StageProj::UnderWay { sent, limited }, _) => {
+                    let result = match sent.poll(context) {
+                        Poll::Ready(result) => Some(result.map_err(Into::into)),
+                        Poll::Pending if *limited => {
+                            ready!(this.waiter.poll_elapsed(context));
+                            None
+                        }
+                        Poll::Pending => return Poll::Pending,
+                    };
                     if let Some(ended) = self.as_mut().conclude(result) {
                         return Poll::Ready(ended);
                     }
-                    continue;
                 }
-                StageProj::GivingUp { delay, answer } => {
-                    ready!(delay.poll(context));
+                (StageProj::GivingUp { answer }, _) => {
+                    ready!(this.waiter.poll_elapsed(context));
                     return answer.take().map_or(Poll::Pending, Poll::Ready);
                 }
-                StageProj::Done => return Poll::Pending, // polled again after its end
-            };
-            if self.as_mut().send(permit).is_none() {
-                return Poll::Pending;
+                // Polled again after its end.
+                (StageProj::Done, _) | (_, None) => return Poll::Pending,
             }
         }
-    }
-
-    /// Sends the next request, `None` if there is none: then the operation was never begun.
-    fn send(self: Pin<&mut Self>, permit: SendPermit) -> Option<()> {
-        let mut this = self.project();
-        let (course, request) = (this.course.as_mut()?, this.next.take()?);
-        course.sent(permit);
-        if course.may_go_on() {
-            *this.next = this.shared.replay.copy(&request);
-        }
-        let sent = this.service.call(request);
-        this.stage.set(Stage::UnderWay { sent });
-        Some(())
     }
 
     /// Begins the operation.
@@ -177,58 +175,63 @@ where
         let Some(request) = this.request.take() else {
             return;
         };
-        let request = this.shared.replay.sendable(request);
-        let idempotency = this.shared.replay.idempotency(&request);
-        let course = Course::begin(&this.shared.settings, idempotency);
-        *this.next = Some(request);
+        let (replay, settings) = (&this.shared.replay, &this.shared.settings);
+        let request = replay.sendable(request);
+        let idempotency = settings.idempotency;
+        let idempotency = idempotency.unwrap_or_else(|| replay.idempotency(&request));
+        let operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
+        let attempts = settings.apply(operation).start();
         // The service is ready already, and is not asked again without need.
-        this.stage.set(match course.delay() {
-            Duration::ZERO => Stage::Turning,
-            delay => Stage::Pausing {
-                delay: sleep(delay),
-            },
+        let clock = settings.strategy.clock();
+        this.stage.set(match attempts.backoff(clock) {
+            None => Stage::InLine,
+            Some(_) => Stage::Pausing,
         });
-        *this.course = Some(course);
+        *this.next = Some(request);
+        *this.attempts = Some(attempts);
     }
 
-    /// Ends an attempt: returns what the caller gets, or `None` if there is more to come.
+    /// Ends an attempt, `None` if it was cut off: returns what the caller gets, or `None` if there
+    /// is more to come.
     fn conclude(
         self: Pin<&mut Self>,
-        result: Result<Svc::Response, BoxError>,
+        result: Option<Result<Svc::Response, BoxError>>,
     ) -> Option<Result<C::Answer<Retried<S>>, BoxError>> {
         let mut this = self.project();
-        let course = this.course.as_mut()?;
+        let attempts = this.attempts.as_mut()?;
         let classifier = &this.shared.classifier;
-        let Some(failure) = classifier.classify(result.as_ref()) else {
-            let outcome = course.answered();
+        let (result, failure) = match result {
+            Some(result) => {
+                let failure = classifier.classify(result.as_ref());
+                (result, failure)
+            }
+            None => (Err(Refused::cut_off().into()), Some(Failure::timeout())),
+        };
+        let Some(failure) = failure else {
+            let outcome = Retried::new(this.attempts.take()?);
             return Some(match result {
-                Ok(response) => Ok(classifier.answer(response, Some(outcome))),
+                Ok(response) => Ok(classifier.answer(response, outcome)),
                 Err(error) => {
-                    crate::classify::succeeded(Some(outcome)); // an error that counts as none
+                    crate::classify::succeeded(outcome); // an error that counts as none
                     Err(error)
                 }
             });
         };
-        match course.failed(&failure, this.next.is_some()) {
-            Ok(()) => {
+        let clock = this.shared.settings.strategy.clock();
+        match attempts.failed(&failure, Reports::at(clock)) {
+            Ok(Verdict::Again(_)) => {
                 drop(result); // a response may hold its connection
-                this.stage.set(match course.delay() {
-                    Duration::ZERO => Stage::Readying,
-                    delay => Stage::Pausing {
-                        delay: sleep(delay),
-                    },
-                });
+                this.stage.set(Stage::Pausing);
                 None
             }
-            Err(delay) => {
+            Ok(Verdict::Stop(stop)) if !stop.delay().is_zero() => {
+                this.waiter.arm(stop.delay());
                 let answer = result.map(|response| classifier.answer(response, None));
-                if delay.is_zero() {
-                    return Some(answer);
-                }
-                let (delay, answer) = (sleep(delay), Some(answer));
-                this.stage.set(Stage::GivingUp { delay, answer });
+                let answer = Some(answer);
+                this.stage.set(Stage::GivingUp { answer });
                 None
             }
+            _ => Some(result.map(|response| classifier.answer(response, None))),
         }
     }
 }
@@ -243,9 +246,9 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match self.stage {
             Stage::Begin => "not polled",
-            Stage::Pausing { .. } => "backing off",
+            Stage::Pausing => "backing off",
             Stage::Readying => "waiting for the service",
-            Stage::Turning | Stage::InLine { .. } => "in line",
+            Stage::InLine => "in line",
             Stage::UnderWay { .. } => "under way",
             Stage::GivingUp { .. } => "giving up",
             Stage::Done => "done",

@@ -7,25 +7,29 @@ use core::{
     time::Duration,
 };
 
-use paceline::{Idempotency, RetryStrategy};
+use paceline::{Idempotency, Operation, RetryStrategy};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{course::Retried, future::RetryFuture};
+use super::{Retried, future::RetryFuture};
 use crate::{BoxError, Classify, Clones, Replay};
 
-/// Retries what fails, as one of paceline's strategies decides: its quota pays for each retry and gets it back with the
-/// success, and with [`Adaptive`](paceline::Adaptive) every send waits for its turn.
+/// Retries what fails, as one of paceline's strategies decides: its quota pays for each retry and
+/// gets it back with the success, and with [`Adaptive`](paceline::Adaptive) every send waits for
+/// its turn.
 ///
-/// `http` and `grpc` make one for clients of either; [`new`](Self::new) takes a classifier of the user's own.
+/// `http` and `grpc` make one for clients of either; [`new`](Self::new) takes a classifier of the
+/// user's own.
 ///
-/// The service is ready when the service in it is, and waits in its future. It may be dropped at any await: a place in
-/// line goes back at once, and what was paid for a retry is spent. Its clones, and all services of one layer, share the
-/// strategy. A response that is not retried goes to the caller, and an error too, as the service in the layer made
-/// it; the layer's only own error is [`Refused`](crate::Refused).
+/// The service is ready when the service in it is, and waits in its future. It may be dropped at
+/// any await: a place in line goes back at once, and what was paid for a retry is spent. Its
+/// clones, and all services of one layer, share the strategy. A response that is not retried goes
+/// to the caller, and an error too, as the service in the layer made it; the layer's only own error
+/// is [`Refused`](crate::Refused).
 ///
-/// Timeouts for one attempt belong under this layer, those for all of them around it, or [`deadline`](Self::deadline).
-/// A limit of concurrent requests belongs around it, or those who wait take its places.
+/// Timeouts for one attempt belong under this layer, those for all of them around it, or
+/// [`deadline`](Self::deadline). A limit of concurrent requests belongs around it, or those who
+/// wait take its places.
 ///
 /// # Examples
 ///
@@ -57,6 +61,23 @@ pub(super) struct Settings<S: ?Sized> {
     pub(super) scope: Option<Arc<str>>,
     pub(super) idempotency: Option<Idempotency>,
     pub(super) deadline: Option<Duration>,
+    pub(super) max_retry_after: Option<Duration>,
+}
+
+impl<S: ?Sized> Settings<S> {
+    /// Sets what the layer's user has set.
+    pub(super) fn apply<'a, T>(&'a self, mut operation: Operation<'a, T>) -> Operation<'a, T> {
+        if let Some(scope) = &self.scope {
+            operation = operation.scope(scope);
+        }
+        if let Some(span) = self.deadline {
+            operation = operation.deadline(span);
+        }
+        if let Some(span) = self.max_retry_after {
+            operation = operation.max_retry_after(span);
+        }
+        operation
+    }
 }
 
 /// Everything that the operations of a service share.
@@ -67,7 +88,8 @@ pub(super) struct Shared<S: ?Sized, C, K> {
 }
 
 impl<S: RetryStrategy, C> RetryLayer<S, C> {
-    /// Creates the layer for requests that can be cloned, of any type. `classifier` tells what results mean.
+    /// Creates the layer for requests that can be cloned, of any type. `classifier` tells what
+    /// results mean.
     pub fn new(strategy: S, classifier: C) -> Self {
         Self::shared(Arc::new(strategy), classifier)
     }
@@ -82,6 +104,7 @@ impl<S: RetryStrategy + ?Sized, C> RetryLayer<S, C> {
                 scope: None,
                 idempotency: None,
                 deadline: None,
+                max_retry_after: None,
             },
             classifier,
             replay: Clones,
@@ -113,11 +136,25 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Gives each operation `span`, from the call: no backoff and no wait for a turn is begun that would take longer, and
-    /// no quota paid for it. No limit by default. An attempt under way is not cut off.
+    /// Gives each operation `span`, with all its attempts and waits, from when its future is first
+    /// polled. No limit by default.
+    ///
+    /// No backoff, wait for a turn or attempt begins that would end after it, and no quota is paid
+    /// for it. An attempt under way then is cut off, with [`Refused`](crate::Refused). The body
+    /// of a response is not.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.settings.deadline = Some(span);
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default.
+    ///
+    /// A response that asks for more is the caller's at once, and the send rate pauses for no
+    /// longer than `span`.
+    #[must_use]
+    pub fn max_retry_after(mut self, span: Duration) -> Self {
+        self.settings.max_retry_after = Some(span);
         self
     }
 
@@ -178,6 +215,7 @@ impl<S: ?Sized> Clone for Settings<S> {
             scope: self.scope.clone(),
             idempotency: self.idempotency,
             deadline: self.deadline,
+            max_retry_after: self.max_retry_after,
         }
     }
 }
@@ -208,6 +246,7 @@ impl<S: fmt::Debug + ?Sized> fmt::Debug for Settings<S> {
             .field("scope", &self.scope)
             .field("idempotency", &self.idempotency)
             .field("deadline", &self.deadline)
+            .field("max_retry_after", &self.max_retry_after)
             .finish()
     }
 }

@@ -14,7 +14,8 @@ use core::{
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, BackoffStrategy, Clock, Failure, PacedSettings, SendRate, Standard, Timestamp,
+    Adaptive, Clock, Failure, SendRate, Standard, Timestamp, backoff::BackoffStrategy,
+    law::PacedSettings,
 };
 use paceline_tower::BoxError;
 use tokio::time::Instant;
@@ -53,7 +54,9 @@ impl BackoffStrategy for Always {
 
 /// Backs off for `pause`, three attempts.
 pub(crate) fn standard(pause: Duration) -> Arc<Standard> {
-    let builder = Standard::builder().backoff(Arc::new(Always(pause)));
+    let builder = Standard::builder()
+        .clock(Arc::new(TokioClock::start()))
+        .backoff(Arc::new(Always(pause)));
     Arc::new(builder.build().expect("the settings are in range"))
 }
 

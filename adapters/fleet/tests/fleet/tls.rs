@@ -1,0 +1,142 @@
+//! TLS to the engine, with certificates that are made here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use paceline_fleet::{Away, EngineFault, Fleet, FleetBuilder, FleetError, Standing};
+
+use crate::rig::engine::{Engine, free_port};
+use crate::scene::alone;
+
+/// An authority, and what it has signed for the engine and for a member.
+#[derive(Debug)]
+struct Certificates(PathBuf);
+
+impl Certificates {
+    /// Makes them with `openssl`, or returns `None` and says so if there is none.
+    fn make(name: &str) -> Option<Self> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).expect("there is room");
+        let made = Self(folder);
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+        let authority = format!("req -x509 {key} -subj /CN=authority -keyout ca.key -out ca.crt");
+        if !made.openssl(&authority) {
+            println!("skipped: there is no openssl");
+            return None;
+        }
+        for name in ["engine", "member"] {
+            std::fs::write(made.0.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("room");
+            let wish =
+                format!("req -new {key} -subj /CN={name} -keyout {name}.key -out {name}.csr");
+            let sign = format!(
+                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out {name}.crt"
+            );
+            assert!(made.openssl(&wish) && made.openssl(&sign), "{name}");
+        }
+        Some(made)
+    }
+
+    fn openssl(&self, words: &str) -> bool {
+        let status = Command::new("openssl")
+            .args(words.split(' '))
+            .current_dir(&self.0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn pem(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).expect("it was made")
+    }
+}
+
+/// Returns how a member stands that has joined through `builder`, once it has a lease or a fault.
+async fn stands(builder: FleetBuilder) -> (Standing, Option<EngineFault>) {
+    let fleet = builder.build().expect("in range");
+    let scope = fleet
+        .scope("tls", 1_000, Duration::from_secs(1))
+        .expect("in range");
+    let budget = scope.when_away(Away::Closed).join().expect("a run time");
+    for _ in 0..1_000 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let shown = budget.snapshot();
+        if shown.standing != Standing::Joining {
+            return (shown.standing, shown.fault);
+        }
+    }
+    panic!("neither a lease nor a fault: {:?}", budget.snapshot());
+}
+
+#[tokio::test]
+async fn only_the_right_certificates_open_the_engine() {
+    let _alone = alone();
+    let (Some(made), Some(other)) = (Certificates::make("right"), Certificates::make("wrong"))
+    else {
+        return;
+    };
+    let port = free_port().to_string();
+    let [authority, certificate, key] =
+        ["ca.crt", "engine.crt", "engine.key"].map(|name| made.path(name));
+    let options = [
+        "--tls-port",
+        &port,
+        "--tls-ca-cert-file",
+        &authority,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-auth-clients",
+        "yes",
+    ];
+    let Some(_engine) = Engine::start(&options) else {
+        return;
+    };
+    let address = format!("rediss://127.0.0.1:{port}/");
+    let builder = || Fleet::builder(&address);
+    let member = |from: &Certificates| (from.pem("member.crt"), from.pem("member.key"));
+    let ((own, own_key), (strange, strange_key)) = (member(&made), member(&other));
+    let (roots, strangers) = (made.pem("ca.crt"), other.pem("ca.crt"));
+
+    let right = builder()
+        .root_certificates(&roots)
+        .client_certificate(&own, &own_key);
+    assert_eq!(stands(right).await, (Standing::Leased, None));
+    let refused = (Standing::Closed, Some(EngineFault::Unreachable));
+    let wrong = [
+        builder(),                           // the system's authorities did not sign it
+        builder().root_certificates(&roots), // no certificate to show
+        builder()
+            .root_certificates(&roots)
+            .client_certificate(&strange, &strange_key),
+        builder()
+            .root_certificates(&strangers)
+            .client_certificate(&own, &own_key),
+    ];
+    for (place, wrong) in wrong.into_iter().enumerate() {
+        assert_eq!(stands(wrong).await, refused, "{place}");
+    }
+}
+
+#[test]
+fn what_is_no_certificate_is_an_error_at_once() {
+    let wrong = |builder: FleetBuilder| builder.build().map(drop).unwrap_err();
+    let secure = || Fleet::builder("rediss://127.0.0.1:1/");
+    assert_eq!(
+        wrong(secure().root_certificates(b"x")),
+        FleetError::Certificate
+    );
+    assert_eq!(
+        wrong(secure().client_certificate(b"x", b"y")),
+        FleetError::Certificate
+    );
+    let pem = b"-----BEGIN CERTIFICATE-----";
+    let plain = Fleet::builder("redis://127.0.0.1:1/").root_certificates(pem);
+    assert_eq!(wrong(plain), FleetError::Certificate);
+}

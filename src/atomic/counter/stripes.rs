@@ -1,0 +1,290 @@
+//! A count that threads add to without meeting: it only grows, and is read by adding it up.
+
+use alloc::boxed::Box;
+
+use crossbeam_utils::CachePadded;
+
+use super::slots::{SLOTS, number};
+use crate::atomic::lazy::Lazy;
+use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::fixed::to_signed;
+
+/// How often threads may meet at the first stripes between two [settlements](Stripes::settle)
+/// before there is one for each thread.
+const MEETINGS: u32 = 128;
+
+/// A count in stripes.
+///
+/// The first thread that counts has one to itself, and all others share another: 56 bytes in all.
+/// If threads meet there often, each of the first threads, four for each core, gets a stripe in a
+/// separate cache line, and the others share what is left. So a count that one thread makes at a
+/// time stays small, and one that many make has no line that they all write.
+#[derive(Debug)]
+pub(in crate::atomic) struct Stripes {
+    /// The number of the thread that counts in `own`, plus one; 0 if there is none yet.
+    owner: AtomicU32,
+    /// How often threads have met since this was settled last.
+    met: AtomicU32,
+    /// The number of the thread that added to `shared` last, plus one, and the low bits of the
+    /// owner's count then.
+    last: AtomicU32,
+    seen: AtomicU32,
+    own: Stripe,
+    shared: AtomicU64,
+    more: Lazy<Wide>,
+}
+
+/// Stripes for everybody.
+#[derive(Debug)]
+struct Wide {
+    /// By the number of the thread.
+    own: Box<[CachePadded<Stripe>]>,
+    /// A power of two of them, for the rest.
+    shared: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl Wide {
+    fn new() -> Self {
+        let cores = cores();
+        // Some more than cores: run times have threads beside their workers, and numbers are given
+        // out in order.
+        let own = cores.saturating_mul(4).clamp(16, SLOTS);
+        Self {
+            own: (0..own).map(|_| CachePadded::new(Stripe::new(0))).collect(),
+            shared: (0..cores.min(16))
+                .map(|_| CachePadded::new(AtomicU64::new(0)))
+                .collect(),
+        }
+    }
+
+    /// Adds `count` for a thread that has no stripe to itself.
+    fn add(&self, number: usize, count: u64) {
+        let index = number & self.shared.len().wrapping_sub(1);
+        if let Some(stripe) = self.shared.get(index) {
+            // Relaxed: as in `Stripes::add_among_others`.
+            stripe.fetch_add(count, Relaxed);
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        let own = self.own.iter().map(|stripe| &stripe.count);
+        let shared = self.shared.iter().map(|stripe| &**stripe);
+        // Relaxed: see `Stripes::sum`.
+        own.chain(shared)
+            .fold(0, |sum, stripe| sum.wrapping_add(stripe.load(Relaxed)))
+    }
+}
+
+impl Stripes {
+    /// Creates a count of `start`, which may lie just before the wrap.
+    pub(in crate::atomic) fn new(start: u64) -> Self {
+        Self {
+            owner: AtomicU32::new(0),
+            met: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            seen: AtomicU32::new(0),
+            own: Stripe::new(start),
+            shared: AtomicU64::new(0),
+            more: Lazy::new(Wide::new),
+        }
+    }
+
+    /// Adds `count`.
+    pub(in crate::atomic) fn add(&self, count: u64) {
+        self.add_as(number(), count);
+    }
+
+    /// Adds `count`, for the thread that has `number`.
+    pub(in crate::atomic) fn add_as(&self, number: usize, count: u64) {
+        match self.stripe_of(number) {
+            Some(stripe) => stripe.add(count),
+            None => self.add_among_others(number, count),
+        }
+    }
+
+    /// Returns the stripe that the calling thread has to itself.
+    pub(in crate::atomic) fn stripe(&self) -> Option<&Stripe> {
+        self.stripe_of(number())
+    }
+
+    /// Returns the stripe that only the thread with `number` writes.
+    fn stripe_of(&self, number: usize) -> Option<&Stripe> {
+        match self.wide() {
+            Some(wide) => wide.own.get(number).map(|stripe| &**stripe),
+            None => self.is_owner(number).then_some(&self.own),
+        }
+    }
+
+    fn wide(&self) -> Option<&Wide> {
+        // A model has all there is from the start: it would never see the first stripes.
+        if cfg!(all(loom, feature = "loom")) {
+            return None;
+        }
+        self.more.get()
+    }
+
+    /// Whether `own` belongs to the thread with `number`. If it is nobody's it does from now on.
+    fn is_owner(&self, number: usize) -> bool {
+        let Some(mark) = (number < SLOTS)
+            .then(|| u32::try_from(number).ok()?.checked_add(1))
+            .flatten()
+        else {
+            return false;
+        };
+        // Relaxed: the word never changes again once it names a number, and what is written by that
+        // number is handed from thread to thread with it. Model:
+        // `stripes::two_threads_never_own_one_stripe`.
+        match self.owner.load(Relaxed) {
+            0 => self
+                .owner
+                .compare_exchange(0, mark, Relaxed, Relaxed)
+                .is_ok(),
+            owner => owner == mark,
+        }
+    }
+
+    /// Adds `count` for a thread that has no stripe to itself.
+    fn add_among_others(&self, number: usize, count: u64) {
+        if let Some(wide) = self.wide() {
+            return wide.add(number, count);
+        }
+        // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
+        // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
+        self.shared.fetch_add(count, Relaxed);
+        // There are no wide stripes to make without `std`, nor in a model, see `wide`.
+        if cfg!(feature = "std") && !cfg!(all(loom, feature = "loom")) && self.meets(number) {
+            self.more.get_or_make(Wide::new);
+        }
+    }
+
+    /// Notes that the thread with `number` has added to `shared`. Returns true if threads have met
+    /// often: if since the thread's last time another one has added there, or the owner to its
+    /// stripe.
+    fn meets(&self, number: usize) -> bool {
+        let mark = low(number as u64).wrapping_add(1);
+        // Relaxed, all of them: hints. A meeting that is lost or counted twice makes wide stripes a
+        // little later or sooner.
+        let own = low(self.own.count.load(Relaxed));
+        if self.last.load(Relaxed) == mark && self.seen.load(Relaxed) == own {
+            return false;
+        }
+        self.last.store(mark, Relaxed);
+        self.seen.store(own, Relaxed);
+        let met = self.met.load(Relaxed).saturating_add(1);
+        self.met.store(met, Relaxed);
+        met > MEETINGS
+    }
+
+    /// Forgets how often threads have met.
+    pub(in crate::atomic) fn settle(&self) {
+        // Relaxed: a hint.
+        if self.met.load(Relaxed) != 0 {
+            self.met.store(0, Relaxed);
+        }
+    }
+
+    /// Returns the sum, wrapping.
+    pub(in crate::atomic) fn sum(&self) -> u64 {
+        // Relaxed: see the meter, which orders sums by its own word.
+        let first = self.own.count.load(Relaxed);
+        let first = first.wrapping_add(self.shared.load(Relaxed));
+        self.wide()
+            .map_or(first, |wide| first.wrapping_add(wide.sum()))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "only differences are used")]
+const fn low(count: u64) -> u32 {
+    count as u32
+}
+
+/// Returns a power of two: as many as there are cores, or fewer; 1 if threads have no numbers.
+fn cores() -> usize {
+    #[cfg(feature = "std")]
+    let cores = {
+        // Asked once: the system may have to read files for it.
+        static CORES: once_cell::race::OnceNonZeroUsize = once_cell::race::OnceNonZeroUsize::new();
+        let ask =
+            || std::thread::available_parallelism().unwrap_or(core::num::NonZero::<usize>::MIN);
+        CORES.get_or_init(ask).get()
+    };
+    #[cfg(not(feature = "std"))]
+    let cores = 1_usize;
+    cores.min(SLOTS).next_power_of_two()
+}
+
+/// How long a thread may go without a look at the clock, in units of 2¹⁶ ns: 2 ms.
+const LONGEST: u64 = 31;
+/// A look after less than this, 0.5 ms, allows for more next time.
+const SHORT: u64 = 8;
+/// The most requests between two looks.
+const MOST: u64 = 255;
+
+/// A count that one thread at a time adds to, and when that thread has to look at the clock again.
+#[derive(Debug)]
+pub(in crate::atomic) struct Stripe {
+    count: AtomicU64,
+    /// The count at which the time is to be asked for.
+    until: AtomicU64,
+    /// When it was asked for last, in 2¹⁶ ns, above 16 bits of how many requests were let go
+    /// without it since.
+    pace: AtomicU64,
+}
+
+// Relaxed throughout: only the thread that has the stripe writes it, so that what it has loaded is
+// still there when it stores. Others read the count, which never goes back. The next thread with
+// the same number has seen all, see `slots`. Model:
+// `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
+impl Stripe {
+    fn new(start: u64) -> Self {
+        Self {
+            count: AtomicU64::new(start),
+            until: AtomicU64::new(start),
+            pace: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, more: u64) {
+        let count = self.count.load(Relaxed);
+        self.count.store(count.wrapping_add(more), Relaxed);
+    }
+
+    /// Whether another one may be counted without a look at the clock.
+    pub(in crate::atomic) fn is_ahead(&self) -> bool {
+        self.leads(self.count.load(Relaxed))
+    }
+
+    fn leads(&self, count: u64) -> bool {
+        to_signed(self.until.load(Relaxed).wrapping_sub(count)) > 0
+    }
+
+    /// Adds one if that may be done without a look at the clock.
+    pub(in crate::atomic) fn try_add_one(&self) -> bool {
+        let count = self.count.load(Relaxed);
+        if !self.leads(count) {
+            return false;
+        }
+        self.count.store(count.wrapping_add(1), Relaxed);
+        true
+    }
+
+    /// Adds one at `now`, and allows for as many without a look at the clock as come in about a
+    /// millisecond.
+    pub(in crate::atomic) fn add_one_at(&self, now: u64) {
+        let pace = self.pace.load(Relaxed);
+        let now = now >> 16;
+        let batch = pace & 0xffff;
+        let batch = match now.wrapping_sub(pace >> 16) {
+            0..SHORT => batch.wrapping_mul(2).wrapping_add(1).min(MOST),
+            SHORT..=LONGEST => batch,
+            passed => batch.wrapping_mul(LONGEST).checked_div(passed).unwrap_or(0),
+        };
+        let count = self.count.load(Relaxed).wrapping_add(1);
+        self.pace.store((now << 16) | batch, Relaxed);
+        self.until.store(count.wrapping_add(batch), Relaxed);
+        self.count.store(count, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,513 @@
+//! Who may go, and how long the others have to wait.
+
+use core::ops::Deref;
+use core::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::controller::{BoundLaw, CurveCache, CutBaseline, LastState, Meter};
+use super::gate::{Gate, Seen};
+use super::head::{Head, LineWords};
+use super::hint::Hint;
+use super::permit::SendPermit;
+use super::places::Cancellations;
+use crate::Timestamp;
+use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
+use crate::bits::LAST_TIME;
+use crate::fixed::Rate;
+use crate::line::{
+    FINER as PLACE_SHIFT, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take, tokens_of,
+};
+
+/// The words that a limiter needs once it limits; before its first throttle it has none.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub(super) line: LineWords,
+    pub(super) state: LastState,
+    pub(super) baseline: CutBaseline,
+    pub(super) curve: CurveCache,
+    pub(super) cancellations: Cancellations,
+    /// What every limited request writes, in a cache line of its own.
+    pub(super) promised: CachePadded<Promised>,
+    /// The tokens of all places that are neither claimed nor given up.
+    pub(super) open: AtomicU64,
+    #[cfg(feature = "wake")]
+    pub(super) waiters: super::waiters::Waiters,
+}
+
+/// What has been promised, and a hint for those who get nothing.
+#[derive(Debug)]
+pub(super) struct Promised {
+    /// The last token promised.
+    issued: AtomicU64,
+    hint: Hint,
+}
+
+/// Where the line begins: one and a half tokens before the wrap of places, of counts and of the
+/// ring, so that every test crosses it.
+const BEGINNING: Minted = Minted::from_bits((3_u128 << 63).wrapping_neg());
+/// How many places had been given up by then.
+const GIVEN_UP: u64 = 1_u64.wrapping_neg();
+
+/// The fewest words of the ring: with fewer, laps would wrap sooner than places.
+const LEAST_WORDS: u32 = if cfg!(all(loom, feature = "loom")) {
+    1
+} else {
+    16
+};
+
+impl Words {
+    /// Creates the words of a line that mints nothing, for buckets that hold `burst` nanoseconds at
+    /// their rate, and `places` open places.
+    pub(super) fn new(burst: u64, places: u32) -> Self {
+        let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
+        let words = places.div_ceil(32).clamp(LEAST_WORDS, 1 << 19) as usize;
+        Self {
+            line: LineWords::new(BEGINNING, burst),
+            state: LastState::new(),
+            baseline: CutBaseline::new(),
+            curve: CurveCache::new(),
+            cancellations: Cancellations::new(issued, GIVEN_UP, words),
+            promised: CachePadded::new(Promised {
+                issued: AtomicU64::new(issued.to_bits()),
+                hint: Hint::new(),
+            }),
+            open: AtomicU64::new(0),
+            #[cfg(feature = "wake")]
+            waiters: super::waiters::Waiters::new(),
+        }
+    }
+}
+
+/// A limiter that limits, or is about to: its words, and those that it has from the start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Engaged<'a> {
+    pub(super) words: &'a Words,
+    pub(super) gate: &'a Gate,
+    pub(super) meter: &'a Meter,
+    pub(super) law: &'a BoundLaw,
+    pub(super) start: Timestamp,
+}
+
+impl Deref for Engaged<'_> {
+    type Target = Words;
+
+    fn deref(&self) -> &Words {
+        self.words
+    }
+}
+
+impl Engaged<'_> {
+    /// Takes a token, or returns the nanoseconds until there is one.
+    #[inline]
+    pub(super) fn try_acquire(&self, gate: Seen, now: Timestamp) -> Result<SendPermit, u64> {
+        let elapsed = self.unbounded(now);
+        if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
+            return Err(wait);
+        }
+        let (_, line) = self.line.read();
+        let cancelled = self.cancellations.total();
+        self.try_line(gate, &line, cancelled, now)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), and reads the clock after the words. Also returns
+    /// what it said.
+    ///
+    /// The words do not wait for a time stamp counter then, which lets nothing pass that comes
+    /// after it. If the rate falls in between, one token may be granted that only the line
+    /// before it had.
+    #[inline]
+    pub(super) fn try_acquire_with(
+        &self,
+        gate: Seen,
+        now: impl FnOnce() -> Timestamp,
+    ) -> (Timestamp, Result<SendPermit, u64>) {
+        let (_, line) = self.line.read();
+        let cancelled = self.cancellations.total();
+        let now = now();
+        let taken = match self.promised.hint.wait(gate, self.unbounded(now)) {
+            Some(wait) => Err(wait),
+            None => self.try_line(gate, &line, cancelled, now),
+        };
+        (now, taken)
+    }
+
+    /// Returns the time since the start, not limited to what words hold.
+    #[inline]
+    const fn unbounded(&self, now: Timestamp) -> u64 {
+        now.as_nanos().saturating_sub(self.start.as_nanos())
+    }
+
+    /// Takes a token of `line`, which has been loaded before `cancelled`.
+    #[inline]
+    fn try_line(
+        &self,
+        gate: Seen,
+        line: &Line,
+        cancelled: u64,
+        now: Timestamp,
+    ) -> Result<SendPermit, u64> {
+        let elapsed = self.unbounded(now);
+        // Long after the last change, and before it, is another case.
+        if elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST {
+            return self.try_again(now);
+        }
+        let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
+        match self.take_one(level) {
+            Ok(issued) => {
+                if level.is_dry(issued) && gate.is_quiet(elapsed) {
+                    let next = issued.plus(TOKEN).less_tokens(cancelled);
+                    let wait = line.wait_for(elapsed, next).unwrap_or(0);
+                    self.promised.hint.note(gate, elapsed.saturating_add(wait));
+                }
+                Ok(SendPermit::sent_at(now))
+            }
+            Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_by_itself() => {
+                Err(line.wait_for_next(elapsed, issued, cancelled))
+            }
+            Err(_) => self.try_again(now),
+        }
+    }
+
+    /// Takes up to `most` tokens, at least one, or returns the wait.
+    pub(super) fn try_acquire_up_to(&self, now: Timestamp, most: u32) -> Result<u32, Duration> {
+        let elapsed = self.elapsed(now);
+        let Some((line, cancelled)) = self.line_and_cancelled(elapsed) else {
+            return Ok(1);
+        };
+        let level = line.level(elapsed, cancelled);
+        let mut taken = 0;
+        let moved = self.issue(|issued| {
+            let (next, tokens) = level.take_up_to(issued, most).ok_or(())?;
+            taken = tokens;
+            Ok::<_, ()>(next)
+        });
+        if moved.is_ok() {
+            self.forget_hint();
+            return Ok(taken);
+        }
+        let granted = self.try_again(now);
+        granted.map(|_| 1).map_err(|nanos| self.wait(now, nanos))
+    }
+
+    /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
+    /// has moved, a line that has to be renewed, a pause.
+    #[inline(never)]
+    fn try_again(&self, now: Timestamp) -> Result<SendPermit, u64> {
+        let elapsed = self.elapsed(now);
+        let granted = Ok(SendPermit::sent_at(now));
+        self.renew(elapsed);
+        let Some(nanos) = self.take(elapsed) else {
+            return granted;
+        };
+        if !self.catch_up(elapsed) {
+            return Err(nanos);
+        }
+        let gate = self.gate.look();
+        let Some(nanos) = self.take(elapsed) else {
+            return granted;
+        };
+        if gate.is_quiet(elapsed) {
+            self.promised.hint.note(gate, elapsed.saturating_add(nanos));
+        }
+        Err(nanos)
+    }
+
+    /// Moves the rate to where the law has it, if time alone may have moved it since it was last
+    /// looked at.
+    pub(super) fn catch_up(&self, elapsed: u64) -> bool {
+        let moves = self.law.moves_by_itself() && !self.gate.load().is_quiet(elapsed);
+        if moves {
+            self.follow(elapsed);
+        }
+        moves
+    }
+
+    /// Returns the time since the start, as words hold it.
+    pub(super) fn elapsed(&self, now: Timestamp) -> u64 {
+        elapsed(self.start, now)
+    }
+
+    /// Returns the wait of `nanos` after `now`, or after the start if that is later.
+    pub(super) fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
+        let early = self.start.as_nanos().saturating_sub(now.as_nanos());
+        Duration::from_nanos(nanos.saturating_add(early))
+    }
+
+    /// Returns the nanoseconds until the turn of `place`, after a look at the law; `None` if it has
+    /// come.
+    pub(super) fn nanos_until(&self, place: Place, elapsed: u64) -> Option<u64> {
+        let nanos = self.wait_for_place(place, elapsed)?;
+        if self.catch_up(elapsed) {
+            return self.wait_for_place(place, elapsed);
+        }
+        Some(nanos)
+    }
+
+    /// Returns the nanoseconds until the turn of `place`, or `None` if it has come.
+    fn wait_for_place(&self, place: Place, elapsed: u64) -> Option<u64> {
+        let line = self.line_at(elapsed)?;
+        self.retire(&line, elapsed);
+        let rank = place.less_tokens(self.cancellations.before(place));
+        self.wait_of(&line, elapsed, rank)
+    }
+
+    /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`; `None` if
+    /// it has.
+    pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
+        if line.is_paused() {
+            return Some(self.wait_for_resumption(line, elapsed, rank));
+        }
+        line.wait_for(elapsed, rank)
+    }
+
+    /// Returns the nanoseconds until the turn of the place at `rank`, from within a pause.
+    fn wait_for_resumption(&self, line: &Line, elapsed: u64, rank: Place) -> u64 {
+        let state = self.state.load();
+        let end = state.since();
+        let left = end.saturating_sub(elapsed).max(1);
+        let resumed = Line {
+            origin: line.minted_at(elapsed),
+            since: 0,
+            rate: self.law.get().resumed(state.of_law()),
+            burst: line.burst,
+        };
+        resumed.wait_for(0, rank).map_or(left, |after| {
+            let end = end.saturating_sub(elapsed);
+            after.saturating_add(end).max(left)
+        })
+    }
+
+    /// Returns `line`, or the one after its pause if that is over at `elapsed`.
+    fn after_pause(&self, line: Line, elapsed: u64) -> Line {
+        let state = self.state.load();
+        let end = state.since();
+        if !line.is_paused() || elapsed < end {
+            return line;
+        }
+        let rate = self.law.get().resumed(state.of_law());
+        Line {
+            origin: line.minted_at(end).less(tokens_of(rate, end)),
+            rate,
+            ..line
+        }
+    }
+
+    /// Returns the current line, or `None` if the limiter limits nothing.
+    pub(super) fn line_at(&self, elapsed: u64) -> Option<Line> {
+        loop {
+            let (_, line) = self.read();
+            if line.rate == Rate::ZERO {
+                if !self.state.load().is_engaged() {
+                    return None;
+                }
+                self.apply_state(elapsed);
+            } else if line.is_stale(elapsed) {
+                self.renew(elapsed);
+            } else {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Returns the current line and how many places were given up, or `None` if the limiter limits
+    /// nothing.
+    fn line_and_cancelled(&self, elapsed: u64) -> Option<(Line, u64)> {
+        let line = self.line_at(elapsed)?;
+        Some((line, self.cancellations.total()))
+    }
+
+    /// Returns the current head and its line, which has not wrapped.
+    pub(super) fn read(&self) -> (Head, Line) {
+        loop {
+            let (head, line) = self.line.read();
+            match LineWords::wrapped_at(&line) {
+                None => return (head, line),
+                Some(from) => self.go_on(from),
+            }
+        }
+    }
+
+    /// Lets a line that has wrapped go on at `from` with a full bucket.
+    #[cold]
+    fn go_on(&self, from: u64) {
+        self.line.go_on(from, |line| {
+            // One unit more, which does not fit the bucket: the line is rounded.
+            let held = u128::from(line.capacity().saturating_add(1)) << PLACE_SHIFT;
+            Minted::from_place(self.last_rank()).plus(held)
+        });
+    }
+
+    /// Moves the start of a line along that has not been changed for long, and writes off what no
+    /// longer fits the bucket.
+    #[cold]
+    pub(super) fn renew(&self, elapsed: u64) {
+        loop {
+            let (head, line) = self.read();
+            // A line that mints nothing, or one token in 584 years, never wraps.
+            if line.rate <= Rate::LEAST || !line.is_old(elapsed) {
+                return;
+            }
+            if line.has_wrapped(elapsed) {
+                self.line.wrap(&line, elapsed);
+                continue;
+            }
+            self.settle(&line, elapsed);
+            let Some(end) = self.line.raise(elapsed) else {
+                continue;
+            };
+            // The word is replaced as well: its last field says when that was.
+            let minted = line.extended_to(end);
+            let _ = self
+                .line
+                .replace(head, minted, end, line.rate, head.throttle());
+            self.retire(&line, end);
+        }
+    }
+
+    /// Writes off what does not fit the bucket of `line` at `at`.
+    pub(super) fn settle(&self, line: &Line, at: u64) {
+        let cancelled = self.cancellations.total();
+        let settle =
+            |issued| Ok::<_, core::convert::Infallible>(line.settled(at, issued, cancelled));
+        let _ = self.issue(settle);
+    }
+
+    /// Takes a token if there is one or nothing is limited; else returns the nanoseconds until
+    /// there is.
+    fn take(&self, elapsed: u64) -> Option<u64> {
+        let (line, cancelled) = self.line_and_cancelled(elapsed)?;
+        let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
+        if !line.is_paused() {
+            return Some(line.wait_for_next(elapsed, issued, cancelled));
+        }
+        let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
+        Some(self.wait_for_resumption(&line, elapsed, next.less_tokens(cancelled)))
+    }
+
+    /// Takes a token, and returns where `issued` is then; or where it is if there is none.
+    #[inline]
+    fn take_one(&self, level: Level) -> Result<Place, Place> {
+        // Orderings as in `issue`. Two swaps, each with what it writes: a processor that guesses
+        // which one it is need not wait for both.
+        let issued = &self.promised.issued;
+        let mut seen = issued.load(Relaxed);
+        loop {
+            let swapped = match level.take(Place::from_bits(seen)) {
+                Take::Full(next) => issued
+                    .compare_exchange_weak(seen, next.to_bits(), Relaxed, Relaxed)
+                    .map(|_| next),
+                Take::Next(next) => issued
+                    .compare_exchange_weak(seen, next.to_bits(), Relaxed, Relaxed)
+                    .map(|_| next),
+                Take::Empty => return Err(Place::from_bits(seen)),
+            };
+            match swapped {
+                Ok(next) => return Ok(next),
+                Err(actual) => seen = actual,
+            }
+        }
+    }
+
+    /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
+    pub(super) fn issue<R>(
+        &self,
+        mut step: impl FnMut(Place) -> Result<Place, R>,
+    ) -> Result<Place, R> {
+        // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself,
+        // and publishes nothing. It was read after `cancelled`, whose acquire makes it at
+        // least as new. Models: `send_rate::grants_never_exceed_what_was_minted`,
+        // `send_rate::live_places_never_run_backwards`.
+        let issued = &self.promised.issued;
+        let mut seen = issued.load(Relaxed);
+        loop {
+            let next = step(Place::from_bits(seen))?;
+            if next.to_bits() == seen {
+                return Ok(next);
+            }
+            match issued.compare_exchange_weak(seen, next.to_bits(), Relaxed, Relaxed) {
+                Ok(_) => return Ok(next),
+                Err(actual) => seen = actual,
+            }
+        }
+    }
+
+    /// Takes the last token promised back to `before`, if it is still `last`: no place is behind
+    /// it.
+    pub(super) fn take_back(&self, last: Place, before: Place) -> bool {
+        // Relaxed: see `issue`. A thread that has loaded `last` and swaps it later goes on from the
+        // same state.
+        let issued = &self.promised.issued;
+        issued
+            .compare_exchange(last.to_bits(), before.to_bits(), Relaxed, Relaxed)
+            .is_ok()
+    }
+
+    /// Returns the last token promised.
+    pub(super) fn issued(&self) -> Place {
+        // Relaxed: see `issue`.
+        Place::from_bits(self.promised.issued.load(Relaxed))
+    }
+
+    /// Returns the last token promised, less those given back.
+    pub(super) fn last_rank(&self) -> Place {
+        let cancelled = self.cancellations.total();
+        // After `cancelled`: see `issue`.
+        self.issued().less_tokens(cancelled)
+    }
+
+    /// Returns how many tokens are promised that `line` has not minted at `elapsed`, counting one
+    /// that is begun.
+    pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
+        // A change of rate may take the line back by one unit, which is no token that is waited
+        // for.
+        let line = self.after_pause(*line, elapsed);
+        let ahead = line.ahead(elapsed, self.last_rank());
+        ahead.saturating_sub(1).div_ceil(TOKEN)
+    }
+
+    /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
+    pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
+        let cancelled = self.cancellations.total();
+        let issued = self.issued();
+        let resumed = self.after_pause(*line, elapsed);
+        if resumed == *line {
+            return line.available(elapsed, issued, cancelled);
+        }
+        // A pause empties the bucket.
+        let issued = line.settled(self.state.load().since(), issued, cancelled);
+        resumed.available(elapsed, issued, cancelled)
+    }
+
+    /// Forgets when the next token comes: the line has changed, a place was taken, or tokens were
+    /// given back.
+    pub(super) fn forget_hint(&self) {
+        self.promised.hint.forget();
+    }
+
+    /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock:
+    /// a single wrong timestamp must not let the whole line go. Once half the ring is in use
+    /// there is no choice.
+    pub(super) fn retire(&self, line: &Line, elapsed: u64) {
+        // An older value retires less, which only costs memory for a while.
+        let issued = self.issued();
+        let elapsed = if self.cancellations.is_half_full(issued) {
+            elapsed
+        } else {
+            let known = self.gate.load().quiet_until().max(line.since);
+            elapsed.min(known.saturating_add(SKEW))
+        };
+        let minted = line.minted_at(elapsed).to_place();
+        self.cancellations.retire(|given_up| {
+            let due = minted.plus(given_up.wrapping_mul(TOKEN));
+            if due.since(issued) > 0 { issued } else { due }
+        });
+    }
+}
+
+/// Returns the time from `start` to `now`, as words hold it.
+pub(super) fn elapsed(start: Timestamp, now: Timestamp) -> u64 {
+    now.as_nanos()
+        .saturating_sub(start.as_nanos())
+        .min(LAST_TIME)
+}

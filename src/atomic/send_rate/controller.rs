@@ -1,0 +1,437 @@
+//! A law bound to its words: the state it is in, what has been counted, and its settings.
+
+use alloc::boxed::Box;
+
+use crate::atomic::counter::{Stripe, Stripes};
+use crate::atomic::sync::{
+    AtomicU64, AtomicU128,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::bits::{Field, TIME_BITS};
+use crate::fixed::Rate;
+use crate::law::aws::{Aws, Windows};
+use crate::law::cubic::time_to_peak;
+use crate::law::paced::{PacedSettings, PacedSettingsError};
+use crate::law::{Controller, Counted, Decision, State, Window};
+
+/// The law of one limiter, with the settings that may change while it is at work.
+#[derive(Debug)]
+pub(super) struct BoundLaw {
+    /// Boxed, so that a limiter stays small. `None` is the published law, which has no settings.
+    tuned: Option<Box<Tuned>>,
+    windows: Windows,
+}
+
+#[derive(Debug)]
+struct Tuned {
+    made_with: Controller,
+    /// The settings in force, as the law packs them.
+    word: AtomicU128,
+}
+
+// Orderings of `word`. Relaxed: it is all there is to the settings, so they are always those of one
+// call, and a thread that reads it twice gets no older ones the second time. Who computes a rate by
+// older settings does not get it past the gate, whose version is raised on both sides of a change.
+// Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
+impl BoundLaw {
+    pub(super) fn new(law: Controller, windows: Windows) -> Self {
+        let is_tuned = !matches!(law, Controller::Aws(_));
+        let tuned = is_tuned.then(|| {
+            Box::new(Tuned {
+                made_with: law,
+                word: AtomicU128::new(law.to_word()),
+            })
+        });
+        Self { tuned, windows }
+    }
+
+    /// Returns the law with the settings that are in force.
+    pub(super) fn get(&self) -> Controller {
+        match &self.tuned {
+            None => Controller::Aws(Aws {
+                windows: self.windows,
+            }),
+            Some(tuned) => tuned.made_with.with_word(tuned.word.load(Relaxed)),
+        }
+    }
+
+    /// Whether it is the published law.
+    pub(super) const fn is_published(&self) -> bool {
+        self.tuned.is_none()
+    }
+
+    /// Whether time alone moves the rate.
+    pub(super) fn moves_by_itself(&self) -> bool {
+        let tuned = self.tuned.as_ref();
+        tuned.is_some_and(|tuned| tuned.made_with.moves_by_itself())
+    }
+
+    /// Whether throttled responses are counted too.
+    pub(super) fn counts_throttles(&self) -> bool {
+        let tuned = self.tuned.as_ref();
+        tuned.is_none_or(|tuned| tuned.made_with.counts_throttles())
+    }
+
+    /// Returns how much a bucket holds, in nanoseconds at its rate.
+    pub(super) fn burst(&self) -> u64 {
+        match &self.tuned {
+            None => self.get().burst(),
+            Some(tuned) => tuned.made_with.burst(),
+        }
+    }
+
+    /// Whether the settings are those that the limiter was made with.
+    #[cfg(feature = "std")]
+    pub(super) fn is_as_made(&self) -> bool {
+        let tuned = self.tuned.as_ref();
+        tuned.is_none_or(|tuned| tuned.made_with.to_word() == tuned.word.load(Relaxed))
+    }
+
+    /// Returns the settings of the paced law, `None` if it is another one.
+    pub(super) fn paced(&self) -> Option<PacedSettings> {
+        self.tuned.as_ref().and_then(|_| self.get().paced())
+    }
+
+    /// Replaces the settings of the paced law, unless they change one that stays.
+    pub(super) fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
+        let unchangeable = PacedSettingsError::Unchangeable { setting: "law" };
+        let tuned = self.tuned.as_ref().ok_or(unchangeable)?;
+        let made_with = tuned.made_with.paced().ok_or(unchangeable)?;
+        settings.starts_like(&made_with)?;
+        tuned
+            .word
+            .store(Controller::Paced(settings).to_word(), Relaxed);
+        Ok(())
+    }
+}
+
+/// One value of the state word. Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 62 | since when the law has been in the state, ns after the limiter's start; later than now during a pause |
+/// | 49 | what the law remembers |
+/// | 1 | whether the law has ended: the limiter limits nothing until the next throttle |
+/// | 16 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LawState(u128);
+
+impl LawState {
+    const SINCE: Field = Field::lowest(TIME_BITS);
+    const MEMORY: Field = Self::SINCE.above(Rate::BITS);
+    const ENDED: Field = Self::MEMORY.above(1);
+    const VERSION: Field = Self::ENDED.above(16);
+
+    /// The state before the first throttle.
+    pub(super) const NONE: Self = Self(0);
+
+    /// Returns the next state, with `memory`. Its time never goes back.
+    pub(super) fn next(self, now: u64, memory: u64) -> Self {
+        let version = match Self::VERSION.next(self.0) {
+            0 => 2,
+            version => version,
+        };
+        let since = self.since().max(now);
+        Self(Self::SINCE.put(since) | Self::MEMORY.put(memory) | Self::VERSION.put(version))
+    }
+
+    /// Returns the next state, as the law decides.
+    pub(super) fn decided(self, decision: Decision) -> Self {
+        match decision {
+            Decision::Limit { since, memory } => self.next(since, memory),
+            Decision::End => self.ended(),
+        }
+    }
+
+    /// Returns the next state, in which nothing is limited.
+    pub(super) fn ended(self) -> Self {
+        Self(self.next(0, self.memory()).0 | Self::ENDED.put(1))
+    }
+
+    /// Returns the state after the law has begun once more at `now`, even if that is earlier.
+    pub(super) fn begun_anew(self, now: u64, memory: u64) -> Self {
+        self.next(now, memory).brought_back(now)
+    }
+
+    /// Returns the state in which nothing is limited, and nothing is known of what was.
+    pub(super) fn forgotten(self, now: u64) -> Self {
+        Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
+    }
+
+    const fn brought_back(self, now: u64) -> Self {
+        Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
+    }
+
+    /// Whether the limiter limits: there has been a throttle, and the law has not ended since.
+    pub(super) const fn is_engaged(self) -> bool {
+        self.version() != 0 && Self::ENDED.get(self.0) == 0
+    }
+
+    /// Returns since when the law has been in this state; later than now during a pause that came
+    /// with it.
+    pub(super) const fn since(self) -> u64 {
+        Self::SINCE.get(self.0)
+    }
+
+    /// Returns what the law remembers; zero before the first throttle.
+    pub(super) const fn memory(self) -> u64 {
+        Self::MEMORY.get(self.0)
+    }
+
+    pub(super) const fn version(self) -> u64 {
+        Self::VERSION.get(self.0)
+    }
+
+    /// Returns the state as laws know it.
+    pub(super) const fn of_law(self) -> State {
+        State {
+            engaged: self.is_engaged(),
+            since: self.since(),
+            memory: self.memory(),
+        }
+    }
+}
+
+const _: () = assert!(LawState::VERSION.is_last(), "the fields fill the word");
+
+/// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
+/// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
+/// one has stopped.
+#[derive(Debug)]
+pub(super) struct LastState(AtomicU128);
+
+impl LastState {
+    pub(super) fn new() -> Self {
+        Self(AtomicU128::new(LawState::NONE.0))
+    }
+
+    pub(super) fn load(&self) -> LawState {
+        // Acquire, with the release below: a thread that sees version `n` must see a head that
+        // follows `n − 1` at least, because the one bit that they share cannot tell more
+        // than two apart. Model: `send_rate::three_throttles_all_cut`.
+        LawState(self.0.load(Acquire))
+    }
+
+    /// Moves the time of the state back to `now`, if it is later.
+    pub(super) fn bring_back(&self, now: u64) {
+        loop {
+            let seen = self.load();
+            if seen.since() <= now || self.replace(seen, seen.brought_back(now)) {
+                return;
+            }
+        }
+    }
+
+    /// Replaces `seen` by `next`. False if there was another state in between.
+    pub(super) fn replace(&self, seen: LawState, next: LawState) -> bool {
+        // Release hands over the head that the next state was made from, see `load`; after a loss
+        // all is loaded again. A word comes back only after 65,534 states with the same
+        // memory at one reading of the clock.
+        self.0
+            .compare_exchange(seen.0, next.0, Release, Relaxed)
+            .is_ok()
+    }
+}
+
+/// Counts requests, and keeps the law's reading of the counts.
+#[derive(Debug)]
+pub(super) struct Meter {
+    reading: AtomicU128,
+    counts: Stripes,
+}
+
+impl Meter {
+    /// Creates the meter of a law, and returns the end of the first window.
+    pub(super) fn new(law: &Controller) -> (Self, u64) {
+        // Just before the wrap, so that every test crosses it.
+        let count = u64::MAX.wrapping_sub(1);
+        let (reading, end) = law.first_reading(count);
+        let meter = Self {
+            reading: AtomicU128::new(reading),
+            counts: Stripes::new(count),
+        };
+        (meter, end)
+    }
+
+    /// Counts a request that took `weight` tokens: the rate is one of tokens.
+    pub(super) fn count(&self, weight: u32) {
+        self.counts.add(u64::from(weight));
+    }
+
+    /// Counts one request at `now`, and may allow for some without the time.
+    pub(super) fn count_at(&self, now: u64) {
+        match self.counts.stripe() {
+            Some(stripe) => stripe.add_one_at(now),
+            None => self.counts.add(1),
+        }
+    }
+
+    /// Counts one request if the calling thread need not look at the clock for it.
+    pub(super) fn count_untimed(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::try_add_one)
+    }
+
+    /// Whether the calling thread need not look at the clock for its next request.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::is_ahead)
+    }
+
+    pub(super) fn reading(&self) -> u128 {
+        // Acquire: a thread that sums the counts after this load must see at least those that went
+        // into the base that it has read, or the difference would wrap. Pairs with the
+        // release in `replace`. Model: `send_rate::a_window_never_counts_below_zero`.
+        self.reading.load(Acquire)
+    }
+
+    /// Returns the sum of all counts, wrapping.
+    pub(super) fn sum(&self) -> u64 {
+        self.counts.sum()
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        let reading = self.reading();
+        // After the load, see there.
+        let sum = self.sum();
+        Counted { reading, sum }
+    }
+
+    /// Replaces `seen` by `next`. False if another thread has replaced it first.
+    fn replace(&self, seen: u128, next: u128) -> bool {
+        // Release publishes the counts behind the base to the next thread that sums. Strong,
+        // because one caller alone must never fail; after a loss all is loaded again.
+        // Models: `send_rate::a_window_never_counts_below_zero`,
+        // `send_rate::no_count_is_lost_at_a_turn`.
+        let replaced = self
+            .reading
+            .compare_exchange(seen, next, Release, Relaxed)
+            .is_ok();
+        if replaced {
+            self.counts.settle();
+        }
+        replaced
+    }
+
+    /// Ends the window if it is over at `now`, when a response to a request sent at `sent` has been
+    /// counted. The first thread to end it has done so for all: the sum that one window ends
+    /// with is the base of the next.
+    ///
+    /// Returns what the window is, and the reading.
+    pub(super) fn turn(
+        &self,
+        law: &Controller,
+        state: LawState,
+        now: u64,
+        sent: u64,
+    ) -> (Window, u128) {
+        loop {
+            let reading = self.reading();
+            // The sum after the load, see there.
+            let window = law.turn(reading, || self.sum(), state.of_law(), now, sent);
+            match window.next {
+                None => return (window, reading),
+                Some(next) if self.replace(reading, next) => return (window, next),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none.
+    pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
+        loop {
+            let counted = self.counted();
+            let Some((next, end)) = law.restarted(counted, now) else {
+                return 0;
+            };
+            if self.replace(counted.reading, next) {
+                return end;
+            }
+        }
+    }
+}
+
+/// How many responses had been counted when the law entered a state: 16 bits of version above 48 of
+/// count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Baseline(u64);
+
+impl Baseline {
+    const VERSION_SHIFT: u32 = 48;
+    const COUNT: u64 = (1 << Self::VERSION_SHIFT) - 1;
+
+    const fn new(version: u64, count: u64) -> Self {
+        Self(version.wrapping_shl(Self::VERSION_SHIFT) | (count & Self::COUNT))
+    }
+
+    const fn is_of(self, version: u64) -> bool {
+        self.0 >> Self::VERSION_SHIFT == version & 0xffff
+    }
+
+    /// Returns how many have been counted since, none if `sum` is older.
+    const fn counted(self, sum: u64) -> u64 {
+        let counted = sum.wrapping_sub(self.0) & Self::COUNT;
+        if counted >> (Self::VERSION_SHIFT - 1) == 0 {
+            counted
+        } else {
+            0
+        }
+    }
+}
+
+/// What had been counted when the law entered its state.
+#[derive(Debug)]
+pub(super) struct CutBaseline(AtomicU64);
+
+impl CutBaseline {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn load(&self) -> Baseline {
+        // Relaxed, here and below: a baseline says of which version it is, and a count that is
+        // behind it is taken for none.
+        Baseline(self.0.load(Relaxed))
+    }
+
+    /// Notes the count at the state of `version`, unless `seen` has been replaced: by that of a
+    /// later one.
+    pub(super) fn advance(&self, seen: Baseline, version: u64, meter: &Meter) {
+        let next = Baseline::new(version, meter.sum());
+        let _ = self.0.compare_exchange(seen.0, next.0, Relaxed, Relaxed);
+    }
+
+    /// Returns the responses since the state of `version`. `None` while the thread that entered it
+    /// has not noted it.
+    pub(super) fn since(&self, version: u64, meter: &Meter) -> Option<u64> {
+        let baseline = self.load();
+        baseline
+            .is_of(version)
+            .then(|| baseline.counted(meter.sum()))
+    }
+}
+
+const PEAK: Field = Field::lowest(Rate::BITS);
+const TIME: Field = PEAK.above(64);
+
+/// A peak, and how long after the cut it is reached: a hint that saves a cube root.
+#[derive(Debug)]
+pub(super) struct CurveCache(AtomicU128);
+
+impl CurveCache {
+    pub(super) fn new() -> Self {
+        // The peak of zero, reached at once.
+        Self(AtomicU128::new(0))
+    }
+
+    /// Returns [`time_to_peak`] of `peak`.
+    pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
+        // Relaxed: the argument and the value of a pure function, in one word.
+        let known = self.0.load(Relaxed);
+        if PEAK.get(known) == peak.to_bits() {
+            return TIME.get(known);
+        }
+        let time = time_to_peak(peak);
+        self.0
+            .store(PEAK.put(peak.to_bits()) | TIME.put(time), Relaxed);
+        time
+    }
+}

@@ -1,0 +1,347 @@
+//! The send rate: a line of tokens whose slope a control law moves.
+
+mod acquire;
+mod admin;
+mod controller;
+mod credit;
+mod gate;
+mod head;
+mod hint;
+mod permit;
+mod places;
+mod record;
+mod reserve;
+mod snapshot;
+#[cfg(feature = "wake")]
+mod waiters;
+#[cfg_attr(not(feature = "wake"), path = "no_wake.rs")]
+mod wake;
+
+use core::convert::Infallible;
+use core::time::Duration;
+
+use self::acquire::{Engaged, Words};
+use self::controller::{BoundLaw, Meter};
+use self::gate::{Gate, Seen};
+use self::reserve::Turn;
+use super::lazy::Lazy;
+use crate::Timestamp;
+use crate::law::Controller;
+use crate::law::aws::{Aws, Windows};
+use crate::law::paced::PacedSettings;
+
+pub use self::credit::SendCredit;
+pub use self::permit::{ControlLaw, Outcome, Recorded, SendPermit};
+#[cfg(feature = "std")]
+pub(crate) use self::reserve::Held;
+pub use self::reserve::{AcquireError, Reservation, WeightError};
+pub use self::snapshot::SendRateSnapshot;
+
+/// A token bucket for sends, refilled by time at a rate that answers to throttling.
+///
+/// Until the first throttle it limits nothing. From then on a request needs a token: take one with
+/// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Tell it
+/// every response with [`record`](Self::record).
+///
+/// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free): a thread stopped
+/// at any instruction, for ever, keeps no other from acquiring, recording or reading. Until the
+/// first throttle a request writes one count, in a cache line that threads share only if there are
+/// more of them than four for each core (one for all without the feature `std`).
+///
+/// # Time
+///
+/// Every call takes the time as an argument, from one monotonic clock for each limiter. A timestamp
+/// before the start counts as the start, one over 146 years after it as that instant. A caller with
+/// an older clock than another one's mints nothing: it finds what there was, and if it is over a
+/// second behind the last change of rate it waits. After a timestamp far in the future callers at
+/// true time wait until it has come.
+///
+/// # Memory ordering
+///
+/// None is promised: do not publish data through a limiter. Grants are in one order that all
+/// threads agree on. A call answers to the rate as it was at some moment of the call; while the
+/// rate changes, calls that overlap the change may be granted what the old rate allowed.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{ControlLaw, Outcome, SendRate, Timestamp};
+///
+/// let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+/// let permit = rate.try_acquire(Timestamp::ZERO).expect("not throttled yet");
+/// rate.record(Timestamp::ZERO, permit, Outcome::Throttled);
+///
+/// // The floor is one request in two seconds.
+/// let now = Timestamp::from_nanos(100_000_000);
+/// assert_eq!(rate.try_acquire(now), Err(Duration::from_millis(1_900)));
+/// assert!(rate.try_acquire(Timestamp::from_nanos(2_000_000_000)).is_ok());
+/// ```
+#[derive(Debug)]
+pub struct SendRate {
+    gate: Gate,
+    /// Made by the first throttle.
+    words: Lazy<Words>,
+    meter: Meter,
+    start: Timestamp,
+    law: BoundLaw,
+    /// How many open places are remembered.
+    places: u32,
+}
+
+/// How many open places are remembered when one is given up, unless the caller says otherwise.
+const OPEN_PLACES: u32 = 65_536;
+
+impl SendRate {
+    /// Creates a limiter that limits nothing until the first throttle, with the law's own settings.
+    ///
+    /// Remembers 65,536 open places: see [`with_open_places`](Self::with_open_places).
+    #[must_use]
+    pub fn new(law: ControlLaw, start: Timestamp) -> Self {
+        Self::with_open_places(law, start, OPEN_PLACES)
+    }
+
+    /// Creates a limiter that remembers places given up while at most `places` are open.
+    ///
+    /// Any number of places may be open. But one that is given up further back in line than this
+    /// may be forgotten: its token is lost, nobody is let go early, and nobody behind it moves
+    /// up. Rounded up to a power of two, at least 512 and at most 2²⁴; a byte of memory holds
+    /// four places.
+    #[must_use]
+    pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
+        let windows = Windows::new(start.as_nanos());
+        let law = match law {
+            ControlLaw::Aws => Controller::Aws(Aws { windows }),
+            ControlLaw::Paced => Controller::Paced(PacedSettings::new()),
+        };
+        Self::build(law, start, places)
+    }
+
+    /// Creates a limiter of [`ControlLaw::Paced`] with `settings`.
+    ///
+    /// With a ceiling or an initial rate it limits from the start, with a full bucket. Remembers
+    /// 65,536 open places.
+    #[must_use]
+    pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
+        Self::build(Controller::Paced(settings), start, OPEN_PLACES)
+    }
+
+    /// Creates a limiter of [`ControlLaw::Paced`] with `settings`, that remembers places given up
+    /// while at most `places` are open: see [`with_open_places`](Self::with_open_places).
+    #[must_use]
+    pub fn paced_with_open_places(settings: PacedSettings, start: Timestamp, places: u32) -> Self {
+        Self::build(Controller::Paced(settings), start, places)
+    }
+
+    fn build(law: Controller, start: Timestamp, places: u32) -> Self {
+        let windows = Windows::new(start.as_nanos());
+        let (meter, window_end) = Meter::new(&law);
+        let rate = Self {
+            gate: Gate::new(window_end),
+            words: Lazy::new(|| Words::new(law.burst(), places)),
+            meter,
+            start,
+            law: BoundLaw::new(law, windows),
+            places,
+        };
+        if let Some(memory) = law.initial() {
+            rate.limit_from_the_start(memory);
+        }
+        rate
+    }
+
+    /// Engages a limiter that is to limit from the start, with a full bucket.
+    fn limit_from_the_start(&self, memory: u64) {
+        self.gate.engage();
+        let engaged = self.about_to_limit();
+        let last = engaged.state.load();
+        let _ = engaged.state.replace(last, last.next(0, memory));
+        engaged.apply_state(0);
+        let (_, line) = engaged.read();
+        let _ = engaged.issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
+    }
+
+    /// Returns the control law that the limiter was created with.
+    #[must_use]
+    pub const fn law(&self) -> ControlLaw {
+        if self.law.is_published() {
+            ControlLaw::Aws
+        } else {
+            ControlLaw::Paced
+        }
+    }
+
+    /// Takes a token, or takes nothing and returns how long it will be until there is one.
+    ///
+    /// # Errors
+    ///
+    /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
+    /// stays as it is, and never zero. While places in line are being given up it may be
+    /// refused as if some were not yet. A refusal writes nothing.
+    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        let gate = self.gate.look();
+        match self.engaged_at(gate) {
+            None => Ok(SendPermit::sent_at(now)),
+            Some(engaged) => {
+                let taken = engaged.try_acquire(gate, now);
+                taken.map_err(|nanos| engaged.wait(now, nanos))
+            }
+        }
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), and says when there will be a token rather than in
+    /// how long.
+    ///
+    /// A caller that only compares the time spares itself the conversion.
+    ///
+    /// # Errors
+    ///
+    /// The time, later than `now`, and never before the start of the limiter.
+    pub fn try_acquire_until(&self, now: Timestamp) -> Result<SendPermit, Timestamp> {
+        let gate = self.gate.look();
+        match self.engaged_at(gate) {
+            None => Ok(SendPermit::sent_at(now)),
+            Some(engaged) => {
+                let taken = engaged.try_acquire(gate, now);
+                taken.map_err(|nanos| self.after(now, nanos))
+            }
+        }
+    }
+
+    /// As [`try_acquire_until`](Self::try_acquire_until), and asks for the time only if it matters.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_until`](Self::try_acquire_until).
+    pub fn try_acquire_until_with(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Timestamp> {
+        self.try_with(now, |_, now, nanos| self.after(now, nanos))
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
+    ///
+    /// It does not while nothing is limited and the calling thread is busy: see
+    /// [`record_with`](Self::record_with). While something is, it does so after it has looked
+    /// at the limiter. If the rate falls in between, it may be granted one token that was there
+    /// at the old rate, even if a pause has begun.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_with(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Duration> {
+        self.try_with(now, |engaged, now, nanos| engaged.wait(now, nanos))
+    }
+
+    #[inline]
+    fn try_with<E>(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+        refused: impl FnOnce(Engaged<'_>, Timestamp, u64) -> E,
+    ) -> Result<SendPermit, E> {
+        let gate = self.gate.look();
+        if let Some(engaged) = self.engaged_at(gate) {
+            let (now, taken) = engaged.try_acquire_with(gate, now);
+            return taken.map_err(|nanos| refused(engaged, now, nanos));
+        }
+        Ok(self
+            .go_untimed()
+            .unwrap_or_else(|| SendPermit::sent_at(now())))
+    }
+
+    /// Returns the time `nanos` after `now`, or after the start if that is later.
+    fn after(&self, now: Timestamp, nanos: u64) -> Timestamp {
+        let from = now.as_nanos().max(self.start.as_nanos());
+        Timestamp::from_nanos(from.saturating_add(nanos))
+    }
+
+    /// Takes a place in line: first come, first served.
+    ///
+    /// While the limiter limits nothing there is no line: the reservation looks again when it is
+    /// claimed.
+    pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
+        // A place that the line has no room for is asked for again when it is claimed.
+        let turn = self.queue_up_anyhow(now, 1).unwrap_or(Turn::Unlimited);
+        Reservation::new(self, turn, 1)
+    }
+
+    /// As [`reserve`](Self::reserve), and asks for the time only if it matters.
+    ///
+    /// A place that is had without it is claimed already.
+    pub fn reserve_with(&self, now: impl FnOnce() -> Timestamp) -> Reservation<'_> {
+        let turn = match self.go_untimed() {
+            Some(permit) => Turn::Claimed(permit),
+            None => self.queue_up_anyhow(now(), 1).unwrap_or(Turn::Unlimited),
+        };
+        Reservation::new(self, turn, 1)
+    }
+
+    /// Lets a request go without a look at the clock, if that may be.
+    #[inline]
+    pub(crate) fn go_untimed(&self) -> Option<SendPermit> {
+        (!self.gate.load().is_engaged() && self.meter.is_ahead()).then(SendPermit::untimed)
+    }
+
+    /// Whether the target has the 128-bit atomics that the line of tokens is made of.
+    ///
+    /// Elsewhere, as on most 32-bit targets, `portable-atomic` puts a lock in their place, and a
+    /// thread stopped while it holds one stops others.
+    #[cfg(not(all(loom, feature = "loom")))]
+    #[must_use]
+    pub fn is_lock_free() -> bool {
+        super::sync::AtomicU128::is_lock_free()
+    }
+
+    const fn start(&self) -> Timestamp {
+        self.start
+    }
+
+    /// Returns the time since the start, as words hold it.
+    fn elapsed(&self, now: Timestamp) -> u64 {
+        acquire::elapsed(self.start, now)
+    }
+
+    /// Returns the words of the limiter, if it has ever been about to limit.
+    #[inline]
+    fn words(&self) -> Option<Engaged<'_>> {
+        self.words.get().map(|words| self.with(words))
+    }
+
+    /// Returns the words of the limiter, which is about to limit.
+    fn about_to_limit(&self) -> Engaged<'_> {
+        let make = || Words::new(self.law.burst(), self.places);
+        self.with(self.words.get_or_make(make))
+    }
+
+    fn with<'a>(&'a self, words: &'a Words) -> Engaged<'a> {
+        Engaged {
+            words,
+            gate: &self.gate,
+            meter: &self.meter,
+            law: &self.law,
+            start: self.start,
+        }
+    }
+
+    /// Returns what a request has to look at, `None` if nothing holds it back.
+    #[inline]
+    fn engaged(&self) -> Option<Engaged<'_>> {
+        self.engaged_at(self.gate.load())
+    }
+
+    #[inline]
+    fn engaged_at(&self, gate: Seen) -> Option<Engaged<'_>> {
+        if gate.is_engaged() {
+            self.words()
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

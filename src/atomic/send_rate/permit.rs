@@ -1,0 +1,119 @@
+//! What goes into a send rate and comes out of it.
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use crate::Timestamp;
+
+/// How the fill rate answers to throttling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum ControlLaw {
+    /// The adaptive mode that the AWS SDKs document, to the letter.
+    Aws,
+    /// Ours: it paces at the rate that is delivered, cuts once for each overshoot, and is back at
+    /// the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which the
+    /// published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
+    /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
+    Paced,
+}
+
+/// What became of a request, as far as the send rate is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The service did not throttle it: a success, or a failure of another kind.
+    NotThrottled,
+    /// The service throttled it.
+    Throttled,
+    /// The service throttled it, and said for how long nothing should be sent.
+    ///
+    /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
+    /// at most: nothing is granted, not even what the bucket holds. Nothing gets through if
+    /// nothing was ever delivered, or nothing since the last cut of the rate although at least
+    /// four responses were to be expected. Otherwise the hint is for this request only, whose
+    /// retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
+    ThrottledFor(Duration),
+}
+
+/// What a response did to the send rate: [`SendRate::record`](crate::SendRate::record).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recorded {
+    /// It was counted, and at most moved the rate along the law's curve.
+    Counted,
+    /// It lowered the rate, or began to limit it.
+    Cut,
+    /// It ended the limit: nothing is limited until the next throttle.
+    Ended,
+}
+
+/// A request that was let go, and when.
+///
+/// It is `Copy`: recording it twice counts it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a request that was let go should be recorded once it is answered"]
+pub struct SendPermit {
+    sent_at: Timestamp,
+    /// Never 0, so that an `Option` of it is no larger.
+    weight: NonZeroU32,
+}
+
+impl SendPermit {
+    /// In the place of a time: the request was let go without a look at the clock, while nothing
+    /// was limited.
+    const UNTIMED: u64 = u64::MAX;
+
+    /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
+    ///
+    /// The last nanosecond that there is, 584 years after the origin, counts as the one before.
+    pub const fn sent_at(t: Timestamp) -> Self {
+        Self::of_weight(t, 1)
+    }
+
+    /// Returns the permit of a request that took `weight` tokens, at least 1, at `t`.
+    pub(super) const fn of_weight(t: Timestamp, weight: u32) -> Self {
+        Self {
+            sent_at: match t.as_nanos() {
+                Self::UNTIMED => Timestamp::from_nanos(Self::UNTIMED.wrapping_sub(1)),
+                _ => t,
+            },
+            weight: match NonZeroU32::new(weight) {
+                Some(weight) => weight,
+                None => NonZeroU32::MIN,
+            },
+        }
+    }
+
+    /// Returns the permit of a request that was sent at no known time.
+    pub(crate) const fn untimed() -> Self {
+        Self {
+            sent_at: Timestamp::from_nanos(Self::UNTIMED),
+            weight: NonZeroU32::MIN,
+        }
+    }
+
+    /// Returns when the request was let go, [`Timestamp::ZERO`] if nobody looked
+    /// ([`SendRate::try_acquire_with`](crate::SendRate::try_acquire_with)).
+    #[must_use]
+    pub const fn time(self) -> Timestamp {
+        if self.is_timed() {
+            self.sent_at
+        } else {
+            Timestamp::ZERO
+        }
+    }
+
+    pub(super) const fn is_timed(self) -> bool {
+        self.sent_at.as_nanos() != Self::UNTIMED
+    }
+
+    /// Returns how many tokens the request took, and counts for: 1 unless it was asked for with a
+    /// weight.
+    #[must_use]
+    pub const fn weight(self) -> u32 {
+        self.weight.get()
+    }
+}

@@ -1,0 +1,375 @@
+//! What is recorded, and how the rate follows from it.
+
+use core::time::Duration;
+
+use super::SendRate;
+use super::acquire::{Engaged, elapsed};
+use super::controller::LawState;
+use super::gate::LONGEST_QUIET;
+use super::head::Head;
+use super::permit::{Outcome, Recorded, SendPermit};
+use crate::Timestamp;
+use crate::bits::LAST_TIME;
+use crate::fixed::{Rate, SECOND};
+use crate::law::{Controller, Throttled};
+use crate::line::Line;
+
+/// The longest pause that a hint brings: a wrong one must not stop a client for good.
+const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
+
+impl SendRate {
+    /// Records the outcome of a request, and returns what that did to the send rate.
+    ///
+    /// Call it once for every response, throttled or not, and for every attempt that failed without
+    /// one.
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
+    pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
+        let elapsed = self.elapsed(now);
+        let hint = match outcome {
+            Outcome::NotThrottled => {
+                self.meter.count(permit.weight());
+                return self.look(elapsed, permit);
+            }
+            Outcome::Throttled => Duration::ZERO,
+            Outcome::ThrottledFor(hint) => hint,
+        };
+        self.gate.engage();
+        self.about_to_limit()
+            .record_throttled(elapsed, permit, hint)
+    }
+
+    /// Records what became of a request like [`record`](Self::record), and asks for the time only
+    /// if it matters.
+    ///
+    /// A look at the clock costs more than all the rest of a request that nothing holds back. While
+    /// nothing is limited, a thread that counts requests one after the other asks for the time
+    /// of one of them, and then not before as many have come as came in a millisecond, 255 at
+    /// most. A thread whose requests come evenly looks every 2 ms or oftener, and one
+    /// that is slow looks each time.
+    ///
+    /// # What it costs in exactness
+    ///
+    /// No count is ever lost or late: only the ends of the windows, in which the rate is measured,
+    /// are noticed late; by 2 ms if requests come evenly, and by up to 255 requests of each
+    /// thread if their rate drops. So at the first throttle the measured rate may be off by
+    /// 1/250, and more if the traffic had just subsided. From then on every request looks.
+    /// Threads beyond 256, and all without the feature `std`, look each time.
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
+    pub fn record_with(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+        permit: SendPermit,
+        outcome: Outcome,
+    ) -> Recorded {
+        if outcome != Outcome::NotThrottled || permit.weight() != 1 {
+            return self.record(now(), permit, outcome);
+        }
+        if self.count_untimed() {
+            return Recorded::Counted;
+        }
+        let elapsed = self.elapsed(now());
+        if self.gate.load().is_engaged() {
+            self.meter.count(1);
+        } else {
+            self.meter.count_at(elapsed);
+        }
+        self.look(elapsed, permit)
+    }
+
+    /// Counts a request that was not throttled without a look at the clock, if that may be.
+    #[inline]
+    pub(crate) fn count_untimed(&self) -> bool {
+        !self.gate.load().is_engaged() && self.meter.count_untimed()
+    }
+
+    /// Does what there is to do after a response was counted, which is nothing while the gate is
+    /// quiet.
+    #[inline]
+    fn look(&self, elapsed: u64, permit: SendPermit) -> Recorded {
+        let gate = self.gate.load();
+        if gate.is_quiet_for_responses(elapsed) {
+            return Recorded::Counted;
+        }
+        self.look_closely(elapsed, permit)
+    }
+
+    #[inline(never)]
+    fn look_closely(&self, elapsed: u64, permit: SendPermit) -> Recorded {
+        let gate = self.gate.look();
+        let sent = sent_at(self.start(), permit, elapsed);
+        let engaged = self.words();
+        let law = self.law.get();
+        let state = engaged.map_or(LawState::NONE, |engaged| engaged.state.load());
+        let (window, _) = self.meter.turn(&law, state, elapsed, sent);
+        let Some(engaged) = engaged else {
+            self.gate.settle(gate, window.end, false);
+            return Recorded::Counted;
+        };
+        let mut recorded = Recorded::Counted;
+        if let Some(rate) = window.counted {
+            recorded = engaged.end_window(&law, elapsed, rate);
+        }
+        if !engaged.state.load().is_engaged() {
+            engaged.hold(elapsed);
+        }
+        engaged.follow(window.at);
+        if !engaged.state.load().is_engaged() {
+            // After the line has been let go, see `Gate`.
+            let quiet = elapsed.saturating_add(LONGEST_QUIET);
+            self.gate.settle(gate, window.end.min(quiet), false);
+        }
+        engaged.wake_due(window.at);
+        recorded
+    }
+}
+
+/// Returns when a request was sent that was answered at `elapsed`: then, if it is not known.
+fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
+    if permit.is_timed() {
+        elapsed(start, permit.time()).min(at)
+    } else {
+        at
+    }
+}
+
+impl Engaged<'_> {
+    /// Records a throttle that asked for a pause of `hint`.
+    #[cold]
+    fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
+        let law = self.law.get();
+        let mut now = now;
+        if self.law.counts_throttles() {
+            self.meter.count(permit.weight());
+            let (window, _) = self.meter.turn(&law, self.state.load(), now, now);
+            now = window.at;
+        }
+        let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
+        let until = now.saturating_add(pause.min(LONGEST_PAUSE)).min(LAST_TIME);
+        self.replace_state(now, |last, fill| {
+            let sent = if permit.is_timed() || !last.is_engaged() {
+                sent_at(self.start, permit, now)
+            } else {
+                0 // while nothing was limited yet, so before the last cut
+            };
+            let throttled = Throttled {
+                now,
+                sent,
+                until,
+                fill,
+                counted: self.meter.counted(),
+                since_change: self.baseline.since(last.version(), self.meter),
+            };
+            let decision = law.after_throttle(last.of_law(), &throttled)?;
+            Some(last.decided(decision))
+        })
+    }
+
+    /// Does what the law makes of a window that has counted `rate`.
+    fn end_window(&self, law: &Controller, now: u64, rate: Rate) -> Recorded {
+        if !self.state.load().is_engaged() {
+            return Recorded::Counted;
+        }
+        self.replace_state(now, |last, _| {
+            if !last.is_engaged() {
+                return None;
+            }
+            let decision = law.after_window(last.of_law(), now, rate, self.meter.counted())?;
+            let next = last.decided(decision);
+            (next.is_engaged() || !self.is_waited_for(now)).then_some(next)
+        })
+    }
+
+    /// Begins to limit if nothing is limited and the law does not allow that: it has just been
+    /// given a ceiling, or a thread that had not seen the ceiling has switched the limiter off.
+    pub(super) fn hold(&self, now: u64) {
+        let Some(memory) = self.law.get().held() else {
+            return;
+        };
+        self.gate.engage();
+        self.replace_state(now, |last, _| {
+            (!last.is_engaged()).then(|| last.next(now, memory))
+        });
+    }
+
+    /// Whether there are places in line whose turn has not come.
+    fn is_waited_for(&self, now: u64) -> bool {
+        let (_, line) = self.read();
+        self.waiting(&line, now) > 0
+    }
+
+    /// Moves the fill rate to where the law has it at `now`, and lets responses be until that
+    /// moves.
+    pub(super) fn follow(&self, now: u64) {
+        // Before all that the rate is computed from.
+        let gate = self.gate.look();
+        if !gate.is_engaged() {
+            return;
+        }
+        loop {
+            let (head, line) = self.read();
+            let state = self.state.load();
+            if !head.follows(state.version()) {
+                self.apply_state(now);
+                continue;
+            }
+            // In a pause there is nothing to move.
+            if !state.is_engaged() || (line.is_paused() && now < state.since()) {
+                return;
+            }
+            if line.is_stale(now) && line.rate != Rate::ZERO {
+                self.renew(now);
+                continue;
+            }
+            let law = self.law.get();
+            if line.is_paused() {
+                // A pause ends when it was to end, not when a caller looks.
+                let rate = law.resumed(state.of_law());
+                self.change(head, &line, state.since(), rate, state);
+                continue;
+            }
+            // By an older clock than the last cut's it is at the rate of the cut.
+            let now = now.max(state.since());
+            return self.follow_law(&law, head, &line, state, now, gate);
+        }
+    }
+
+    /// Moves the rate of `head` along the law's curve.
+    fn follow_law(
+        &self,
+        law: &Controller,
+        head: Head,
+        line: &Line,
+        state: LawState,
+        now: u64,
+        gate: super::gate::Seen,
+    ) {
+        let reading = self.meter.reading();
+        let known = |peak| self.curve.time_to_peak(peak);
+        let rate = law.rate(state.of_law(), now, reading, known);
+        // One try: a loss means that another response, which computes the same curve, or a
+        // throttle, which must not be undone, came first.
+        if rate == line.rate || self.change(head, line, now, rate, state) {
+            let steady = law.steady_until(state.of_law(), now, rate, reading);
+            if steady > now {
+                let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
+                let end = law.window_end(reading);
+                let counting = end <= now;
+                let quiet = if counting { quiet } else { quiet.min(end) };
+                self.gate.settle(gate, quiet, counting);
+            }
+        }
+    }
+
+    /// Replaces the law's state by what `next` makes of it and the fill rate, and lets that take
+    /// effect; or leaves it.
+    ///
+    /// What is recorded is never lost: the call ends when it, or a later state, has taken effect,
+    /// or when `next` makes nothing of the state.
+    pub(super) fn replace_state(
+        &self,
+        now: u64,
+        next: impl Fn(LawState, Rate) -> Option<LawState>,
+    ) -> Recorded {
+        loop {
+            let last = self.state.load();
+            let head = self.line.head();
+            // The head was read while this was the last state, so that it follows it or the one
+            // before.
+            if self.state.load() != last {
+                continue;
+            }
+            if !head.follows(last.version()) {
+                self.apply_state(now);
+                continue;
+            }
+            let baseline = self.baseline.load();
+            let fill = head.rate();
+            let Some(next) = next(last, fill) else {
+                return Recorded::Counted;
+            };
+            // Before and after: see `Gate`.
+            self.gate.disturb();
+            if !self.state.replace(last, next) {
+                continue;
+            }
+            self.baseline.advance(baseline, next.version(), self.meter);
+            self.gate.disturb();
+            self.apply_state(now);
+            return self.effect(last, fill, next, now);
+        }
+    }
+
+    /// Returns what it does to a limiter with the fill rate `fill` that `last` has become `next`.
+    fn effect(&self, last: LawState, fill: Rate, next: LawState, now: u64) -> Recorded {
+        if !next.is_engaged() {
+            return Recorded::Ended;
+        }
+        let law = self.law.get();
+        let (_, rate) = law.first_rate(next.of_law(), now);
+        // Where time has moved the rate to, even if that has not been looked at.
+        let fill = if law.moves_by_itself() && last.is_engaged() {
+            let reading = self.meter.reading();
+            law.rate(last.of_law(), now, reading, |peak| {
+                self.curve.time_to_peak(peak)
+            })
+        } else {
+            fill
+        };
+        if !last.is_engaged() || rate < fill {
+            Recorded::Cut
+        } else {
+            Recorded::Counted
+        }
+    }
+
+    /// Lets the law's last state take effect, if it has not yet. Any thread may do it for the one
+    /// that was throttled: the rate follows from the state's word.
+    pub(super) fn apply_state(&self, now: u64) {
+        loop {
+            // In this order: a head older than the state makes the change fail, never go back.
+            let (head, line) = self.read();
+            let state = self.state.load();
+            if head.follows(state.version()) {
+                return;
+            }
+            let (from, rate) = self.law.get().first_rate(state.of_law(), now);
+            self.change(head, &line, from, rate, state);
+        }
+    }
+
+    /// Replaces `head`, whose line is `line`, at `at` or when it was changed last. False if another
+    /// thread has replaced it first.
+    pub(super) fn change(
+        &self,
+        head: Head,
+        line: &Line,
+        at: u64,
+        rate: Rate,
+        state: LawState,
+    ) -> bool {
+        if line.is_stale(at) && line.rate != Rate::ZERO {
+            self.renew(at);
+            return false;
+        }
+        let Some(end) = self.line.raise(at) else {
+            return false;
+        };
+        // With the capacity that ends: what it has discarded must not come back with a larger one.
+        self.settle(line, end);
+        let minted = line.extended_to(end);
+        let replaced = self.line.replace(head, minted, end, rate, state.version());
+        if replaced {
+            self.forget_hint();
+        }
+        // Here too, for callers who never wait in line: the front must not fall behind until places
+        // wrap.
+        self.retire(line, end);
+        replaced
+    }
+}

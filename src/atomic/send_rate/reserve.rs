@@ -1,0 +1,491 @@
+//! Places in line, for one token or several, and requests that do not wait for longer than they
+//! say.
+
+use core::{error::Error, fmt, time::Duration};
+
+use core::ops::Deref;
+
+use super::SendRate;
+use super::acquire::Engaged;
+use super::permit::SendPermit;
+use crate::Timestamp;
+use crate::atomic::sync::Ordering::Relaxed;
+use crate::fixed::to_signed;
+use crate::line::{LONGEST_QUEUE, Place, TOKEN, capacity};
+
+/// A weight that no request can have.
+///
+/// Returned at once: such a request takes no token and no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WeightError {
+    /// The request would take no token.
+    Zero,
+    /// The bucket never holds as much at today's rate: the request would wait for ever, or hold up
+    /// all others.
+    AboveCapacity {
+        /// The tokens asked for.
+        weight: u32,
+        /// The most that the bucket holds at today's rate, rounded down, at least 1.
+        capacity: u32,
+    },
+    /// So many tokens are promised already that positions in the line would come near their wrap.
+    LineFull {
+        /// The tokens asked for.
+        weight: u32,
+        /// The tokens promised and not minted yet: 2³⁷ at most.
+        waiting: u64,
+    },
+}
+
+impl fmt::Display for WeightError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero => f.write_str("the request asks for no token"),
+            Self::AboveCapacity { weight, capacity } => write!(
+                f,
+                "the request asks for {weight} tokens, and the bucket holds {capacity} at most"
+            ),
+            Self::LineFull { weight, waiting } => write!(
+                f,
+                "the request asks for {weight} tokens, and {waiting} are promised already"
+            ),
+        }
+    }
+}
+
+impl Error for WeightError {}
+
+/// Why a request got no token. It took none, and has no place in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The tokens cannot come in time.
+    NotInTime {
+        /// How long it would have been, at today's rate. Never zero.
+        wait: Duration,
+    },
+    /// There is no such request.
+    Weight(WeightError),
+}
+
+impl AcquireError {
+    /// Returns how long it would have been until the tokens came, `None` if they never could.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::NotInTime { wait } => Some(*wait),
+            Self::Weight(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInTime { wait } => {
+                write!(f, "not in time: the send rate asks for a wait of {wait:?}")
+            }
+            Self::Weight(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for AcquireError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotInTime { .. } => None,
+            Self::Weight(error) => Some(error),
+        }
+    }
+}
+
+impl From<WeightError> for AcquireError {
+    fn from(error: WeightError) -> Self {
+        Self::Weight(error)
+    }
+}
+
+impl SendRate {
+    /// Takes `weight` tokens at once, or takes nothing and says how long it will be until there are
+    /// as many.
+    ///
+    /// The rate is then one of tokens: a permit counts in [`record`](Self::record) for as many as
+    /// it took.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::NotInTime`] if there are fewer. [`WeightError::Zero`], and
+    /// [`WeightError::AboveCapacity`] if the bucket does not hold as many at today's rate: at a
+    /// higher one it may. A limiter that limits nothing lets any other weight go.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{AcquireError, SendRate, Timestamp, WeightError, law::PacedSettings};
+    ///
+    /// // 5 tokens/s, of which the bucket holds a second's worth.
+    /// let second = Duration::from_secs(1);
+    /// let settings = PacedSettings::fixed(5, second)?.to_builder().burst(second).build()?;
+    /// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+    /// assert_eq!(rate.try_acquire_n(now, 4).unwrap().weight(), 4);
+    /// let wait = Duration::from_millis(400);
+    /// assert_eq!(rate.try_acquire_n(now, 3), Err(AcquireError::NotInTime { wait }));
+    /// let never = WeightError::AboveCapacity { weight: 6, capacity: 5 };
+    /// assert_eq!(rate.try_acquire_n(now, 6), Err(never.into()));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
+        self.queue_up(now, weight, Some(Duration::ZERO))?;
+        Ok(SendPermit::of_weight(now, weight))
+    }
+
+    /// Takes a place in line for `weight` tokens at once.
+    ///
+    /// It holds up those behind it for as long as that many tokens take, and gives them all back if
+    /// it is dropped. The weight is checked now: a place stays good if the capacity falls below
+    /// it afterwards. While the limiter limits nothing, the place is taken when it is claimed,
+    /// and its weight is not checked any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_n`](Self::try_acquire_n), but for the wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{SendRate, Timestamp, law::PacedSettings};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let settings = PacedSettings::fixed(5, second)?.to_builder().burst(second).build()?;
+    /// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+    /// let mut first = rate.reserve_n(now, 5).unwrap();
+    /// assert!(first.claim(now).is_ok(), "the bucket was full");
+    /// let second = rate.reserve_n(now, 4).unwrap();
+    /// let mut third = rate.reserve_n(now, 2).unwrap();
+    /// assert_eq!(third.claim(now), Err(Duration::from_millis(1_200)));
+    /// drop(second);
+    /// assert_eq!(third.claim(now), Err(Duration::from_millis(400)));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'_>, WeightError> {
+        let turn = match self.queue_up(now, weight, None) {
+            Ok(turn) => turn,
+            Err(AcquireError::Weight(error)) => return Err(error),
+            // Not without a deadline.
+            Err(AcquireError::NotInTime { .. }) => Turn::Unlimited,
+        };
+        Ok(Reservation::new(self, turn, weight))
+    }
+
+    /// Takes a place in line for `weight` tokens, if its turn comes within `patience`.
+    ///
+    /// None if the limiter limits nothing. A refusal writes nothing: requests that are refused over
+    /// and over leave no places given up behind, of which the limiter remembers only so many.
+    pub(super) fn queue_up(
+        &self,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Turn, AcquireError> {
+        if weight == 0 {
+            return Err(WeightError::Zero.into());
+        }
+        let Some(engaged) = self.engaged() else {
+            return Ok(Turn::Unlimited);
+        };
+        let elapsed = engaged.elapsed(now);
+        if weight > 1 || patience.is_some() {
+            // Time may have moved the rate, and the capacity with it, since it was last looked at.
+            engaged.catch_up(elapsed);
+        }
+        engaged.weigh(elapsed, weight)?;
+        engaged.queue_up(now, weight, patience)
+    }
+
+    /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
+    /// limits nothing.
+    ///
+    /// If the line is full it returns the time until it is not.
+    pub(super) fn queue_up_anyhow(&self, now: Timestamp, weight: u32) -> Result<Turn, Duration> {
+        let Some(engaged) = self.engaged() else {
+            return Ok(Turn::Unlimited);
+        };
+        let queued = engaged.queue_up(now, weight, None);
+        queued.map_err(|_full| engaged.wait(now, engaged.until_not_full(now, weight)))
+    }
+}
+
+impl Engaged<'_> {
+    fn queue_up(
+        &self,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Turn, AcquireError> {
+        let elapsed = self.elapsed(now);
+        let Some(line) = self.line_at(elapsed) else {
+            return Ok(Turn::Unlimited);
+        };
+        let cancelled = self.cancellations.total();
+        let units = u64::from(weight).wrapping_mul(TOKEN);
+        let minted = line.minted_at(elapsed).to_place();
+        let place = self.issue(|issued| {
+            let next = line.settled(elapsed, issued, cancelled).plus(units);
+            let rank = next.less_tokens(cancelled);
+            if rank.since(minted) > to_signed(LONGEST_QUEUE) {
+                let waiting = self.waiting(&line, elapsed);
+                return Err(WeightError::LineFull { weight, waiting }.into());
+            }
+            let Some(patience) = patience else {
+                return Ok(next);
+            };
+            let wait = self.wait_of(&line, elapsed, rank);
+            match wait.map(|nanos| self.wait(now, nanos)) {
+                Some(wait) if wait > patience => Err(AcquireError::NotInTime { wait }),
+                _ => Ok(next),
+            }
+        })?;
+        self.forget_hint();
+        // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
+        // place is taken, so that what is written off by it is never more than was
+        // promised.
+        self.open.fetch_add(u64::from(weight), Relaxed);
+        self.retire(&line, elapsed);
+        Ok(Turn::Placed(place))
+    }
+
+    /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
+    fn until_not_full(&self, now: Timestamp, weight: u32) -> u64 {
+        let elapsed = self.elapsed(now);
+        let units = u64::from(weight).wrapping_mul(TOKEN);
+        let first = self.last_rank().plus(units).less(LONGEST_QUEUE);
+        let line = self.line_at(elapsed);
+        line.and_then(|line| self.wait_of(&line, elapsed, first))
+            .unwrap_or(1)
+    }
+
+    /// Notes that a place for `weight` tokens is open no longer.
+    fn close(&self, weight: u32) {
+        self.open.fetch_sub(u64::from(weight), Relaxed);
+    }
+
+    /// Returns the tokens of the places that are open.
+    pub(super) fn open_tokens(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
+    /// Gives `tokens` back that stand before every place there is.
+    pub(super) fn give_back(&self, tokens: u64) {
+        // Before and after: see `Gate`.
+        self.gate.disturb();
+        self.cancellations.write_off(tokens);
+        self.forget_hint();
+        self.gate.disturb();
+    }
+
+    /// Gives up `place` and those right before it, `weight` in all.
+    ///
+    /// The last place in line is taken back whole, whatever its weight. Of others the ring
+    /// remembers as many tokens as it has room for.
+    fn give_up(&self, place: Place, weight: u32) {
+        self.gate.disturb();
+        let before = place.less_tokens(u64::from(weight));
+        if !self.take_back(place, before) {
+            self.cancellations.cancel(place, weight);
+        }
+        self.forget_hint();
+        self.gate.disturb();
+    }
+
+    /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
+    fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        if weight == 1 {
+            return Ok(()); // at any rate
+        }
+        let Some(line) = self.line_at(elapsed) else {
+            return Ok(());
+        };
+        let held = if line.is_paused() {
+            let state = self.state.load().of_law();
+            capacity(self.law.get().resumed(state), line.burst)
+        } else {
+            line.capacity()
+        };
+        let capacity = u32::try_from(held >> TOKEN.trailing_zeros()).unwrap_or(u32::MAX);
+        if weight > capacity {
+            return Err(WeightError::AboveCapacity { weight, capacity });
+        }
+        Ok(())
+    }
+}
+
+/// What a reservation holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// No place: the limiter limited nothing when it was asked.
+    Unlimited,
+    /// A place in line.
+    Placed(Place),
+    /// The place has been used.
+    Claimed(SendPermit),
+}
+
+/// A place in line for a [`SendRate`].
+///
+/// Its turn comes when as many tokens have been minted as there are places before it, and itself,
+/// that were not given up. If the rate rises it comes sooner, if it falls later. Dropped unclaimed,
+/// its token goes back: those behind it move up by one, nobody ahead of it notices. It has no
+/// clock, so that waiters who sleep are woken for that at the next response, or by their own
+/// timers.
+///
+/// Forgotten (`mem::forget`), its token is lost. A place must be claimed or dropped before another
+/// 2³⁸ tokens have been minted: at 10⁶ tokens/s, within three days.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+///
+/// let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+/// rate.record(Timestamp::ZERO, SendPermit::sent_at(Timestamp::ZERO), Outcome::Throttled);
+///
+/// // At 0.5 tokens/s the places are two seconds apart.
+/// let mut first = rate.reserve(Timestamp::ZERO);
+/// let mut second = rate.reserve(Timestamp::ZERO);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(4)));
+/// drop(first);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(2)));
+/// assert!(second.claim(Timestamp::from_nanos(2_000_000_000)).is_ok());
+/// ```
+#[derive(Debug)]
+#[must_use = "a reservation that is dropped gives its place up"]
+pub struct Reservation<'a>(Held<&'a SendRate>);
+
+impl<'a> Reservation<'a> {
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
+        Self(Held::new(rate, turn, weight))
+    }
+
+    /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
+    ///
+    /// # Errors
+    ///
+    /// If the turn has not come: the time until then at today's rate, never zero. It may shrink,
+    /// when the rate rises or somebody ahead gives up, and grow, when the rate falls: ask again
+    /// when it has passed, or sooner.
+    pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        self.0.claim_with(|| now)
+    }
+
+    /// As [`claim`](Self::claim), and asks for the time only if the turn has not been claimed yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    pub fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        self.0.claim_with(now)
+    }
+}
+
+/// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
+#[derive(Debug)]
+pub(crate) struct Held<R: Deref<Target = SendRate>> {
+    pub(super) rate: R,
+    pub(super) turn: Turn,
+    weight: u32,
+    #[cfg(feature = "wake")]
+    pub(super) stand: Option<super::waiters::Stand>,
+}
+
+impl<R: Deref<Target = SendRate>> Held<R> {
+    const fn new(rate: R, turn: Turn, weight: u32) -> Self {
+        Self {
+            rate,
+            turn,
+            weight,
+            #[cfg(feature = "wake")]
+            stand: None,
+        }
+    }
+
+    /// Takes a place for `weight` tokens, if its turn comes within `patience`.
+    #[cfg(feature = "std")]
+    pub(crate) fn take(
+        rate: R,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Self, AcquireError> {
+        let turn = rate.queue_up(now, weight, patience)?;
+        Ok(Self::new(rate, turn, weight))
+    }
+
+    /// Takes a place that is claimed already, if the request may go without a look at the clock; or
+    /// returns `rate`.
+    #[cfg(feature = "std")]
+    pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
+        match rate.go_untimed() {
+            Some(permit) if weight == 1 => Ok(Self::new(rate, Turn::Claimed(permit), weight)),
+            _ => Err(rate),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn rate(&self) -> &SendRate {
+        &self.rate
+    }
+
+    /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time
+    /// only if it has not been claimed yet.
+    pub(crate) fn claim_with(
+        &mut self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Duration> {
+        if let Turn::Claimed(permit) = self.turn {
+            return Ok(permit);
+        }
+        let now = now();
+        if let Turn::Unlimited = self.turn {
+            self.turn = self.rate.queue_up_anyhow(now, self.weight)?;
+        }
+        if let Turn::Placed(place) = self.turn {
+            if let Some(engaged) = self.rate.words() {
+                if let Some(nanos) = engaged.nanos_until(place, engaged.elapsed(now)) {
+                    return Err(engaged.wait(now, nanos));
+                }
+                engaged.close(self.weight);
+            }
+            self.leave(place);
+            self.rate.wake_due(now);
+        }
+        let permit = SendPermit::of_weight(now, self.weight);
+        self.turn = Turn::Claimed(permit);
+        Ok(permit)
+    }
+
+    /// Gives the place up, unless it has been claimed.
+    ///
+    /// Returns whether there was a place.
+    pub(crate) fn give_up(&mut self) -> bool {
+        if let Turn::Placed(place) = self.turn {
+            self.turn = Turn::Unlimited;
+            self.leave(place);
+            if let Some(engaged) = self.rate.words() {
+                engaged.close(self.weight);
+                engaged.give_up(place, self.weight);
+            }
+            return true;
+        }
+        false
+    }
+}
+
+impl<R: Deref<Target = SendRate>> Drop for Held<R> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

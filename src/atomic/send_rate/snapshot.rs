@@ -1,0 +1,231 @@
+//! What a limiter looks like to people: the only floating point of the crate.
+
+use core::fmt;
+
+use super::SendRate;
+use super::controller::LawState;
+use super::head::Head;
+use crate::Timestamp;
+use crate::fixed::Rate;
+use crate::law::cubic::time_to_peak;
+use crate::line::{Line, capacity};
+
+/// The state of a [`SendRate`], for diagnostics.
+///
+/// Each field was true at some moment of the call that made it, not necessarily the same one for
+/// all; while no other thread is at work they belong together. The state itself is in fixed point.
+/// `Display` and `Debug` say "unlimited" while sends are not limited, and "none" in a pause.
+#[derive(Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct SendRateSnapshot {
+    /// Whether the limiter limits: there has been a throttle.
+    pub enabled: bool,
+    /// Tokens per second; under [`ControlLaw::Paced`](crate::ControlLaw::Paced) those of the law
+    /// at this moment, 0 during a pause. While not enabled, the rate that the published law
+    /// would fill at, and of the paced one the highest there is.
+    pub fill_rate: f64,
+    /// The most tokens that the bucket holds; 0 during a pause.
+    pub capacity: f64,
+    /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
+    pub available: f64,
+    /// The measured rate of requests, per second; of the paced law, of those that were not
+    /// throttled.
+    pub measured_rate: f64,
+    /// The rate that the last throttle was taken to have come at, per second; 0 before the first
+    /// one. Of the paced law the peak it returns to.
+    pub last_max_rate: f64,
+    /// The tokens promised and not minted yet: one for each place in line that has not been given
+    /// up, or its weight. A place that has come due counts no longer, even if it has not been
+    /// claimed. While not enabled, 0.
+    pub waiting: u64,
+}
+
+impl fmt::Display for SendRateSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let measured = self.measured_rate;
+        if !self.enabled {
+            return write!(f, "unlimited (measured {measured:.1}/s)");
+        }
+        if self.fill_rate.to_bits() == 0 {
+            f.write_str("none")?;
+        } else {
+            write!(f, "{:.1}/s", self.fill_rate)?;
+        }
+        let Self {
+            available,
+            capacity,
+            waiting,
+            last_max_rate,
+            ..
+        } = self;
+        write!(
+            f,
+            " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, \
+             throttled at {last_max_rate:.1}/s)"
+        )
+    }
+}
+
+/// The fields by name, for those that mean nothing at the moment the word for it.
+impl fmt::Debug for SendRateSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fill: &dyn fmt::Debug = match (self.enabled, self.fill_rate.to_bits()) {
+            (false, _) => &format_args!("unlimited"),
+            (true, 0) => &format_args!("none"),
+            _ => &self.fill_rate,
+        };
+        f.debug_struct("SendRateSnapshot")
+            .field("enabled", &self.enabled)
+            .field("fill_rate", fill)
+            .field("capacity", &self.capacity)
+            .field("available", &self.available)
+            .field("measured_rate", &self.measured_rate)
+            .field("last_max_rate", &self.last_max_rate)
+            .field("waiting", &self.waiting)
+            .finish()
+    }
+}
+
+impl SendRate {
+    /// Returns the state at `now`, and changes nothing.
+    #[must_use]
+    pub fn snapshot(&self, now: Timestamp) -> SendRateSnapshot {
+        let elapsed = self.elapsed(now);
+        let law = self.law.get();
+        let engaged = self.words();
+        let state = engaged.map_or(LawState::NONE, |engaged| engaged.state.load());
+        let read = engaged.map(|engaged| (engaged, engaged.read()));
+        let shown = law.shown(state.of_law(), self.meter.counted(), elapsed);
+        let limited = read.filter(|_| state.is_engaged());
+        let (fill, held, available, waiting) = match limited {
+            Some((engaged, (head, line))) => (
+                self.fill(state, head, &line, elapsed),
+                // A line that does not follow the state yet still has its own bucket, and requests
+                // find it.
+                (!head.follows(state.version())).then(|| line.capacity()),
+                engaged.available(&line, elapsed),
+                engaged.waiting(&line, elapsed),
+            ),
+            None => (shown.idle, None, u128::MAX, 0),
+        };
+        let held = held.unwrap_or_else(|| capacity(fill, self.law.burst()));
+        let capacity = u128::from(held) << 40;
+        SendRateSnapshot {
+            enabled: state.is_engaged(),
+            fill_rate: per_second(if fill == Rate::LEAST {
+                Rate::ZERO
+            } else {
+                fill
+            }),
+            capacity: units_to_tokens(capacity),
+            available: units_to_tokens(available.min(capacity)),
+            measured_rate: per_second(shown.measured),
+            last_max_rate: per_second(shown.peak),
+            waiting,
+        }
+    }
+
+    /// Returns the fill rate of a limiter that limits.
+    fn fill(&self, state: LawState, head: Head, line: &Line, elapsed: u64) -> Rate {
+        let law = self.law.get();
+        if law.moves_by_itself() {
+            // Where time has moved it to, even if that has not been looked at.
+            return law.rate(state.of_law(), elapsed, self.meter.reading(), time_to_peak);
+        }
+        if head.follows(state.version()) {
+            line.rate
+        } else {
+            law.first_rate(state.of_law(), elapsed).1
+        }
+    }
+
+    /// Whether sends are limited.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn is_limiting(&self) -> bool {
+        let state = self.engaged().map(|engaged| engaged.state.load());
+        state.is_some_and(LawState::is_engaged)
+    }
+}
+
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "for people to read"
+)]
+fn per_second(rate: Rate) -> f64 {
+    rate.raw() as f64 / TWO_TO_64 * 1e9
+}
+
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "for people to read"
+)]
+fn units_to_tokens(units: u128) -> f64 {
+    units as f64 / TWO_TO_64
+}
+
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+#[cfg(test)]
+#[expect(clippy::float_arithmetic, reason = "for people to read")]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::{ControlLaw, Outcome, SendPermit};
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    fn record(rate: &SendRate, nanos: u64, outcome: Outcome) {
+        rate.record(at(nanos), SendPermit::sent_at(at(nanos)), outcome);
+    }
+
+    fn assert_close(got: f64, want: f64) {
+        assert!((got - want).abs() < 1e-6 * want, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn before_the_first_throttle_it_shows_what_the_law_would_fill_at() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        for _ in 0..10 {
+            record(&rate, 0, Outcome::NotThrottled);
+        }
+        record(&rate, SECOND >> 1, Outcome::NotThrottled);
+        let early = rate.snapshot(at(2 * SECOND));
+        assert!(!early.enabled);
+        assert_close(early.fill_rate, 3.2); // 0.4 · 2³
+        let late = rate.snapshot(at(10 * SECOND));
+        assert_close(late.measured_rate, 17.6);
+        assert_close(late.fill_rate, 35.2); // twice that
+        assert_close(late.capacity, 35.2);
+        assert_close(late.available, 35.2);
+        assert_eq!(late.last_max_rate.to_bits(), 0);
+        let paced = SendRate::new(ControlLaw::Paced, Timestamp::ZERO).snapshot(at(SECOND));
+        assert!(!paced.enabled);
+        assert_close(paced.fill_rate, 1e9);
+    }
+
+    /// As if the thread that recorded it had stopped right after its compare-and-swap.
+    #[test]
+    fn a_throttle_that_has_yet_to_take_effect_is_shown_as_if_it_had() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        record(&rate, 0, Outcome::Throttled);
+        let limited = rate.about_to_limit();
+        let last = limited.state.load();
+        let next = last.next(SECOND, Rate::from_ratio(10, SECOND).to_bits());
+        assert!(limited.state.replace(last, next));
+        let shown = rate.snapshot(at(5 * SECOND));
+        assert!(shown.enabled);
+        assert_close(shown.fill_rate, 7.0);
+        assert_close(shown.capacity, 1.0); // of the line that is still in force
+        assert_close(shown.last_max_rate, 10.0);
+        limited.apply_state(5 * SECOND);
+        assert_eq!(
+            rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
+            shown.fill_rate.to_bits()
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! When a waiter has to look at the line again, and how it is woken if that is sooner than it
+//! knows.
+
+use core::{ops::Deref, task::Waker, time::Duration};
+
+use super::SendRate;
+use super::acquire::Engaged;
+use super::reserve::{Held, Turn};
+use super::waiters::Look;
+use crate::Timestamp;
+use crate::fixed::SECOND;
+use crate::law::cubic::time_to_peak;
+use crate::line::Place;
+
+/// How late a timer may be, in nanoseconds, before its waiter is woken.
+const LATE: u64 = SECOND.wrapping_div(100);
+
+/// What the first in line may lose, in nanoseconds, by not looking all the time at a curve that
+/// rises.
+const LOSS: u64 = SECOND.wrapping_div(200);
+
+/// How often it looks at most.
+const LEAST: u64 = SECOND.wrapping_div(40);
+
+impl Engaged<'_> {
+    /// Wakes those whose turn comes sooner than they know.
+    ///
+    /// To be called by whoever has raised the rate or left the line. It looks after those whose
+    /// turn has come and after the first one whose has not; that one does the same when it
+    /// leaves, and so on down the line.
+    pub(super) fn wake_due(&self, elapsed: u64) {
+        // A hint at how far the line reaches. It was read after the waiters, each of which took its
+        // place before.
+        let last = || self.issued();
+        self.waiters.walk(last, |place, timer| {
+            let Some(nanos) = self.nanos_until(place, elapsed) else {
+                return Look::Due;
+            };
+            let sleep = self.next_look(elapsed, nanos);
+            if timer > elapsed.saturating_add(sleep).saturating_add(LATE) {
+                Look::Late
+            } else {
+                Look::InTime
+            }
+        });
+    }
+
+    /// Returns in how many nanoseconds the first in line looks again, if its turn comes in `nanos`.
+    ///
+    /// The curve of the paced law rises by itself, but its line only where somebody looks. It is
+    /// enough to look once the curve has risen by the part of itself that 5 ms are of the wait:
+    /// however often that is, up to the least time between looks, they cost the first in line
+    /// no more than these 5 ms together.
+    fn next_look(&self, elapsed: u64, nanos: u64) -> u64 {
+        if !self.law.moves_by_itself() {
+            return nanos; // only what is recorded moves the rate
+        }
+        let (law, state) = (self.law.get(), self.state.load().of_law());
+        if !state.engaged {
+            return nanos;
+        }
+        let from = elapsed.max(state.since);
+        let reading = self.meter.reading();
+        let rate = |at| u128::from(law.rate(state, at, reading, time_to_peak).raw());
+        let today = rate(from);
+        let mut sleep = nanos;
+        while sleep > LEAST {
+            let risen = rate(elapsed.saturating_add(sleep).max(from)).saturating_sub(today);
+            if risen.saturating_mul(u128::from(nanos)) <= today.saturating_mul(u128::from(LOSS)) {
+                break;
+            }
+            sleep >>= 1;
+        }
+        sleep.max(nanos.min(LEAST))
+    }
+}
+
+impl<R: Deref<Target = SendRate>> Held<R> {
+    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
+    /// again, by a timer that the waiter sets by itself. `None` if there are too many waiters
+    /// already.
+    ///
+    /// The line may have moved meanwhile: the caller looks at it once more.
+    pub(crate) fn stand(
+        &mut self,
+        now: Timestamp,
+        wait: Duration,
+        waker: &Waker,
+    ) -> Option<Duration> {
+        let (Turn::Placed(place), Some(engaged)) = (self.turn, self.rate.words()) else {
+            return None;
+        };
+        let elapsed = engaged.elapsed(now);
+        let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let sleep = if engaged.waiters.is_first(place) {
+            engaged.next_look(elapsed, nanos)
+        } else {
+            nanos
+        };
+        let timer = elapsed.saturating_add(sleep);
+        self.stand = engaged.waiters.stand(self.stand, place, timer, waker);
+        self.stand.map(|_| Duration::from_nanos(sleep))
+    }
+
+    /// Leaves the stand, if there is one.
+    pub(super) fn leave(&mut self, place: Place) {
+        let (Some(stand), Some(engaged)) = (self.stand.take(), self.rate.words()) else {
+            return;
+        };
+        engaged.waiters.leave(stand, place);
+    }
+}
+
+impl SendRate {
+    /// Wakes those in line whose turn comes sooner than they know.
+    pub(crate) fn wake_due(&self, now: Timestamp) {
+        if let Some(engaged) = self.engaged() {
+            engaged.wake_due(engaged.elapsed(now));
+        }
+    }
+}

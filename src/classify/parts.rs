@@ -1,0 +1,199 @@
+//! A response over HTTP, as the classifiers see it.
+
+use core::{fmt, time::Duration};
+
+use http::{HeaderMap, Response, StatusCode, header};
+
+use super::{body::bare_code, clock_skew::ClockSkew, modelled::ModelledError};
+use crate::{
+    Fault, RetryAfter,
+    clock::wall_time,
+    headers::{age, date},
+};
+
+/// What the classifiers know of a response: its status, its headers, and its error code.
+///
+/// Made from a response of the crate `http`, or of any client that has its status and headers.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "http")] {
+/// use paceline::classify::{Classifier, HttpClassifier, HttpResponseParts, aws_error_code};
+///
+/// // CopyObject of S3 sends status 200 before it knows how it ends.
+/// let response = http::Response::new(&b"<Error><Code>SlowDown</Code></Error>"[..]);
+/// let answer = HttpResponseParts::of(&response).with_body(response.body(), aws_error_code);
+/// assert_eq!(answer.code(), Some("SlowDown"));
+/// assert!(HttpClassifier::new().classify(&answer).unwrap().is_throttle());
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct HttpResponseParts<'a> {
+    status: StatusCode,
+    headers: &'a HeaderMap,
+    code: Option<&'a str>,
+    modelled: Option<ModelledError>,
+    local_time: Option<Duration>,
+}
+
+impl<'a> HttpResponseParts<'a> {
+    /// Creates it from its parts. The error code is that of the header `x-amzn-errortype`, if there
+    /// is one.
+    pub fn new(status: StatusCode, headers: &'a HeaderMap) -> Self {
+        let code = headers.get("x-amzn-errortype");
+        Self {
+            status,
+            headers,
+            code: code.and_then(|value| bare_code(value.as_bytes())),
+            modelled: None,
+            local_time: None,
+        }
+    }
+
+    /// Creates it from a response whose body does not matter, or is not there yet.
+    pub fn of<B>(response: &'a Response<B>) -> Self {
+        Self::new(response.status(), response.headers())
+    }
+
+    /// Adds the error code in the body, as `read` finds it, unless a header had one.
+    ///
+    /// [`aws_error_code`](super::aws_error_code) is such a `read`; others can be closures. A
+    /// response of status 200 with a code that means a retry is a failure, so do not give
+    /// bodies that may be anything.
+    pub fn with_body(
+        self,
+        body: &'a (impl AsRef<[u8]> + ?Sized),
+        read: impl FnOnce(&'a [u8]) -> Option<&'a str>,
+    ) -> Self {
+        Self {
+            code: self.code.or_else(|| read(body.as_ref())),
+            ..self
+        }
+    }
+
+    /// Replaces the error code by one that the caller knows already.
+    pub fn with_code(self, code: &'a str) -> Self {
+        Self {
+            code: Some(code),
+            ..self
+        }
+    }
+
+    /// Says that the error is one that the operation's model knows, and what the model says of it.
+    pub fn with_modelled_error(self, modelled: ModelledError) -> Self {
+        Self {
+            modelled: Some(modelled),
+            ..self
+        }
+    }
+
+    /// Says when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
+    /// middle between sending and receiving. Without it the system is asked for the time when
+    /// it matters.
+    pub fn with_local_time(self, time: Duration) -> Self {
+        Self {
+            local_time: Some(time),
+            ..self
+        }
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the headers.
+    #[must_use]
+    pub const fn headers(&self) -> &'a HeaderMap {
+        self.headers
+    }
+
+    /// Returns the error code.
+    #[must_use]
+    pub const fn code(&self) -> Option<&'a str> {
+        self.code
+    }
+
+    /// Returns what the operation's model says of the error, if the caller said so.
+    #[must_use]
+    pub const fn modelled_error(&self) -> Option<ModelledError> {
+        self.modelled
+    }
+
+    /// Returns the service's hint: `x-amz-retry-after` if it is valid, else `Retry-After`.
+    ///
+    /// Dates count from the service's own time, see [`age`](Self::age), else from the local time.
+    /// Of several headers of one name the first counts.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<RetryAfter> {
+        let get = |name| self.headers.get(name);
+        let amz = get("x-amz-retry-after").and_then(|value| RetryAfter::parse_amz(value).ok());
+        amz.or_else(|| RetryAfter::parse_http(get("retry-after")?, self.now()).ok())
+    }
+
+    /// Returns the header `Age`, or zero without a valid one: how long ago the service made this
+    /// response, or confirmed it to the cache that it comes from.
+    ///
+    /// The time now by the service's clock is then `Date` plus `Age` (RFC 9111, section 4.2.3).
+    /// From that sum dates in `Retry-After` count. It teaches no [skew](Self::skew): it is the
+    /// sum of two guesses.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        let value = self.headers.get(header::AGE);
+        value.and_then(age).unwrap_or_default()
+    }
+
+    /// Returns how far the service's clock is from the local one, by the header `Date`, or `None`
+    /// without, and for a response that comes from a cache: its [age](Self::age) is more than
+    /// zero.
+    ///
+    /// The date is in whole seconds, so a response of the same moment may seem up to a second
+    /// behind.
+    #[must_use]
+    pub fn skew(&self) -> Option<ClockSkew> {
+        if self.age() > Duration::ZERO {
+            return None;
+        }
+        Some(ClockSkew::between(self.date()?, self.local_time()))
+    }
+
+    /// Returns the time since 1970 by the service's own clock, else by the local one.
+    pub(super) fn now(&self) -> Duration {
+        let date = self.date().map(|date| date.saturating_add(self.age()));
+        date.unwrap_or_else(|| self.local_time())
+    }
+
+    /// Returns whose fault the status says it is.
+    pub(super) fn fault(&self) -> Fault {
+        if self.status.is_client_error() {
+            Fault::Client
+        } else if self.status.is_server_error() {
+            Fault::Server
+        } else {
+            Fault::Other
+        }
+    }
+
+    fn date(&self) -> Option<Duration> {
+        date(self.headers.get(header::DATE)?.as_bytes())
+    }
+
+    fn local_time(&self) -> Duration {
+        self.local_time.unwrap_or_else(wall_time)
+    }
+}
+
+/// Headers are left out: they may be secret.
+impl fmt::Debug for HttpResponseParts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpResponseParts")
+            .field("status", &self.status)
+            .field("code", &self.code)
+            .field("modelled", &self.modelled)
+            .field("local_time", &self.local_time)
+            .finish_non_exhaustive()
+    }
+}

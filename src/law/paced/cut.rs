@@ -1,0 +1,224 @@
+//! What the law makes of a throttle, and of what is delivered.
+
+use super::curve::{after_cut, before_cut, rate_at};
+use super::delivered::Delivered;
+use super::memory::{Memory, Trip};
+use super::settings::{PacedSettings, Profile};
+use crate::fixed::{Rate, SECOND};
+
+/// The last cut: what the law remembers of it, and when it was, in nanoseconds after the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) memory: Memory,
+    pub(crate) since: u64,
+}
+
+/// What is known when a throttle is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) now: u64,
+    /// When the request was sent.
+    pub(crate) sent: u64,
+    /// Whether the service said for how long.
+    pub(crate) hinted: bool,
+    /// Responses delivered since the last cut, if they were counted from there.
+    pub(crate) since_cut: Option<u64>,
+    /// Nothing delivered yet: none.
+    pub(crate) delivered: Option<Delivered>,
+}
+
+/// Fewer responses than this say little.
+const FEW: u64 = 32;
+/// None of so many that were to be expected says that nothing is allowed at the moment.
+const NOTHING_OF: u64 = 4;
+/// How many responses make a first estimate.
+const FIRST_FEW: u64 = 8;
+/// How many responses make a measured peak.
+const MEASURED: u64 = 6;
+/// How many halvings starvation adds at a time.
+const STARVED_STEP: u32 = 2;
+/// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing
+/// to estimate from.
+const BLIND_RAMP: u32 = 10;
+/// Throttles so soon after a cut belong to it, if there are few.
+const SETTLING: u64 = SECOND.wrapping_div(10);
+/// How long what came since a cut says more than the windows.
+const RECENT: u64 = SECOND.wrapping_mul(2);
+
+/// Returns the memory of the first cut: rule 8.
+pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
+    let trip = seen.now.saturating_sub(seen.sent);
+    let (rate, doubt) = match seen.delivered {
+        Some(delivered) => {
+            let known = delivered.responses() >= FIRST_FEW;
+            (delivered.rate(1), known.then(|| delivered.doubt()))
+        }
+        // One request in a round trip, at least.
+        None => (
+            Rate::from_ratio(1, trip.max(SECOND.wrapping_div(1_000))),
+            None,
+        ),
+    };
+    let (peak, ramp) = match doubt {
+        Some(doubt) => (rate, doubt),
+        None => (rate.times_two_to(BLIND_RAMP), BLIND_RAMP),
+    };
+    Memory::new(settings.within(peak), ramp, Trip::new(trip))
+}
+
+/// Returns the memory of the next cut, or `None` if the throttle says nothing new.
+pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<Memory> {
+    // Rule 1: what was sent before the cut was sent too fast, as is known.
+    if seen.sent <= last.since {
+        return None;
+    }
+    let trip = seen.now.saturating_sub(seen.sent);
+    let span = seen.now.saturating_sub(last.since);
+    let (peak, ramp) = (last.memory.peak(), last.memory.ramp());
+    let sustained = rate_at(settings, last.memory, last.since, seen.now).min(peak);
+    let expected = sustained.tokens_in(span);
+    let count = seen.since_cut.unwrap_or(expected);
+    if (ramp > 0 && count == 0) || (ramp == 0 && is_next_to_nothing(count, expected)) {
+        // The service has said when it ends: the rate is right then, unless that was said before.
+        if seen.hinted && !last.memory.has_pause() {
+            return None;
+        }
+        let ramp = ramp.saturating_add(STARVED_STEP);
+        return Some(remember(settings, peak, ramp, trip));
+    }
+    // Rule 1.
+    if (expected < FEW && span < SETTLING) || span < dead_time(settings, trip) {
+        return None;
+    }
+    let average = Rate::from_ratio(
+        u32::try_from(count.saturating_add(2)).unwrap_or(u32::MAX),
+        span,
+    );
+    let sent_at = rate_at(settings, last.memory, last.since, seen.sent);
+    let peak = if ramp > 0 {
+        average.max(sent_at.scaled(7, 10)).min(sent_at)
+    } else if average < sustained.scaled(3, 4) && span < RECENT {
+        average
+    } else {
+        match settings.profile() {
+            Profile::Usual | Profile::Exclusive => measured_peak(seen.delivered, sent_at),
+            // What many send is no measure of what one may.
+            Profile::Shared => sent_at,
+        }
+    };
+    Some(remember(settings, peak, 0, trip))
+}
+
+/// Rule 1: returns for how long after a cut a throttle belongs to it. Of a shared limit that is one
+/// trip, for which the time that the request was sent at has been looked at already.
+const fn dead_time(settings: &PacedSettings, trip: u64) -> u64 {
+    match settings.profile() {
+        Profile::Usual | Profile::Exclusive => trip.saturating_mul(2),
+        Profile::Shared => 0,
+    }
+}
+
+/// Rule 9: whether a hint that came with this throttle pauses everything, when `last` was the last
+/// cut, if there was one.
+///
+/// One client of many is throttled now and then while others are not, and so is one that is a
+/// little too fast: the hint is then for that request. Where nothing gets through, it is for all of
+/// them.
+pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Seen) -> bool {
+    let ever = seen
+        .delivered
+        .is_some_and(|delivered| delivered.responses() > 0);
+    let Some(last) = last else {
+        return !ever;
+    };
+    let span = seen.now.saturating_sub(last.since);
+    let sustained = rate_at(settings, last.memory, last.since, seen.now).min(last.memory.peak());
+    let expected = sustained.tokens_in(span);
+    let nothing_before = last.memory.has_pause() || last.memory.ramp() > 0;
+    let starves = |count| (nothing_before && count == 0) || is_next_to_nothing(count, expected);
+    seen.since_cut.map_or(!ever, starves)
+}
+
+/// Rule 6: whether `count` is so much less than `expected` that the service lets nothing through at
+/// the moment.
+const fn is_next_to_nothing(count: u64, expected: u64) -> bool {
+    (expected >= NOTHING_OF && count == 0)
+        || (expected >= FEW && count.saturating_mul(8) < expected)
+}
+
+/// Rule 5: returns the rate that was delivered, if that is known, and at most the rate the request
+/// was sent at.
+fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
+    let Some(delivered) = delivered.filter(|delivered| delivered.responses() >= MEASURED) else {
+        return sent_at;
+    };
+    let rate = delivered.rate(0);
+    // Far less was delivered: it was not the service that held it back.
+    if rate < sent_at.scaled(57, 100) {
+        return sent_at;
+    }
+    rate.min(sent_at)
+}
+
+/// Returns the memory of a cut. There are no more halvings than lead to the floor.
+fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> Memory {
+    let peak = settings.within(peak);
+    let most = peak.halvings_to(settings.lowest());
+    Memory::new(peak, ramp.min(most), Trip::new(trip))
+}
+
+/// Rule 7: returns the memory of a cut that lifts the rate to what was delivered in the last
+/// window, if that is more.
+///
+/// A fixed window that was found empty, or an outage, leaves a rate far too low; what is delivered
+/// proves it.
+pub(crate) fn after_window(
+    settings: &PacedSettings,
+    last: Cut,
+    now: u64,
+    counted: Rate,
+) -> Option<Memory> {
+    // Three responses a second are within the error of counting.
+    let proven = counted.minus(Rate::from_ratio(3, SECOND));
+    let rate = rate_at(settings, last.memory, last.since, now);
+    if now < last.since || after_cut(settings, proven) <= rate {
+        return None;
+    }
+    let (peak, trip) = (last.memory.peak(), last.memory.trip());
+    if last.memory.ramp() == 0 || proven >= peak {
+        return Some(Memory::new(settings.within(proven), 0, trip));
+    }
+    // Starved: what was delivered is less than what is allowed. The old peak stays if a good part
+    // of it is proven.
+    if proven > peak.scaled(1, 4) {
+        let ramp = u32::from(proven <= peak.scaled(6, 10));
+        return Some(Memory::new(peak, ramp, trip));
+    }
+    let peak = settings.within(proven.max(peak.scaled(1, 5)));
+    Some(Memory::new(peak, 0, trip))
+}
+
+/// Rule 10: whether the law has nothing to do any more: half a minute without a throttle, and a
+/// rate of more than four times what is delivered.
+pub(crate) fn is_over(
+    settings: &PacedSettings,
+    last: Cut,
+    now: u64,
+    delivered: &Delivered,
+) -> bool {
+    let calm = now.saturating_sub(last.since) > SECOND.wrapping_mul(30);
+    let rate = rate_at(settings, last.memory, last.since, now);
+    settings.may_end() && calm && rate > delivered.rate(2).times_two_to(2)
+}
+
+/// Returns the memory of a limiter that limits to `rate` from the start.
+pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
+    Memory::new(before_cut(settings, rate), 0, Trip::default())
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests;

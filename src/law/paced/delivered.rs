@@ -1,0 +1,180 @@
+//! The rate delivered: responses that were not throttled, per second.
+
+use crate::bits::{Field, TIME_BITS};
+use crate::fixed::{Rate, SECOND};
+
+/// How long a window lasts at least, in nanoseconds.
+pub(crate) const WINDOW: u64 = SECOND;
+/// How long a window lasts at most, if responses come.
+const LONGEST_WINDOW: u64 = SECOND.wrapping_mul(8);
+/// How many responses the window before counts for, if it had so many within the longest window.
+const KEPT: u64 = 8;
+/// How many responses end a window that is long enough.
+const ENOUGH: u64 = 32;
+/// So many responses right after the start may be what the service had saved up for the first who
+/// ask,
+const SAVED_UP: u64 = 64;
+/// if they took less time than this.
+const SAVED_SPAN: u64 = SECOND.wrapping_div(10);
+/// How many halvings of their rate are in doubt at most: each halving of the time is one.
+pub(super) const MOST_DOUBT: u32 = 3;
+
+/// What has been counted: the rate of the window before, and the current window so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// The rate of the last whole window; zero if there was none.
+    pub(crate) before: Rate,
+    /// Responses in the current window.
+    pub(crate) count: u64,
+    /// How long it has lasted, in nanoseconds.
+    pub(crate) elapsed: u64,
+}
+
+/// What the end of a window makes known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowEnd {
+    /// It is not over.
+    NotYet,
+    /// It lasted over a silence: what it counted is no rate.
+    Interrupted,
+    /// It counted this rate.
+    Counted(Rate),
+}
+
+impl Delivered {
+    /// Returns for how long the window before counts: a second, or as long as eight responses take
+    /// at its rate. Few that were sent close together are no rate: at 1/s, what a service saved
+    /// up for two seconds looks like 2/s.
+    fn kept_span(&self) -> u64 {
+        // Rounded up, so that they are eight.
+        let span = (u128::from(KEPT) << 64).div_ceil(u128::from(self.before.raw().max(1)));
+        u64::try_from(span)
+            .unwrap_or(u64::MAX)
+            .clamp(WINDOW, LONGEST_WINDOW)
+    }
+
+    /// Returns the rate of the window before and the current one together, with `more` responses on
+    /// top.
+    pub(crate) fn rate(&self, more: u64) -> Rate {
+        let count = u128::from(self.count.saturating_add(more)) << 64;
+        let (span, kept) = if self.before == Rate::ZERO {
+            (self.elapsed, 0)
+        } else {
+            let span = self.kept_span();
+            let kept = u128::from(self.before.raw()).wrapping_mul(u128::from(span));
+            (self.elapsed.saturating_add(span), kept)
+        };
+        let raw = count
+            .saturating_add(kept)
+            .checked_div(u128::from(span.max(1)));
+        Rate::from_raw(raw.unwrap_or(0))
+    }
+
+    /// Returns about how many responses that rate is made of.
+    pub(crate) fn responses(&self) -> u64 {
+        self.count
+            .saturating_add(self.before.tokens_in(self.kept_span()))
+    }
+
+    /// Returns by how many halvings the rate may lie below that of the responses, if they are the
+    /// first of all.
+    pub(crate) fn doubt(&self) -> u32 {
+        if self.before != Rate::ZERO || self.count < SAVED_UP {
+            return 0;
+        }
+        let shorter = |halvings: u32| self.elapsed < SAVED_SPAN.wrapping_shr(halvings);
+        (0..MOST_DOUBT)
+            .map(|halvings| u32::from(shorter(halvings)))
+            .sum()
+    }
+
+    /// Looks whether the current window is over. At low rates it lasts longer, for there to be
+    /// something to count.
+    pub(crate) fn end(&self, starved: bool) -> WindowEnd {
+        if self.elapsed < WINDOW || (self.count < ENOUGH && self.elapsed < LONGEST_WINDOW) {
+            return WindowEnd::NotYet;
+        }
+        let long = self.elapsed >= WINDOW << 1;
+        // A long window that has many responses, or few while the law is starved, had a gap in
+        // between.
+        if self.before != Rate::ZERO && long && (starved || self.count > ENOUGH) {
+            return WindowEnd::Interrupted;
+        }
+        let count = u32::try_from(self.count).unwrap_or(u32::MAX);
+        WindowEnd::Counted(Rate::from_ratio(count, self.elapsed))
+    }
+}
+
+/// The law's reading. Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 37 | the rate of the last whole window, 32 significant bits; zero if there was none |
+/// | 46 | when the current one began, in 2¹⁶ ns after the start, at least 1; 0 before the first |
+/// | 45 | base: the sum of the counts when it began, wrapping |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading(u128);
+
+/// What a rate loses when it is packed into 37 bits.
+const DROPPED: u32 = Rate::BITS.wrapping_sub(37);
+/// What a time loses.
+const COARSER: u32 = 16;
+
+impl Reading {
+    pub(super) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the reading before the first window, of counts that begin at `sum`.
+    pub(super) const fn before_the_first(sum: u64) -> Self {
+        Self(Self::BASE.put(sum))
+    }
+
+    pub(super) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Returns the sum of the counts when the window began, as far as the word holds it.
+    pub(super) const fn base(self) -> u64 {
+        Self::BASE.get(self.0)
+    }
+
+    const BEFORE: Field = Field::lowest(37);
+    const BEGAN: Field = Self::BEFORE.above(TIME_BITS.wrapping_sub(COARSER));
+    const BASE: Field = Self::BEGAN.above(45);
+
+    pub(super) fn new(before: Rate, began: u64, base: u64) -> Self {
+        Self(
+            Self::BEFORE.put(before.to_bits() >> DROPPED)
+                | Self::BEGAN.put((began >> COARSER).max(1))
+                | Self::BASE.put(base),
+        )
+    }
+
+    pub(super) const fn before(self) -> Rate {
+        Rate::from_bits(Self::BEFORE.get(self.0) << DROPPED)
+    }
+
+    /// Returns when the current window began, or `None` before the first.
+    pub(super) fn began(self) -> Option<u64> {
+        let began = Self::BEGAN.get(self.0);
+        (began > 0).then_some(began << COARSER)
+    }
+
+    pub(super) fn delivered(self, now: u64, sum: u64) -> Option<Delivered> {
+        self.began().map(|began| Delivered {
+            before: self.before(),
+            count: Self::BASE.wrapped(sum.wrapping_sub(Self::BASE.get(self.0))),
+            elapsed: now.saturating_sub(began),
+        })
+    }
+}
+
+const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests;

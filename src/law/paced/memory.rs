@@ -1,0 +1,112 @@
+//! What the law remembers of the last cut, besides its time: 49 bits.
+
+use crate::fixed::Rate;
+
+/// How many times the starved rate is halved at most.
+pub(crate) const MOST_HALVINGS: u32 = 31;
+
+/// A round trip, coarsely: three significant bits, up to 15 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trip(u8);
+
+impl Trip {
+    /// The unit of the shortest trips, 2²⁴ ns; shorter ones count as none.
+    const UNIT: u32 = 24;
+    /// The largest exponent.
+    const LARGEST: u32 = 7;
+
+    /// Returns the trip of `nanos`, rounded down to one of 36 lengths.
+    pub(crate) fn new(nanos: u64) -> Self {
+        let units = nanos >> Self::UNIT;
+        let exponent = (u64::BITS.wrapping_sub(units.leading_zeros())).saturating_sub(3);
+        if exponent > Self::LARGEST {
+            return Self((7 << 2) + 7);
+        }
+        let significand = u8::try_from(units >> exponent).unwrap_or(7);
+        let exponent = u8::try_from(exponent).unwrap_or(7);
+        if exponent == 0 {
+            return Self(significand);
+        }
+        // The top bit of the significand is understood.
+        Self((exponent << 2).wrapping_add(significand))
+    }
+
+    /// Returns its length in nanoseconds.
+    pub(crate) fn nanos(self) -> u64 {
+        let units = if self.0 < 8 {
+            u64::from(self.0)
+        } else {
+            let exponent = u32::from(self.0 >> 2).wrapping_sub(1);
+            u64::from((self.0 & 3) | 4).wrapping_shl(exponent)
+        };
+        units << Self::UNIT
+    }
+}
+
+/// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a
+/// pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Memory(u64);
+
+impl Memory {
+    /// Bits of a rate that are dropped: 32 significant ones remain.
+    const DROPPED: u32 = Rate::BITS.wrapping_sub(Self::PEAK_BITS);
+    const PEAK_BITS: u32 = 37;
+    const RAMP_SHIFT: u32 = Self::PEAK_BITS;
+    const TRIP_SHIFT: u32 = Self::RAMP_SHIFT.wrapping_add(5);
+
+    const PAUSE: u64 = 1 << 48;
+
+    /// Returns the memory of a cut.
+    ///
+    /// `peak` is rounded down to 32 significant bits; `ramp`, the steps of doubling before β times
+    /// the peak is reached, is limited to 31.
+    pub(crate) fn new(peak: Rate, ramp: u32, trip: Trip) -> Self {
+        let ramp = u64::from(ramp.min(MOST_HALVINGS));
+        Self(
+            (peak.to_bits() >> Self::DROPPED)
+                | (ramp << Self::RAMP_SHIFT)
+                | (u64::from(trip.0) << Self::TRIP_SHIFT),
+        )
+    }
+
+    /// Returns the memory of the same cut, with a pause until its time.
+    pub(crate) const fn with_pause(self) -> Self {
+        Self(self.0 | Self::PAUSE)
+    }
+
+    /// Whether nothing is sent before the time of the cut. Otherwise a time before it is that of an
+    /// older clock.
+    pub(crate) const fn has_pause(self) -> bool {
+        self.0 & Self::PAUSE != 0
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the rate that was throttled.
+    pub(crate) const fn peak(self) -> Rate {
+        let bits = self.0 & ((1 << Self::PEAK_BITS) - 1);
+        Rate::from_bits(bits << Self::DROPPED)
+    }
+
+    /// Returns the steps of doubling until β times the peak is reached; more than none if the law
+    /// is starved.
+    pub(crate) const fn ramp(self) -> u32 {
+        (self.0 >> Self::RAMP_SHIFT) as u32 & MOST_HALVINGS
+    }
+
+    /// Returns the round trip of the request that was throttled.
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
+    pub(crate) const fn trip(self) -> Trip {
+        Trip((self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

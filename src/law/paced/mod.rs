@@ -1,0 +1,327 @@
+//! The paced law: one client of a service whose limit it is not told, and which may have other
+//! clients.
+//!
+//! The published law ([`aws`](crate::law::aws)) reads CUBIC's window as a rate. CUBIC is made for a
+//! queue, where a loss says that the pipe is full; a policer has no queue, and throttles whatever
+//! comes above its limit. So that law cuts once for each request of an overshoot, falls to its
+//! floor, and needs `∛(0.75·peak)` seconds to come back: 40 % of the limit is used where one client
+//! has it to itself. This one differs in what it takes a throttle for.
+//!
+//! # Rules
+//!
+//! The code cites them by number. `t` is the time since the last cut, `n` the responses delivered
+//! since then (not throttled), `r` the rate now, `D` the rate delivered in the last window and the
+//! current one; the last one counts for as long as eight responses take at its rate, from one
+//! second to eight.
+//!
+//! 1. *One cut for each overshoot.* A throttle of a request that was sent before the last cut
+//!    changes nothing, nor does one within two round trips of it, or in its first 100 ms while
+//!    fewer than 32 responses were to be expected.
+//! 2. *A cut* takes `min(0.1 + 1/√peak, 0.45, 0.2 + 0.06·peak)` of the peak: at low rates more, so
+//!    that clients that share a limit come to equal parts by few cuts; at very low ones less, as a
+//!    service saves up too little for what a deep cut leaves unused. It gives this back as `1 − (1
+//!    − t/K)⁵`, half of it within `K/8`, with `K = 15/peak` between 2.5 s and 12 s, and at least
+//!    eight round trips: a throttle is heard of one trip late, so that what is throttled in a cycle
+//!    is the growth in a trip, times a trip.
+//! 3. *Beyond the peak* the rate grows as a cube of time, to twice the peak in 2.5 s more, or four
+//!    round trips if that is longer: seconds, at any rate.
+//! 4. *A line on top*, `min(0.15·√peak, 0.06·peak)` per second and second, gives more to those who
+//!    have less.
+//! 5. *The peak is the rate delivered*: `D`, if it is made of six responses or more, but at most
+//!    the rate that the request was sent at; that rate alone if far less was delivered, for then it
+//!    was not the service that held it back. Within two seconds of a cut, if less than three
+//!    quarters of the rate was delivered since then, it is `(n + 2)/t`.
+//! 6. *Starvation*: of four responses or more to be expected none came, or fewer than an eighth of
+//!    32 or more. The service lets nothing through at the moment, which says nothing of its limit:
+//!    the peak stays, the rate is quartered, again at each further throttle, and doubles every 250
+//!    ms (or two round trips) on its way back. The first throttle after that ends it: the peak is
+//!    `(n + 2)/t` or 0.7 times the rate, if that is more.
+//! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was
+//!    delivered is the peak of a new cut. After starvation, when it may be far less than is
+//!    allowed, the old peak stays if a quarter of it was delivered, and a fifth of it in any case.
+//! 8. *The first cut* takes `D` with one response on top for the peak. If there were fewer than
+//!    eight, it knows next to nothing: it begins there, and doubles as after starvation. If the
+//!    first 64 or more came within 100 ms, the service may have saved them up: it begins at half of
+//!    `D`, at a quarter below 50 ms, at an eighth below 25 ms, and doubles likewise, for what was
+//!    no burst is a rate.
+//! 9. *A hint* pauses everything until the time that the service gave, a minute at most, if nothing
+//!    gets through: nothing was delivered since the last cut, and four responses were to be
+//!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered.
+//!    Otherwise it is for the request that was throttled, whose retry waits for it: of twenty
+//!    clients on one limit each would stop for one throttle of its own, and a fifth of the limit
+//!    would be lost.
+//! 10. *The end*: half a minute without a cut, nobody in line, and a rate of four times what is
+//!     delivered. Without a ceiling the limiter then limits nothing, until the next throttle.
+//!
+//! # Presets
+//!
+//! Which clients share a limit is not detected: four ways of doing so were tried, and each took
+//! clients that share one limit into different states, which destroys their equality, or took a
+//! falling limit for a newcomer. So it is a setting.
+//!
+//! 11. *A shared limit* ([`PacedSettings::shared`]). The quick return of rule 2 undoes a cut before
+//!     it has moved any client's part: a throttle costs a dip, and hardly equalises. So a cut takes
+//!     `c = min(0.3, 0.1 + 0.65/√r)` of the rate `r` that the request was sent at, not of `D`, and
+//!     the rate returns in a straight line, `r·(1 − c)·(1 + λ·c·t) + min(0.3, 0.05·r)·t`, where `λ
+//!     = 0.55·√min(r/10, 10/r)` is how many cuts a second are wanted: fewer at higher rates, so
+//!     that a client that has more is cut more often than it chose to be. When a cut is three times
+//!     later than was to be expected, the rate is multiplied by `1 + x³`, `x` in units of 2.5 s or
+//!     four round trips. A throttle belongs to the last cut for one trip, not two. Rules 6 to 10
+//!     hold.
+//! 12. *An exclusive limit* ([`PacedSettings::exclusive`]). `K` is at least 1.2 s where 125
+//!     requests take no longer, and the rate doubles in `K`.
+//!
+//! # The first cut corrected
+//!
+//! 13. Where rule 8 is in doubt, what was sent before the cut, but a quarter of a trip or more
+//!     after the request that was throttled, was served at the limit, since nothing is saved up any
+//!     more. Of `n` done and `m` throttled, if `n ≥ 8`, `n + m ≥ 16` and `m > 0`, the peak is twice
+//!     `n` over the span of their responses, if that is less than it was, with at most one halving.
+//!     Twice, since the ends of the span are thin: 0.56 of the limit was measured at 10⁵/s. See
+//!     `drain`. A prototype fails 330 operations in `herd` with it and 559 without, five seeds; no
+//!     other scene changes.
+//!
+//! # What a shared limit costs
+//!
+//! What a limit that many share costs: let a client be cut at `p·r` a second, and let `p` at rest
+//! fall with its rate like `r^−κ`. With independent throttles, over a time in which it sees `n` of
+//! them, its part has a variance of `1/(κ²·n)` of its mean squared, whatever `c`: `1 − Jain` is
+//! about that. With a hundred clients κ is about 1 by rules 2 to 4 and 1.3 by rule 11, which gives
+//! 0.031 and 0.020 in 60 s; played, 0.054 and 0.036. κ cannot be above 1 at all rates, since `p`
+//! must lie between 10⁻⁶ and 0.3 from 1/s to 10⁶/s: equal parts are bought at the rates where
+//! limits are shared.
+//!
+//! The bucket holds 50 ms at the rate, and at least one token: what a policer of small bursts
+//! forgives.
+//!
+//! # What lost
+//!
+//! Share of the limit used, and of requests throttled, in scenes of `examples/simulate` (bucket;
+//! fixed window; a hundred clients), prototypes in floating point, five seeds:
+//!
+//! | law | bucket | window | 100 clients | |
+//! |---|---|---|---|---|
+//! | this one | 1.00, 0.5 % | 0.95, 1.7 % | 1.00, 6.6 % | |
+//! | the published one | 0.44, 0.9 % | 0.28, 2.0 % | 0.98, 5.7 % | |
+//! | AIMD, ×0.7, +5/s² | 0.72, 0.2 % | 0.36 | 10.9 % | the fairest: Jain 0.99 |
+//! | AIMD, ×0.7, +20/s² | 0.93 | 0.74 | 22.6 % | the step that suits one rate suits no other |
+//! | BBR: the best of ten windows, probing ×1.25 | 1.00, 5.7 % | 1.00, 9.8 % | 30 % | needs a queue to drain; 0.40 after an outage |
+//! | PID on 1 % throttled | 0.88, 2.2 % | 0.85 | Jain 0.70 | answers too late to a halved limit |
+//! | rule 3 exponential | 1.00 | 0.74 to 0.90 | | overshoots by whole windows |
+//!
+//! Of the rules: without 7 a fixed window is used to 0.65; with the rate sent for the peak in 5, to
+//! 0.59; without 4 ten clients share with Jain 0.87 instead of 0.94. Counting throttled and
+//! delivered requests after each cut, for a better estimate in 5, was worth 0.02 in two scenes, and
+//! a write by each request.
+//!
+//! For more equal parts and fewer throttles, each beside the law itself with the same seeds: a peak
+//! lowered to 0.9 when the cut comes before `K` is over (CUBIC's fast convergence) takes a fixed
+//! window from 0.94 to 0.89, with 3.3 % throttled instead of 2.0; a `K` of 5 s at least throttles
+//! 5.3 % of a hundred clients' requests instead of 6.6, but takes Jain to 0.92 from 0.94 where
+//! their limit halves. Cuts to 0.75 that only the line gives back, for a client cut early, take a
+//! hundred clients' Jain from 0.94 to 0.97, with 6.1 % throttled; but ten clients' from 0.98 to
+//! 0.96, a doubled limit's use from 0.94 to 0.82, and a sliding window's from 0.93 to 0.87.
+//!
+//! Rule 8 with 200 ms instead of 100 throttles 4.8 % of the requests of 512 workers (`herd`)
+//! instead of 6.6, and uses 1.00 of 10⁶/s instead of 0.88. But 512 workers on a fixed or a sliding
+//! window then starve on their way up, and use 0.75 to 0.81 of it in the first 15 s, instead of
+//! 0.89 to 0.96. With the 64 taken for what comes in 200 ms, and no doubling back, a service
+//! of 10⁶/s that saves up a thousandth of a second is used to 0.01 in four seconds, instead of
+//! 0.80; without a burst in rule 8 at all, to 0.97.
+//!
+//! Where it is no better than the published law stands in the README: it uses the whole of a limit
+//! that many share, so that a few more of their requests are throttled.
+
+mod curve;
+mod cut;
+mod delivered;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the words of a limiter do not count for it yet")
+)]
+mod drain;
+mod memory;
+mod settings;
+
+use self::curve::{STEP_BITS, is_starved, rate_at};
+use self::cut::{
+    Cut, Seen, after_throttle, after_window, first_cut, is_over, obeys_hint, started_at,
+};
+use self::delivered::{Reading, WINDOW, WindowEnd};
+use self::memory::Memory;
+pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
+use super::{Counted, Decision, Law, Shown, State, Throttled, Window};
+use crate::fixed::Rate;
+
+const fn cut_of(state: State) -> Cut {
+    Cut {
+        memory: Memory::from_bits(state.memory),
+        since: state.since,
+    }
+}
+
+impl Law for PacedSettings {
+    const COUNTS_THROTTLES: bool = false;
+    const MOVES_BY_ITSELF: bool = true;
+
+    fn burst(&self) -> u64 {
+        self.burst_nanos()
+    }
+
+    fn initial(&self) -> Option<u64> {
+        self.start().map(|rate| started_at(self, rate).to_bits())
+    }
+
+    fn held(&self) -> Option<u64> {
+        self.highest().map(|rate| started_at(self, rate).to_bits())
+    }
+
+    fn first_reading(&self, sum: u64) -> (u128, u64) {
+        // The first response begins a window.
+        (Reading::before_the_first(sum).to_bits(), 0)
+    }
+
+    fn rate(&self, state: State, now: u64, _: u128, _: impl Fn(Rate) -> u64) -> Rate {
+        let cut = cut_of(state);
+        if cut.memory.has_pause() && now < cut.since {
+            return Rate::LEAST;
+        }
+        rate_at(self, cut.memory, cut.since, now)
+    }
+
+    fn steady_until(&self, _: State, now: u64, _: Rate, _: u128) -> u64 {
+        ((now >> STEP_BITS).wrapping_add(1)) << STEP_BITS
+    }
+
+    fn turn(
+        &self,
+        reading: u128,
+        sum: impl Fn() -> u64,
+        state: State,
+        now: u64,
+        sent: u64,
+    ) -> Window {
+        let before = Reading::from_bits(reading);
+        let window = |next: Option<Reading>, end, counted| Window {
+            next: next.map(Reading::to_bits),
+            end,
+            counted,
+            at: now,
+        };
+        let Some(began) = before.began() else {
+            // The first window begins with its first request, so that the first estimate is about
+            // right.
+            let began = sent.max(now.saturating_sub(WINDOW));
+            let next = Reading::new(Rate::ZERO, began, before.base());
+            return window(Some(next), began.saturating_add(WINDOW), None);
+        };
+        let least = began.saturating_add(WINDOW);
+        if now < least {
+            return window(None, least, None);
+        }
+        let sum = sum();
+        let starved = is_starved(Memory::from_bits(state.memory), state.since, now);
+        let ended = before
+            .delivered(now, sum)
+            .map_or(WindowEnd::NotYet, |delivered| delivered.end(starved));
+        let next = |rate| Some(Reading::new(rate, now, sum));
+        let end = now.saturating_add(WINDOW);
+        match ended {
+            WindowEnd::NotYet => window(None, now, None),
+            WindowEnd::Interrupted => window(next(before.before()), end, None),
+            WindowEnd::Counted(rate) => window(next(rate), end, Some(rate)),
+        }
+    }
+
+    fn window_end(&self, reading: u128) -> u64 {
+        let began = Reading::from_bits(reading).began();
+        began.map_or(0, |began| began.saturating_add(WINDOW))
+    }
+
+    fn after_window(
+        &self,
+        state: State,
+        now: u64,
+        rate: Rate,
+        counted: Counted,
+    ) -> Option<Decision> {
+        let cut = cut_of(state);
+        if let Some(memory) = after_window(self, cut, now, rate) {
+            return Some(Decision::Limit {
+                since: now,
+                memory: memory.to_bits(),
+            });
+        }
+        let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
+        is_over(self, cut, now, &delivered).then_some(Decision::End)
+    }
+
+    fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
+        let Throttled {
+            now, sent, until, ..
+        } = *throttled;
+        let Counted { reading, sum } = throttled.counted;
+        let seen = Seen {
+            now,
+            sent,
+            hinted: until > now,
+            since_cut: throttled.since_change,
+            delivered: Reading::from_bits(reading).delivered(now, sum),
+        };
+        let last = state.engaged.then(|| cut_of(state));
+        let memory = match last {
+            Some(last) => after_throttle(self, last, &seen),
+            None => Some(first_cut(self, &seen)),
+        };
+        let pauses = until > now && obeys_hint(self, last, &seen);
+        // Nothing new but the pause, perhaps.
+        let memory = match memory {
+            None if pauses && until > state.since => cut_of(state).memory,
+            memory => memory?,
+        };
+        Some(if pauses {
+            Decision::Limit {
+                since: until,
+                memory: memory.with_pause().to_bits(),
+            }
+        } else {
+            Decision::Limit {
+                since: now,
+                memory: memory.to_bits(),
+            }
+        })
+    }
+
+    fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {
+        let reading = Reading::from_bits(counted.reading);
+        let _begun = reading.began()?;
+        let next = Reading::new(reading.before(), now, counted.sum);
+        Some((next.to_bits(), now.saturating_add(WINDOW)))
+    }
+
+    fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
+        let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum);
+        Shown {
+            measured: delivered.map_or(Rate::ZERO, |delivered| delivered.rate(0)),
+            peak: cut_of(state).memory.peak(),
+            idle: Rate::MAX,
+        }
+    }
+
+    fn is_at_start(&self, state: State, now: u64) -> bool {
+        let Some(initial) = self.start() else {
+            return false;
+        };
+        let began = rate_at(self, started_at(self, initial), 0, 0);
+        let rate = self.rate(state, now, 0, |_| 0);
+        began.min(initial) <= rate && rate <= began.max(initial)
+    }
+
+    fn to_word(&self) -> u128 {
+        self.tunable_bits()
+    }
+
+    fn with_word(&self, word: u128) -> Self {
+        self.with_tunable_bits(word)
+    }
+}

@@ -1,0 +1,489 @@
+//! What a caller may choose about the law.
+
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use crate::bits::Field;
+use crate::fixed::{Rate, SECOND};
+
+/// Settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced).
+///
+/// They are one of three presets, or made by a [`builder`](Self::builder), which looks at all of
+/// them at the end. Rates are given as so many tokens in a span of time, and rounded to nearest: to
+/// 44 significant bits.
+///
+/// | setting | default | range |
+/// |---|---|---|
+/// | preset | for any client | [`new`](Self::new), [`shared`](Self::shared), [`exclusive`](Self::exclusive) |
+/// | floor | 0.5 tokens/s | one token in 1,000 s to 10⁹/s, at most the ceiling |
+/// | ceiling | none | the same, at least the floor |
+/// | initial rate | none: unlimited until the first throttle | between floor and ceiling |
+/// | β, what a cut leaves of the rate | 90 % | 50 % to 99 % |
+/// | burst, the capacity as a time at the fill rate | 50 ms, and at least one token | up to 10 s |
+///
+/// # Examples
+///
+/// A limiter that never goes above 100/s, whatever the service allows:
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{SendRate, Timestamp, law::PacedSettings};
+///
+/// # fn main() -> Result<(), paceline::law::PacedSettingsError> {
+/// let second = Duration::from_secs(1);
+/// let settings = PacedSettings::builder().ceiling(100, second).build()?;
+/// let rate = SendRate::paced(settings, Timestamp::ZERO);
+/// assert!(rate.snapshot(Timestamp::ZERO).enabled);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// One of many clients, none of which goes above 100/s:
+///
+/// ```
+/// # use core::time::Duration;
+/// # use paceline::law::PacedSettings;
+/// # let second = Duration::from_secs(1);
+/// let settings = PacedSettings::shared().to_builder().ceiling(100, second).build()?;
+/// # Ok::<(), paceline::law::PacedSettingsError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "text::PacedText", into = "text::PacedText")
+)]
+pub struct PacedSettings {
+    floor: Rate,
+    ceiling: Option<Rate>,
+    initial: Option<Rate>,
+    /// 32 fraction bits.
+    beta: u64,
+    burst: u64,
+    profile: Profile,
+}
+
+/// For which clients the constants of the law are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Profile {
+    /// Any.
+    Usual,
+    /// Many that share one limit.
+    Shared,
+    /// One that has its limit alone.
+    Exclusive,
+}
+
+const FLOOR: Field = Field::lowest(Rate::BITS);
+const BETA: Field = FLOOR.above(10);
+const CEILING: Field = BETA.above(Rate::BITS);
+
+const LONGEST_BURST: Duration = Duration::from_secs(10);
+
+impl Default for PacedSettings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PacedSettings {
+    /// Returns the settings that [`ControlLaw::Paced`](crate::ControlLaw::Paced) has by itself.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            floor: Rate::from_ratio(1, SECOND << 1),
+            ceiling: None,
+            initial: None,
+            beta: fraction(900),
+            burst: SECOND.wrapping_div(20),
+            profile: Profile::Usual,
+        }
+    }
+
+    /// Returns the settings for a limit that many clients share, ten or more of them.
+    ///
+    /// A cut lasts longer, and the rate rises again in a straight line: fewer requests are
+    /// throttled, and the clients' parts become more equal. A client that has its limit alone
+    /// follows a rise of the limit far more slowly with these settings: take [`new`](Self::new)
+    /// or [`exclusive`](Self::exclusive) then.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self {
+            profile: Profile::Shared,
+            ..Self::new()
+        }
+    }
+
+    /// Returns the settings for a limit that one client has alone, and that moves.
+    ///
+    /// The rate returns from a cut, and probes beyond its peak, in half the time: it follows a
+    /// limit that rises sooner, for some more throttled requests. Where clients share a limit
+    /// their parts become less equal; and of a service that counts whole seconds less is used
+    /// than with [`new`](Self::new): 0.85 of the limit in simulation, not 0.94.
+    #[must_use]
+    pub fn exclusive() -> Self {
+        Self {
+            profile: Profile::Exclusive,
+            ..Self::new()
+        }
+    }
+
+    /// Returns the settings of a plain limiter: always `tokens` in each `per`, whatever is
+    /// throttled.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is out of range.
+    pub fn fixed(tokens: u32, per: Duration) -> Result<Self, PacedSettingsError> {
+        let rate = rate("fixed rate", tokens, per)?;
+        Ok(Self {
+            floor: rate,
+            ceiling: Some(rate),
+            ..Self::new()
+        })
+    }
+
+    /// Begins with the settings of [`new`](Self::new).
+    pub fn builder() -> PacedSettingsBuilder {
+        Self::new().to_builder()
+    }
+
+    /// Begins with these settings.
+    pub const fn to_builder(self) -> PacedSettingsBuilder {
+        PacedSettingsBuilder {
+            settings: self,
+            error: None,
+        }
+    }
+
+    fn ordered(self) -> Result<Self, PacedSettingsError> {
+        let rates = [
+            ("floor", Some(self.floor)),
+            ("initial rate", self.initial),
+            ("ceiling", self.ceiling),
+        ];
+        let mut below = ("floor", self.floor);
+        for (setting, rate) in rates {
+            let Some(rate) = rate else {
+                continue;
+            };
+            if rate < below.1 {
+                return Err(PacedSettingsError::Order {
+                    above: below.0,
+                    below: setting,
+                });
+            }
+            below = (setting, rate);
+        }
+        Ok(self)
+    }
+
+    /// Returns the rate that is limited to from the start, if any.
+    pub(crate) fn start(&self) -> Option<Rate> {
+        self.initial.or(self.ceiling)
+    }
+
+    /// Whether the limiter may switch itself off.
+    pub(crate) const fn may_end(&self) -> bool {
+        self.ceiling.is_none()
+    }
+
+    /// Returns the highest fill rate, if there is one.
+    pub(crate) const fn highest(&self) -> Option<Rate> {
+        self.ceiling
+    }
+
+    /// Returns β in thousandths.
+    pub(crate) fn permille(&self) -> u16 {
+        // A fraction of thousandths was rounded down.
+        let permille = self.beta.wrapping_mul(1_000).div_ceil(1 << 32);
+        u16::try_from(permille).unwrap_or(u16::MAX)
+    }
+
+    /// Returns the settings that may change under way. Low bits first:
+    ///
+    /// | bits | field |
+    /// |---|---|
+    /// | 49 | the lowest rate |
+    /// | 10 | β in thousandths |
+    /// | 49 | the highest rate; zero if there is none |
+    pub(super) fn tunable_bits(&self) -> u128 {
+        FLOOR.put(self.floor.to_bits())
+            | BETA.put(u64::from(self.permille()))
+            | CEILING.put(self.ceiling.map_or(0, Rate::to_bits))
+    }
+
+    /// Returns the settings with those of [`tunable_bits`](Self::tunable_bits) in place of its own.
+    /// The initial rate is kept between them.
+    pub(super) fn with_tunable_bits(self, bits: u128) -> Self {
+        let permille = u16::try_from(BETA.get(bits)).unwrap_or(u16::MAX);
+        let ceiling = CEILING.rate(bits);
+        let tuned = Self {
+            floor: FLOOR.rate(bits),
+            ceiling: (ceiling != Rate::ZERO).then_some(ceiling),
+            beta: fraction(permille),
+            ..self
+        };
+        Self {
+            initial: self.initial.map(|initial| tuned.within(initial)),
+            ..tuned
+        }
+    }
+
+    /// Looks whether a limiter made with `other` starts like one made with these settings, if they
+    /// say how: its initial rate is moved by a floor or a ceiling that is set later, and stays
+    /// if none is given.
+    pub(crate) fn starts_like(&self, other: &Self) -> Result<(), PacedSettingsError> {
+        let setting = if self.burst != other.burst {
+            "burst"
+        } else if self.initial.is_some()
+            && self.initial != other.initial.map(|rate| self.within(rate))
+        {
+            "initial rate"
+        } else if self.profile != other.profile {
+            "preset"
+        } else {
+            return Ok(());
+        };
+        Err(PacedSettingsError::Unchangeable { setting })
+    }
+
+    /// Returns for which clients the law is.
+    pub(crate) const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Returns β, with 32 fraction bits.
+    pub(crate) const fn beta(&self) -> u64 {
+        self.beta
+    }
+
+    /// Returns the capacity in nanoseconds at the fill rate.
+    pub(crate) const fn burst_nanos(&self) -> u64 {
+        self.burst
+    }
+
+    /// Returns the lowest fill rate.
+    pub(crate) const fn lowest(&self) -> Rate {
+        self.floor
+    }
+
+    /// Returns `rate`, or the limit that it is beyond.
+    pub(crate) fn within(&self, rate: Rate) -> Rate {
+        rate.max(self.floor).min(self.ceiling.unwrap_or(Rate::MAX))
+    }
+}
+
+/// Makes [`PacedSettings`]: no call fails but the last.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::law::PacedSettings;
+///
+/// let second = Duration::from_secs(1);
+/// let wrong = PacedSettings::builder().floor(20, second).ceiling(10, second).build();
+/// assert_eq!(wrong.unwrap_err().to_string(), "the floor is above the ceiling");
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "settings are made by `build`"]
+pub struct PacedSettingsBuilder {
+    settings: PacedSettings,
+    /// The first one.
+    error: Option<PacedSettingsError>,
+}
+
+impl PacedSettingsBuilder {
+    /// Sets the lowest fill rate.
+    pub fn floor(mut self, tokens: u32, per: Duration) -> Self {
+        if let Some(floor) = self.noted(rate("floor", tokens, per)) {
+            self.settings.floor = floor;
+        }
+        self
+    }
+
+    /// Sets the highest fill rate. The limiter limits from the start, and never switches itself
+    /// off.
+    pub fn ceiling(mut self, tokens: u32, per: Duration) -> Self {
+        if let Some(ceiling) = self.noted(rate("ceiling", tokens, per)) {
+            self.settings.ceiling = Some(ceiling);
+        }
+        self
+    }
+
+    /// Sets the fill rate to start with. The limiter limits from the start.
+    pub fn initial_rate(mut self, tokens: u32, per: Duration) -> Self {
+        if let Some(initial) = self.noted(rate("initial rate", tokens, per)) {
+            self.settings.initial = Some(initial);
+        }
+        self
+    }
+
+    /// Sets what a cut leaves of the rate, in thousandths: 500 to 990. At peaks under 100/s a cut
+    /// takes more.
+    pub fn beta_permille(mut self, permille: u16) -> Self {
+        let beta = if (500..=990).contains(&permille) {
+            Ok(fraction(permille))
+        } else {
+            Err(PacedSettingsError::Beta { permille })
+        };
+        if let Some(beta) = self.noted(beta) {
+            self.settings.beta = beta;
+        }
+        self
+    }
+
+    /// Sets how much the bucket holds, as a time at the fill rate, at most ten seconds. It always
+    /// holds one token.
+    pub fn burst(mut self, length: Duration) -> Self {
+        let burst = if length <= LONGEST_BURST {
+            Ok(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+        } else {
+            Err(PacedSettingsError::Burst { length })
+        };
+        if let Some(burst) = self.noted(burst) {
+            self.settings.burst = burst;
+        }
+        self
+    }
+
+    /// Returns the settings.
+    ///
+    /// # Errors
+    ///
+    /// The first value that was out of its range; or that floor, initial rate and ceiling are not
+    /// in this order, in which they may have been set in any.
+    pub fn build(self) -> Result<PacedSettings, PacedSettingsError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.settings.ordered(),
+        }
+    }
+
+    /// Returns the value, or notes the error if it is the first.
+    fn noted<T>(&mut self, value: Result<T, PacedSettingsError>) -> Option<T> {
+        value.map_err(|error| self.error.get_or_insert(error)).ok()
+    }
+}
+
+#[expect(
+    clippy::missing_fields_in_debug,
+    reason = "all are there, by the names of their setters"
+)]
+impl fmt::Debug for PacedSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacedSettings")
+            .field("preset", &self.profile)
+            .field("floor", &PerSecond(self.floor))
+            .field("ceiling", &self.ceiling.map(PerSecond))
+            .field("initial_rate", &self.initial.map(PerSecond))
+            .field("beta_permille", &self.permille())
+            .field("burst", &Duration::from_nanos(self.burst))
+            .finish()
+    }
+}
+
+/// A rate as it is shown: tokens per second, with three decimals at most.
+struct PerSecond(Rate);
+
+impl fmt::Debug for PerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millionths = self.0.tokens_in(SECOND.wrapping_mul(1_000_000));
+        let thousandths = millionths.saturating_add(500).wrapping_div(1_000);
+        let (whole, rest) = (thousandths / 1_000, thousandths % 1_000);
+        match rest {
+            0 => write!(f, "{whole}/s"),
+            _ if rest % 100 == 0 => write!(f, "{whole}.{}/s", rest / 100),
+            _ if rest % 10 == 0 => write!(f, "{whole}.{:02}/s", rest / 10),
+            _ => write!(f, "{whole}.{rest:03}/s"),
+        }
+    }
+}
+
+/// Returns thousandths with 32 fraction bits.
+fn fraction(permille: u16) -> u64 {
+    (u64::from(permille) << 32).wrapping_div(1_000)
+}
+
+fn rate(setting: &'static str, tokens: u32, per: Duration) -> Result<Rate, PacedSettingsError> {
+    Rate::settable(tokens, per).ok_or(PacedSettingsError::Rate {
+        setting,
+        tokens,
+        per,
+    })
+}
+
+/// A setting of [`PacedSettings`] that is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PacedSettingsError {
+    /// A rate outside one token in 1,000 s to one in each nanosecond.
+    #[non_exhaustive]
+    Rate {
+        /// Which one.
+        setting: &'static str,
+        /// So many tokens ...
+        tokens: u32,
+        /// ... in this time.
+        per: Duration,
+    },
+    /// The rates are not in order: floor, initial rate, ceiling.
+    #[non_exhaustive]
+    Order {
+        /// The one that should be lower.
+        above: &'static str,
+        /// The one that should be higher.
+        below: &'static str,
+    },
+    /// β outside 50 % to 99 %.
+    #[non_exhaustive]
+    Beta {
+        /// What was given, in thousandths.
+        permille: u16,
+    },
+    /// A burst above 10 seconds.
+    #[non_exhaustive]
+    Burst {
+        /// What was given.
+        length: Duration,
+    },
+    /// A setting that a limiter keeps as it was made, was to be changed.
+    #[non_exhaustive]
+    Unchangeable {
+        /// Which one.
+        setting: &'static str,
+    },
+}
+
+impl fmt::Display for PacedSettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate {
+                setting,
+                tokens,
+                per,
+            } => write!(
+                f,
+                "the {setting} of {tokens} tokens in {per:?} is not between one in 1000 s and one in 1 ns"
+            ),
+            Self::Order { above, below } => write!(f, "the {above} is above the {below}"),
+            Self::Beta { permille } => {
+                write!(f, "a beta of {permille}/1000 is not between 500 and 990")
+            }
+            Self::Burst { length } => write!(f, "a burst of {length:?} is longer than 10 s"),
+            Self::Unchangeable { setting } => {
+                write!(f, "the {setting} of a limiter stays as it was made")
+            }
+        }
+    }
+}
+
+impl Error for PacedSettingsError {}
+
+#[cfg(feature = "serde")]
+mod text;
+
+#[cfg(test)]
+mod tests;

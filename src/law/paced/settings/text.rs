@@ -1,0 +1,202 @@
+//! The settings as they stand in a file: rates as so many tokens in a time, and what is wrong found
+//! by the builder.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PacedSettings, PacedSettingsError, Profile};
+use crate::fixed::Rate;
+
+/// So many tokens in a time.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RateText {
+    tokens: u32,
+    per: Duration,
+}
+
+/// Which settings these are, apart from what was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Preset {
+    Usual,
+    Shared,
+    Exclusive,
+}
+
+impl Preset {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+    fn is_usual(&self) -> bool {
+        *self == Self::Usual
+    }
+}
+
+/// What may stand in a file; what does not is as by default.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct PacedText {
+    #[serde(skip_serializing_if = "Preset::is_usual")]
+    preset: Preset,
+    floor: RateText,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ceiling: Option<RateText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial_rate: Option<RateText>,
+    beta_permille: u16,
+    burst: Duration,
+}
+
+impl Default for PacedText {
+    fn default() -> Self {
+        PacedSettings::new().into()
+    }
+}
+
+impl TryFrom<PacedText> for PacedSettings {
+    type Error = PacedSettingsError;
+
+    fn try_from(text: PacedText) -> Result<Self, PacedSettingsError> {
+        let preset = match text.preset {
+            Preset::Usual => Self::new(),
+            Preset::Shared => Self::shared(),
+            Preset::Exclusive => Self::exclusive(),
+        };
+        let mut settings = preset
+            .to_builder()
+            .floor(text.floor.tokens, text.floor.per)
+            .beta_permille(text.beta_permille)
+            .burst(text.burst);
+        if let Some(RateText { tokens, per }) = text.ceiling {
+            settings = settings.ceiling(tokens, per);
+        }
+        if let Some(RateText { tokens, per }) = text.initial_rate {
+            settings = settings.initial_rate(tokens, per);
+        }
+        settings.build()
+    }
+}
+
+impl From<PacedSettings> for PacedText {
+    fn from(settings: PacedSettings) -> Self {
+        Self {
+            preset: match settings.profile {
+                Profile::Usual => Preset::Usual,
+                Profile::Shared => Preset::Shared,
+                Profile::Exclusive => Preset::Exclusive,
+            },
+            floor: settings.floor.into(),
+            ceiling: settings.ceiling.map(RateText::from),
+            initial_rate: settings.initial.map(RateText::from),
+            beta_permille: settings.permille(),
+            burst: Duration::from_nanos(settings.burst),
+        }
+    }
+}
+
+impl From<Rate> for RateText {
+    /// Returns the simplest numbers that round to `rate`: those that it was made of, or smaller
+    /// ones.
+    fn from(rate: Rate) -> Self {
+        if rate == Rate::MAX {
+            // All that is faster counts as this.
+            let per = Duration::from_nanos(1);
+            return Self { tokens: 1, per };
+        }
+        // In quarters of a unit: half a unit, and above 44 bits half of the last place besides, as
+        // what is rounded to units is rounded again. Below a power of two the places are
+        // half as far apart.
+        let raw = u128::from(rate.raw()) << 2;
+        let place = u128::from(rate.last_place());
+        let half = place.wrapping_mul(2);
+        let (below, above) = match place {
+            1 => (2, 2),
+            _ if raw.is_power_of_two() => (place.wrapping_add(2), half.wrapping_sub(2)),
+            _ => (half.wrapping_add(2), half.wrapping_sub(2)),
+        };
+        // An end may round to the next rate; what lies within the inner limits does not.
+        [(below, above), (place, place.wrapping_sub(1))]
+            .into_iter()
+            .map(|(below, above)| {
+                simplest(raw.wrapping_sub(below), raw.wrapping_add(above), 1 << 66)
+            })
+            .find_map(|(tokens, nanos)| {
+                let tokens = u32::try_from(tokens).ok()?;
+                let nanos = u64::try_from(nanos).ok()?;
+                (Rate::from_ratio(tokens, nanos) == rate).then_some(Self {
+                    tokens,
+                    per: Duration::from_nanos(nanos),
+                })
+            })
+            .unwrap_or(Self {
+                tokens: 0,
+                per: Duration::ZERO,
+            })
+    }
+}
+
+/// Returns the fraction between `low / unit` and `high / unit` that has the least numbers.
+fn simplest(low: u128, high: u128, unit: u128) -> (u128, u128) {
+    /// The same between two fractions, by their continued ones.
+    fn between(low: (u128, u128), high: (u128, u128)) -> (u128, u128) {
+        let whole = low.0.checked_div(low.1).unwrap_or(0);
+        let rest = |(top, bottom): (u128, u128)| top.wrapping_sub(whole.wrapping_mul(bottom));
+        if rest(low) == 0 {
+            return (whole, 1);
+        }
+        if rest(high) >= high.1 {
+            return (whole.wrapping_add(1), 1);
+        }
+        let (bottom, top) = between((high.1, rest(high)), (low.1, rest(low)));
+        (whole.wrapping_mul(bottom).wrapping_add(top), bottom)
+    }
+    between((low, unit), (high, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+
+    #[test]
+    fn a_rate_is_shown_as_the_simplest_numbers_that_make_it() {
+        for (tokens, nanos, shown) in [
+            (100, SECOND, (1, 10_000_000)),
+            (1, SECOND * 2, (1, SECOND * 2)),
+            (3, SECOND, (3, SECOND)),
+            (2_000, SECOND * 1_000, (1, SECOND >> 1)),
+            (7, 11, (7, 11)),
+            (1, 1, (1, 1)),
+        ] {
+            let text = RateText::from(Rate::from_ratio(tokens, nanos));
+            let nanos = Duration::from_nanos(shown.1);
+            assert_eq!(
+                (text.tokens, text.per),
+                (shown.0, nanos),
+                "{tokens} in {nanos:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_rate_that_can_be_set_comes_back_as_it_was() {
+        let mut seed = 1_u64;
+        for _ in 0..20_000 {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
+            let tokens = u32::try_from(seed >> 32).unwrap_or(1) >> (seed % 32);
+            let nanos = (seed.rotate_left(17) >> (seed % 40)).max(u64::from(tokens));
+            let Some(rate) = Rate::settable(tokens, Duration::from_nanos(nanos)) else {
+                continue;
+            };
+            let text = RateText::from(rate);
+            assert_eq!(
+                Rate::settable(text.tokens, text.per),
+                Some(rate),
+                "{tokens} in {nanos}"
+            );
+            assert!(text.tokens <= tokens, "{tokens} in {nanos}");
+        }
+    }
+}

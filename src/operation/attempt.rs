@@ -1,0 +1,75 @@
+//! What an operation is told about the attempt it is to make.
+
+use core::{fmt, time::Duration};
+
+/// One attempt of an operation.
+///
+/// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    number: u32,
+    max: Option<u32>,
+    connection_reusable: bool,
+    time_limit: Option<Duration>,
+}
+
+impl Attempt {
+    pub(super) const fn new(number: u32, max: Option<u32>, connection_reusable: bool) -> Self {
+        Self {
+            number,
+            max,
+            connection_reusable,
+            time_limit: None,
+        }
+    }
+
+    pub(super) const fn with_time_limit(self, time_limit: Option<Duration>) -> Self {
+        Self { time_limit, ..self }
+    }
+
+    /// Returns the number of this attempt: 1 for the first send.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the most attempts there may be, or `None` if the strategy has no limit.
+    #[must_use]
+    pub const fn max(&self) -> Option<u32> {
+        self.max
+    }
+
+    /// Tells whether there will be no other attempt after this one: the request need not be kept.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        match self.max {
+            Some(max) => self.number >= max,
+            None => false,
+        }
+    }
+
+    /// Tells whether the connection of the attempt before may be used again. `true` for the first.
+    #[must_use]
+    pub const fn connection_reusable(&self) -> bool {
+        self.connection_reusable
+    }
+
+    /// Returns the time that the attempt has from its beginning, or `None` without a limit.
+    ///
+    /// The smaller of [`attempt_timeout`](crate::Operation::attempt_timeout) and what was left of
+    /// the [`deadline`](crate::Operation::deadline). To be handed to the client that sends.
+    #[must_use]
+    pub const fn time_limit(&self) -> Option<Duration> {
+        self.time_limit
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attempt={}", self.number)?;
+        match self.max {
+            Some(max) => write!(f, "; max={max}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! One operation under way: everything that a retry loop does but waiting and sending.
+
+use core::{error::Error, fmt, task::Waker, time::Duration};
+
+use super::{Attempt, Stop, StopReason, limits::Limits};
+use crate::{
+    Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
+    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn, hint_too_long},
+    wait::Rest,
+};
+
+/// One operation under way, without input and output: it decides what comes next and leaves the
+/// waiting and the sending to its host.
+///
+/// From [`Operation::start`](crate::Operation::start). The host asks [`next`](Self::next), does
+/// what it says, and reports how each attempt went with [`succeeded`](Self::succeeded) or
+/// [`failed`](Self::failed). The value owns the token of the operation and with it the use of its
+/// scope, the place in line, the deadline, the cap on the service's hints, and the recording.
+/// Dropped at any point it gives the place and the scope back; a permit that was not used is spent,
+/// and the outcome of a send in progress goes unrecorded.
+///
+/// It is `Send` and `'static` where the strategy `S` is: an `Arc`, or `Scopes`. It allocates
+/// nothing. [`Waiter`](crate::operation::Waiter) drives it in a task,
+/// [`wait_blocking`](Self::wait_blocking) on a thread.
+///
+/// Times come from the host, in the form of a clock or of a [`Timestamp`]. They have to be of the
+/// [strategy's clock](RetryStrategy::clock).
+///
+/// # Examples
+///
+/// The loop of a host with a sleep of its own:
+///
+/// ```
+/// use std::thread::sleep;
+/// use paceline::{
+///     Failure, MonotonicClock, Operation, Standard, operation::{Attempts, Next, Verdict},
+///     strategy::Reports,
+/// };
+///
+/// fn send(number: u32) -> Result<&'static str, Failure> {
+///     if number == 1 { Err(Failure::transient()) } else { Ok("sent") }
+/// }
+///
+/// let (strategy, clock) = (Standard::new(), MonotonicClock::new());
+/// let mut attempts: Attempts<_> = Operation::new(&strategy).start();
+/// let response = loop {
+///     match attempts.next(&clock, None) {
+///         Next::Sleep(rest) | Next::InLine(rest) => sleep(rest.span()),
+///         Next::Stop(stop) => break Err(stop.to_string()),
+///         Next::Send(attempt) => match send(attempt.number()) {
+///             Ok(response) => {
+///                 attempts.succeeded(Reports::at(&clock))?;
+///                 break Ok(response);
+///             }
+///             Err(failure) => drop(attempts.failed(&failure, Reports::at(&clock))?),
+///         },
+///         _ => break Err("a step that this host does not know".to_owned()),
+///     }
+/// };
+/// assert_eq!(response, Ok("sent"));
+/// # Ok::<(), paceline::operation::NotSending>(())
+/// ```
+#[must_use = "an operation does nothing unless it is asked what comes next"]
+pub struct Attempts<S> {
+    strategy: S,
+    limits: Limits,
+    deadline: Option<Timestamp>,
+    /// `None` if the strategy gave none, and after the last attempt.
+    token: Option<RetryToken>,
+    turn: SendTurn,
+    step: Step,
+    /// The attempts begun.
+    count: u32,
+    /// Whether the request can be sent again.
+    repeatable: bool,
+    connection_reusable: bool,
+}
+
+/// Where an operation stands.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Backoff(Timestamp),
+    Turn,
+    Sending,
+    Succeeded,
+    Stopped(Stop),
+}
+
+/// What the host of an [`Attempts`] does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Next {
+    /// Sleep: a backoff. No place in line is held meanwhile.
+    Sleep(Rest),
+    /// Wait in line: ask again at the end of the rest, or when the waker is woken.
+    InLine(Rest),
+    /// Send this attempt.
+    Send(Attempt),
+    /// Stop. There is no further attempt.
+    Stop(Stop),
+}
+
+/// What follows a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// There is another attempt, after this backoff. [`Attempts::next`] says the same.
+    Again(Rest),
+    /// There is none. The host sleeps [`Stop::delay`], which is nearly always zero, and returns the
+    /// failure.
+    Stop(Stop),
+}
+
+/// An outcome was reported while no attempt was under way. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NotSending;
+
+impl fmt::Display for NotSending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an outcome was reported while no attempt was under way")
+    }
+}
+
+impl Error for NotSending {}
+
+impl<S: RetryStrategy> Attempts<S> {
+    pub(super) fn start(
+        strategy: S,
+        scope: Option<&str>,
+        limits: Limits,
+        clock: Option<&dyn Clock>,
+    ) -> Self {
+        let token = strategy.acquire_initial_token(scope).ok();
+        let delay = token.as_ref().map_or(Duration::ZERO, RetryToken::delay);
+        let mut attempts = Self {
+            strategy,
+            limits,
+            deadline: None,
+            token,
+            turn: SendTurn::new(),
+            step: Step::Turn,
+            count: 0,
+            repeatable: true,
+            connection_reusable: true,
+        };
+        // No clock is read that is not needed.
+        if limits.total.is_some() || !delay.is_zero() {
+            let now = clock.unwrap_or(attempts.strategy.clock()).now();
+            attempts.deadline = limits.total.map(|total| now.saturating_add(total));
+            if !delay.is_zero() {
+                attempts.step = match attempts.out_of_time(now, delay) {
+                    Some(reason) => Step::Stopped(attempts.stop_for(reason)),
+                    None => Step::Backoff(now.saturating_add(delay)),
+                };
+            }
+        }
+        attempts
+    }
+
+    /// Returns what comes next. Asked twice at the same time it changes nothing, but that an
+    /// attempt is to be sent is said once.
+    ///
+    /// `waker` is woken when the turn of an operation in line comes sooner than it was said to
+    /// (feature `wake`). Without one, and without the feature, an operation in line looks every
+    /// 50 ms.
+    ///
+    /// Asked while an attempt is under way, or after a success, it says [`StopReason::OutOfTurn`].
+    #[inline]
+    pub fn next(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
+        match self.step {
+            Step::Turn => self.ask(clock, waker),
+            _ => self.look(clock, waker),
+        }
+    }
+
+    #[inline(never)]
+    fn look(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
+        match self.step {
+            Step::Backoff(until) => {
+                let now = clock.now();
+                if now < until {
+                    return Next::Sleep(Rest::between(now, until));
+                }
+                self.step = Step::Turn;
+                self.ask(clock, waker)
+            }
+            Step::Turn => self.ask(clock, waker),
+            Step::Stopped(stop) => Next::Stop(stop),
+            Step::Sending | Step::Succeeded => Next::Stop(self.stop_for(StopReason::OutOfTurn)),
+        }
+    }
+
+    /// Asks the strategy to admit an attempt.
+    fn ask(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
+        if self.deadline.is_some() {
+            // Asked before the turn is: one that has come would be spent.
+            if let Some(reason) = self.out_of_time(clock.now(), Duration::ZERO) {
+                return self.stop(reason);
+            }
+        }
+        let mut request = SendRequest::new().weight(self.limits.weight).at(clock);
+        if let Some(token) = &self.token {
+            request = request.token(token);
+        }
+        if let Some(waker) = waker {
+            request = request.waker(waker);
+        }
+        match self.strategy.admit(&mut self.turn, request) {
+            Ok(permit) => Next::Send(self.send(permit, clock)),
+            Err(not_yet) => self.not_admitted(not_yet, clock),
+        }
+    }
+
+    // Out of the way of an attempt that goes at once.
+    #[inline(never)]
+    fn not_admitted(&mut self, why: NotAdmitted, clock: &dyn Clock) -> Next {
+        match why {
+            NotAdmitted::Wait { wait, look_in } => {
+                let now = clock.now();
+                match self.out_of_time(now, wait) {
+                    Some(reason) => self.stop(reason),
+                    None => Next::InLine(Rest::between(now, now.saturating_add(look_in))),
+                }
+            }
+            NotAdmitted::Refused(refused) => {
+                self.stop(StopReason::SendRefused { wait: refused.wait })
+            }
+            NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error)),
+        }
+    }
+
+    fn send(&mut self, permit: SendPermit, clock: &dyn Clock) -> Attempt {
+        self.turn = SendTurn::new();
+        self.step = Step::Sending;
+        self.count = self.count.saturating_add(1);
+        let max = match &mut self.token {
+            Some(token) => {
+                token.sent(permit);
+                token.max_attempts()
+            }
+            None => Some(1),
+        };
+        let left = self.deadline.map(|by| by.saturating_since(clock.now()));
+        let limit = match (left, self.limits.attempt) {
+            (Some(left), Some(limit)) => Some(left.min(limit)),
+            (left, limit) => left.or(limit),
+        };
+        Attempt::new(self.count, max, self.connection_reusable).with_time_limit(limit)
+    }
+
+    /// Says that the backoff has been slept, whatever the clock says. For hosts whose sleep goes by
+    /// another clock.
+    pub fn slept(&mut self) {
+        if let Step::Backoff(_) = self.step {
+            self.step = Step::Turn;
+        }
+    }
+
+    /// Returns the backoff that is left before the next attempt, or `None` if there is none.
+    #[must_use]
+    pub fn backoff(&self, clock: &dyn Clock) -> Option<Rest> {
+        let Step::Backoff(until) = self.step else {
+            return None;
+        };
+        let now = clock.now();
+        (now < until).then(|| Rest::between(now, until))
+    }
+
+    /// Says whether the request can be sent again: yes by default. If not, a failure that would be
+    /// retried stops the operation with [`StopReason::NotRepeatable`], and no quota is taken.
+    pub const fn set_repeatable(&mut self, repeatable: bool) {
+        self.repeatable = repeatable;
+    }
+
+    /// Reports that the attempt under way succeeded. The operation has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    #[inline]
+    pub fn succeeded(&mut self, reports: Reports<'_>) -> Result<(), NotSending> {
+        let Step::Sending = self.step else {
+            return Err(NotSending);
+        };
+        self.step = Step::Succeeded;
+        if let Some(token) = self.token.take() {
+            // A strategy that refuses its own token changes nothing about the success.
+            let _recorded = self.strategy.record_success(token, reports);
+        }
+        Ok(())
+    }
+
+    /// Reports that the attempt under way failed, and returns what follows. One that was cut off
+    /// because its time was up is a [`Failure::timeout`].
+    ///
+    /// # Errors
+    ///
+    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    pub fn failed(
+        &mut self,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<Verdict, NotSending> {
+        let Step::Sending = self.step else {
+            return Err(NotSending);
+        };
+        Ok(self.conclude(failure, reports))
+    }
+
+    /// Reports that the next attempt failed before it was sent: the host gave up waiting for it,
+    /// say. Its place in line is given back.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSending`] if it was sent already, or there is no next attempt.
+    pub fn not_sent(
+        &mut self,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<Verdict, NotSending> {
+        let (Step::Backoff(_) | Step::Turn) = self.step else {
+            return Err(NotSending);
+        };
+        self.turn = SendTurn::new();
+        Ok(self.conclude(failure, reports))
+    }
+
+    /// Ends an attempt that failed.
+    fn conclude(&mut self, failure: &Failure, reports: Reports<'_>) -> Verdict {
+        let now = reports.clock(self.strategy.clock()).now();
+        match self.decide(failure, reports, now) {
+            Ok(token) => {
+                let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
+                self.connection_reusable = token.connection_reusable();
+                self.token = Some(token);
+                self.step = if delay.is_zero() {
+                    Step::Turn
+                } else {
+                    Step::Backoff(until)
+                };
+                Verdict::Again(Rest::between(now, until))
+            }
+            Err(stop) => {
+                self.step = Step::Stopped(stop);
+                Verdict::Stop(stop)
+            }
+        }
+    }
+
+    /// Records a failure, and returns the token of another attempt if there is to be one.
+    fn decide(
+        &mut self,
+        failure: &Failure,
+        reports: Reports<'_>,
+        now: Timestamp,
+    ) -> Result<RetryToken, Stop> {
+        let Some(token) = self.token.take() else {
+            return Err(self.stop_for(StopReason::InitialTokenRefused));
+        };
+        let left = self.deadline.map(|by| by.saturating_since(now));
+        // No time is what paceline's strategies look at last before the quota: they record and take
+        // none.
+        let said = if self.repeatable {
+            left
+        } else {
+            Some(Duration::ZERO)
+        };
+        let longest = self.limits.max_retry_after;
+        let token = token
+            .with_idempotency(self.limits.idempotency)
+            .with_max_retry_after(longest)
+            .with_time_left(said);
+        let next = match self.strategy.refresh_retry_token(token, failure, reports) {
+            Ok(token) => token,
+            Err(refused) => {
+                let reason = match refused.reason() {
+                    RefusalReason::OutOfTime { .. } if !self.repeatable => {
+                        StopReason::NotRepeatable
+                    }
+                    reason => StopReason::by(reason),
+                };
+                // No sleep begins that would end after the deadline.
+                let delay = refused.delay();
+                return Err(Stop {
+                    reason,
+                    attempts: self.count,
+                    backoff: refused.backoff(),
+                    delay: if left.is_some_and(|left| delay >= left) {
+                        Duration::ZERO
+                    } else {
+                        delay
+                    },
+                    connection_reusable: refused.connection_reusable(),
+                });
+            }
+        };
+        // For strategies that do not ask: paceline's have refused.
+        let reason = if !self.limits.idempotency.permits(failure) {
+            Some(StopReason::MaybeExecuted)
+        } else if !self.repeatable {
+            Some(StopReason::NotRepeatable)
+        } else if let Some(reason) = hint_too_long(failure, next.delay(), longest) {
+            Some(StopReason::by(&reason))
+        } else {
+            self.out_of_time(now, next.delay())
+        };
+        match reason {
+            None => Ok(next),
+            Some(reason) => Err(self.stop_for(reason)),
+        }
+    }
+
+    /// Detaches what is left to be recorded of the attempt under way: the response has begun, and
+    /// its end will show whether it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSending`] if there is no attempt under way.
+    pub fn detach(self) -> Result<Detached<S>, NotSending> {
+        let Step::Sending = self.step else {
+            return Err(NotSending);
+        };
+        Ok(Detached {
+            strategy: self.strategy,
+            token: self.token,
+            max_retry_after: self.limits.max_retry_after,
+        })
+    }
+
+    /// Returns the strategy.
+    pub const fn strategy(&self) -> &S {
+        &self.strategy
+    }
+
+    /// Tells whether an attempt is under way.
+    #[must_use]
+    pub const fn is_sending(&self) -> bool {
+        matches!(self.step, Step::Sending)
+    }
+
+    /// Returns the most attempts there may be, or `None` if the strategy has no limit.
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<u32> {
+        match &self.token {
+            Some(token) => token.max_attempts(),
+            None => Some(if self.count == 0 { 1 } else { self.count }),
+        }
+    }
+
+    /// Returns the attempts begun so far.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns why nothing may begin after `wait`, if that is so.
+    fn out_of_time(&self, now: Timestamp, wait: Duration) -> Option<StopReason> {
+        let left = self.deadline?.saturating_since(now);
+        (wait >= left).then_some(StopReason::OutOfTime { wait, left })
+    }
+
+    fn stop(&mut self, reason: StopReason) -> Next {
+        let stop = self.stop_for(reason);
+        self.turn = SendTurn::new();
+        self.token = None;
+        self.step = Step::Stopped(stop);
+        Next::Stop(stop)
+    }
+
+    const fn stop_for(&self, reason: StopReason) -> Stop {
+        Stop {
+            reason,
+            attempts: self.count,
+            backoff: Duration::ZERO,
+            delay: Duration::ZERO,
+            connection_reusable: self.connection_reusable,
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Attempts<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempts")
+            .field("count", &self.count)
+            .field("step", &self.step)
+            .field("deadline", &self.deadline)
+            .field("strategy", &self.strategy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An attempt whose response has begun: its outcome is known when the response ends, as with gRPC's
+/// trailers and streamed bodies. From [`Attempts::detach`].
+///
+/// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
+/// is taken for it. Dropped before it is told, it records nothing: the request was cancelled.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
+///
+/// let strategy = Adaptive::new();
+/// let clock = strategy.clock();
+/// let mut attempts = Operation::new(&strategy).start();
+/// let Next::Send(_) = attempts.next(clock, None) else { unreachable!() };
+/// let body = attempts.detach()?; // goes with the body
+/// body.failed(&Failure::throttling(), Reports::at(clock)); // its trailers say so
+/// assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
+/// # Ok::<(), paceline::operation::NotSending>(())
+/// ```
+#[must_use = "its outcome is to be recorded"]
+pub struct Detached<S> {
+    strategy: S,
+    token: Option<RetryToken>,
+    max_retry_after: Duration,
+}
+
+impl<S: RetryStrategy> Detached<S> {
+    /// Reports that the response ended well.
+    pub fn succeeded(self, reports: Reports<'_>) {
+        if let Some(token) = self.token {
+            // A strategy that refuses its own token changes nothing about the success.
+            let _recorded = self.strategy.record_success(token, reports);
+        }
+    }
+
+    /// Reports that the response ended badly.
+    pub fn failed(self, failure: &Failure, reports: Reports<'_>) {
+        if let Some(token) = self.token {
+            let token = token.with_max_retry_after(self.max_retry_after);
+            let failure = failure.with_retry_safety(RetrySafety::No);
+            // What the strategy decides changes nothing about a response that has begun.
+            let _refused = self.strategy.refresh_retry_token(token, &failure, reports);
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Detached<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Detached")
+            .field("attempt", &self.token.as_ref().map(RetryToken::attempt))
+            .field("strategy", &self.strategy)
+            .finish_non_exhaustive()
+    }
+}

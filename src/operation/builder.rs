@@ -1,0 +1,228 @@
+//! One operation that is about to run, and its settings.
+
+use core::{any::type_name, fmt, time::Duration};
+
+use super::{Attempts, limits::Limits};
+use crate::{
+    Clock, Idempotency, RetryStrategy,
+    strategy::rounded_cap,
+    wait::{DefaultSleep, Sleep},
+};
+
+/// An operation that is about to run, from [`RetryStrategyExt::operation`] or [`new`](Self::new).
+///
+/// `S` is its strategy and `Z` what puts its thread or its task to sleep. [`run`](Self::run) and
+/// [`run_async`](Self::run_async) run it; [`start`](Self::start) leaves the waiting and the sending
+/// to the caller.
+///
+/// [`RetryStrategyExt::operation`]: crate::RetryStrategyExt::operation
+#[must_use = "an operation does nothing until it is run"]
+pub struct Operation<'a, S, Z = DefaultSleep> {
+    pub(super) strategy: S,
+    pub(super) scope: Option<&'a str>,
+    pub(super) limits: Limits,
+    pub(super) clock: Option<&'a dyn Clock>,
+    pub(super) sleep: Z,
+}
+
+impl<S: RetryStrategy> Operation<'_, S> {
+    /// Prepares an operation of `strategy`: a reference, an `Arc`, or a clone of `Scopes`.
+    pub fn new(strategy: S) -> Self {
+        Self {
+            strategy,
+            scope: None,
+            limits: Limits::default(),
+            clock: None,
+            sleep: DefaultSleep,
+        }
+    }
+}
+
+impl<S: RetryStrategy, Z> Operation<'_, S, Z> {
+    /// Begins the operation, and leaves the waiting and the sending to the caller.
+    pub fn start(self) -> Attempts<S> {
+        Attempts::start(self.strategy, self.scope, self.limits, self.clock)
+    }
+}
+
+impl<'a, S, Z> Operation<'a, S, Z> {
+    /// Names what the operation goes to. `Scopes` (feature `scopes`) keeps a state for each;
+    /// paceline's other strategies ignore it.
+    pub fn scope(self, scope: &'a str) -> Self {
+        Self {
+            scope: Some(scope),
+            ..self
+        }
+    }
+
+    /// Says whether the operation may be carried out twice. Yes by default.
+    ///
+    /// What may not be is retried only after failures that say that nothing was done, whatever the
+    /// strategy: else the operation stops with
+    /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, Idempotency, RetryStrategyExt, Standard, operation::StopReason};
+    ///
+    /// let stopped = Standard::new()
+    ///     .operation()
+    ///     .idempotency(Idempotency::NotIdempotent)
+    ///     .run(|_| Err::<(), _>(Failure::timeout()))
+    ///     .unwrap_err();
+    /// assert_eq!((stopped.attempts(), stopped.why()), (1, StopReason::MaybeExecuted));
+    /// ```
+    pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.limits.idempotency = idempotency;
+        self
+    }
+
+    /// Says how many tokens of the send rate each attempt takes: 1 by default.
+    pub fn weight(mut self, tokens: u32) -> Self {
+        self.limits.weight = tokens;
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default. It is rounded up to
+    /// seconds; 18 hours and more count as no limit.
+    ///
+    /// A service that asks for more, with `Retry-After` or another hint, stops the operation at
+    /// once with
+    /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), which
+    /// says how long it asked for. The send rate that operations share pauses for no longer
+    /// than `span` either.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Failure, RetryAfter, RetryStrategyExt, Standard, operation::StopReason};
+    ///
+    /// let hour = Duration::from_secs(3_600);
+    /// let stopped = Standard::new()
+    ///     .run(|_| Err::<(), _>(Failure::throttling().with_retry_after(RetryAfter::AtLeast(hour))))
+    ///     .unwrap_err();
+    /// let max = Duration::from_secs(60);
+    /// assert_eq!(stopped.why(), StopReason::RetryAfterTooLong { asked: hour, max });
+    /// ```
+    pub fn max_retry_after(mut self, span: Duration) -> Self {
+        self.limits.max_retry_after = rounded_cap(span);
+        self
+    }
+
+    /// Gives the operation `span` from when it is run, with all its attempts and waits. No limit by
+    /// default.
+    ///
+    /// No backoff, wait for a turn or attempt begins after it, and none begins that would use up
+    /// what is left: the operation stops at once with
+    /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
+    /// it would have waited. No quota is taken for such a retry. The wait for a turn is that of
+    /// the rate of the moment.
+    ///
+    /// An attempt knows what is left
+    /// ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)). The asynchronous loop
+    /// cuts it off then; the blocking one cannot.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Failure, RetryAfter, RetryStrategyExt, Standard, operation::StopReason};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let stopped = Standard::new()
+    ///     .operation()
+    ///     .deadline(Duration::from_secs(5))
+    ///     .run(|_| Err::<(), _>(Failure::throttling().with_retry_after(RetryAfter::AtLeast(minute))))
+    ///     .unwrap_err();
+    /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
+    /// assert!(stopped.wait() >= minute);
+    /// ```
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.limits.total = Some(span);
+        self
+    }
+
+    /// Gives each attempt `span`, or what the [`deadline`](Self::deadline) leaves if that is less.
+    ///
+    /// An attempt is told ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to hand
+    /// it to its client. The asynchronous loop also cuts it off, which counts as a failure that
+    /// is a timeout: the work may have been done. With a `span` of zero an attempt ends where
+    /// it first waits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Failure, RetryStrategyExt, Standard};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let answer = Standard::new().operation().attempt_timeout(second).run(|attempt| {
+    ///     assert_eq!(attempt.time_limit(), Some(second));
+    ///     Ok::<_, Failure>("in time")
+    /// });
+    /// assert_eq!(answer.unwrap(), "in time");
+    /// ```
+    pub fn attempt_timeout(mut self, span: Duration) -> Self {
+        self.limits.attempt = Some(span);
+        self
+    }
+
+    /// Takes the time from `clock` in place of the [strategy's](RetryStrategy::clock): for
+    /// deadlines, backoffs, and what the strategy is told. For strategies with a send rate the
+    /// two have to agree.
+    pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Sleeps by `sleep` instead of on the thread, so that tests can move a clock of their own.
+    ///
+    /// For the blocking loop. Such a sleep cannot be ended early, so an operation in line looks
+    /// every 50 ms.
+    pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y> {
+        Operation {
+            strategy: self.strategy,
+            scope: self.scope,
+            limits: self.limits,
+            clock: self.clock,
+            sleep,
+        }
+    }
+
+    /// Sleeps by the timers of another run time than tokio's. For the asynchronous loop.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "async-io")] {
+    /// use paceline::{Failure, RetryStrategyExt, Standard, wait::AsyncIoSleep};
+    ///
+    /// let strategy = Standard::new();
+    /// let operation = strategy.operation().sleep_on(AsyncIoSleep::new());
+    /// let answer = async_io::block_on(operation.run_async(async |_| Ok::<_, Failure>(42)));
+    /// assert_eq!(answer.unwrap(), 42);
+    /// # }
+    /// ```
+    pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y> {
+        Operation {
+            strategy: self.strategy,
+            scope: self.scope,
+            limits: self.limits,
+            clock: self.clock,
+            sleep,
+        }
+    }
+}
+
+impl<S: fmt::Debug, Z> fmt::Debug for Operation<'_, S, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation")
+            .field("strategy", &self.strategy)
+            .field("scope", &self.scope)
+            .field("limits", &self.limits)
+            .field("sleep", &type_name::<Z>())
+            .finish()
+    }
+}

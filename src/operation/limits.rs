@@ -1,0 +1,31 @@
+//! What an operation is held to besides its strategy.
+
+use core::time::Duration;
+
+use crate::{Idempotency, strategy::MAX_RETRY_AFTER};
+
+/// The limits that the caller sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) idempotency: Idempotency,
+    /// The tokens of the send rate that each attempt takes.
+    pub(super) weight: u32,
+    /// From the beginning of the operation to its end.
+    pub(super) total: Option<Duration>,
+    /// Of one attempt.
+    pub(super) attempt: Option<Duration>,
+    /// The longest wait that the service may ask for.
+    pub(super) max_retry_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            idempotency: Idempotency::default(),
+            weight: 1,
+            total: None,
+            attempt: None,
+            max_retry_after: MAX_RETRY_AFTER,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The retry loop: one state machine without input and output, and what drives it.
+
+mod attempt;
+mod attempts;
+mod blocking;
+pub(crate) mod builder;
+mod error;
+pub(crate) mod ext;
+mod limits;
+mod task;
+mod waiter;
+
+pub use attempt::Attempt;
+pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
+pub use error::{RunError, Stop, StopReason};
+pub use waiter::Waiter;
+
+#[cfg(feature = "tokio")]
+use crate::wait::DefaultSleep;
+use crate::wait::Sleep;
+
+/// Whether tasks can sleep by default: with the feature `tokio`. `S` is the strategy that asks.
+///
+/// It exists for its message.
+#[diagnostic::on_unimplemented(
+    message = "tasks have no timer to sleep by",
+    label = "needs the feature `tokio` of paceline",
+    note = "enable the feature `tokio`, or use `strategy.operation().sleep_on(...)` with another run time's timer"
+)]
+pub trait TaskSleep<S: ?Sized> {
+    /// The way to sleep.
+    type Sleep: Sleep;
+
+    /// The way to sleep.
+    const SLEEP: Self::Sleep;
+}
+
+#[cfg(feature = "tokio")]
+impl<S: ?Sized> TaskSleep<S> for DefaultSleep {
+    type Sleep = Self;
+
+    const SLEEP: Self = Self::new();
+}

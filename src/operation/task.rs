@@ -1,0 +1,67 @@
+//! The retry loop for tasks.
+
+use core::future::Future;
+
+use super::{Attempt, Attempts, RunError, Verdict, Waiter, builder::Operation};
+use crate::{Failure, RetryInfo, RetryStrategy, strategy::Reports, wait::Sleep};
+
+impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
+    /// Runs `op` until it succeeds or the strategy stops it.
+    ///
+    /// The future may be dropped at any await. A place in line goes back at once, the quota paid
+    /// for a retry that was not made is spent, and the outcome of a send in progress goes
+    /// unrecorded.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
+    pub async fn run_async<T, E, F>(self, op: impl FnMut(Attempt) -> F) -> Result<T, RunError<E>>
+    where
+        E: RetryInfo,
+        F: Future<Output = Result<T, E>>,
+    {
+        self.run_async_with(|error| Failure::of(error), op).await
+    }
+
+    /// Runs `op` like [`run_async`](Self::run_async), with `classify` to tell what its errors mean.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
+    pub async fn run_async_with<T, E, F>(
+        self,
+        classify: impl Fn(&E) -> Failure,
+        mut op: impl FnMut(Attempt) -> F,
+    ) -> Result<T, RunError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let clock = self.clock.unwrap_or(self.strategy.clock());
+        let mut attempts = Attempts::start(&self.strategy, self.scope, self.limits, Some(clock));
+        let mut waiter = Waiter::new(self.sleep);
+        let mut last = None;
+        loop {
+            let attempt = match waiter.next(&mut attempts, clock).await {
+                Ok(attempt) => attempt,
+                Err(stop) => return Err(RunError::new(last, stop)),
+            };
+            let sent = waiter.cut_off(attempt.time_limit(), op(attempt)).await;
+            let (error, failure) = match sent {
+                Some(Ok(value)) => {
+                    let _once = attempts.succeeded(Reports::at(clock));
+                    return Ok(value);
+                }
+                Some(Err(error)) => {
+                    let failure = classify(&error);
+                    (Some(error), failure)
+                }
+                None => (None, Failure::timeout()),
+            };
+            last = error;
+            if let Ok(Verdict::Stop(stop)) = attempts.failed(&failure, Reports::at(clock)) {
+                waiter.sleep(stop.delay()).await;
+                return Err(RunError::new(last, stop));
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The interface of strategies.
+
+use alloc::{boxed::Box, sync::Arc};
+use core::fmt;
+
+use super::{
+    ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest, SendTurn,
+    snapshot::StrategySnapshot,
+};
+use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
+
+/// Decides whether, and when, a failed operation is sent again.
+///
+/// The interface of Smithy's client guide, "Retrying Requests", and one step more: between a
+/// token's delay and every send, first or repeated, the strategy is asked to [`admit`](Self::admit)
+/// it. Tokens have to do with retries only, admission with the send rate only.
+///
+/// An operation goes: initial token; then for each attempt its delay, admission, the send, and
+/// either [`record_success`](Self::record_success) or
+/// [`refresh_retry_token`](Self::refresh_retry_token). [`Attempts`](crate::operation::Attempts)
+/// goes through these steps for any implementation.
+///
+/// References, `Box`es and `Arc`s of strategies are strategies.
+///
+/// # Examples
+///
+/// A strategy that retries twice, whatever it was and at once:
+///
+/// ```
+/// use paceline::{strategy::*, *};
+///
+/// #[derive(Debug)]
+/// struct Twice(StrategyId);
+///
+/// impl RetryStrategy for Twice {
+///     fn acquire_initial_token(&self, _: Option<&str>) -> Result<RetryToken, InitialTokenRefused> {
+///         Ok(RetryToken::new(self.0))
+///     }
+///     fn refresh_retry_token(
+///         &self,
+///         token: RetryToken,
+///         _: &Failure,
+///         _: Reports<'_>,
+///     ) -> Result<RetryToken, RetryRefused> {
+///         let token = self.0.check(token)?;
+///         if token.attempt() == 3 {
+///             return Err(RetryRefused::new(RefusalReason::MaxAttempts { max: 3 }));
+///         }
+///         let next = token.attempt() + 1;
+///         Ok(token.with_attempt(next, Some(3)))
+///     }
+///     fn record_success(&self, token: RetryToken, _: Reports<'_>) -> Result<(), ForeignToken> {
+///         self.0.check(token).map(drop)
+///     }
+/// }
+///
+/// let strategy: Box<dyn RetryStrategy> = Box::new(Twice(StrategyId::new()));
+/// let mut sends = 0;
+/// let answer = strategy.run(|_| {
+///     sends += 1;
+///     if sends == 3 { Ok("at last") } else { Err(Failure::not_retryable()) }
+/// });
+/// assert_eq!(answer.ok(), Some("at last"));
+/// ```
+pub trait RetryStrategy: fmt::Debug + Send + Sync {
+    /// Begins an operation.
+    ///
+    /// `scope` names what the operation goes to, for strategies that keep a state for each, as
+    /// `Scopes` does (feature `scopes`). The others of ours keep one and ignore it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InitialTokenRefused`] if there is no token. The operation must then be sent
+    /// exactly once. Ours always give one, even with an empty quota.
+    fn acquire_initial_token(&self, scope: Option<&str>)
+    -> Result<RetryToken, InitialTokenRefused>;
+
+    /// Takes note of a failed attempt and asks for another.
+    ///
+    /// The failure is recorded before the decision, whatever that is. Of two permits only the last
+    /// one is carried on: what an earlier retry paid is spent.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RetryRefused`] if there is no retry. The caller sleeps its
+    /// [`delay`](RetryRefused::delay), which is nearly always zero, and returns the original
+    /// failure. A token of another strategy is refused too, and comes back in it with nothing
+    /// changed.
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused>;
+
+    /// Ends an operation that succeeded.
+    ///
+    /// As after a failure, `reports` says when the response came and what the service reported.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ForeignToken`] with the token in it, and changes nothing, if another strategy
+    /// issued it.
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+
+    /// Asks for leave to send an attempt. By default it is given at once.
+    ///
+    /// To be asked after the token's delay, with a new `turn` for each attempt, and again with the
+    /// same one until it lets the attempt go: no place in line is held while an operation backs
+    /// off. The permit goes into the token with [`RetryToken::sent`].
+    ///
+    /// # Errors
+    ///
+    /// [`NotAdmitted::Wait`] while the turn has not come, and other variants if it never will.
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let _ = (turn, request);
+        Ok(SendPermit::sent_at(Timestamp::ZERO))
+    }
+
+    /// Returns the clock that times the strategy's sends and the deadlines of its operations. By
+    /// default the system's, [`MonotonicClock`](crate::MonotonicClock).
+    fn clock(&self) -> &dyn Clock {
+        crate::clock::system()
+    }
+
+    /// Returns the state for diagnostics, and changes nothing. By default there is nothing to see,
+    /// as with [`Legacy`](crate::Legacy), which keeps no state.
+    fn snapshot(&self) -> StrategySnapshot {
+        StrategySnapshot::default()
+    }
+
+    /// Tells whether the strategy is as good as new, so that one built in its place would decide
+    /// alike.
+    ///
+    /// Ours are while their own quota is full and their send rate limits nothing, or no more than a
+    /// new one's. `Scopes` (feature `scopes`) asks before it drops a state that nobody uses. By
+    /// default `false`: never dropped.
+    fn is_idle(&self) -> bool {
+        false
+    }
+}
+
+/// Strategies behind a pointer are strategies.
+macro_rules! by_pointer {
+    ($($pointer:ty;)+) => {$(
+        impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
+            fn acquire_initial_token(
+                &self,
+                scope: Option<&str>,
+            ) -> Result<RetryToken, InitialTokenRefused> {
+                (**self).acquire_initial_token(scope)
+            }
+
+            fn refresh_retry_token(
+                &self,
+                token: RetryToken,
+                failure: &Failure,
+                reports: Reports<'_>,
+            ) -> Result<RetryToken, RetryRefused> {
+                (**self).refresh_retry_token(token, failure, reports)
+            }
+
+            fn record_success(
+                &self,
+                token: RetryToken,
+                reports: Reports<'_>,
+            ) -> Result<(), ForeignToken> {
+                (**self).record_success(token, reports)
+            }
+
+            fn admit(
+                &self,
+                turn: &mut SendTurn,
+                request: SendRequest<'_>,
+            ) -> Result<SendPermit, NotAdmitted> {
+                (**self).admit(turn, request)
+            }
+
+            fn clock(&self) -> &dyn Clock {
+                (**self).clock()
+            }
+
+            fn snapshot(&self) -> StrategySnapshot {
+                (**self).snapshot()
+            }
+
+            fn is_idle(&self) -> bool {
+                (**self).is_idle()
+            }
+        }
+    )+};
+}
+
+by_pointer! {
+    &S;
+    Box<S>;
+    Arc<S>;
+}
