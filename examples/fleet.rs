@@ -1,4 +1,4 @@
-//! Many processes and one allowance: runs the example of the adapter `paceline-fleet`, which has a workspace of its own.
+//! Many processes and one allowance: runs the example of the adapter `paceline-fleet`, which has a separate workspace.
 //!
 //! Starts a `redis-server` and a service that throttles, lets 8 processes send alone and then as a fleet, prints a table,
 //! draws who sent how much, and fails unless the fleet stayed within the allowance and used 97 % of it.

@@ -18,7 +18,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(3_600);
 pub(crate) struct Budget {
     /// What a request allows, in thousandths of a retry.
     permille: u16,
-    /// What a whole window allows by itself, in thousandths of a retry.
+    /// What a window allows without any request, in thousandths of a retry.
     minimum: i64,
     slot_nanos: u64,
 }

@@ -138,7 +138,7 @@ impl Clock for MonotonicClock {
 #[derive(Debug)]
 pub struct KeptClock<C = MonotonicClock> {
     source: C,
-    // By itself in its line: it is read all the time, and written a thousand times a second.
+    // Alone in its cache line: it is read all the time and written a thousand times a second.
     latest: CachePadded<Latest>,
 }
 

@@ -97,7 +97,7 @@
 //! |---|---|---|
 //! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
-//! | `wake` | no | those who wait for a send token are woken when it comes sooner, instead of looking every 50 ms |
+//! | `wake` | no | wakes a waiter when its send token comes sooner; without it, waiters look every 50 ms |
 //! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop; `wake` |
 //! | `async-io` | no | tasks sleep by async-io's timer, as smol's do; `wake` |
 //! | `tracing` | no | events when a limiter engages, cuts or recovers, and when a quota is exhausted or recovers |

@@ -1,5 +1,5 @@
-//! Headers on when to come back: what they may say, where their numbers end, and what becomes of a
-//! hint in a strategy.
+//! Headers that say when to retry: accepted values, bounds of their numbers, and how a strategy uses
+//! the hint.
 #![cfg(feature = "std")]
 
 use core::{error::Error, time::Duration};

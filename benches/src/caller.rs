@@ -12,7 +12,7 @@ use crate::case::Seat;
 /// How far time moves on from one operation to the next, all threads together: a million a second.
 ///
 /// That is slower than the operations follow upon each other here, so that what is done once in so much time is
-/// charged to fewer of them: to nobody's advantage but the peers'.
+/// charged to fewer of them, which favours the peers only.
 pub const STEP: u64 = 1_000;
 
 /// How many operations a thread does before it looks at what time the others have.
@@ -54,7 +54,7 @@ pub struct CallerTime {
     now: u64,
     step: u64,
     left: u32,
-    /// `now`, for those who ask so.
+    /// `now`, for peers that take a span.
     span: Duration,
     span_step: Duration,
 }
@@ -84,7 +84,7 @@ impl CallerTime {
         self.span
     }
 
-    /// Moves to the latest time that anybody has, so that nobody asks with a time long past.
+    /// Moves to the latest time of all threads, so that no thread asks with a time long past.
     #[cold]
     fn agree(&mut self) {
         let latest = self.shared.0.fetch_max(self.now, Relaxed);

@@ -39,7 +39,7 @@ pub enum Whose {
 
 /// How often an operation writes a cache line that other threads write too.
 ///
-/// Ours are counted by `stall-tests`, the peers' were read in their source; a lock is taken and given back, and a
+/// Paceline's are counted by `stall-tests`, the peers' were read in their source; a lock is taken and given back, and a
 /// shared reference counted up and down: two each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writes(pub u32);
@@ -123,8 +123,8 @@ impl fmt::Debug for Case {
 
 /// Makes a stage of the object `shared` and of the operation `op`, which says whether it was granted.
 ///
-/// `local` makes what a thread has for itself. The object has cache lines of its own. The operation is compiled into
-/// the loop; the compiler knows neither what the object holds nor what becomes of the answer.
+/// `local` makes the state of one thread. The object shares no cache line. The operation is compiled into
+/// the loop; the compiler knows neither the object's value nor how the answer is used.
 pub fn stage<S, L>(
     shared: S,
     local: impl Fn(&S, Seat) -> L + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Paceline beside its peers: what is measured ([`cases`]), how ([`pool`], [`rounds`]), and what becomes of it.
+//! Paceline beside its peers: what is measured ([`cases`]), how ([`pool`], [`rounds`]), and what is made of the results.
 //!
 //! A case is one operation on one object that threads share. Cases on the same [`path`] of a request are alternatives.
 #![expect(

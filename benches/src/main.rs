@@ -16,7 +16,7 @@ use paceline_benches::{cases, memory, plot, predict, save, table};
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 struct Options {
-    /// Print the comparison, and what became of the targets.
+    /// Print the comparison, and which targets are met.
     #[arg(long)]
     table: bool,
     /// Print what the counted writes allow on many cores.
@@ -130,7 +130,7 @@ fn report(chosen: &[Case], tails: &[Tail], options: &Options) -> io::Result<()> 
         for other in &options.with {
             let source = save::read(&fs::read_to_string(other)?);
             sources.push(source.ok_or_else(|| {
-                io::Error::other(format!("{}: not one of ours", other.display()))
+                io::Error::other(format!("{}: not a file of this program", other.display()))
             })?);
         }
         fs::write(

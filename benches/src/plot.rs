@@ -107,7 +107,7 @@ fn throughput(
     }
     let chart = Chart {
         title: path.title(),
-        x_name: "threads, each with a core of its own",
+        x_name: "threads, one per core",
         y_name: "million operations/s",
         x_ticks: [1_u32, 2, 4, 8, 16, 32, 64, 192]
             .map(|count| (f64::from(count), count.to_string()))

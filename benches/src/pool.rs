@@ -16,7 +16,7 @@ use crate::stats::median;
 pub struct Plan {
     /// Slices for each thread.
     pub slices: u32,
-    /// The length of a slice, where nobody else is at work.
+    /// The length of a slice on an idle machine.
     pub length: Duration,
 }
 
@@ -111,7 +111,7 @@ pub fn measure(stage: &Stage, threads: usize, times: u64, slices: u32, cores: &[
                     runner(times); // warms up, and gets past what happens once a thread
                     start.wait(threads);
                     let work = Work::of(&mut runner, times, slices);
-                    // Until the last one is done too: nobody is measured alone.
+                    // Until the last one is done too: no thread is measured alone.
                     done.come();
                     while !done.is_reached(threads) {
                         runner(times / 8 + 1);
@@ -170,7 +170,7 @@ struct Work {
     granted: f64,
     /// The share of the time that the thread was ready to run and did not.
     waited: f64,
-    /// How often it gave its core up by itself, as one does that waits for a mutex.
+    /// How often it yielded its core, as a thread that waits for a mutex does.
     slept: u64,
     /// The mean slice over the median one.
     uneven: f64,
@@ -201,7 +201,7 @@ impl Work {
     }
 
     /// Whether others had the core: for a hundredth of the time as the system counts, or for a quarter by the lengths
-    /// of slices, which tell when the machine beneath was busy. A thread that sleeps has uneven slices by itself, and
+    /// of slices, which show when the host was busy. A thread that sleeps has uneven slices anyway, and
     /// waits a little whenever it wakes up.
     fn is_disturbed(&self) -> bool {
         let sleeps = self.slept > 0;

@@ -72,7 +72,7 @@ pub fn text(machine: &Machine, rows: &[Row]) -> String {
     text
 }
 
-/// Reads a file: the machine, and the rows. `None` if a line is none of ours.
+/// Reads a file: the machine, and the rows. `None` if a line has another form.
 #[must_use]
 pub fn read(text: &str) -> Option<(String, Vec<Row>)> {
     let mut lines = text.lines();

@@ -31,7 +31,7 @@ pub struct Tail {
     pub latency: Histogram<u64>,
 }
 
-/// Whether a case belongs here: ours, the mutexes, and the AWS SDK where it has the same.
+/// Whether a case belongs here: paceline's, the mutexes, and the AWS SDK where it has the same.
 #[must_use]
 pub fn is_wanted(case: &Case) -> bool {
     let path = matches!(

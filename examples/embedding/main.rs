@@ -1,4 +1,4 @@
-//! A small retry crate that embeds paceline's operation. Its host has a clock and a rest of its own, and
+//! A small retry crate that embeds paceline's operation. Its host brings its clock and its sleep, and has
 //! neither a run time nor the system's timers: here it is a simulation, so an hour takes no time.
 //!
 //! ```text

@@ -1,6 +1,6 @@
-//! A client of three tables, of which one is hot: each has a state of its own, and the hot one slows no other.
+//! A client of three tables, of which one is hot: each has its state, and the hot one slows no other.
 //!
-//! Every table is throttled by itself, as DynamoDB's are. `clicks` is asked for far more than it allows; `orders` and
+//! Every table is throttled separately, as DynamoDB's are. `clicks` is asked for far more than it allows; `orders` and
 //! `users` for less. First all calls go by one limiter, as by an SDK's client, and wait in one line; then by `Scopes`, in
 //! a line for each table. Prints a table for both, and fails if with scopes a call of a cold table had to wait.
 //!
@@ -82,7 +82,7 @@ impl Table {
     }
 }
 
-/// Lets a client work on tables of its own by `strategy`, and prints what became of it.
+/// Lets a client work on new tables by `strategy`, and prints the result.
 fn play(title: &str, strategy: &impl RetryStrategy) -> Result<Vec<Table>, PacedSettingsError> {
     let tables = Table::all()?;
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! A pool of threads that share one retry strategy, and block for it.
 //!
 //! Sixteen threads take jobs from a queue; each job is a call of a service that allows 200 a second, refuses what is
-//! above that, and fails now and then by itself. All threads go by one `Adaptive`: each waits parked for its turn to
+//! above that, and fails now and then for other reasons. All threads go by one `Adaptive`: each waits parked for its turn to
 //! send, and pays for its retries from the one quota. Prints a table, and fails unless each job was done exactly
 //! once, or has failed and was counted so.
 //!
@@ -67,7 +67,7 @@ impl Service {
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let service = Service::new()?;
-    // More sends than usual: here nobody is worse off for one that comes late.
+    // More sends than usual: a late result harms nothing here.
     let strategy = Adaptive::builder()
         .paced(PacedSettings::new())
         .max_attempts(8)
@@ -111,7 +111,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         strategy.quota().available(),
         strategy.quota().capacity()
     );
-    // Whoever was told of a failure has to do it again; nothing may be lost without a word.
+    // A failed job was reported to its caller; no job may be lost without a report.
     let told = usize::try_from(failed.into_inner())?;
     let all = once.saturating_add(told) == JOBS && told < JOBS / 20;
     Ok(if all {

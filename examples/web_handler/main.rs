@@ -1,4 +1,4 @@
-//! A web handler that sheds load: who cannot be served soon is told so at once, and when to come back.
+//! A web handler that sheds load: a request that cannot be served soon is refused at once, with the time to retry.
 //!
 //! Every request needs a call of an upstream service, which allows 100 calls a second and throttles the rest. Three
 //! times as many requests come in. The handler learns the limit from the throttling; a request whose turn is further

@@ -15,7 +15,7 @@ fn wait(place: &mut Reservation<'_>) -> Duration {
 /// Takes four places, gives one up, and sees that the others stay in order.
 fn come_and_go(rate: &SendRate, given_up: usize) -> Vec<Reservation<'_>> {
     let mut places: Vec<_> = (0..4).map(|_| rate.reserve(at(600))).collect();
-    // From the back: nobody's wait grows while the rate stays.
+    // From the back: no wait grows while the rate stays.
     let mut waits: Vec<_> = places.iter_mut().rev().map(wait).collect();
     waits.reverse();
     assert!(
@@ -25,7 +25,7 @@ fn come_and_go(rate: &SendRate, given_up: usize) -> Vec<Reservation<'_>> {
     drop(places.remove(given_up));
     waits.remove(given_up);
     for (place, before) in places.iter_mut().zip(waits) {
-        assert!(wait(place) <= before, "nobody moves back");
+        assert!(wait(place) <= before, "no place moves back");
     }
     places
 }

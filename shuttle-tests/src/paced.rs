@@ -61,8 +61,8 @@ fn whatever_moves_the_rate_nobody_gets_more_than_was_minted() {
     });
 }
 
-/// Five threads record throttles of one overshoot: it is cut once, to the same rate by whoever was
-/// first.
+/// Five threads record throttles of one overshoot: it is cut once, to the same rate whichever
+/// thread was first.
 #[test]
 fn five_throttles_of_one_overshoot_cut_once() {
     explore(1_500, || {

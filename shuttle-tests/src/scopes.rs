@@ -74,7 +74,7 @@ impl Scene {
         })
     }
 
-    /// Uses the scope of `key` while nobody uses another state of it. False if there is no room.
+    /// Uses the scope of `key` while no thread uses another state of it. False if there is no room.
     fn visit(&self, key: &str, engage: bool) -> bool {
         let scope = match self.scopes.get(key) {
             Ok(scope) => scope,

@@ -12,7 +12,7 @@ use paceline::{
 
 use crate::{explore, on_threads};
 
-/// A clock that moves when somebody waits. Its word is not shuttle's: nobody is switched out at it.
+/// A clock that moves when a thread waits. Its word is not shuttle's: no thread is switched out at it.
 #[derive(Debug, Default)]
 struct Hands(AtomicU64);
 
@@ -130,7 +130,7 @@ fn operations_of_four_threads_add_up() {
         assert!(seen.enabled, "there were throttles");
         assert!(
             (seen.available - seen.capacity).abs() < 1e-6,
-            "nobody is in line any more: {seen:?}"
+            "the line is empty again: {seen:?}"
         );
     });
 }

@@ -1,4 +1,4 @@
-//! What a service says is left of a quota of its own.
+//! What a service reports as left of its quota.
 
 #[cfg(feature = "structured-fields")]
 pub(super) mod field;

@@ -17,7 +17,7 @@ impl Idempotency {
     /// It may if its method says so (RFC 9110, section 9.2.2: GET, HEAD, PUT, DELETE, OPTIONS,
     /// TRACE), or if it carries a key by which the service tells a repetition: one of the
     /// headers `Idempotency-Key`, `X-Idempotency-Key` and `Repeatability-Request-Id` with a
-    /// value that is not empty. So POST, PATCH and methods nobody knows may not. A key only
+    /// value that is not empty. So POST, PATCH and unknown methods may not. A key only
     /// helps if every attempt sends the same one.
     ///
     /// # Examples

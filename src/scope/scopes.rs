@@ -59,7 +59,7 @@ use crate::RetryStrategy;
 /// ```
 pub struct Scopes<S>(Arc<Store<S>>);
 
-/// How many scopes there are, and what became of those that were not.
+/// How many scopes there are, and how many were refused or evicted.
 ///
 /// Each field was true at some moment of the call that made it, not necessarily the same one for
 /// all.

@@ -112,7 +112,7 @@ impl<S> Eq for Keyed<S> {}
 /// Made by [`Scopes::get`](crate::Scopes::get). It is the strategy (`Deref`), so that what one
 /// calls a strategy's, one calls the handle's; it looks nothing up and counts nothing. Cloning and
 /// dropping count in the scope's own cache line. A handle that is forgotten (`mem::forget`) keeps
-/// its scope for ever.
+/// its scope in use until the process ends.
 ///
 /// # Examples
 ///

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl<S: RetryStrategy + 'static> Scopes<S> {
-    /// Returns the strategy that is responsible for a token with `hold`, or `None` if that is not
-    /// ours.
+    /// Returns the strategy that is responsible for a token with `hold`, or `None` if another
+    /// set of scopes made it.
     fn responsible<'a>(&'a self, hold: &'a Hold) -> Option<&'a S> {
         if hold.is_none() {
             return Some(self.shared());
@@ -83,8 +83,8 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         self.shared().snapshot()
     }
 
-    /// Asks the scope of the operation. One without a token, or with one that is not ours, is asked
-    /// for in the shared state.
+    /// Asks the scope of the operation. An operation without a token, or with a token of
+    /// another strategy, uses the shared state.
     fn admit(
         &self,
         turn: &mut SendTurn,

@@ -1,4 +1,4 @@
-//! One operation under way in somebody else's retry loop.
+//! One operation in a retry loop that another crate runs.
 
 use core::time::Duration;
 
@@ -142,7 +142,7 @@ fn refresh<S: RetryStrategy + ?Sized>(
     let next = strategy
         .refresh_retry_token(last, failure, Reports::new())
         .ok()?;
-    // For strategies that do not ask: ours have refused.
+    // For a user's strategy that does not look at `permitted`: paceline's have refused above.
     let next = token.insert(next);
     if permitted {
         return Some(next.delay());

@@ -88,7 +88,7 @@ fn a_blocking_loop_takes_the_same() {
     let fetch = script([Err(Failure::throttling()), Ok(7)]);
     let answer = fetch
         .retry(delays)
-        .sleep(move |span| slept.send(span).expect("somebody listens"))
+        .sleep(move |span| slept.send(span).expect("the receiver is open"))
         .when(condition)
         .call();
     retries.finish(&answer);
@@ -140,7 +140,7 @@ fn a_delay_without_end_is_no_refusal() {
     assert_eq!(delays.next(), Some(Duration::from_nanos(u64::MAX - 1)));
 }
 
-/// Delays its first send, and asks nobody whether work may be done twice.
+/// Delays its first send and does not ask whether the operation is idempotent.
 #[derive(Debug)]
 struct Careless(StrategyId);
 

@@ -168,7 +168,7 @@ pub(super) fn engaged() -> Stage {
     )
 }
 
-/// A client that is told of responses.
+/// A client to which responses are reported.
 struct Throttled<'a> {
     client: &'a Client,
     call: Call,

@@ -33,7 +33,7 @@ pub(super) const ON_THE_CURVE: u64 = 103 * SECOND;
 /// As [`ON_THE_CURVE`], but so late that twice the measured rate is all that holds.
 const ABOVE_THE_CURVE: u64 = 600 * SECOND;
 
-/// Something that is told of responses by the published law.
+/// A limiter under the published law to which responses are reported.
 pub(super) trait Drive {
     /// Records a response.
     fn record(&self, now: u64, throttled: bool);

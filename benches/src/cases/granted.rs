@@ -188,7 +188,7 @@ fn leaky(fair: bool) -> Stage {
     plain(builder.build(), |limiter| limiter.try_acquire(1))
 }
 
-/// By the caller's time, for ever.
+/// By the caller's time, without an end.
 fn told(rate: SendRate, start: u64) -> Stage {
     let time = SharedTime::new(start);
     stage(

@@ -60,7 +60,7 @@ impl Quota {
     }
 }
 
-/// A send rate of the published law: the model that the tests compare ours with.
+/// A send rate of the published law: the model that the tests compare `SendRate` with.
 pub(super) struct Rate(AwsModel);
 
 impl Rate {
