@@ -1,13 +1,13 @@
-//! Guides, of ten minutes each. There is nothing here to call.
+//! Guides. This module has no items to call.
 //!
-//! | guide | for whoever |
+//! | guide | read it to |
 //! |---|---|
-//! | [`choosing`] | begins: which mode, which law, how many of them |
-//! | [`clients`] | writes a client with many threads and many requests |
-//! | [`embedding`] | puts one bucket into a retry crate of their own |
-//! | [`comparing`] | compares limiters |
-//! | [`migrating`] | comes from aws-smithy-runtime, tower or governor |
-//! | [`architecture`] | wants to know how it is built, or to change it |
+//! | [`choosing`] | choose a mode, a law, a quota and their settings |
+//! | [`clients`] | write a client with many threads and many requests |
+//! | [`embedding`] | put one bucket into another retry crate |
+//! | [`comparing`] | compare limiters |
+//! | [`migrating`] | move from aws-smithy-runtime, tower or governor |
+//! | [`architecture`] | understand how paceline is built, or change it |
 
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::{
