@@ -179,6 +179,6 @@ pub use time::Timestamp;
 #[cfg(feature = "std")]
 pub use wait::limiter::SendLimiter;
 
-#[cfg(all(doctest, feature = "std"))]
+#[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
