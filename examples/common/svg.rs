@@ -4,6 +4,19 @@
 
 use core::fmt::{self, Write as _};
 
+/// The greys and dark colors of the charts, for readers who prefer a dark page.
+const DARK: &str = "<style>@media (prefers-color-scheme:dark){\
+    [fill=\"#ffffff\"]{fill:#0d1117}\
+    [fill=\"#1a1a1a\"],[fill=\"#222222\"]{fill:#e6edf3}\
+    [fill=\"#555555\"],[fill=\"#666666\"]{fill:#9da7b3}\
+    [fill=\"#e2e2e2\"],[fill=\"#e4e4e4\"]{fill:#30363d}\
+    [fill=\"#5b1a8a\"]{fill:#c297ea}\
+    [stroke=\"#1a1a1a\"],[stroke=\"#222222\"]{stroke:#e6edf3}\
+    [stroke=\"#555555\"],[stroke=\"#666666\"]{stroke:#9da7b3}\
+    [stroke=\"#e2e2e2\"],[stroke=\"#e4e4e4\"]{stroke:#30363d}\
+    [stroke=\"#5b1a8a\"]{stroke:#c297ea}\
+    }</style>\n";
+
 /// A picture under construction. Lengths are in pixels, from the upper left corner.
 #[derive(Debug)]
 pub(crate) struct Picture {
@@ -127,7 +140,7 @@ impl Picture {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
-             {elements}</svg>\n"
+             {DARK}{elements}</svg>\n"
         )
     }
 
