@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`choosing`] | choose a mode, a law, a quota and their settings |
 //! | [`clients`] | write a client with many threads and many requests |
-//! | [`embedding`] | put one bucket into another retry crate |
+//! | [`the_loop`] | put the retry loop into another crate |
+//! | [`embedding`] | put one bucket into another crate |
 //! | [`comparing`] | compare limiters |
-//! | [`migrating`] | move from aws-smithy-runtime, tower or governor |
+//! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
 //! | [`architecture`] | understand how paceline is built, or change it |
+//! | [`glossary`] | look up a term |
 
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::{
@@ -21,6 +23,9 @@ pub mod choosing {}
 #[doc = include_str!("guide/clients.md")]
 pub mod clients {}
 
+#[doc = include_str!("guide/the_loop.md")]
+pub mod the_loop {}
+
 #[doc = include_str!("guide/embedding.md")]
 pub mod embedding {}
 
@@ -32,3 +37,6 @@ pub mod migrating {}
 
 #[doc = include_str!("guide/architecture.md")]
 pub mod architecture {}
+
+#[doc = include_str!("guide/glossary.md")]
+pub mod glossary {}
