@@ -73,8 +73,10 @@ end
 -- The engine's clock may be set back, and another engine's may be behind: what it has not lived
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
-for _, name in ipairs({'last', 'since', 'window', 'woke'}) do s[name] = math.min(s[name], now) end
+for _, name in ipairs({'last', 'window', 'woke'}) do s[name] = math.min(s[name], now) end
 s.pause = math.min(s.pause, now + 60 * SECOND)
+-- A cut that came with a pause is made when the pause ends.
+s.since = math.min(s.since, math.max(now, s.pause))
 -- No value is believed beyond what a member could have written; what is wrong within that ages out.
 s.turn = math.min(s.turn, now + 2 * SECOND)
 s.ceiling = math.min(s.ceiling, a.ceiling)
@@ -92,28 +94,39 @@ local away = now - s.last > a.absent / 2
 if away then s.woke = now end
 
 -- Rule 2: what a cut takes.
-local function cut() return math.min(0.45, 0.1 + 1 / math.sqrt(math.max(s.peak, 0.01))) end
+local function cut()
+  return math.min(0.1 + 1 / math.sqrt(math.max(s.peak, 0.001)), 0.45, 0.2 + 0.06 * s.peak)
+end
 
 local function within(rate) return math.max(math.min(rate, s.ceiling), math.min(a.floor, s.ceiling)) end
+
+-- How long a starved rate takes to double on its way back, and how long that way is.
+local function ramp_step() return math.max(0.25, 2 * s.trip / SECOND) end
+local function ramp_length() return math.min(s.ramp * ramp_step(), AGED) end
 
 -- Rules 2, 3, 4 and 6.
 local function rate_at(t)
   if s.peak == 0 then return within(a.initial) end
   local elapsed, trip = math.max(t - s.since, 0) / SECOND, (s.trip + a.lease) / SECOND
-  local step = math.max(0.25, 2 * s.trip / SECOND)
-  local ramp = math.min(s.ramp * step, AGED)
-  if elapsed < ramp then return within(s.peak * (1 - cut()) * 2 ^ ((elapsed - ramp) / step)) end
+  local ramp = ramp_length()
+  if elapsed < ramp then
+    -- Straight lines between powers of two.
+    local steps = (ramp - elapsed) / ramp_step()
+    local whole = math.ceil(steps)
+    return within(s.peak * (1 - cut()) * (1 + whole - steps) / 2 ^ whole)
+  end
   elapsed = elapsed - ramp
-  local back, doubling = math.max(2.5, math.min(12, 15 / s.peak)), math.max(2.5, 2 * trip)
+  local back = math.max(math.min(math.max(15 / s.peak, 2.5), 12), 8 * trip)
+  local doubling = math.max(2.5, 4 * trip)
   local factor
   if elapsed < back then
     factor = 1 - cut() * (1 - elapsed / back) ^ 5
   else
-    factor = 1 + math.min((elapsed - back) / doubling, 6) ^ 3
+    factor = 1 + math.min((elapsed - back) / doubling, 64) ^ 3
   end
   local line = math.min(0.15 * math.sqrt(s.peak), 0.06 * s.peak) * math.min(elapsed, 4096)
   -- A peak that nothing has confirmed for so long is no estimate any more: the limit is looked for
-  -- by doubling.
+  -- by doubling. The core's law ends there, by rule 10; a fleet always limits.
   local aged = math.min(math.max(elapsed - AGED, 0) / 2.5, 64)
   return within((s.peak * factor + line) * 2 ^ aged)
 end
@@ -145,14 +158,21 @@ end
 if not joins and a.seq == m.seq then return answer(m.grant) end
 if not joins and a.seq < m.seq then return redis.error_reply('STALE the lease is not the last one') end
 
+-- For how long the window before the current one counts: as long as eight responses take at its
+-- rate, from a second to eight.
+local function kept() return math.max(1, math.min(8, 8 / s.before)) end
+
 -- What was delivered: of what was spent, all that was not throttled.
 local function deliver()
-  local delivered = math.max(0, a.spent - a.throttled)
-  if now - s.window >= SECOND then
-    s.before = now - s.window < 2 * SECOND and s.count or 0
+  local delivered, lasted = math.max(0, a.spent - a.throttled), (now - s.window) / SECOND
+  s.count, s.delivered = s.count + delivered, s.delivered + delivered
+  if lasted >= 1 and (s.count >= 32 or lasted >= 8) then
+    -- A long window that has many responses, or few while the law is starved, had a gap in between.
+    local starved = (now - s.since) / SECOND < ramp_length()
+    local gap = s.before > 0 and lasted >= 2 and (starved or s.count > 32)
+    if not gap then s.before = s.count / lasted end
     s.count, s.window = 0, now
   end
-  s.count, s.delivered = s.count + delivered, s.delivered + delivered
   local most = 8 * s.ceiling + 100
   s.sent, s.thrown = math.min(s.sent * forgets, most) + a.spent, math.min(s.thrown * forgets, most) + a.throttled
   m.sent, m.thrown = math.min(m.sent * forgotten, most) + a.spent, math.min(m.thrown * forgotten, most) + a.throttled
@@ -171,42 +191,62 @@ local function cut_own()
   m.own, m.cut = math.max(own() / 2, 0.01), now
 end
 
-local function delivered_rate()
-  local windows = now - s.window
-  if s.before > 0 then windows = windows + SECOND end
-  return (s.before + s.count) / math.max(windows, SECOND / 20) * SECOND
+local function responses() return s.count + (s.before > 0 and s.before * kept() or 0) end
+
+-- The rate delivered in the last window and the current one, with `more` responses on top.
+local function delivered_rate(more)
+  local span, count = (now - s.window) / SECOND, s.count + more
+  if s.before > 0 then span, count = span + kept(), count + s.before * kept() end
+  return count / math.max(span, 1 / SECOND)
 end
 
--- Rules 1, 5, 6 and 8. A fleet's round trip is that of a request and a lease on top: what was
+-- Rules 1, 5, 6, 8 and 9. A fleet's round trip is that of a request and a lease on top: what was
 -- granted before a cut is spent, and told, after it. So the count of what was delivered since is
 -- short at first, and no ground for an estimate.
 local function throttle()
   local sent, span = now - a.age, now - s.since
   local trip = math.min(a.trip, 60 * SECOND)
   if s.peak > 0 and (sent <= s.since or span < 2 * (trip + a.lease)) then return end
-  if s.ramp == 0 then s.crest = math.max(span < 2 * SECOND and s.crest or 0, rate_at(math.min(sent, now))) end
-  local at, count, responses = rate_at(math.min(sent, now)), s.delivered, s.before + s.count
-  local average, expected = (count + 2) / math.max(span, 1) * SECOND, s.granted
+  local at, count, expected = rate_at(math.min(sent, now)), s.delivered, s.granted
+  local paused, resumes = s.since > 0 and s.since == s.pause, now + math.min(a.pause, 60 * SECOND)
+  local nothing = (expected >= 4 and count == 0) or (expected >= 32 and count * 8 < expected)
+  local starves = (s.ramp > 0 and count == 0) or nothing
+  local pauses = a.pause > 0
+  if s.peak == 0 then pauses = pauses and responses() == 0
+  else pauses = pauses and (starves or (paused and count == 0)) end
+  if s.ramp == 0 then s.crest = math.max(span < 2 * SECOND and s.crest or 0, at) end
+  local average = (count + 2) / math.max(span, 1) * SECOND
   local steady = math.min(rate_at(now), s.peak, expected / math.max(span, 1) * SECOND)
-  if (s.ramp > 0 and count == 0) or (expected >= 4 and count == 0) or (expected >= 32 and count * 8 < expected) then
+  if pauses and s.peak > 0 and not paused then
+    -- The service has said when it ends: the rate is right then, unless that was said before.
+    s.since, s.pause = resumes, resumes
+    s.delivered, s.granted = 0, 0
+    return
+  end
+  if starves then
     if s.peak == 0 then s.peak = at end
     -- The cuts of the last two seconds were made while nothing got through any more.
     if s.ramp == 0 and span < 2 * SECOND then s.peak = math.max(s.peak, s.crest) end
-    s.ramp = math.min(s.ramp + 2, 8)
+    s.ramp = s.ramp + 2
   elseif s.peak == 0 then
-    if s.before >= 8 then s.peak = delivered_rate() else s.peak, s.ramp = at, 2 end
+    if s.before > 0 and responses() >= 8 then s.peak = delivered_rate(1) else s.peak, s.ramp = at, 2 end
   elseif s.ramp > 0 then
     s.peak, s.ramp = math.min(math.max(average, 0.7 * at), at), 0
   elseif average < 0.75 * steady and span > 5 * a.lease and span < 2 * SECOND then
     s.peak = average
-  elseif responses >= 6 and delivered_rate() >= 0.57 * at then
-    s.peak = math.min(delivered_rate(), at)
+  elseif responses() >= 6 and delivered_rate(0) >= 0.57 * at then
+    s.peak = math.min(delivered_rate(0), at)
   else
     s.peak = at
   end
   s.peak = math.max(within(s.peak), 0.001)
+  -- No more halvings than lead to the floor; and than a fleet makes up for within three seconds.
+  local halvings = math.ceil(math.log(s.peak / math.max(a.floor, 0.001)) / math.log(2))
+  s.ramp = math.max(0, math.min(s.ramp, 8, halvings))
   m.own = 1
-  s.since, s.trip, s.delivered, s.granted = now, trip, 0, 0
+  s.since = pauses and resumes or now
+  if pauses then s.pause = resumes end
+  s.trip, s.delivered, s.granted = trip, 0, 0
 end
 
 deliver()
@@ -215,8 +255,6 @@ if m.own < 1 and m.cut <= s.since and s.since - m.cut < SECOND then m.own = 1 en
 if a.throttled > 0 then
   if is_sick() then cut_own() else throttle() end
 end
--- Rule 9.
-if a.pause > 0 then s.pause = math.max(s.pause, now + math.min(a.pause, 60 * SECOND)) end
 s.tokens = math.min(s.tokens + a.back, most())
 
 -- The turn: members that have been silent for too long are forgotten, and the level is found up to

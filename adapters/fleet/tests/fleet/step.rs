@@ -15,8 +15,10 @@ pub(crate) struct Step {
     pub(crate) spent: u64,
     pub(crate) throttled: u64,
     pub(crate) age: u64,
+    pub(crate) trip: u64,
     pub(crate) pause: u64,
     pub(crate) ceiling: u64,
+    pub(crate) lease: u64,
     pub(crate) weight: u64,
 }
 
@@ -31,8 +33,10 @@ pub(crate) const ASK: Step = Step {
     spent: 0,
     throttled: 0,
     age: 0,
+    trip: 1_000,
     pause: 0,
     ceiling: 1_000,
+    lease: 200_000,
     weight: 1,
 };
 
@@ -49,16 +53,17 @@ impl Step {
             spent,
             throttled,
             age,
+            trip,
             pause,
             ceiling,
+            lease,
             weight,
             ..
         } = self;
-        // Trip 1 ms; ceiling and initial rate; floor 1; burst 100 ms; lease 200 ms; absent after 2
-        // s; kept for 10 min.
+        // Ceiling and initial rate; floor 1; burst 100 ms; absent after 2 s; kept for 10 min.
         format!(
-            "{seq} {leave} {want} {held} {back} {demand} {spent} {throttled} {age} 1000 {pause} {ceiling} {ceiling} \
-             1 100000 200000 2000000 600000 {weight}"
+            "{seq} {leave} {want} {held} {back} {demand} {spent} {throttled} {age} {trip} {pause} {ceiling} {ceiling} \
+             1 100000 {lease} 2000000 600000 {weight}"
         )
     }
 
