@@ -205,24 +205,26 @@ end
 -- short at first, and no ground for an estimate.
 local function throttle()
   local sent, span = now - a.age, now - s.since
-  local trip = math.min(a.trip, 60 * SECOND)
-  if s.peak > 0 and (sent <= s.since or span < 2 * (trip + a.lease)) then return end
+  local trip, resumes = math.min(a.trip, 60 * SECOND), now + math.min(a.pause, 60 * SECOND)
+  local hinted, paused = a.pause > 0, s.since > 0 and s.since == s.pause
+  local function pause()
+    s.since, s.pause, s.delivered, s.granted = resumes, resumes, 0, 0
+  end
+  if s.peak > 0 and (sent <= s.since or span < 2 * (trip + a.lease)) then
+    if hinted and paused and span < 0 and resumes > s.pause then pause() end
+    return
+  end
   local at, count, expected = rate_at(math.min(sent, now)), s.delivered, s.granted
-  local paused, resumes = s.since > 0 and s.since == s.pause, now + math.min(a.pause, 60 * SECOND)
   local nothing = (expected >= 4 and count == 0) or (expected >= 32 and count * 8 < expected)
   local starves = (s.ramp > 0 and count == 0) or nothing
-  local pauses = a.pause > 0
-  if s.peak == 0 then pauses = pauses and responses() == 0
-  else pauses = pauses and (starves or (paused and count == 0)) end
+  local pauses = hinted and (starves or (paused and count == 0))
+  if s.peak == 0 then pauses = hinted and responses() == 0 end
+  -- The service has said when it ends: the rate is right then, unless that was said before.
+  if pauses and s.peak > 0 and not paused then return pause() end
+  if s.peak > 0 and not starves and expected < 32 and span < SECOND / 10 then return end
   if s.ramp == 0 then s.crest = math.max(span < 2 * SECOND and s.crest or 0, at) end
   local average = (count + 2) / math.max(span, 1) * SECOND
   local steady = math.min(rate_at(now), s.peak, expected / math.max(span, 1) * SECOND)
-  if pauses and s.peak > 0 and not paused then
-    -- The service has said when it ends: the rate is right then, unless that was said before.
-    s.since, s.pause = resumes, resumes
-    s.delivered, s.granted = 0, 0
-    return
-  end
   if starves then
     if s.peak == 0 then s.peak = at end
     -- The cuts of the last two seconds were made while nothing got through any more.
@@ -244,9 +246,8 @@ local function throttle()
   local halvings = math.ceil(math.log(s.peak / math.max(a.floor, 0.001)) / math.log(2))
   s.ramp = math.max(0, math.min(s.ramp, 8, halvings))
   m.own = 1
-  s.since = pauses and resumes or now
-  if pauses then s.pause = resumes end
-  s.trip, s.delivered, s.granted = trip, 0, 0
+  s.since, s.trip, s.delivered, s.granted = now, trip, 0, 0
+  if pauses then pause() end
 end
 
 deliver()

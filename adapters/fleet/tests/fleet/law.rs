@@ -176,9 +176,12 @@ impl Both {
             self.hear(now, sent, throttled, out.unwrap_or_default());
         }
         // A little under the limit for a while, for both to have an estimate of it.
-        let sends = if now < START + 5_000_000 {
+        // And in an outage, for the one that has not paused yet to hear of it too.
+        let sends = if now < START + 5_000_000 || out.is_some() {
             let due = now >= self.next;
-            self.next += u64::from(due) * 5 * REQUEST / 4 / self.limit;
+            if due {
+                self.next = now + 5 * REQUEST / 4 / self.limit;
+            }
             due
         } else {
             self.core.try_acquire(at(now)).is_ok()
@@ -274,5 +277,6 @@ fn a_hint_of_an_outage_pauses_both_laws_alike() {
     }
     println!("paused for {paused} looks of 50 ms, then at most {worst:.4} apart");
     assert!((50..=90).contains(&paused), "paused for {paused} looks");
-    assert!(worst <= 0.02, "{worst} apart");
+    // Of the cut after it one may have heard a response more.
+    assert!(worst <= 0.04, "{worst} apart");
 }

@@ -20,6 +20,8 @@ struct World {
     /// Parts of a throttle that have not come yet, in percent.
     carry: Vec<u64>,
     delivered: Vec<u64>,
+    /// What a throttled response says, in microseconds.
+    hint: u64,
 }
 
 impl World {
@@ -31,6 +33,7 @@ impl World {
             seq: 0,
             carry: vec![0; members],
             delivered: vec![0; members],
+            hint: 0,
         }
     }
 
@@ -52,6 +55,7 @@ impl World {
                     spent,
                     throttled,
                     age: 50_000 * u64::from(throttled > 0),
+                    pause: self.hint * u64::from(throttled > 0),
                     want: 500,
                     ..ASK
                 };
@@ -82,15 +86,19 @@ fn share(delivered: u64, millis: u64) -> f64 {
 
 #[test]
 fn one_sick_member_costs_the_others_nothing() {
-    for (members, percent) in [(2, 100), (4, 100), (8, 100), (4, 20), (4, 2)] {
+    let scenes = [(2, 100), (4, 100), (8, 100), (4, 20), (4, 2)];
+    for ((members, percent), hint) in scenes.into_iter().flat_map(|s| [(s, 0), (s, 3_000_000)]) {
         let mut world = World::new(members);
+        world.hint = hint;
         world.play(5_000, |_| 0);
         let sick = |index| if index == 0 { percent } else { 0 };
         world.play(5_000, sick);
         let got = world.play(40_000, sick);
         let others: u64 = got[1..].iter().sum();
         let used = share(others, 40_000);
-        println!("1 of {members} throttled on {percent} %: the others used {used:.3}");
+        println!(
+            "1 of {members} throttled on {percent} %, hint {hint} us: the others used {used:.3}"
+        );
         let parts = f64::from(u32::try_from(members).unwrap());
         assert!(
             used >= 0.98 * (parts - 1.0) / parts,

@@ -212,6 +212,34 @@ fn a_hint_pauses_the_whole_scope() {
 }
 
 #[test]
+fn a_hint_while_others_are_served_pauses_nobody() {
+    let mut engine = Bench::new();
+    let b = Step { member: "b", ..ASK };
+    for seq in 1..=20 {
+        engine.pass(100);
+        let fine = Step {
+            seq,
+            spent: 40,
+            ..ASK
+        };
+        fine.take(&mut engine).unwrap();
+        Step { seq, ..b.clone() }.take(&mut engine).unwrap();
+    }
+    engine.pass(100);
+    let hinted = Step {
+        seq: 21,
+        spent: 40,
+        throttled: 1,
+        pause: 5_000_000,
+        ..ASK
+    };
+    hinted.take(&mut engine).unwrap();
+    engine.pass(100);
+    let granted = Step { seq: 21, ..b }.granted(&mut engine);
+    assert!(granted > 0, "granted {granted}");
+}
+
+#[test]
 fn shares_follow_demand_and_nobody_starves() {
     let mut engine = Bench::new();
     let greedy = ["a", "b", "c"].map(|member| Step { member, ..ASK });
