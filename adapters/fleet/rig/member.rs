@@ -204,7 +204,7 @@ impl Gate {
 
 /// The five lines.
 fn join(order: &Order) -> Budget {
-    let fleet = Fleet::connect(&order.engine).expect("an address");
+    let fleet = Fleet::open(&order.engine).expect("an address");
     let scope = fleet.scope("rig", order.allowance, Duration::from_secs(1));
     let clock = Ahead(MonotonicClock::new(), order.ahead);
     let mut scope = scope

@@ -33,7 +33,7 @@ use crate::wait::{self, DeadlinePassed};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), FleetError> {
-/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // no engine is there
+/// let fleet = Fleet::open("redis://127.0.0.1:1/")?; // no engine is there
 /// let budget = fleet.scope("orders", 2_000, Duration::from_secs(1))?.join()?;
 ///
 /// let permit = budget.acquire().await; // alone, at the floor of 0.5/s

@@ -121,7 +121,7 @@ impl EngineFault {
 /// ```
 /// use paceline_fleet::{Fleet, FleetError};
 ///
-/// assert_eq!(Fleet::connect("cache:6379").unwrap_err(), FleetError::Address);
+/// assert_eq!(Fleet::open("cache:6379").unwrap_err(), FleetError::Address);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -181,7 +181,7 @@ pub enum FleetError {
     },
     /// There is no tokio run time to run the background task.
     NoRuntime,
-    /// The engine cannot be used: only [`Fleet::check`](crate::Fleet::check) says so.
+    /// The engine cannot be used: only [`Fleet::connect`](crate::Fleet::connect) says so.
     #[non_exhaustive]
     Engine {
         /// What is wrong with it.

@@ -25,7 +25,7 @@ use crate::task::{Listener, Shown, Task};
 /// ```
 /// use paceline_fleet::Fleet;
 ///
-/// let fleet = Fleet::connect("redis://worker:sesame@127.0.0.1:6379/3")?;
+/// let fleet = Fleet::open("redis://worker:sesame@127.0.0.1:6379/3")?;
 /// assert!(!format!("{fleet:?}").contains("sesame"));
 /// # Ok::<(), paceline_fleet::FleetError>(())
 /// ```
@@ -41,35 +41,50 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// Reads the address of an engine: `redis://`, `unix://`, and with the feature `tls`
-    /// `rediss://`, with user and password as they are needed. [`builder`](Self::builder) has more
+    /// Connects to an engine, and checks that it can be used. [`builder`](Self::builder) has more
     /// settings.
     ///
-    /// # Errors
+    /// It takes up to 4 s. A program that has to start without the engine too begins with
+    /// [`open`](Self::open).
     ///
-    /// [`FleetError::Address`] if that is not an address. A connection is only made by the first
-    /// ask.
-    pub fn connect(address: &str) -> Result<Self, FleetError> {
-        Self::builder(address).build()
-    }
-
-    /// Connects, and checks that the engine can be used. Nothing has to call it: the first ask
-    /// connects as well, and [`Budget::snapshot`] shows its fault.
+    /// # Examples
     ///
-    /// It takes up to 4 s.
+    /// ```
+    /// use paceline_fleet::{EngineFault, Fleet, FleetError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let refused = Fleet::connect("redis://127.0.0.1:1").await;
+    /// assert!(matches!(
+    ///     refused,
+    ///     Err(FleetError::Engine { fault: EngineFault::Unreachable, .. })
+    /// ));
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`FleetError::Engine`] with the fault: [`EngineFault::Cluster`](crate::EngineFault::Cluster)
-    /// for a node of a cluster. [`FleetError::NoRuntime`] outside of a tokio run time.
-    pub async fn check(&self) -> Result<(), FleetError> {
-        let _runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
-        let checked = self.engine.check().await;
-        checked.map_err(|fault| FleetError::Engine { fault })
+    /// for a node of a cluster. [`FleetError::Address`] if that is not an address,
+    /// [`FleetError::NoRuntime`] outside of a tokio run time.
+    pub async fn connect(address: &str) -> Result<Self, FleetError> {
+        Self::builder(address).connect().await
     }
 
-    /// Begins with the address of an engine, for other settings than those of
-    /// [`connect`](Self::connect).
+    /// Reads the address of an engine: `redis://`, `unix://`, and with the feature `tls`
+    /// `rediss://`, with user and password as they are needed.
+    ///
+    /// The first ask connects. If the engine cannot be used then, members do as with an engine that
+    /// is away, and [`Budget::snapshot`] shows the fault.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Address`] if that is not an address.
+    pub fn open(address: &str) -> Result<Self, FleetError> {
+        Self::builder(address).build()
+    }
+
+    /// Begins with the address of an engine, for other settings than the defaults.
     pub fn builder(address: &str) -> FleetBuilder {
         FleetBuilder {
             address: address.to_owned(),
@@ -157,7 +172,21 @@ impl FleetBuilder {
         self
     }
 
-    /// Checks the settings. A connection is only made by the first ask.
+    /// Checks the settings, connects, and checks that the engine can be used, as
+    /// [`Fleet::connect`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`build`](Self::build) and of [`Fleet::connect`].
+    pub async fn connect(self) -> Result<Fleet, FleetError> {
+        let fleet = self.build()?;
+        let _runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
+        let checked = fleet.engine.check().await;
+        checked.map_err(|fault| FleetError::Engine { fault })?;
+        Ok(fleet)
+    }
+
+    /// Checks the settings. A connection is only made by the first ask, as after [`Fleet::open`].
     ///
     /// With `rediss://` the process gets *ring* as the provider of cryptography for rustls, unless
     /// it has one.
@@ -351,7 +380,7 @@ impl Scope {
     ///
     /// # fn read_saved_share() -> u32 { 125_500 }
     /// let saved = read_saved_share(); // `snapshot().share`, in thousandths of a token per second
-    /// let scope = Fleet::connect("redis://127.0.0.1:6379")?.scope("orders", 2_000, Duration::from_secs(1))?;
+    /// let scope = Fleet::open("redis://127.0.0.1:6379")?.scope("orders", 2_000, Duration::from_secs(1))?;
     /// let scope = scope.safe_rate(saved, Duration::from_secs(1_000))?; // 125.5/s
     /// # Ok::<(), FleetError>(())
     /// ```

@@ -11,7 +11,7 @@
 //! use paceline_fleet::{Fleet, FleetError};
 //!
 //! # async fn five_lines() -> Result<(), FleetError> {
-//! let fleet = Fleet::connect("redis://127.0.0.1:6379")?;
+//! let fleet = Fleet::connect("redis://127.0.0.1:6379").await?;
 //! let scope = fleet.scope("orders-table", 2_000, Duration::from_secs(1))?;
 //! let budget = scope.join()?;
 //! let permit = budget.acquire().await; // send, and then:
@@ -123,7 +123,8 @@
 //! for 1,000 requests. `README.md` has figures.
 //!
 //! A scope is one hash under one key, so a proxy can spread scopes over engines. The client here is
-//! that of a single engine: it refuses a node of a cluster with [`EngineFault::Cluster`].
+//! that of a single engine: [`Fleet::connect`] refuses a node of a cluster with
+//! [`EngineFault::Cluster`], and a member of a fleet that was only opened shows that fault at once.
 //!
 //! # Features
 //!

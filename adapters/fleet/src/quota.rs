@@ -116,7 +116,7 @@ impl RetryScope {
 /// let quota = Arc::new(RetryQuota::new(500));
 /// let strategy = Standard::builder().quota(Arc::clone(&quota)).build()?;
 ///
-/// let fleet = Fleet::connect("redis://127.0.0.1:6379")?;
+/// let fleet = Fleet::open("redis://127.0.0.1:6379")?;
 /// let _member = fleet.retry_budget("deployment", 5_000)?.join(&quota)?;
 /// assert_eq!(strategy.quota().available(), 0); // until the engine grants something, or successes pay in
 /// # Ok(())
@@ -306,7 +306,7 @@ mod tests {
 
     fn keeper() -> Keeper {
         let scope =
-            Fleet::connect("redis://127.0.0.1:1/").and_then(|fleet| fleet.retry_budget("x", 1_000));
+            Fleet::open("redis://127.0.0.1:1/").and_then(|fleet| fleet.retry_budget("x", 1_000));
         let quota = Arc::new(RetryQuota::new(500));
         Keeper {
             scope: scope.expect("in range"),

@@ -26,7 +26,7 @@ use crate::budget::Budget;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let fleet = Fleet::connect("redis://127.0.0.1:1/")?; // no engine is there
+/// let fleet = Fleet::open("redis://127.0.0.1:1/")?; // no engine is there
 /// let budget = fleet.scope("orders", 2_000, Duration::from_secs(1))?.join()?;
 /// let strategy = FleetStrategy::new(Standard::new(), budget);
 /// let answer = tokio::task::spawn_blocking(move || strategy.run(|_| Ok::<_, Failure>("sent")));

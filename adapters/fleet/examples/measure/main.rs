@@ -59,7 +59,7 @@ async fn requests(engine: &Engine) {
         .build()
         .expect("in range");
     let limited = alone(&SendRate::paced(ceiling, clock.now()));
-    let fleet = Fleet::connect(&engine.address()).expect("an address");
+    let fleet = Fleet::open(&engine.address()).expect("an address");
     let scope = fleet
         .scope("cost", 1_000_000_000, SECOND)
         .expect("in range");
@@ -103,7 +103,7 @@ async fn send(budget: Budget, rate: u32, span: Duration) -> u64 {
 
 async fn crowd(engine: &Engine, members: u32, rate: u32, lease: Duration) {
     let fleets: Vec<_> = (0..4)
-        .map(|_| Fleet::connect(&engine.address()).expect("an address"))
+        .map(|_| Fleet::open(&engine.address()).expect("an address"))
         .collect();
     let span = Duration::from_secs(6);
     let scope = format!("crowd-{}", lease.as_millis());

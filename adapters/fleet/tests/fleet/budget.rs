@@ -14,7 +14,7 @@ use crate::rig::engine::Engine;
 use crate::scene::alone;
 
 fn scope(engine: &Engine, allowance: u32) -> Scope {
-    let fleet = Fleet::connect(&engine.address()).unwrap();
+    let fleet = Fleet::open(&engine.address()).unwrap();
     fleet
         .scope("budget", allowance, Duration::from_secs(1))
         .unwrap()
@@ -53,7 +53,7 @@ async fn a_rate_of_ones_own_is_asked_too_and_costs_the_fleet_nothing_when_it_ref
 #[tokio::test]
 async fn a_wait_ends_at_its_deadline_and_takes_nothing() {
     let _alone = alone();
-    let fleet = Fleet::connect("redis://127.0.0.1:1/").unwrap();
+    let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
     let scope = fleet
         .scope("budget", 1_000, Duration::from_secs(1))
         .unwrap();

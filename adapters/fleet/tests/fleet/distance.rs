@@ -44,7 +44,7 @@ async fn a_long_lease_wastes_nothing() {
         let taken = Arc::new(AtomicU32::new(0));
         let workers: Vec<_> = (0..4)
             .map(|_| {
-                let fleet = Fleet::connect(&engine.address()).unwrap();
+                let fleet = Fleet::open(&engine.address()).unwrap();
                 let scope = fleet.scope("long", 1_000, Duration::from_secs(1)).unwrap();
                 let scope = scope.lease(Duration::from_millis(millis)).unwrap();
                 let (budget, taken) = (scope.join().unwrap(), Arc::clone(&taken));

@@ -35,8 +35,14 @@ async fn two_and_sixteen_members_use_the_allowance_in_equal_parts() {
             return;
         };
         scene.start_many(members);
-        scene.used_again(members).await;
-        scene.pass(2_000).await;
+        let (_, took) = scene.used_again(members).await;
+        let steady = scene.steady().await;
+        let jain = steady.record.jain(members);
+        println!(
+            "no fault, {members} members: after {took:.1?}, for 8 s used {:.3}, Jain {jain:.3}",
+            steady.used()
+        );
+        assert!(steady.used() >= 0.95, "used {}", steady.used());
         scene.close(&format!("{members} members"), members, 0.0);
     }
 }
@@ -360,23 +366,39 @@ async fn an_old_primary_without_replicas_stops_if_it_is_told_to() {
     split(true).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_is_emptied_all_the_time_is_away() {
+/// Empties the engine every so many milliseconds, and returns which part of the allowance was used
+/// meanwhile, but for the first second.
+async fn emptied(every: u64) {
     let Some(mut scene) = Scene::set().await else {
         return;
     };
     start_all(&mut scene, Away::Alone);
     scene.used_again(4).await;
     let began = scene.service.now();
-    let lasts = Duration::from_millis(outage() + 2_000);
-    while scene.service.now().saturating_sub(began) < lasts {
+    let lasts = outage() + 2_000;
+    let mut times = 0;
+    while scene.service.now().saturating_sub(began) < Duration::from_millis(lasts) {
         scene.engine.says("FLUSHALL").expect("it answers");
-        scene.pass(2).await;
+        times += 1;
+        scene.pass(every).await;
     }
-    let used = scene.last(2_000).used();
-    println!("emptied again and again: used {used:.3}");
+    let used = scene.last(lasts - 1_000).used();
+    println!("emptied every {every} ms, {times} times: used {used:.3}");
     assert!((0.5..=1.2).contains(&used), "used {used}");
     scene.pass(1_000).await;
     scene.used_again(4).await;
-    scene.close("emptied again and again", 4, ALONE);
+    scene.close(&format!("emptied every {every} ms"), 4, ALONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_emptied_faster_than_the_asks_is_away() {
+    emptied(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_emptied_more_slowly_than_the_asks_goes_on() {
+    // A busy member asks each 100 ms.
+    for every in [50, 150, 500, 1_000] {
+        emptied(every).await;
+    }
 }

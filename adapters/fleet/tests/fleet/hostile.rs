@@ -114,7 +114,7 @@ fn more_tokens_in_a_key_than_there_can_be_are_no_more_than_the_burst() {
 /// Returns what a member of a scope at `address` says once it has a fault, and takes a token if it
 /// is let.
 async fn fault_at(address: &str, away: Away) -> (EngineFault, Standing, bool) {
-    let fleet = Fleet::connect(address).unwrap();
+    let fleet = Fleet::open(address).unwrap();
     let scope = fleet
         .scope("hostile", 1_000, Duration::from_secs(1))
         .unwrap();
@@ -192,7 +192,7 @@ async fn the_right_password_opens_and_is_never_shown() {
     let Some(locked) = Engine::start(&["--requirepass", "sesame"]) else {
         return;
     };
-    let fleet = Fleet::connect(&format!("redis://:sesame@127.0.0.1:{}/", locked.port())).unwrap();
+    let fleet = Fleet::open(&format!("redis://:sesame@127.0.0.1:{}/", locked.port())).unwrap();
     let scope = fleet
         .scope("hostile", 1_000, Duration::from_secs(1))
         .unwrap();

@@ -20,7 +20,7 @@ async fn a_thousand_members_that_join_in_a_second_share_the_allowance() {
         return;
     };
     let fleets: Vec<Fleet> = (0..4)
-        .map(|_| Fleet::connect(&engine.address()).unwrap())
+        .map(|_| Fleet::open(&engine.address()).unwrap())
         .collect();
     let counts: Arc<Vec<AtomicU64>> = Arc::new((0..MEMBERS).map(|_| AtomicU64::new(0)).collect());
     let began = Instant::now();

@@ -31,6 +31,7 @@ mod states;
 mod step;
 #[cfg(feature = "tls")]
 mod tls;
+mod upgrade;
 
 /// The process of a member, which the other tests start.
 #[test]

@@ -19,7 +19,7 @@ async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
     let Some(engine) = Engine::start(&[]) else {
         return;
     };
-    let fleet = Fleet::connect(&engine.address()).unwrap();
+    let fleet = Fleet::open(&engine.address()).unwrap();
     let quotas = [500, 500].map(|capacity| Arc::new(RetryQuota::new(capacity)));
     let join = |quota| {
         fleet
@@ -55,7 +55,7 @@ async fn the_pool_holds_no_more_than_its_capacity_and_the_members_no_more_than_t
     let Some(engine) = Engine::start(&[]) else {
         return;
     };
-    let fleet = Fleet::connect(&engine.address()).unwrap();
+    let fleet = Fleet::open(&engine.address()).unwrap();
     let quotas: Vec<_> = (0..5).map(|_| Arc::new(RetryQuota::new(500))).collect();
     let members: Vec<_> = quotas
         .iter()
@@ -83,7 +83,7 @@ async fn the_pool_holds_no_more_than_its_capacity_and_the_members_no_more_than_t
 #[tokio::test]
 async fn without_the_engine_a_quota_is_left_alone_emptied_or_filled() {
     let _alone = alone();
-    let fleet = Fleet::connect("redis://127.0.0.1:1/").unwrap();
+    let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
     for (away, left) in [(Away::Alone, 7), (Away::Closed, 0), (Away::Open, 500)] {
         let quota = Arc::new(RetryQuota::new(500));
         let member = fleet

@@ -118,6 +118,17 @@ impl Scene {
         }
     }
 
+    /// Returns what is seen in the next eight seconds.
+    pub(crate) async fn steady(&self) -> Part {
+        let from = self.service.now();
+        self.pass(8_000).await;
+        let now = self.service.now();
+        Part {
+            record: self.service.record().within(from, now),
+            span: now.saturating_sub(from),
+        }
+    }
+
     /// Returns what was seen in the last `millis`.
     pub(crate) fn last(&self, millis: u64) -> Part {
         let now = self.service.now();

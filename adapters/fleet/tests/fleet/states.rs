@@ -11,7 +11,7 @@ use crate::rig::engine::{Engine, free_port};
 use crate::scene::alone;
 
 fn scope(address: &str, name: &str) -> Scope {
-    let fleet = Fleet::connect(address).unwrap();
+    let fleet = Fleet::open(address).unwrap();
     let scope = fleet.scope(name, 1_000, Duration::from_secs(1)).unwrap();
     scope.when_away(Away::Closed)
 }
@@ -92,7 +92,7 @@ async fn the_least_rights_are_enough() {
     let shown = budget.changed(&budget.snapshot()).await;
     assert_eq!((shown.standing, shown.fault), (Standing::Leased, None));
     let quota = Arc::new(paceline::RetryQuota::new(500));
-    let retries = Fleet::connect(&address)
+    let retries = Fleet::open(&address)
         .unwrap()
         .retry_budget("rights", 1_000)
         .unwrap();
@@ -147,15 +147,15 @@ async fn a_member_whose_task_panics_says_that_it_has_ended() {
 
 /// Returns what is wrong with the engine, before any scope is joined.
 async fn checked(address: &str) -> Option<EngineFault> {
-    match Fleet::connect(address).unwrap().check().await {
-        Ok(()) => None,
+    match Fleet::connect(address).await {
+        Ok(_fleet) => None,
         Err(FleetError::Engine { fault, .. }) => Some(fault),
         Err(error) => panic!("{error}"),
     }
 }
 
 #[tokio::test]
-async fn a_node_of_a_cluster_is_refused() {
+async fn the_constructor_refuses_a_node_of_a_cluster() {
     let _alone = alone();
     let bus = free_port();
     let nodes = std::env::temp_dir().join(format!("paceline-fleet-{bus}.conf"));
@@ -179,12 +179,24 @@ async fn a_node_of_a_cluster_is_refused() {
     for slots in ["PING", "CLUSTER ADDSLOTSRANGE 0 16383"] {
         let said = engine.says(slots).unwrap();
         assert!(said.starts_with('+'), "{said}");
-        let refused = checked(&address).await;
-        assert_eq!(refused, Some(EngineFault::Cluster), "{slots}");
-        let budget = scope(&address, "cluster").join().unwrap();
+        let refused = Fleet::connect(&address).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the engine is a node of a cluster; it has to be a single engine or a proxy",
+            "{slots}"
+        );
+        assert_eq!(checked(&address).await, Some(EngineFault::Cluster));
+        // One that was opened only says so by its first fault, state and event.
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let listened = Arc::clone(&heard);
+        let scope = scope(&address, "cluster").on_change(move |shown| {
+            listened.lock().unwrap().push((shown.standing, shown.fault));
+        });
+        let budget = scope.join().unwrap();
         let shown = budget.changed(&budget.snapshot()).await;
         let closed = (Standing::Closed, Some(EngineFault::Cluster));
         assert_eq!((shown.standing, shown.fault), closed, "{slots}");
+        assert_eq!(*heard.lock().unwrap(), [closed], "{slots}");
     }
     drop(engine);
     std::fs::remove_file(nodes).expect("the server wrote it");

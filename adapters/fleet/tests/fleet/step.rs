@@ -381,17 +381,27 @@ fn twice_the_weight_gets_twice_the_share() {
     assert_eq!(share(Step { seq: 2, ..small }, &mut engine), 333_333);
 }
 
+/// The script of a later version, which appends a field to both records.
+pub(crate) fn later() -> String {
+    let script = include_str!("../../src/step.lua");
+    let appended = [
+        ("'sent', 'thrown'}", "'sent', 'thrown', 'later'}"),
+        ("'own', 'cut'}", "'own', 'cut', 'later'}"),
+        ("sent = 0, thrown = 0}", "sent = 0, thrown = 0, later = 5}"),
+        ("own = 1, cut = 0}", "own = 1, cut = 0, later = 5}"),
+    ];
+    appended
+        .into_iter()
+        .fold(script.to_owned(), |script, (from, to)| {
+            assert!(script.contains(from), "{from}");
+            script.replace(from, to)
+        })
+}
+
 #[test]
 fn two_versions_of_the_script_share_one_scope() {
-    let later = |script: &str| {
-        let script = script.replace("'sent', 'thrown'}", "'sent', 'thrown', 'later'}");
-        script
-            .replace("'own', 'cut'}", "'own', 'cut', 'later'}")
-            .replace("sent = 0, thrown = 0}", "sent = 0, thrown = 0, later = 5}")
-            .replace("own = 1, cut = 0}", "own = 1, cut = 0, later = 5}")
-    };
     let mut bench = Bench::new();
-    let mut next = ScriptEngine::of(&later(include_str!("../../src/step.lua")));
+    let mut next = ScriptEngine::of(&later());
     let mut granted = [0, 0];
     for seq in 1..=100 {
         bench.pass(50);

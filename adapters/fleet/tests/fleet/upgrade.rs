@@ -1,0 +1,149 @@
+//! An upgrade: members with two versions of the script at work on one engine.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use paceline_fleet::{Away, Budget, Fleet, Standing};
+
+use crate::rig::engine::Engine;
+use crate::rig::record::{Record, Seen, number};
+use crate::scene::alone;
+use crate::step::{ASK, Step, later};
+
+const ALLOWANCE: f64 = 1_000.0;
+/// What the engine keeps, and what all hold together: a lease, and a token for each of four.
+const BOUND: f64 = 100.0 + 200.0 + 4.0;
+
+/// What all have sent.
+#[derive(Debug)]
+struct Sent {
+    began: Instant,
+    record: Mutex<Record>,
+}
+
+impl Sent {
+    fn add(&self, member: u8, tokens: usize) {
+        let seen = Seen {
+            at: self.began.elapsed(),
+            member,
+            throttled: false,
+        };
+        let mut record = self.record.lock().expect("no thread panics with it");
+        record.0.extend((0..tokens).map(|_| seen));
+    }
+
+    /// Passes so many seconds, and returns what was sent in the last two of them by members under
+    /// and from `first`, as a part of the allowance.
+    async fn pass(&self, seconds: u64, first: u8) -> (f64, f64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let (now, span) = (self.began.elapsed(), Duration::from_secs(2));
+        let record = self.record.lock().expect("no thread panics with it");
+        let last = record.within(now.saturating_sub(span), now);
+        let (old, new): (Vec<Seen>, Vec<Seen>) =
+            last.0.iter().partition(|seen| seen.member < first);
+        let part = |sent: usize| number(sent) / ALLOWANCE / span.as_secs_f64();
+        (part(old.len()), part(new.len()))
+    }
+}
+
+/// A member of this version, which sends all it gets.
+fn join(engine: &Engine, member: u8, sent: &Arc<Sent>) -> (Budget, tokio::task::JoinHandle<()>) {
+    let fleet = Fleet::open(&engine.address()).unwrap();
+    let scope = fleet.scope("upgrade", 1_000, Duration::from_secs(1));
+    let budget = scope.unwrap().when_away(Away::Closed).join().unwrap();
+    let (spends, sent) = (budget.clone(), Arc::clone(sent));
+    let worker = tokio::spawn(async move {
+        loop {
+            let _permit = spends.acquire().await;
+            sent.add(member, 1);
+        }
+    });
+    (budget, worker)
+}
+
+/// A member of the later version, which asks twenty times a second, and sends all it gets at once.
+#[derive(Debug)]
+struct Later {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Later {
+    fn join(engine: &Engine, name: &'static str, member: u8, sent: &Arc<Sent>) -> Self {
+        let client = redis::Client::open(engine.address()).expect("an address");
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, sent) = (Arc::clone(&stop), Arc::clone(sent));
+        let thread = std::thread::spawn(move || {
+            let mut connection = client.get_connection().expect("the server answers");
+            let script = redis::Script::new(&later());
+            let mut step = Step {
+                member: name,
+                seq: 0,
+                ..ASK
+            };
+            while step.leave == 0 {
+                step.seq += 1;
+                step.leave = u8::from(stopped.load(Relaxed));
+                let mut call = script.key("paceline:send:v1:{upgrade}");
+                let call = call.arg(step.member).arg(step.words());
+                let answer: Vec<i64> = call.invoke(&mut connection).expect("the step is taken");
+                step.spent = u64::try_from(answer[0]).expect("no grant is negative");
+                sent.add(member, usize::try_from(step.spent).expect("few"));
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        Self { stop, thread }
+    }
+
+    fn leave(self) {
+        self.stop.store(true, Relaxed);
+        self.thread.join().expect("it took its steps");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_under_way_uses_the_allowance_and_keeps_the_bound() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let sent = Arc::new(Sent {
+        began: Instant::now(),
+        record: Mutex::new(Record::default()),
+    });
+    let olds = [0, 1].map(|member| join(&engine, member, &sent));
+    let before = sent.pass(3, 2).await;
+    let news = [("x", 2), ("y", 3)].map(|(name, member)| Later::join(&engine, name, member, &sent));
+    let both = sent.pass(4, 2).await;
+    let standings = olds.each_ref().map(|(budget, _)| budget.snapshot());
+    for (budget, worker) in olds {
+        worker.abort();
+        let _ended = worker.await;
+        drop(budget);
+    }
+    let after = sent.pass(4, 2).await;
+    // And the way back.
+    let (budget, worker) = join(&engine, 0, &sent);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for new in news {
+        new.leave();
+    }
+    let back = sent.pass(4, 2).await;
+    let faults = budget.snapshot().faults;
+    worker.abort();
+    println!(
+        "upgrade: of the allowance, this version and a later one sent {before:.2?}, {both:.2?}, {after:.2?}, {back:.2?}"
+    );
+    let excess = sent.record.lock().unwrap().excess(ALLOWANCE);
+    println!(
+        "upgrade: at most {excess:.0} above the allowance in any window, of {BOUND:.0} allowed"
+    );
+    for shown in standings {
+        assert_eq!((shown.standing, shown.faults), (Standing::Leased, 0));
+    }
+    assert_eq!(faults, 0);
+    assert!(before.0 >= 0.95 && after.1 >= 0.95 && back.0 >= 0.95);
+    assert!(both.0 + both.1 >= 0.95 && both.0.min(both.1) >= 0.4);
+    assert!(excess <= BOUND, "{excess} above the allowance");
+}
