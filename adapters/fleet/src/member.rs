@@ -26,6 +26,8 @@ const LAST_BACKOFF: Duration = Duration::from_millis(250);
 /// How many round trips are remembered. The shortest counts: a late one may be late for reasons of
 /// this process.
 const TRIPS: usize = 8;
+/// An engine that forgets a member twice within this time is emptied again and again.
+const FORGETFUL: Duration = Duration::from_secs(2);
 /// After how long without a token a member with requests says so.
 const STARVED: Duration = Duration::from_secs(1);
 
@@ -60,6 +62,9 @@ pub(crate) struct Member {
     trips: [Duration; TRIPS],
     heard: usize,
     reach: Reach,
+    /// Since it was last forgotten, and until when an engine that forgets is not believed.
+    forgotten_at: Option<Timestamp>,
+    doubted_until: Timestamp,
     /// When a token was last spent, or no request waited.
     served_at: Timestamp,
     pub(crate) told: BudgetSnapshot,
@@ -87,6 +92,8 @@ impl Member {
             trips: [Duration::MAX; TRIPS],
             heard: 0,
             reach: settings.reach(Duration::ZERO),
+            forgotten_at: None,
+            doubted_until: Timestamp::ZERO,
             served_at: now,
             told: BudgetSnapshot::default(),
         }
@@ -305,9 +312,7 @@ impl Member {
         answer: Answer,
         pool: &Pool,
     ) {
-        if answer.joined && answer.granted == 0 && self.answer.is_some() {
-            // It was emptied. If that goes on it never has anything to grant, and is as good as
-            // away.
+        if self.is_forgotten(now, answer) {
             self.pending = None;
             self.failed(now, EngineFault::Forgets, pool);
             return;
@@ -342,6 +347,21 @@ impl Member {
         let over = if idle { self.reach.period() } else { period };
         self.pour.load(now, answer.granted, over);
         self.tick(now, pool);
+    }
+
+    /// Whether the engine was emptied since the last answer, or is emptied again and again.
+    ///
+    /// Then it has little to grant, and a member that goes on alone does better at the share that
+    /// it had before. One that would be closed or open takes what there is.
+    fn is_forgotten(&mut self, now: Timestamp, answer: Answer) -> bool {
+        let forgotten = answer.joined && answer.granted == 0 && self.answer.is_some();
+        if forgotten {
+            let last = self.forgotten_at.replace(now);
+            if last.is_some_and(|last| since(last, now) < FORGETFUL) {
+                self.doubted_until = after(now, FORGETFUL);
+            }
+        }
+        forgotten || (self.settings.away == Away::Alone && now < self.doubted_until)
     }
 
     /// Returns the time to the next ask: seldom if idle, or if the share is a token in a long time.

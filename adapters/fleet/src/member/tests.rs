@@ -295,3 +295,51 @@ fn a_safe_rate_stands_for_no_share_and_for_an_old_one() {
     assert_eq!(second(&mut member, 60_000), 100);
     assert_eq!(second(&mut member, 62_000), 20);
 }
+
+/// Asks at `millis`, and hears that the engine did not know the member.
+fn forget(member: &mut Member, pool: &Pool, millis: u64) {
+    let _ask = member.ask(at(millis), pool);
+    let joined = Answer {
+        joined: true,
+        share: 900_000,
+        ..answer(0)
+    };
+    member.answered(at(millis), at(millis), joined, pool);
+}
+
+#[test]
+fn an_engine_that_forgets_twice_is_doubted_for_two_seconds() {
+    for (away, standing) in [
+        (Away::Alone, Standing::Alone),
+        (Away::Closed, Standing::Leased),
+    ] {
+        let (mut member, pool) = member(away);
+        lease(&mut member, &pool, 0, 1);
+        assert_eq!(spend(&pool, 0), 1);
+        forget(&mut member, &pool, 100);
+        lease(&mut member, &pool, 200, 0);
+        assert_eq!(member.snapshot(at(200), &pool).fault, None);
+        forget(&mut member, &pool, 900);
+        lease(&mut member, &pool, 1_000, 0);
+        let shown = member.snapshot(at(1_000), &pool);
+        // Its share is that from before.
+        assert_eq!((shown.standing, shown.share), (standing, 100_000));
+        let fault = (away == Away::Alone).then_some(EngineFault::Forgets);
+        assert_eq!(shown.fault, fault);
+        lease(&mut member, &pool, 2_900, 0);
+        let shown = member.snapshot(at(2_900), &pool);
+        assert_eq!((shown.standing, shown.fault), (Standing::Leased, None));
+    }
+}
+
+#[test]
+fn an_engine_that_forgets_seldom_is_believed() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 0);
+    for second in 1..5 {
+        forget(&mut member, &pool, 2_000 * second);
+        lease(&mut member, &pool, 2_000 * second + 100, 0);
+        let shown = member.snapshot(at(2_000 * second + 100), &pool);
+        assert_eq!((shown.standing, shown.fault), (Standing::Leased, None));
+    }
+}

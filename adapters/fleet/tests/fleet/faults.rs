@@ -366,8 +366,7 @@ async fn an_old_primary_without_replicas_stops_if_it_is_told_to() {
     split(true).await;
 }
 
-/// Empties the engine every so many milliseconds, and returns which part of the allowance was used
-/// meanwhile, but for the first second.
+/// Empties the engine every so many milliseconds.
 async fn emptied(every: u64) {
     let Some(mut scene) = Scene::set().await else {
         return;
@@ -382,9 +381,9 @@ async fn emptied(every: u64) {
         times += 1;
         scene.pass(every).await;
     }
-    let used = scene.last(lasts - 1_000).used();
+    let used = scene.last(lasts - 1_500).used();
     println!("emptied every {every} ms, {times} times: used {used:.3}");
-    assert!((0.5..=1.2).contains(&used), "used {used}");
+    assert!((0.9..=1.2).contains(&used), "used {used}");
     scene.pass(1_000).await;
     scene.used_again(4).await;
     scene.close(&format!("emptied every {every} ms"), 4, ALONE);
@@ -396,7 +395,7 @@ async fn an_engine_emptied_faster_than_the_asks_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_emptied_more_slowly_than_the_asks_goes_on() {
+async fn an_engine_emptied_more_slowly_than_the_asks_is_away() {
     // A busy member asks each 100 ms.
     for every in [50, 150, 500, 1_000] {
         emptied(every).await;
