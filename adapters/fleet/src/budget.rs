@@ -147,8 +147,9 @@ impl Budget {
 
     /// Tells how a request came out.
     ///
-    /// A throttle lowers the rate of the whole fleet, a hint pauses it. Anything else changes
-    /// nothing, and needs not be told unless there is a [`SendRate`] underneath.
+    /// A throttle lowers the rate of the whole fleet. A hint pauses it if nothing gets through.
+    /// Anything else changes nothing, and needs not be told unless there is a [`SendRate`]
+    /// underneath.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
         let Shared {
             pool, clock, local, ..

@@ -52,8 +52,8 @@
 //!   not agree: only spans go over the wire.
 //! * **After a fail-over** to an engine that knows less, or a restart that forgot, at most `C` is
 //!   granted a second time, since a scope never stores more. Until all members have asked, the
-//!   engine does not know what they hold, so at most `H` is held twice. A window around it has `R·w
-//!   + 2·(C + H)` at most.
+//!   engine does not know what they hold, so at most `H` is held twice. A window around it has at
+//!   most `R·w + 2·(C + H)`.
 //! * **While two engines take writes**, as in a partition that leaves the old primary running, each
 //!   of them is a fleet: `k` engines grant `k·(R·w + C + H)` at most. `min-replicas-to-write` ends
 //!   that within `min-replicas-max-lag`.
@@ -85,16 +85,27 @@
 //! The others take what it leaves. Two seconds of requests are looked at. If they are too few to
 //! tell, all slow down.
 //!
+//! A hint (`Retry-After`) pauses the scope only where nothing gets through; otherwise it is for the
+//! request that was throttled.
+//!
 //! The law is the paced one of the core, and it runs **at the engine**, in the same script: that is
 //! where all throttles are seen, in one order, and where no turn has to be handed on when a member
-//! is killed or stopped. It differs from the core's:
+//! is killed or stopped. A test (`tests/fleet/law.rs`) plays both side by side. After a cut, and on
+//! the way out of starvation, their rates agree to 10⁻⁵. Told the same responses of a service for
+//! half a minute, they make the same cuts, and their rates agree to 2 %: the core's moves in steps
+//! of 17 ms, and a window may end one response later. The laws differ where a fleet does:
 //!
 //! * A round trip is a request's and a lease's together, since what was granted before a cut is
-//!   sent after it.
-//! * Starvation quarters the rate four times at most, so that the fleet is back within 3 s.
+//!   sent after it. For two of them after a cut no throttle counts, not even for starvation (rule
+//!   6): what was delivered is told a lease late. A cut in the two seconds before starvation was
+//!   seen is taken back for the same reason. What is expected is what was granted.
+//! * Starvation halves the rate eight times at most, and it doubles every 250 ms or two round trips
+//!   of a request, without the lease: a fleet that went further down would not be back within 3 s.
 //! * A peak that nothing confirmed for 30 s is no longer an estimate, and the rate doubles every
-//!   2.5 s from there.
-//! * An unknown limit is looked for from a quarter of the allowance up.
+//!   2.5 s from there. The core's law ends there (rule 10); a fleet always limits. It also ends
+//!   what a wrong value in the engine does.
+//! * An unknown limit is looked for from a quarter of the rate up (rule 8): a fleet has an
+//!   allowance to begin with, and need not begin at next to nothing.
 //! * Rules 7 and 10 have no place: what is delivered was granted, and a fleet always limits.
 //!
 //! The estimate of what is delivered is what was spent less what was throttled. A success need not
@@ -107,6 +118,10 @@
 //! last answer, or at the end of the lease's validity, it does as [`Away`] says. If one member is
 //! cut off and the others are not, the others get its share after two seconds. A member that is too
 //! busy to hear the engine within its patience counts as cut off.
+//!
+//! An engine that is emptied twice within two seconds has little to grant. With [`Away::Alone`] a
+//! member then goes on alone, until it was remembered for two seconds; otherwise it takes what there
+//! is.
 //!
 //! A member asks four times a second until the engine is back. 0.3 s after that all members have a
 //! lease, and with the first answer each drops what it granted itself. There is no burst: the

@@ -65,15 +65,15 @@ fn join(engine: &Engine, member: u8, sent: &Arc<Sent>) -> (Budget, tokio::task::
 /// A member of the later version, which asks twenty times a second, and sends all it gets at once.
 #[derive(Debug)]
 struct Later {
-    stop: Arc<AtomicBool>,
+    ends: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<()>,
 }
 
 impl Later {
     fn join(engine: &Engine, name: &'static str, member: u8, sent: &Arc<Sent>) -> Self {
         let client = redis::Client::open(engine.address()).expect("an address");
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, sent) = (Arc::clone(&stop), Arc::clone(sent));
+        let ends = Arc::new(AtomicBool::new(false));
+        let (ended, sent) = (Arc::clone(&ends), Arc::clone(sent));
         let thread = std::thread::spawn(move || {
             let mut connection = client.get_connection().expect("the server answers");
             let script = redis::Script::new(&later());
@@ -84,7 +84,7 @@ impl Later {
             };
             while step.leave == 0 {
                 step.seq += 1;
-                step.leave = u8::from(stopped.load(Relaxed));
+                step.leave = u8::from(ended.load(Relaxed));
                 let mut call = script.key("paceline:send:v1:{upgrade}");
                 let call = call.arg(step.member).arg(step.words());
                 let answer: Vec<i64> = call.invoke(&mut connection).expect("the step is taken");
@@ -93,11 +93,11 @@ impl Later {
                 std::thread::sleep(Duration::from_millis(50));
             }
         });
-        Self { stop, thread }
+        Self { ends, thread }
     }
 
     fn leave(self) {
-        self.stop.store(true, Relaxed);
+        self.ends.store(true, Relaxed);
         self.thread.join().expect("it took its steps");
     }
 }
