@@ -206,8 +206,12 @@ impl Keeper {
                 () = tokio::time::sleep(span) => silent = silent.saturating_add(span),
             }
         }
-        let back = self.pending.map_or(0, |ask| ask.back);
-        let back = back.saturating_add(empty(&self.quota, u32::MAX));
+        if let Some(ask) = self.pending.take() {
+            // Under its number: it may have been taken, and leaving has another.
+            let _unheard = self.step(ask, false).await;
+        }
+        self.seq = self.seq.saturating_add(1);
+        let back = empty(&self.quota, u32::MAX);
         let _unheard = self.step(Ask { want: 0, back }, true).await;
     }
 

@@ -1,7 +1,7 @@
 //! One retry budget for several quotas.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline::RetryQuota;
 use paceline_fleet::{Away, Fleet};
@@ -78,6 +78,35 @@ async fn the_pool_holds_no_more_than_its_capacity_and_the_members_no_more_than_t
     let pool = members[0].snapshot();
     println!("of 2500 paid in: {held} held, {pool:?}");
     assert!(held <= 5 * 40 && pool.pool <= 100, "{held} held, {pool:?}");
+}
+
+#[tokio::test]
+async fn one_that_leaves_right_after_an_ask_gives_back_and_is_gone() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let fleet = Fleet::open(&engine.address()).unwrap();
+    let budget = || fleet.retry_budget("leaves", 1_000).unwrap();
+    let quotas = [0, 1].map(|_| Arc::new(RetryQuota::new(500)));
+    for quota in &quotas {
+        drop(quota.try_acquire(500));
+    }
+    let stays = budget().hold(20).unwrap().join(&quotas[0]).unwrap();
+    let leaves = budget().hold(20).unwrap().join(&quotas[1]).unwrap();
+    let began = Instant::now();
+    while leaves.snapshot().members == 0 {
+        assert!(began.elapsed() < Duration::from_secs(5), "{leaves:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // It has asked just now, and has nothing to ask for until it looks again.
+    quotas[1].credit(200);
+    drop(leaves);
+    let began = Instant::now();
+    while stays.snapshot().members != 1 || stays.snapshot().pool + quotas[0].available() < 200 {
+        assert!(began.elapsed() < Duration::from_secs(2), "{stays:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

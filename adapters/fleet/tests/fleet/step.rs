@@ -161,6 +161,20 @@ fn what_comes_back_can_be_granted_once_more() {
 }
 
 #[test]
+fn what_comes_back_is_kept_up_to_the_burst() {
+    let mut engine = Bench::new();
+    assert_eq!(ASK.granted(&mut engine), 0);
+    engine.pass(50);
+    let swaps = Step {
+        seq: 2,
+        back: 1_000,
+        ..ASK
+    };
+    // Its part of what there is, and the half of the burst that no other member takes.
+    assert_eq!(swaps.granted(&mut engine), 50);
+}
+
+#[test]
 fn a_throttle_of_one_member_lowers_the_rate_of_all() {
     let mut engine = Bench::new();
     let b = Step { member: "b", ..ASK };
@@ -295,6 +309,7 @@ fn members_leave_or_are_forgotten_and_the_scope_too() {
         ),
         2
     );
+    assert!(!engine.engine.stored()["scope"].contains_key("mb"));
     for seq in 2..=7 {
         engine.pass(400);
         Step { seq, ..ASK }.take(&mut engine).unwrap();
@@ -303,6 +318,10 @@ fn members_leave_or_are_forgotten_and_the_scope_too() {
         members(Step { seq: 8, ..ASK }.take(&mut engine).unwrap()),
         1
     );
+    // Their records are gone as well.
+    let stored = engine.engine.stored();
+    let fields: Vec<&String> = stored["scope"].keys().collect();
+    assert_eq!(fields, ["ma", "s"]);
 }
 
 #[test]
