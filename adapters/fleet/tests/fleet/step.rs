@@ -163,15 +163,21 @@ fn what_comes_back_can_be_granted_once_more() {
 #[test]
 fn what_comes_back_is_kept_up_to_the_burst() {
     let mut engine = Bench::new();
-    assert_eq!(ASK.granted(&mut engine), 0);
-    engine.pass(50);
+    for seq in 1..=3 {
+        let idle = Step {
+            seq,
+            want: 0,
+            ..ASK
+        };
+        assert_eq!(idle.granted(&mut engine), 0);
+        engine.pass(300);
+    }
     let swaps = Step {
-        seq: 2,
+        seq: 4,
         back: 1_000,
         ..ASK
     };
-    // Its part of what there is, and the half of the burst that no other member takes.
-    assert_eq!(swaps.granted(&mut engine), 50);
+    assert_eq!(swaps.granted(&mut engine), 100);
 }
 
 #[test]
