@@ -64,7 +64,6 @@ impl Rate {
     }
 
     /// Returns the unit of its last place.
-    #[cfg(feature = "serde")]
     pub(crate) const fn last_place(self) -> u64 {
         let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());
         1 << bits.saturating_sub(Self::SIGNIFICANT)

@@ -213,7 +213,11 @@ pub(crate) fn is_over(
 
 /// Returns the memory of a limiter that limits to `rate` from the start.
 pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
-    Memory::new(before_cut(settings, rate), 0, Trip::default())
+    Memory::new(
+        Memory::rounded_up(before_cut(settings, rate)),
+        0,
+        Trip::default(),
+    )
 }
 
 #[cfg(test)]

@@ -129,8 +129,20 @@ fn a_limiter_that_limits_from_the_start_starts_at_its_rate() {
     let settings = defaults();
     let start = started_at(&settings, per_second(100));
     let rate = rate_at(&settings, start, 0, 0);
-    assert_eq!(rate.tokens_in(1_000 * SECOND), 99_999, "rounded down");
+    assert_eq!(rate.tokens_in(1_000 * SECOND), 100_000, "rounded up");
     assert_eq!((start.ramp(), start.trip()), (0, Trip::default()));
+}
+
+/// Rounded down, a full bucket would lack a part of its last token.
+#[test]
+fn a_limiter_with_a_ceiling_starts_at_all_of_it() {
+    for tokens in (1..20_000).chain((20_000..1_000_000_000).step_by(99_991).take(5_000)) {
+        let ceiling = PacedSettings::builder().ceiling(tokens, Duration::from_secs(1));
+        let settings = ceiling.build().expect("in range");
+        let start = started_at(&settings, per_second(tokens));
+        let rate = rate_at(&settings, start, 0, 0);
+        assert_eq!(rate, per_second(tokens), "{tokens}");
+    }
 }
 
 /// At low rates a cut takes more than 1 − β: β of what was delivered is then more than a cut at it
