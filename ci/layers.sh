@@ -39,7 +39,7 @@ outside() { printf '%s\n' "${sources[@]}" | grep -vE "^$1" || true; }
 within() { printf '%s\n' "${sources[@]}" | grep -E "^$1" || true; }
 
 mapfile -t not_atomic < <(outside src/atomic/)
-mapfile -t not_sync < <(outside src/atomic/sync.rs)
+mapfile -t not_sync < <(outside 'src/atomic/(sync|mocked).rs')
 mapfile -t not_clock < <(outside src/clock.rs)
 mapfile -t not_float < <(outside src/atomic/send_rate/snapshot.rs)
 mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff|budget)\.rs|src/law/')
@@ -79,10 +79,10 @@ while read -r model; do
 done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))::[a-z_]+\`" src/atomic | tr -d '`' | sort -u)
 
 # The core stays small: code lines without tests, comments and what only models see, and files.
-mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|stall)\.rs')
+mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mocked|stall)\.rs')
 lines="$(code "${core[@]}" | wc -l)"
 files="$(within src/atomic/ | grep -cvE 'tests(\.rs|/)')"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "$files"
-((lines <= 4200)) || complain "src/atomic has $lines lines of code, more than 4,200"
+((lines <= 3600)) || complain "src/atomic has $lines lines of code, more than 3,600"
 ((files <= 30)) || complain "src/atomic has $files files, more than 30"
 exit "$status"

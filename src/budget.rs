@@ -2,7 +2,8 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use crate::fixed::to_signed;
+use crate::Timestamp;
+use crate::fixed::{Rate, to_signed};
 
 /// The parts that a window is counted in.
 pub(crate) const SLOTS: u64 = 10;
@@ -68,6 +69,40 @@ impl Budget {
         let gained = to_signed(now.wrapping_sub(then));
         let left = gained.saturating_add(self.minimum).wrapping_div(RETRY);
         u32::try_from(left.max(0)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Tokens that time pays into a retry quota, at a fixed rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refill {
+    tokens: u32,
+    /// In so many nanoseconds.
+    per: u64,
+    start: Timestamp,
+}
+
+impl Refill {
+    /// Returns the refill of `tokens` in each `per`, from `start` on.
+    pub(crate) fn new(
+        tokens: u32,
+        per: Duration,
+        start: Timestamp,
+    ) -> Result<Self, QuotaSettingsError> {
+        Rate::settable(tokens, per).ok_or(QuotaSettingsError::RefillRate { tokens, per })?;
+        Ok(Self {
+            tokens,
+            per: u64::try_from(per.as_nanos()).unwrap_or(u64::MAX),
+            start,
+        })
+    }
+
+    /// Returns the whole tokens that have come by `now`.
+    pub(crate) fn minted_by(&self, now: Timestamp) -> u64 {
+        let nanos = now.as_nanos().saturating_sub(self.start.as_nanos());
+        // Cannot overflow: 64 bits by 32. At most one token a nanosecond, and `per` is not 0.
+        let parts = u128::from(nanos).wrapping_mul(u128::from(self.tokens));
+        let minted = parts.checked_div(u128::from(self.per)).unwrap_or(0);
+        u64::try_from(minted).unwrap_or(u64::MAX)
     }
 }
 
@@ -170,6 +205,16 @@ mod tests {
             (none.slot(99_999_999), none.slot(u64::MAX)),
             (0, 184_467_440_737)
         );
+    }
+
+    #[test]
+    fn tokens_come_on_the_nanosecond_whatever_the_rate() {
+        let span = Duration::from_nanos(7_000_000_003);
+        let refill = Refill::new(3, span, Timestamp::from_nanos(5)).expect("in range");
+        let minted = |nanos| refill.minted_by(Timestamp::from_nanos(nanos));
+        assert_eq!((minted(0), minted(5)), (0, 0));
+        assert_eq!((minted(7_000_000_007), minted(7_000_000_008)), (2, 3));
+        assert_eq!(minted(u64::MAX), 7_905_747_456);
     }
 
     #[test]

@@ -136,6 +136,7 @@ pub mod law;
 mod line;
 #[cfg(feature = "std")]
 pub mod operation;
+mod permit;
 #[cfg(feature = "std")]
 mod random;
 #[cfg(feature = "scopes")]
@@ -154,14 +155,15 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    AcquireError, ControlLaw, Outcome, QuotaPermit, Recorded, Reservation, RetryBudget, RetryQuota,
-    SendCredit, SendPermit, SendRate, SendRateSnapshot, WeightError,
+    AcquireError, Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot,
+    WeightError,
 };
 pub use budget::QuotaSettingsError;
 #[cfg(feature = "std")]
 pub use clock::{Clock, KeptClock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
+pub use permit::{ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit};
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;
 #[cfg(feature = "std")]

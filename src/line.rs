@@ -6,7 +6,11 @@
 //! The bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity`
 //! first.
 
+mod head;
+
 use crate::fixed::{Rate, SECOND, shift_right_rounding, to_signed};
+
+pub(crate) use head::Head;
 
 /// One token, in the units of a [`Place`]: 24 fraction bits.
 pub(crate) const TOKEN: u64 = 1 << 24;
@@ -133,6 +137,11 @@ impl Line {
     /// Returns `V` at `now`, even before the start of the piece.
     pub(crate) fn extended_to(&self, now: u64) -> Minted {
         self.origin.plus(tokens_of(self.rate, now))
+    }
+
+    /// Returns the line that goes on from `end` with `rate`, as a word holds it.
+    pub(crate) fn changed(&self, end: u64, rate: Rate) -> Self {
+        Head::through(self.extended_to(end), end, rate, 0).line(end, self.burst)
     }
 
     /// Whether the line has not been changed for so long that a caller who takes a token renews it.

@@ -80,21 +80,67 @@ fn a_known_time_does_not_come_back() {
     }
 }
 
+/// A nanosecond sooner it is refused, for one nanosecond more; then it is granted.
+fn is_exact(rate: &SendRate, now: u64) {
+    let Err(wait) = rate.try_acquire(at(now)) else {
+        panic!("there is a token at {now}");
+    };
+    let due = at(now).saturating_add(wait);
+    if let Some(shorter) = wait
+        .checked_sub(Duration::from_nanos(1))
+        .filter(|left| !left.is_zero())
+    {
+        let sooner = rate.try_acquire(at(now).saturating_add(shorter));
+        assert_eq!(sooner, Err(Duration::from_nanos(1)), "{wait:?} at {now}");
+    }
+    assert!(rate.try_acquire(due).is_ok(), "{wait:?} at {now}");
+}
+
+const SLOW: Duration = Duration::from_secs(1_000);
+
 #[test]
 fn a_wait_in_a_pause_is_exact() {
-    let rate = fixed(1, PER);
-    assert!(rate.try_acquire(at(17)).is_ok());
-    let pause = Outcome::ThrottledFor(Duration::from_millis(5_123));
-    record(&rate, SECOND / 3, pause);
-    let now = 500_000_077;
-    let wait = rate.try_acquire(at(now)).expect_err("a pause");
-    let due = now + u64::try_from(wait.as_nanos()).expect("it is short");
-    assert_eq!(
-        rate.try_acquire(at(due - 1)),
-        Err(Duration::from_nanos(1)),
-        "{wait:?}"
-    );
-    assert!(rate.try_acquire(at(due)).is_ok());
+    let mut rng = fastrand::Rng::with_seed(1);
+    for _ in 0..2_000 {
+        let per = [PER, SLOW][rng.usize(..2)];
+        let rate = fixed(rng.u32(1..2_000), per);
+        assert!(rate.try_acquire(at(17)).is_ok());
+        let begun = rng.u64(18..SECOND);
+        let pause = Duration::from_nanos(rng.u64(1..60 * SECOND));
+        record(&rate, begun, Outcome::ThrottledFor(pause));
+        let left = u64::try_from(pause.as_nanos()).expect("it is short");
+        is_exact(&rate, begun + rng.u64(..left));
+    }
+}
+
+/// A caller whose clock is behind the last change of rate, by more than a second or less.
+#[test]
+fn a_wait_told_to_an_older_clock_is_exact() {
+    let mut rng = fastrand::Rng::with_seed(2);
+    for _ in 0..2_000 {
+        let per = [PER, SLOW][rng.usize(..2)];
+        let [first, second] = [0; 2].map(|_| PacedSettings::fixed(rng.u32(1..2_000), per));
+        let rate = SendRate::paced(first.expect("in range"), at(0));
+        let second = second.expect("in range");
+        let changed = rng.u64(5 * SECOND..6 * SECOND);
+        while rate.try_acquire(at(changed)).is_ok() {}
+        assert_eq!(rate.set_paced(second, at(changed)), Ok(()));
+        is_exact(&rate, changed - rng.u64(..3 * SECOND));
+    }
+}
+
+/// The bucket holds what it was given, from the start on.
+#[test]
+fn a_full_bucket_grants_all_that_its_ceiling_gives_it() {
+    for tokens in [1, 2, 5, 10, 1_000, 61_043, 10_000_000] {
+        for nanos in [0, 1, 17_000_000, 10 * SECOND] {
+            let settings = PacedSettings::builder().ceiling(tokens, PER).burst(PER);
+            let rate = SendRate::paced(settings.build().expect("in range"), at(0));
+            let taken = rate.try_acquire_n(at(nanos), tokens);
+            assert!(taken.is_ok(), "{tokens} at {nanos}: {taken:?}");
+            assert!(rate.try_acquire(at(nanos)).is_err());
+        }
+    }
 }
 
 #[test]

@@ -271,3 +271,34 @@ fn two_changes_at_once_leave_the_rate_of_one() {
         assert!(wait.as_millis().abs_diff(apart) <= 1, "{wait:?}, {apart}");
     });
 }
+
+/// A change by an older clock than the last one's begins when that began, at whatever step the
+/// other thread is: it mints nothing for the time in between a second time.
+#[test]
+fn a_change_by_an_older_clock_mints_nothing() {
+    // Buckets so large that they hide no token that comes twice.
+    fn held(tokens: u32) -> PacedSettings {
+        let settings = ceiling(tokens).to_builder();
+        settings
+            .burst(Duration::from_secs(10))
+            .build()
+            .expect("in range")
+    }
+    explore(Some(1), || {
+        let rate = SendRate::paced_with_open_places(held(1_000), Timestamp::ZERO, 32);
+        let full = rate.try_acquire_n(at(1_000), 10_000);
+        assert!(full.is_ok(), "it is full: {full:?}");
+        let rate = LoomArc::new(rate);
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let newer = thread::spawn(move || {
+            assert_eq!(one.set_paced(held(900), at(1_500)), Ok(()));
+            assert_eq!(one.set_paced(held(500), at(2_000)), Ok(()));
+        });
+        let older = thread::spawn(move || two.set_paced(held(1_000), at(1_200)));
+        newer.join().expect("the thread returns");
+        assert_eq!(older.join().expect("the thread returns"), Ok(()));
+        // From 1 s to 2 s, at 1,000/s at most.
+        let available = rate.snapshot(at(2_000)).available;
+        assert!(available < 1_000.001, "{available}");
+    });
+}

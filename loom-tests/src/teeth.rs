@@ -7,7 +7,7 @@ use loom::{
     model,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::SeqCst},
+        atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     },
     thread,
 };
@@ -273,6 +273,45 @@ impl BrokenLine {
     fn give_up(&self) {
         self.given_up.fetch_add(1, SeqCst);
     }
+}
+
+/// A line in one word, origin above rate, whose time of the last change is raised after the swap.
+struct LateSince {
+    head: AtomicU64,
+    since: AtomicU32,
+}
+
+impl LateSince {
+    fn minted(head: u64, now: u32) -> u32 {
+        let [rate, origin] = [head, head >> 32].map(|half| u32::try_from(half & 0xffff_ffff));
+        let [rate, origin] = [rate, origin].map(|half| half.expect("32 bits"));
+        origin.wrapping_add(rate.wrapping_mul(now))
+    }
+
+    fn change(&self, now: u32, rate: u32) {
+        let head = self.head.load(SeqCst);
+        let end = self.since.load(SeqCst).max(now);
+        let origin = Self::minted(head, end).wrapping_sub(rate.wrapping_mul(end));
+        let next = (u64::from(origin) << 32) | u64::from(rate);
+        let swapped = self.head.compare_exchange(head, next, SeqCst, SeqCst);
+        if swapped.is_ok() {
+            self.since.fetch_max(end, SeqCst);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "at most five a second")]
+fn a_time_raised_after_the_swap_mints_twice() {
+    model(|| {
+        let line = Arc::new(LateSince {
+            head: AtomicU64::new(5),
+            since: AtomicU32::new(0),
+        });
+        on_two(&line, |l| l.change(3, 1), |l| l.change(1, 5));
+        let minted = LateSince::minted(line.head.load(SeqCst), 3);
+        assert!(minted <= 15, "at most five a second");
+    });
 }
 
 /// Runs `one` and `two` on a thread each.

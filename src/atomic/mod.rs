@@ -3,7 +3,12 @@
 #[cfg(feature = "std")]
 pub(crate) mod cells;
 mod counter;
+#[cfg(not(all(loom, feature = "loom")))]
 mod lazy;
+#[cfg(all(loom, feature = "loom"))]
+use mocked as lazy;
+#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
+mod mocked;
 #[cfg(all(loom, feature = "loom"))]
 pub mod modelled;
 mod retry_budget;
@@ -12,12 +17,13 @@ mod send_rate;
 #[cfg(stall)]
 pub mod stall;
 pub(crate) mod sync;
+#[cfg(any(feature = "scopes", all(loom, feature = "loom")))]
+pub(crate) mod usage;
 
 pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
-pub use retry_quota::{QuotaPermit, RetryQuota, RetryQuotaSnapshot};
+pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
 #[cfg(feature = "std")]
 pub(crate) use send_rate::Held;
 pub use send_rate::{
-    AcquireError, ControlLaw, Outcome, Recorded, Reservation, SendCredit, SendPermit, SendRate,
-    SendRateSnapshot, WeightError,
+    AcquireError, Reservation, SendCredit, SendRate, SendRateSnapshot, WeightError,
 };

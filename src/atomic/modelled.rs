@@ -2,6 +2,7 @@
 
 use super::cells::{self, Counts, State};
 use super::counter::{Slots, Stripes};
+use super::usage;
 
 /// The numbers of threads.
 #[derive(Debug)]
@@ -75,14 +76,14 @@ impl Count {
 /// Who uses a thing that is dropped when it is unused.
 #[cfg(feature = "std")]
 #[derive(Debug)]
-pub struct Usage(cells::Usage);
+pub struct Usage(usage::Usage);
 
 #[cfg(feature = "std")]
 impl Usage {
     /// Creates the usage of a thing that has no place yet, and one user, who made it.
     #[must_use]
     pub fn entered() -> Self {
-        Self(cells::Usage::entered())
+        Self(usage::Usage::entered())
     }
 
     /// Notes that the thing has its place, and returns true to the first caller.
@@ -149,14 +150,14 @@ impl Usage {
 /// The places of a bounded store.
 #[cfg(feature = "std")]
 #[derive(Debug)]
-pub struct Places(cells::Occupancy);
+pub struct Places(usage::Occupancy);
 
 #[cfg(feature = "std")]
 impl Places {
     /// Creates `most` places, all free.
     #[must_use]
     pub fn new(most: u64) -> Self {
-        Self(cells::Occupancy::new(most))
+        Self(usage::Occupancy::new(most))
     }
 
     /// Takes a place for the thing with `number`, unless it has one or there is none, as a store

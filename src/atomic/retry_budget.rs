@@ -5,14 +5,13 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::counter::Stripes;
-use super::retry_quota::QuotaPermit;
-use crate::Timestamp;
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::bits::Field;
 use crate::budget::{Budget, QuotaSettingsError, SLOTS};
+use crate::{QuotaPermit, Timestamp};
 
 /// The balance when a slot began. Low bits first:
 ///

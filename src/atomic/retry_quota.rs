@@ -4,36 +4,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use self::missing::Missing;
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use crate::Timestamp;
-use crate::budget::QuotaSettingsError;
-use crate::fixed::Rate;
-
-/// What a retry was paid with.
-///
-/// It belongs to the one operation that acquired it. Hand it back with [`RetryQuota::release`] when
-/// the retry it paid for succeeds; drop it and it is spent.
-#[derive(Debug)]
-#[must_use = "a permit that is dropped is spent"]
-pub struct QuotaPermit {
-    cost: u32,
-}
-
-impl QuotaPermit {
-    /// Returns the permit of a retry that cost so much.
-    ///
-    /// For quotas that users write: what a permit took is known to its quota alone.
-    pub const fn of(cost: u32) -> Self {
-        Self { cost }
-    }
-
-    /// Returns the tokens that this permit took.
-    #[must_use]
-    pub const fn cost(&self) -> u32 {
-        self.cost
-    }
-}
+use crate::budget::{QuotaSettingsError, Refill};
+#[cfg(all(target_has_atomic = "64", not(narrow)))]
+use crate::fixed::to_signed;
+use crate::{QuotaPermit, Timestamp};
 
 /// A bucket of tokens that retries pay from and successes pay into.
 ///
@@ -66,7 +41,7 @@ pub struct RetryQuota {
     missing: Missing,
     capacity: AtomicU32,
     /// Boxed, as few have one.
-    refill: Option<Box<Refill>>,
+    refill: Option<Box<Source>>,
 }
 
 /// The state of a [`RetryQuota`], for diagnostics.
@@ -88,7 +63,7 @@ impl RetryQuota {
     #[must_use]
     pub const fn new(capacity: u32) -> Self {
         Self {
-            missing: Missing::none(),
+            missing: Missing(Word::new(0)),
             capacity: AtomicU32::new(capacity),
             refill: None,
         }
@@ -99,7 +74,7 @@ impl RetryQuota {
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         Self {
-            missing: Missing::none(),
+            missing: Missing(Word::new(0)),
             capacity: AtomicU32::new(capacity),
             refill: None,
         }
@@ -136,9 +111,12 @@ impl RetryQuota {
         per: Duration,
         start: Timestamp,
     ) -> Result<Self, QuotaSettingsError> {
-        let refill = Some(Box::new(Refill::new(tokens, per, start)?));
+        let source = Source {
+            refill: Refill::new(tokens, per, start)?,
+            handed_out: AtomicU64::new(0),
+        };
         Ok(Self {
-            refill,
+            refill: Some(Box::new(source)),
             ..Self::new(capacity)
         })
     }
@@ -290,259 +268,149 @@ impl RetryQuota {
     }
 }
 
-// Relaxed throughout, in both: the word is all there is, nothing is published through it, and
+/// The tokens that are missing.
+///
+/// In 64 bits below 0 if more was given back than was missing: between two takes the word only
+/// falls, so that clamping it once, in the take, is the same as clamping each gain, and a release
+/// is one subtraction, and no loop. In 32 bits where wider words are not native, since one that is
+/// made of a lock would not be lock-free: there each gain is clamped.
+#[derive(Debug)]
+struct Missing(Word);
+
+#[cfg(all(target_has_atomic = "64", not(narrow)))]
+type Word = AtomicU64;
+#[cfg(all(target_has_atomic = "64", not(narrow)))]
+type Bits = u64;
+#[cfg(not(all(target_has_atomic = "64", not(narrow))))]
+type Word = AtomicU32;
+#[cfg(not(all(target_has_atomic = "64", not(narrow))))]
+type Bits = u32;
+
+// Relaxed throughout: the word is all there is, nothing is published through it, and
 // read-modify-writes of one word are totally ordered at any ordering. A stale first load costs a
 // lap if the call swaps. If it does not, the answer may be out of date, as if the caller had asked
 // a moment sooner; between an operation's take and its release no value of the word that it can
 // read is older than the take. Models: `quota::two_takers_never_share_a_token`,
 // `quota::release_and_credit_lose_nothing`.
+impl Missing {
+    /// Returns the tokens that are missing.
+    fn get(&self) -> u32 {
+        missing_by(self.0.load(Relaxed)).unwrap_or(0)
+    }
 
-/// What is missing in 64 bits: below 0 if more was given back than was missing.
-///
-/// Between two takes the word only falls, so that clamping it once, in the take, is the same as
-/// clamping each gain: a release is one subtraction, and no loop.
+    /// Takes `cost` if no more than `capacity` is missing then.
+    #[inline]
+    fn take(&self, cost: u32, capacity: u32) -> bool {
+        let fits = |missing: u32| missing.checked_add(cost).filter(|sum| *sum <= capacity);
+        self.update(fits).is_some()
+    }
+
+    /// Takes all there is of `capacity`, and returns how much that was.
+    fn take_all(&self, capacity: u32) -> u32 {
+        let before = self.update(|missing| Some(missing.max(capacity)));
+        before.map_or(0, |missing| capacity.saturating_sub(missing))
+    }
+
+    /// Gives back as much of `amount` as is missing, and returns how much that was. Writes nothing
+    /// if it is none.
+    fn pay(&self, amount: u32) -> u32 {
+        if amount == 0 || self.get() == 0 {
+            return 0;
+        }
+        self.give_back(amount).min(amount)
+    }
+
+    /// Gives back as much of `amount` as is missing, and returns what was missing.
+    #[cfg(all(target_has_atomic = "64", not(narrow)))]
+    fn give_back(&self, amount: u32) -> u32 {
+        /// Where a word so far below 0 is put back to 0. All threads together would have to
+        /// subtract as much again before the one that notices goes on, in steps of 2³², for it to
+        /// wrap.
+        const FLOOR: i64 = -(1 << 62);
+        let before = self.0.fetch_sub(amount.into(), Relaxed);
+        let mut seen = before;
+        while to_signed(seen) < FLOOR {
+            match self.0.compare_exchange_weak(seen, 0, Relaxed, Relaxed) {
+                Ok(_) => break,
+                Err(actual) => seen = actual,
+            }
+        }
+        missing_by(before).unwrap_or(0)
+    }
+
+    /// Gives back as much of `amount` as is missing, and returns what was missing.
+    #[cfg(not(all(target_has_atomic = "64", not(narrow))))]
+    fn give_back(&self, amount: u32) -> u32 {
+        let before = self.update(|missing| Some(missing.saturating_sub(amount)));
+        before.unwrap_or(0)
+    }
+
+    /// Replaces what is missing by `step` of it, and returns what it was; `None` if `step` refused.
+    ///
+    /// A step that refuses, or leaves the count as it is, writes nothing.
+    #[inline]
+    fn update(&self, step: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let mut seen = self.0.load(Relaxed);
+        loop {
+            // Two swaps, for a branch: a value that both cases choose would have to be computed
+            // first.
+            let swapped = match missing_by(seen) {
+                None => self.swap(seen, 0, &step),
+                Some(missing) => self.swap(seen, missing, &step),
+            };
+            match swapped? {
+                Ok(missing) => return Some(missing),
+                Err(actual) => seen = actual,
+            }
+        }
+    }
+
+    /// Replaces `seen`, by which `missing` is missing, by `step` of that.
+    #[inline]
+    fn swap(
+        &self,
+        seen: Bits,
+        missing: u32,
+        step: impl Fn(u32) -> Option<u32>,
+    ) -> Option<Result<u32, Bits>> {
+        let next = step(missing)?;
+        if next == missing {
+            return Some(Ok(missing));
+        }
+        let swapped = self
+            .0
+            .compare_exchange_weak(seen, next.into(), Relaxed, Relaxed);
+        Some(swapped.map(|_| missing))
+    }
+}
+
+/// Returns what is missing by a word, `None` if nothing is.
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
-mod missing {
-    use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
-    use crate::fixed::to_signed;
-
-    /// Where a word so far below 0 is put back to 0. All threads together would have to subtract as
-    /// much again before the one that notices goes on, in steps of 2³², for it to wrap.
-    const FLOOR: i64 = -(1 << 62);
-
-    #[derive(Debug)]
-    pub(super) struct Missing(AtomicU64);
-
-    impl Missing {
-        #[cfg(not(all(loom, feature = "loom")))]
-        pub(super) const fn none() -> Self {
-            Self(AtomicU64::new(0))
-        }
-
-        #[cfg(all(loom, feature = "loom"))]
-        pub(super) fn none() -> Self {
-            Self(AtomicU64::new(0))
-        }
-
-        /// Returns the tokens that are missing.
-        pub(super) fn get(&self) -> u32 {
-            clamped(self.0.load(Relaxed))
-        }
-
-        /// Takes `cost` if no more than `capacity` is missing then.
-        pub(super) fn take(&self, cost: u32, capacity: u32) -> bool {
-            let (cost, capacity) = (u64::from(cost), u64::from(capacity));
-            let mut seen = self.0.load(Relaxed);
-            loop {
-                // Two swaps, for a branch: a value that both cases choose would have to be computed
-                // first.
-                let swapped = if to_signed(seen) <= 0 {
-                    if cost > capacity {
-                        return false;
-                    }
-                    self.0.compare_exchange_weak(seen, cost, Relaxed, Relaxed)
-                } else {
-                    // Cannot overflow: what is missing is never above a capacity.
-                    let next = seen.wrapping_add(cost);
-                    if next > capacity {
-                        return false;
-                    }
-                    self.0.compare_exchange_weak(seen, next, Relaxed, Relaxed)
-                };
-                match swapped {
-                    Ok(_) => return true,
-                    Err(actual) => seen = actual,
-                }
-            }
-        }
-
-        /// Gives `amount` back, or as much of it as is missing.
-        pub(super) fn give_back(&self, amount: u32) {
-            self.subtract(amount);
-        }
-
-        /// As [`give_back`](Self::give_back), but writes nothing if nothing is missing. Returns how
-        /// much it was.
-        pub(super) fn pay(&self, amount: u32) -> u32 {
-            if to_signed(self.0.load(Relaxed)) <= 0 || amount == 0 {
-                return 0;
-            }
-            clamped(self.subtract(amount)).min(amount)
-        }
-
-        /// Subtracts `amount`, and returns the word as it was.
-        fn subtract(&self, amount: u32) -> u64 {
-            let before = self.0.fetch_sub(u64::from(amount), Relaxed);
-            if to_signed(before) < FLOOR {
-                self.lift();
-            }
-            before
-        }
-
-        /// Puts a word that is far below 0 back to 0, which means the same.
-        #[cold]
-        fn lift(&self) {
-            let mut seen = self.0.load(Relaxed);
-            while to_signed(seen) < FLOOR {
-                match self.0.compare_exchange_weak(seen, 0, Relaxed, Relaxed) {
-                    Ok(_) => return,
-                    Err(actual) => seen = actual,
-                }
-            }
-        }
-
-        /// Takes all there is of `capacity`, and returns how much that was.
-        pub(super) fn take_all(&self, capacity: u32) -> u32 {
-            let mut seen = self.0.load(Relaxed);
-            loop {
-                let there = capacity.saturating_sub(clamped(seen));
-                if there == 0 {
-                    return 0;
-                }
-                let next = u64::from(capacity);
-                match self.0.compare_exchange_weak(seen, next, Relaxed, Relaxed) {
-                    Ok(_) => return there,
-                    Err(actual) => seen = actual,
-                }
-            }
-        }
-    }
-
-    /// Returns what is missing by a word.
-    fn clamped(word: u64) -> u32 {
-        u32::try_from(to_signed(word).max(0)).unwrap_or(u32::MAX)
-    }
-
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    mod tests {
-        use super::*;
-
-        fn word(value: i64) -> u64 {
-            u64::from_ne_bytes(value.to_ne_bytes())
-        }
-
-        #[test]
-        fn a_word_far_below_zero_is_lifted_before_it_wraps() {
-            let missing = Missing(AtomicU64::new(word(FLOOR)));
-            missing.give_back(1);
-            assert_eq!(missing.0.load(Relaxed), word(FLOOR - 1));
-            missing.give_back(1);
-            assert_eq!(missing.0.load(Relaxed), 0);
-            missing.give_back(u32::MAX);
-            assert_eq!((missing.get(), missing.pay(1)), (0, 0));
-            assert!(missing.take(7, 7) && !missing.take(1, 7));
-        }
-    }
+fn missing_by(word: Bits) -> Option<u32> {
+    (to_signed(word) > 0).then(|| u32::try_from(word).unwrap_or(u32::MAX))
 }
 
-/// What is missing in 32 bits, where wider words are not native: one that is made of a lock would
-/// not be lock-free.
+/// Returns what is missing by a word, `None` if nothing is.
 #[cfg(not(all(target_has_atomic = "64", not(narrow))))]
-mod missing {
-    use crate::atomic::sync::{AtomicU32, Ordering::Relaxed};
-
-    #[derive(Debug)]
-    pub(super) struct Missing(AtomicU32);
-
-    impl Missing {
-        #[cfg(not(all(loom, feature = "loom")))]
-        pub(super) const fn none() -> Self {
-            Self(AtomicU32::new(0))
-        }
-
-        #[cfg(all(loom, feature = "loom"))]
-        pub(super) fn none() -> Self {
-            Self(AtomicU32::new(0))
-        }
-
-        /// Returns the tokens that are missing.
-        pub(super) fn get(&self) -> u32 {
-            self.0.load(Relaxed)
-        }
-
-        /// Takes `cost` if no more than `capacity` is missing then.
-        pub(super) fn take(&self, cost: u32, capacity: u32) -> bool {
-            let fits = |missing: u32| missing.checked_add(cost).filter(|sum| *sum <= capacity);
-            self.update(fits).is_some()
-        }
-
-        /// Gives `amount` back, or as much of it as is missing.
-        pub(super) fn give_back(&self, amount: u32) {
-            self.pay(amount);
-        }
-
-        /// As [`give_back`](Self::give_back). Returns how much it was.
-        pub(super) fn pay(&self, amount: u32) -> u32 {
-            let before = self.update(|missing| Some(missing.saturating_sub(amount)));
-            before.map_or(0, |missing| missing.min(amount))
-        }
-
-        /// Takes all there is of `capacity`, and returns how much that was.
-        pub(super) fn take_all(&self, capacity: u32) -> u32 {
-            let before = self.update(|missing| Some(missing.max(capacity)));
-            before.map_or(0, |missing| capacity.saturating_sub(missing))
-        }
-
-        /// Replaces what is missing by `step` of it, and returns what it was; `None` if `step`
-        /// refused.
-        ///
-        /// A step that refuses, or leaves the count as it is, writes nothing.
-        fn update(&self, step: impl Fn(u32) -> Option<u32>) -> Option<u32> {
-            let mut seen = self.0.load(Relaxed);
-            loop {
-                let next = step(seen)?;
-                if next == seen {
-                    return Some(seen);
-                }
-                match self.0.compare_exchange_weak(seen, next, Relaxed, Relaxed) {
-                    Ok(_) => return Some(seen),
-                    Err(actual) => seen = actual,
-                }
-            }
-        }
-    }
+fn missing_by(word: Bits) -> Option<u32> {
+    (word > 0).then_some(word)
 }
 
-/// A source of tokens at a fixed rate.
-///
-/// What is remembered is how many tokens have been handed out since the start, not when: the next
+/// A source of tokens at a fixed rate, and how many it has handed out since the start: the next
 /// number follows from the time alone, so that no fraction is dropped and no two callers are given
 /// the same token.
 #[derive(Debug)]
-struct Refill {
-    tokens: u32,
-    /// In so many nanoseconds.
-    per: u64,
-    start: Timestamp,
+struct Source {
+    refill: Refill,
     handed_out: AtomicU64,
 }
 
-impl Refill {
-    /// Creates a source of `tokens` in each `per`, from `start` on.
-    fn new(tokens: u32, per: Duration, start: Timestamp) -> Result<Self, QuotaSettingsError> {
-        Rate::settable(tokens, per).ok_or(QuotaSettingsError::RefillRate { tokens, per })?;
-        Ok(Self {
-            tokens,
-            per: u64::try_from(per.as_nanos()).unwrap_or(u64::MAX),
-            start,
-            handed_out: AtomicU64::new(0),
-        })
-    }
-
-    /// Returns the whole tokens of so many nanoseconds.
-    fn minted_in(&self, nanos: u64) -> u64 {
-        // Cannot overflow: 64 bits by 32. At most one token a nanosecond, and `per` is not 0.
-        let parts = u128::from(nanos).wrapping_mul(u128::from(self.tokens));
-        let minted = parts.checked_div(u128::from(self.per)).unwrap_or(0);
-        u64::try_from(minted).unwrap_or(u64::MAX)
-    }
-
+impl Source {
     /// Hands out the tokens that have been minted by `now` and not yet handed out.
     fn due(&self, now: Timestamp) -> u64 {
-        let nanos = now.as_nanos().saturating_sub(self.start.as_nanos());
-        let minted = self.minted_in(nanos);
-        // Relaxed throughout: a number that only grows, moved by read-modify-writes; whoever moves
-        // it from `a` to `b` hands out the tokens from `a` to `b`. Model:
+        let minted = self.refill.minted_by(now);
+        // Relaxed throughout: a number that only grows, moved by read-modify-writes; the thread
+        // that moves it from `a` to `b` hands out the tokens from `a` to `b`. Model:
         // `quota::time_pays_each_token_once`.
         let mut seen = self.handed_out.load(Relaxed);
         while seen < minted {
@@ -562,19 +430,30 @@ impl Refill {
 mod tests {
     use super::*;
 
+    #[cfg(all(target_has_atomic = "64", not(narrow)))]
     #[test]
-    fn tokens_come_on_the_nanosecond_whatever_the_rate() {
-        let span = Duration::from_nanos(7_000_000_003);
-        let refill = Refill::new(3, span, Timestamp::ZERO).expect("in range");
-        assert_eq!(refill.due(Timestamp::from_nanos(7_000_000_002)), 2);
-        assert_eq!(refill.due(Timestamp::from_nanos(7_000_000_003)), 1);
+    fn a_word_far_below_zero_is_lifted_before_it_wraps() {
+        let word = |value: i64| u64::from_ne_bytes(value.to_ne_bytes());
+        let floor = -(1 << 62);
+        let missing = Missing(AtomicU64::new(word(floor + 1)));
+        missing.give_back(1);
+        missing.give_back(1);
+        assert_eq!(missing.0.load(Relaxed), word(floor - 1));
+        missing.give_back(1);
+        assert_eq!(missing.0.load(Relaxed), 0);
+        missing.give_back(u32::MAX);
+        assert_eq!((missing.get(), missing.pay(1)), (0, 0));
+        assert!(missing.take(7, 7) && !missing.take(1, 7));
     }
 
     #[test]
-    fn no_fraction_of_a_token_is_dropped_and_none_comes_twice() {
-        let start = Timestamp::from_nanos(7);
-        let refill = Refill::new(1, Duration::from_nanos(8), start).expect("in range");
-        let due = |nanos| refill.due(Timestamp::from_nanos(nanos));
+    fn no_token_of_time_comes_twice() {
+        let refill = Refill::new(1, Duration::from_nanos(8), Timestamp::from_nanos(7));
+        let source = Source {
+            refill: refill.expect("in range"),
+            handed_out: AtomicU64::new(0),
+        };
+        let due = |nanos| source.due(Timestamp::from_nanos(nanos));
         let asked = [0, 7, 14, 15, 15, 23, 12, 39, 40].map(due);
         assert_eq!(asked, [0, 0, 0, 1, 0, 1, 0, 2, 0]);
         assert_eq!(due(u64::MAX), (1 << 61) - 1 - 4);

@@ -32,17 +32,17 @@ impl Law for Aimd {
     }
 
     fn rate(&self, state: State, now: u64, _: u128, _: impl Fn(Rate) -> u64) -> Rate {
-        let seconds = u32::try_from(now.saturating_sub(state.since) / SECOND).unwrap_or(u32::MAX);
+        let seconds = u32::try_from(now.saturating_sub(state.since()) / SECOND).unwrap_or(u32::MAX);
         let more = Rate::from_ratio(seconds, SECOND);
         Rate::from_raw(
-            u128::from(Rate::from_bits(state.memory).raw()).wrapping_add(more.raw().into()),
+            u128::from(Rate::from_bits(state.memory()).raw()).wrapping_add(more.raw().into()),
         )
     }
 
     fn steady_until(&self, state: State, now: u64, _: Rate, _: u128) -> u64 {
-        let seconds = now.saturating_sub(state.since) / SECOND;
+        let seconds = now.saturating_sub(state.since()) / SECOND;
         state
-            .since
+            .since()
             .saturating_add(seconds.saturating_add(1).saturating_mul(SECOND))
     }
 
@@ -64,7 +64,7 @@ impl Law for Aimd {
     }
 
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
-        let rate = if state.engaged {
+        let rate = if state.is_engaged() {
             throttled.fill.scaled(1, 2)
         } else {
             self.first
@@ -82,7 +82,7 @@ impl Law for Aimd {
     fn shown(&self, state: State, _: Counted, _: u64) -> Shown {
         Shown {
             measured: Rate::ZERO,
-            peak: Rate::from_bits(state.memory),
+            peak: Rate::from_bits(state.memory()),
             idle: Rate::MAX,
         }
     }

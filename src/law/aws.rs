@@ -166,14 +166,17 @@ impl Law for Aws {
         reading: u128,
         time_to_peak: impl Fn(Rate) -> u64,
     ) -> Rate {
-        let peak = Rate::from_bits(state.memory);
-        let elapsed = now.saturating_sub(state.since);
+        let peak = Rate::from_bits(state.memory());
+        let elapsed = now.saturating_sub(state.since());
         let measured = Reading(reading).measured();
         after_success(peak, time_to_peak(peak), elapsed, measured)
     }
 
     fn first_rate(&self, state: State, _now: u64) -> (u64, Rate) {
-        (state.since, after_throttle(Rate::from_bits(state.memory)))
+        (
+            state.since(),
+            after_throttle(Rate::from_bits(state.memory())),
+        )
     }
 
     fn steady_until(&self, _: State, now: u64, rate: Rate, reading: u128) -> u64 {
@@ -225,7 +228,7 @@ impl Law for Aws {
     }
 
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
-        let fill = state.engaged.then_some(throttled.fill);
+        let fill = state.is_engaged().then_some(throttled.fill);
         let peak = peak(Reading(throttled.counted.reading).measured(), fill);
         Some(Decision::Limit {
             since: throttled.now,
@@ -243,7 +246,7 @@ impl Law for Aws {
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
         Shown {
             measured: Reading(counted.reading).measured(),
-            peak: Rate::from_bits(state.memory),
+            peak: Rate::from_bits(state.memory()),
             idle: self.rate(state, now, counted.reading, time_to_peak),
         }
     }
@@ -314,18 +317,12 @@ mod tests {
         );
     }
 
-    const NEW: State = State {
-        engaged: false,
-        since: 0,
-        memory: 0,
-    };
-
     /// Turns the window of `reading` at `now`, if it is over.
     fn turned(reading: u128, sum: u64, now: u64) -> (u128, Window) {
         let law = Aws {
             windows: Windows::new(0),
         };
-        let window = law.turn(reading, || sum, NEW, now, now);
+        let window = law.turn(reading, || sum, State::NONE, now, now);
         (window.next.unwrap_or(reading), window)
     }
 

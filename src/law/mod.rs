@@ -12,22 +12,14 @@ pub(crate) mod aimd;
 pub(crate) mod aws;
 pub(crate) mod cubic;
 pub(crate) mod paced;
+mod state;
 
 pub use paced::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
+pub(crate) use state::State;
+
 use crate::fixed::Rate;
 use aws::Aws;
-
-/// What a law remembers of its last decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    /// Whether the limiter limits.
-    pub(crate) engaged: bool,
-    /// When the decision was made; later than now during a pause that it brought.
-    pub(crate) since: u64,
-    /// The law's own 49 bits.
-    pub(crate) memory: u64,
-}
 
 /// What a law makes of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +109,7 @@ pub(crate) trait Law {
     /// Returns the rate that `state` begins with, for a caller at `now`, and the time from which it
     /// holds.
     fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
-        let from = state.since.min(now);
+        let from = state.since().min(now);
         (from, self.rate(state, from, 0, cubic::time_to_peak))
     }
 
@@ -239,7 +231,7 @@ impl Controller {
 
     /// As [`Law::first_rate`]; zero if nothing is limited.
     pub(crate) fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
-        if !state.engaged {
+        if !state.is_engaged() {
             return (now, Rate::ZERO);
         }
         each!(self, law => law.first_rate(state, now))
@@ -247,7 +239,7 @@ impl Controller {
 
     /// Returns the rate after the pause that `state` began with.
     pub(crate) fn resumed(&self, state: State) -> Rate {
-        self.rate(state, state.since, 0, cubic::time_to_peak)
+        self.rate(state, state.since(), 0, cubic::time_to_peak)
     }
 
     pub(crate) fn steady_until(&self, state: State, now: u64, rate: Rate, reading: u128) -> u64 {

@@ -11,7 +11,7 @@ use core::{
 
 use crate::{
     RetryStrategy,
-    atomic::cells::Usage,
+    atomic::usage::Usage,
     strategy::{StrategyId, hold::Held},
 };
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     RetryStrategy,
-    atomic::cells::{Occupancy, Sequence},
+    atomic::{cells::Sequence, usage::Occupancy},
     strategy::StrategyId,
 };
 

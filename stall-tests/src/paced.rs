@@ -1,12 +1,14 @@
 //! Threads stopped inside the paced law: the next one who comes finds it as if the call had
 //! happened, or had not.
 
+use alloc::sync::Arc;
 use core::mem;
 use core::time::Duration;
 
+use paceline::law::PacedSettings;
 use paceline::{ControlLaw, Outcome, SendPermit, SendRate, SendRateSnapshot, Timestamp};
 
-use crate::hook::{MOST, bounded, stopped_at};
+use crate::hook::{MOST, bounded, overtaken_and_stopped_at, stopped_at};
 use crate::scene::at;
 use crate::workload::later;
 
@@ -228,4 +230,79 @@ fn two_stop(setting: &Setting, first: Call, step: u64, second: Call) -> bool {
         setting.name
     );
     first_done
+}
+
+/// A bucket that holds a thousand tokens, a second's worth, and is full.
+fn full() -> SendRate {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(1_000, second).expect("in range");
+    let settings = settings.to_builder().burst(second).build();
+    SendRate::paced_with_open_places(settings.expect("in range"), Timestamp::ZERO, 512)
+}
+
+fn pause(rate: &SendRate) {
+    let hint = Outcome::ThrottledFor(Duration::from_secs(1));
+    record(rate, 10_000, 10_000, hint);
+}
+
+/// Asserts that nothing is granted in the pause, and no more afterwards than has been minted since.
+fn nothing_is_left_but_what_comes(rate: &SendRate) {
+    assert!(take(rate, at(10_000)).is_err() && take(rate, at(10_999)).is_err());
+    let granted = (0..1_000).filter(|_| take(rate, at(11_100)).is_ok());
+    let granted = granted.count();
+    assert!((99..=100).contains(&granted), "granted {granted}");
+}
+
+/// Callers that read the clock after the words are stopped between the two until a pause has begun:
+/// each is granted one token of the line that it has looked at, and no more.
+#[test]
+fn a_pause_before_the_clock_is_read_costs_a_token_for_each_caller() {
+    fn ask(rate: &SendRate, callers: u32) -> u32 {
+        if callers == 0 {
+            pause(rate);
+            return 0;
+        }
+        let mut others = 0;
+        let taken = rate.try_acquire_with(|| {
+            others = ask(rate, callers - 1);
+            at(10_000)
+        });
+        others + u32::from(taken.is_ok())
+    }
+    for callers in 0..5 {
+        let rate = full();
+        let granted = bounded(u64::from(callers + 1) * LONG, || ask(&rate, callers));
+        assert_eq!(granted, callers);
+        nothing_is_left_but_what_comes(&rate);
+    }
+}
+
+/// At whatever step of a call that reads the clock after the words a pause begins, and wherever the
+/// call stops then: it is granted one token at most.
+#[test]
+fn a_pause_at_any_step_of_a_call_costs_one_token() {
+    let mut granted = [0; 2];
+    for begins in 0..=LONG {
+        let mut reached = false;
+        for step in begins + 1..=LONG {
+            let rate = Arc::new(full());
+            let shared = Arc::clone(&rate);
+            let call = || rate.try_acquire_with(|| at(10_000)).is_ok();
+            let taken = overtaken_and_stopped_at(begins, move || pause(&shared), step, call);
+            reached |= taken.is_none() || Arc::strong_count(&rate) == 1;
+            if rate.snapshot(at(10_000)).fill_rate.to_bits() != 0 {
+                break; // The call was over before the pause began.
+            }
+            nothing_is_left_but_what_comes(&rate);
+            if let Some(taken) = taken {
+                granted[usize::from(taken)] += 1;
+                break;
+            }
+        }
+        if !reached {
+            break;
+        }
+    }
+    println!("refused and granted: {granted:?}");
+    assert!(granted[0] > 0 && granted[1] > 0, "{granted:?}");
 }

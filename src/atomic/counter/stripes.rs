@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 
 use crossbeam_utils::CachePadded;
 
-use super::slots::{SLOTS, number};
+use super::SLOTS;
+use super::threads::number;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;

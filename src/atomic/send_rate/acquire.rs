@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 
 use super::controller::{BoundLaw, CurveCache, CutBaseline, LastState, Meter};
 use super::gate::{Gate, Seen};
-use super::head::{Head, LineWords};
+use super::head::LineWords;
 use super::hint::Hint;
 use super::permit::SendPermit;
 use super::places::Cancellations;
@@ -16,7 +16,7 @@ use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::line::{
-    FINER as PLACE_SHIFT, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take, tokens_of,
+    FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
 
 /// The words that a limiter needs once it limits; before its first throttle it has none.
@@ -255,42 +255,19 @@ impl Engaged<'_> {
     /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`; `None` if
     /// it has.
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
-        if line.is_paused() {
-            return Some(self.wait_for_resumption(line, elapsed, rank));
+        if !line.is_paused() {
+            return line.wait_for(elapsed, rank);
         }
-        line.wait_for(elapsed, rank)
+        let resumed = self.resumed(line);
+        let left = resumed.since.saturating_sub(elapsed);
+        let after = resumed.wait_for(elapsed.max(resumed.since), rank);
+        Some(left.saturating_add(after.unwrap_or(0)).max(1))
     }
 
-    /// Returns the nanoseconds until the turn of the place at `rank`, from within a pause.
-    fn wait_for_resumption(&self, line: &Line, elapsed: u64, rank: Place) -> u64 {
+    /// Returns the line after the pause of `line`: the one that the change which ends it makes.
+    fn resumed(&self, line: &Line) -> Line {
         let state = self.state.load();
-        let end = state.since();
-        let left = end.saturating_sub(elapsed).max(1);
-        let resumed = Line {
-            origin: line.minted_at(elapsed),
-            since: 0,
-            rate: self.law.get().resumed(state.of_law()),
-            burst: line.burst,
-        };
-        resumed.wait_for(0, rank).map_or(left, |after| {
-            let end = end.saturating_sub(elapsed);
-            after.saturating_add(end).max(left)
-        })
-    }
-
-    /// Returns `line`, or the one after its pause if that is over at `elapsed`.
-    fn after_pause(&self, line: Line, elapsed: u64) -> Line {
-        let state = self.state.load();
-        let end = state.since();
-        if !line.is_paused() || elapsed < end {
-            return line;
-        }
-        let rate = self.law.get().resumed(state.of_law());
-        Line {
-            origin: line.minted_at(end).less(tokens_of(rate, end)),
-            rate,
-            ..line
-        }
+        line.changed(state.since().max(line.since), self.law.get().resumed(state))
     }
 
     /// Returns the current line, or `None` if the limiter limits nothing.
@@ -381,8 +358,10 @@ impl Engaged<'_> {
         if !line.is_paused() {
             return Some(line.wait_for_next(elapsed, issued, cancelled));
         }
-        let next = line.settled(elapsed, issued, cancelled).plus(TOKEN);
-        Some(self.wait_for_resumption(&line, elapsed, next.less_tokens(cancelled)))
+        // The bucket is empty until the pause ends.
+        let end = self.resumed(&line).since.max(elapsed);
+        let next = line.settled(end, issued, cancelled).plus(TOKEN);
+        self.wait_of(&line, elapsed, next.less_tokens(cancelled))
     }
 
     /// Takes a token, and returns where `issued` is then; or where it is if there is none.
@@ -461,8 +440,10 @@ impl Engaged<'_> {
     pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
         // A change of rate may take the line back by one unit, which is no token that is waited
         // for.
-        let line = self.after_pause(*line, elapsed);
-        let ahead = line.ahead(elapsed, self.last_rank());
+        let ahead = self
+            .after_pause(line, elapsed)
+            .unwrap_or(*line)
+            .ahead(elapsed, self.last_rank());
         ahead.saturating_sub(1).div_ceil(TOKEN)
     }
 
@@ -470,13 +451,18 @@ impl Engaged<'_> {
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
         let cancelled = self.cancellations.total();
         let issued = self.issued();
-        let resumed = self.after_pause(*line, elapsed);
-        if resumed == *line {
+        let Some(resumed) = self.after_pause(line, elapsed) else {
             return line.available(elapsed, issued, cancelled);
-        }
+        };
         // A pause empties the bucket.
-        let issued = line.settled(self.state.load().since(), issued, cancelled);
+        let issued = line.settled(resumed.since, issued, cancelled);
         resumed.available(elapsed, issued, cancelled)
+    }
+
+    /// Returns the line after the pause of `line` if there was one, and it is over at `elapsed`.
+    fn after_pause(&self, line: &Line, elapsed: u64) -> Option<Line> {
+        let resumed = line.is_paused().then(|| self.resumed(line))?;
+        (elapsed >= resumed.since).then_some(resumed)
     }
 
     /// Forgets when the next token comes: the line has changed, a place was taken, or tokens were

@@ -63,7 +63,7 @@ impl SendRate {
     /// under the published law.
     #[must_use]
     pub fn paced_settings(&self) -> Option<PacedSettings> {
-        self.law.paced()
+        self.law.get().paced()
     }
 
     /// Takes `now` for the present, whatever later timestamps the limiter has been given.
@@ -202,7 +202,7 @@ impl Engaged<'_> {
             return true;
         }
         let elapsed = self.elapsed(now);
-        if !self.law.get().is_at_start(state.of_law(), elapsed) {
+        if !self.law.get().is_at_start(state, elapsed) {
             return false;
         }
         let (_, line) = self.read();

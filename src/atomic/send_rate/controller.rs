@@ -7,12 +7,12 @@ use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::bits::{Field, TIME_BITS};
+use crate::bits::Field;
 use crate::fixed::Rate;
 use crate::law::aws::{Aws, Windows};
 use crate::law::cubic::time_to_peak;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::law::{Controller, Counted, Decision, State, Window};
+use crate::law::{Controller, Counted, State, Window};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 #[derive(Debug)]
@@ -66,30 +66,11 @@ impl BoundLaw {
         tuned.is_some_and(|tuned| tuned.made_with.moves_by_itself())
     }
 
-    /// Whether throttled responses are counted too.
-    pub(super) fn counts_throttles(&self) -> bool {
-        let tuned = self.tuned.as_ref();
-        tuned.is_none_or(|tuned| tuned.made_with.counts_throttles())
-    }
-
-    /// Returns how much a bucket holds, in nanoseconds at its rate.
-    pub(super) fn burst(&self) -> u64 {
-        match &self.tuned {
-            None => self.get().burst(),
-            Some(tuned) => tuned.made_with.burst(),
-        }
-    }
-
     /// Whether the settings are those that the limiter was made with.
     #[cfg(feature = "std")]
     pub(super) fn is_as_made(&self) -> bool {
         let tuned = self.tuned.as_ref();
         tuned.is_none_or(|tuned| tuned.made_with.to_word() == tuned.word.load(Relaxed))
-    }
-
-    /// Returns the settings of the paced law, `None` if it is another one.
-    pub(super) fn paced(&self) -> Option<PacedSettings> {
-        self.tuned.as_ref().and_then(|_| self.get().paced())
     }
 
     /// Replaces the settings of the paced law, unless they change one that stays.
@@ -105,95 +86,6 @@ impl BoundLaw {
     }
 }
 
-/// One value of the state word. Low bits first:
-///
-/// | bits | field |
-/// |---|---|
-/// | 62 | since when the law has been in the state, ns after the limiter's start; later than now during a pause |
-/// | 49 | what the law remembers |
-/// | 1 | whether the law has ended: the limiter limits nothing until the next throttle |
-/// | 16 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LawState(u128);
-
-impl LawState {
-    const SINCE: Field = Field::lowest(TIME_BITS);
-    const MEMORY: Field = Self::SINCE.above(Rate::BITS);
-    const ENDED: Field = Self::MEMORY.above(1);
-    const VERSION: Field = Self::ENDED.above(16);
-
-    /// The state before the first throttle.
-    pub(super) const NONE: Self = Self(0);
-
-    /// Returns the next state, with `memory`. Its time never goes back.
-    pub(super) fn next(self, now: u64, memory: u64) -> Self {
-        let version = match Self::VERSION.next(self.0) {
-            0 => 2,
-            version => version,
-        };
-        let since = self.since().max(now);
-        Self(Self::SINCE.put(since) | Self::MEMORY.put(memory) | Self::VERSION.put(version))
-    }
-
-    /// Returns the next state, as the law decides.
-    pub(super) fn decided(self, decision: Decision) -> Self {
-        match decision {
-            Decision::Limit { since, memory } => self.next(since, memory),
-            Decision::End => self.ended(),
-        }
-    }
-
-    /// Returns the next state, in which nothing is limited.
-    pub(super) fn ended(self) -> Self {
-        Self(self.next(0, self.memory()).0 | Self::ENDED.put(1))
-    }
-
-    /// Returns the state after the law has begun once more at `now`, even if that is earlier.
-    pub(super) fn begun_anew(self, now: u64, memory: u64) -> Self {
-        self.next(now, memory).brought_back(now)
-    }
-
-    /// Returns the state in which nothing is limited, and nothing is known of what was.
-    pub(super) fn forgotten(self, now: u64) -> Self {
-        Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
-    }
-
-    const fn brought_back(self, now: u64) -> Self {
-        Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
-    }
-
-    /// Whether the limiter limits: there has been a throttle, and the law has not ended since.
-    pub(super) const fn is_engaged(self) -> bool {
-        self.version() != 0 && Self::ENDED.get(self.0) == 0
-    }
-
-    /// Returns since when the law has been in this state; later than now during a pause that came
-    /// with it.
-    pub(super) const fn since(self) -> u64 {
-        Self::SINCE.get(self.0)
-    }
-
-    /// Returns what the law remembers; zero before the first throttle.
-    pub(super) const fn memory(self) -> u64 {
-        Self::MEMORY.get(self.0)
-    }
-
-    pub(super) const fn version(self) -> u64 {
-        Self::VERSION.get(self.0)
-    }
-
-    /// Returns the state as laws know it.
-    pub(super) const fn of_law(self) -> State {
-        State {
-            engaged: self.is_engaged(),
-            since: self.since(),
-            memory: self.memory(),
-        }
-    }
-}
-
-const _: () = assert!(LawState::VERSION.is_last(), "the fields fill the word");
-
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
 /// one has stopped.
@@ -202,14 +94,14 @@ pub(super) struct LastState(AtomicU128);
 
 impl LastState {
     pub(super) fn new() -> Self {
-        Self(AtomicU128::new(LawState::NONE.0))
+        Self(AtomicU128::new(State::NONE.to_bits()))
     }
 
-    pub(super) fn load(&self) -> LawState {
+    pub(super) fn load(&self) -> State {
         // Acquire, with the release below: a thread that sees version `n` must see a head that
         // follows `n − 1` at least, because the one bit that they share cannot tell more
         // than two apart. Model: `send_rate::three_throttles_all_cut`.
-        LawState(self.0.load(Acquire))
+        State::from_bits(self.0.load(Acquire))
     }
 
     /// Moves the time of the state back to `now`, if it is later.
@@ -223,12 +115,12 @@ impl LastState {
     }
 
     /// Replaces `seen` by `next`. False if there was another state in between.
-    pub(super) fn replace(&self, seen: LawState, next: LawState) -> bool {
+    pub(super) fn replace(&self, seen: State, next: State) -> bool {
         // Release hands over the head that the next state was made from, see `load`; after a loss
         // all is loaded again. A word comes back only after 65,534 states with the same
         // memory at one reading of the clock.
         self.0
-            .compare_exchange(seen.0, next.0, Release, Relaxed)
+            .compare_exchange(seen.to_bits(), next.to_bits(), Release, Relaxed)
             .is_ok()
     }
 }
@@ -319,14 +211,14 @@ impl Meter {
     pub(super) fn turn(
         &self,
         law: &Controller,
-        state: LawState,
+        state: State,
         now: u64,
         sent: u64,
     ) -> (Window, u128) {
         loop {
             let reading = self.reading();
             // The sum after the load, see there.
-            let window = law.turn(reading, || self.sum(), state.of_law(), now, sent);
+            let window = law.turn(reading, || self.sum(), state, now, sent);
             match window.next {
                 None => return (window, reading),
                 Some(next) if self.replace(reading, next) => return (window, next),
@@ -349,63 +241,44 @@ impl Meter {
     }
 }
 
-/// How many responses had been counted when the law entered a state: 16 bits of version above 48 of
-/// count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Baseline(u64);
-
-impl Baseline {
-    const VERSION_SHIFT: u32 = 48;
-    const COUNT: u64 = (1 << Self::VERSION_SHIFT) - 1;
-
-    const fn new(version: u64, count: u64) -> Self {
-        Self(version.wrapping_shl(Self::VERSION_SHIFT) | (count & Self::COUNT))
-    }
-
-    const fn is_of(self, version: u64) -> bool {
-        self.0 >> Self::VERSION_SHIFT == version & 0xffff
-    }
-
-    /// Returns how many have been counted since, none if `sum` is older.
-    const fn counted(self, sum: u64) -> u64 {
-        let counted = sum.wrapping_sub(self.0) & Self::COUNT;
-        if counted >> (Self::VERSION_SHIFT - 1) == 0 {
-            counted
-        } else {
-            0
-        }
-    }
-}
-
-/// What had been counted when the law entered its state.
+/// How many responses had been counted when the law entered its state: 16 bits of the state's
+/// version above 48 of count.
 #[derive(Debug)]
 pub(super) struct CutBaseline(AtomicU64);
 
 impl CutBaseline {
+    const VERSION_SHIFT: u32 = 48;
+    const COUNT: u64 = (1 << Self::VERSION_SHIFT) - 1;
+
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    pub(super) fn load(&self) -> Baseline {
+    pub(super) fn load(&self) -> u64 {
         // Relaxed, here and below: a baseline says of which version it is, and a count that is
         // behind it is taken for none.
-        Baseline(self.0.load(Relaxed))
+        self.0.load(Relaxed)
     }
 
     /// Notes the count at the state of `version`, unless `seen` has been replaced: by that of a
     /// later one.
-    pub(super) fn advance(&self, seen: Baseline, version: u64, meter: &Meter) {
-        let next = Baseline::new(version, meter.sum());
-        let _ = self.0.compare_exchange(seen.0, next.0, Relaxed, Relaxed);
+    pub(super) fn advance(&self, seen: u64, version: u64, meter: &Meter) {
+        let next = (version << Self::VERSION_SHIFT) | (meter.sum() & Self::COUNT);
+        let _ = self.0.compare_exchange(seen, next, Relaxed, Relaxed);
     }
 
     /// Returns the responses since the state of `version`. `None` while the thread that entered it
     /// has not noted it.
     pub(super) fn since(&self, version: u64, meter: &Meter) -> Option<u64> {
-        let baseline = self.load();
-        baseline
-            .is_of(version)
-            .then(|| baseline.counted(meter.sum()))
+        let noted = self.load();
+        if noted >> Self::VERSION_SHIFT != version {
+            return None;
+        }
+        let counted = meter.sum().wrapping_sub(noted) & Self::COUNT;
+        // None if the sum is older.
+        Some(counted)
+            .filter(|counted| *counted <= Self::COUNT >> 1)
+            .or(Some(0))
     }
 }
 

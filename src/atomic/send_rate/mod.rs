@@ -7,7 +7,6 @@ mod credit;
 mod gate;
 mod head;
 mod hint;
-mod permit;
 mod places;
 mod record;
 mod reserve;
@@ -29,9 +28,9 @@ use crate::Timestamp;
 use crate::law::Controller;
 use crate::law::aws::{Aws, Windows};
 use crate::law::paced::PacedSettings;
+use crate::permit::{self, ControlLaw, SendPermit};
 
 pub use self::credit::SendCredit;
-pub use self::permit::{ControlLaw, Outcome, Recorded, SendPermit};
 #[cfg(feature = "std")]
 pub(crate) use self::reserve::Held;
 pub use self::reserve::{AcquireError, Reservation, WeightError};
@@ -313,7 +312,7 @@ impl SendRate {
 
     /// Returns the words of the limiter, which is about to limit.
     fn about_to_limit(&self) -> Engaged<'_> {
-        let make = || Words::new(self.law.burst(), self.places);
+        let make = || Words::new(self.law.get().burst(), self.places);
         self.with(self.words.get_or_make(make))
     }
 

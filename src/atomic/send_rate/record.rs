@@ -4,15 +4,13 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
-use super::controller::LawState;
 use super::gate::LONGEST_QUIET;
-use super::head::Head;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
-use crate::law::{Controller, Throttled};
-use crate::line::Line;
+use crate::law::{Controller, State, Throttled};
+use crate::line::{Head, Line};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
 const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
@@ -105,7 +103,7 @@ impl SendRate {
         let sent = sent_at(self.start(), permit, elapsed);
         let engaged = self.words();
         let law = self.law.get();
-        let state = engaged.map_or(LawState::NONE, |engaged| engaged.state.load());
+        let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
         let (window, _) = self.meter.turn(&law, state, elapsed, sent);
         let Some(engaged) = engaged else {
             self.gate.settle(gate, window.end, false);
@@ -144,7 +142,7 @@ impl Engaged<'_> {
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
         let law = self.law.get();
         let mut now = now;
-        if self.law.counts_throttles() {
+        if law.counts_throttles() {
             self.meter.count(permit.weight());
             let (window, _) = self.meter.turn(&law, self.state.load(), now, now);
             now = window.at;
@@ -165,7 +163,7 @@ impl Engaged<'_> {
                 counted: self.meter.counted(),
                 since_change: self.baseline.since(last.version(), self.meter),
             };
-            let decision = law.after_throttle(last.of_law(), &throttled)?;
+            let decision = law.after_throttle(last, &throttled)?;
             Some(last.decided(decision))
         })
     }
@@ -179,7 +177,7 @@ impl Engaged<'_> {
             if !last.is_engaged() {
                 return None;
             }
-            let decision = law.after_window(last.of_law(), now, rate, self.meter.counted())?;
+            let decision = law.after_window(last, now, rate, self.meter.counted())?;
             let next = last.decided(decision);
             (next.is_engaged() || !self.is_waited_for(now)).then_some(next)
         })
@@ -229,7 +227,7 @@ impl Engaged<'_> {
             let law = self.law.get();
             if line.is_paused() {
                 // A pause ends when it was to end, not when a caller looks.
-                let rate = law.resumed(state.of_law());
+                let rate = law.resumed(state);
                 self.change(head, &line, state.since(), rate, state);
                 continue;
             }
@@ -245,17 +243,17 @@ impl Engaged<'_> {
         law: &Controller,
         head: Head,
         line: &Line,
-        state: LawState,
+        state: State,
         now: u64,
         gate: super::gate::Seen,
     ) {
         let reading = self.meter.reading();
         let known = |peak| self.curve.time_to_peak(peak);
-        let rate = law.rate(state.of_law(), now, reading, known);
+        let rate = law.rate(state, now, reading, known);
         // One try: a loss means that another response, which computes the same curve, or a
         // throttle, which must not be undone, came first.
         if rate == line.rate || self.change(head, line, now, rate, state) {
-            let steady = law.steady_until(state.of_law(), now, rate, reading);
+            let steady = law.steady_until(state, now, rate, reading);
             if steady > now {
                 let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
                 let end = law.window_end(reading);
@@ -274,7 +272,7 @@ impl Engaged<'_> {
     pub(super) fn replace_state(
         &self,
         now: u64,
-        next: impl Fn(LawState, Rate) -> Option<LawState>,
+        next: impl Fn(State, Rate) -> Option<State>,
     ) -> Recorded {
         loop {
             let last = self.state.load();
@@ -306,18 +304,16 @@ impl Engaged<'_> {
     }
 
     /// Returns what it does to a limiter with the fill rate `fill` that `last` has become `next`.
-    fn effect(&self, last: LawState, fill: Rate, next: LawState, now: u64) -> Recorded {
+    fn effect(&self, last: State, fill: Rate, next: State, now: u64) -> Recorded {
         if !next.is_engaged() {
             return Recorded::Ended;
         }
         let law = self.law.get();
-        let (_, rate) = law.first_rate(next.of_law(), now);
+        let (_, rate) = law.first_rate(next, now);
         // Where time has moved the rate to, even if that has not been looked at.
         let fill = if law.moves_by_itself() && last.is_engaged() {
             let reading = self.meter.reading();
-            law.rate(last.of_law(), now, reading, |peak| {
-                self.curve.time_to_peak(peak)
-            })
+            law.rate(last, now, reading, |peak| self.curve.time_to_peak(peak))
         } else {
             fill
         };
@@ -338,7 +334,7 @@ impl Engaged<'_> {
             if head.follows(state.version()) {
                 return;
             }
-            let (from, rate) = self.law.get().first_rate(state.of_law(), now);
+            let (from, rate) = self.law.get().first_rate(state, now);
             self.change(head, &line, from, rate, state);
         }
     }
@@ -351,7 +347,7 @@ impl Engaged<'_> {
         line: &Line,
         at: u64,
         rate: Rate,
-        state: LawState,
+        state: State,
     ) -> bool {
         if line.is_stale(at) && line.rate != Rate::ZERO {
             self.renew(at);

@@ -309,7 +309,7 @@ impl Engaged<'_> {
             return Ok(());
         };
         let held = if line.is_paused() {
-            let state = self.state.load().of_law();
+            let state = self.state.load();
             capacity(self.law.get().resumed(state), line.burst)
         } else {
             line.capacity()

@@ -3,12 +3,11 @@
 use core::fmt;
 
 use super::SendRate;
-use super::controller::LawState;
-use super::head::Head;
 use crate::Timestamp;
 use crate::fixed::Rate;
+use crate::law::State;
 use crate::law::cubic::time_to_peak;
-use crate::line::{Line, capacity};
+use crate::line::{Head, Line, capacity};
 
 /// The state of a [`SendRate`], for diagnostics.
 ///
@@ -94,9 +93,9 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         let law = self.law.get();
         let engaged = self.words();
-        let state = engaged.map_or(LawState::NONE, |engaged| engaged.state.load());
+        let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
         let read = engaged.map(|engaged| (engaged, engaged.read()));
-        let shown = law.shown(state.of_law(), self.meter.counted(), elapsed);
+        let shown = law.shown(state, self.meter.counted(), elapsed);
         let limited = read.filter(|_| state.is_engaged());
         let (fill, held, available, waiting) = match limited {
             Some((engaged, (head, line))) => (
@@ -109,17 +108,17 @@ impl SendRate {
             ),
             None => (shown.idle, None, u128::MAX, 0),
         };
-        let held = held.unwrap_or_else(|| capacity(fill, self.law.burst()));
+        let held = held.unwrap_or_else(|| capacity(fill, self.law.get().burst()));
         let capacity = u128::from(held) << 40;
         SendRateSnapshot {
             enabled: state.is_engaged(),
-            fill_rate: per_second(if fill == Rate::LEAST {
-                Rate::ZERO
+            fill_rate: if fill == Rate::LEAST {
+                0.0
             } else {
-                fill
-            }),
-            capacity: units_to_tokens(capacity),
-            available: units_to_tokens(available.min(capacity)),
+                per_second(fill)
+            },
+            capacity: tokens(capacity),
+            available: tokens(available.min(capacity)),
             measured_rate: per_second(shown.measured),
             last_max_rate: per_second(shown.peak),
             waiting,
@@ -127,16 +126,16 @@ impl SendRate {
     }
 
     /// Returns the fill rate of a limiter that limits.
-    fn fill(&self, state: LawState, head: Head, line: &Line, elapsed: u64) -> Rate {
+    fn fill(&self, state: State, head: Head, line: &Line, elapsed: u64) -> Rate {
         let law = self.law.get();
         if law.moves_by_itself() {
             // Where time has moved it to, even if that has not been looked at.
-            return law.rate(state.of_law(), elapsed, self.meter.reading(), time_to_peak);
+            return law.rate(state, elapsed, self.meter.reading(), time_to_peak);
         }
         if head.follows(state.version()) {
             line.rate
         } else {
-            law.first_rate(state.of_law(), elapsed).1
+            law.first_rate(state, elapsed).1
         }
     }
 
@@ -144,32 +143,27 @@ impl SendRate {
     #[cfg(feature = "tracing")]
     pub(crate) fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());
-        state.is_some_and(LawState::is_engaged)
+        state.is_some_and(State::is_engaged)
     }
 }
 
+/// Returns the tokens that so many units of 2⁻⁶⁴ are.
 #[expect(
     clippy::float_arithmetic,
     clippy::cast_precision_loss,
-    reason = "for people to read"
+    reason = "for diagnostics"
 )]
+fn tokens(units: u128) -> f64 {
+    units as f64 / 18_446_744_073_709_551_616.0
+}
+
+#[expect(clippy::float_arithmetic, reason = "for diagnostics")]
 fn per_second(rate: Rate) -> f64 {
-    rate.raw() as f64 / TWO_TO_64 * 1e9
+    tokens(rate.raw().into()) * 1e9
 }
-
-#[expect(
-    clippy::float_arithmetic,
-    clippy::cast_precision_loss,
-    reason = "for people to read"
-)]
-fn units_to_tokens(units: u128) -> f64 {
-    units as f64 / TWO_TO_64
-}
-
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 #[cfg(test)]
-#[expect(clippy::float_arithmetic, reason = "for people to read")]
+#[expect(clippy::float_arithmetic, reason = "for diagnostics")]
 mod tests {
     use super::*;
     use crate::fixed::SECOND;

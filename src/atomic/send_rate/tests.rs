@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Outcome;
+use crate::Recorded;
 use crate::fixed::{Rate, SECOND};
 
 fn at(nanos: u64) -> Timestamp {

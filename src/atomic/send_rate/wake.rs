@@ -55,11 +55,11 @@ impl Engaged<'_> {
         if !self.law.moves_by_itself() {
             return nanos; // only what is recorded moves the rate
         }
-        let (law, state) = (self.law.get(), self.state.load().of_law());
-        if !state.engaged {
+        let (law, state) = (self.law.get(), self.state.load());
+        if !state.is_engaged() {
             return nanos;
         }
-        let from = elapsed.max(state.since);
+        let from = elapsed.max(state.since());
         let reading = self.meter.reading();
         let rate = |at| u128::from(law.rate(state, at, reading, time_to_peak).raw());
         let today = rate(from);

@@ -155,8 +155,8 @@ use crate::fixed::Rate;
 
 const fn cut_of(state: State) -> Cut {
     Cut {
-        memory: Memory::from_bits(state.memory),
-        since: state.since,
+        memory: Memory::from_bits(state.memory()),
+        since: state.since(),
     }
 }
 
@@ -220,7 +220,7 @@ impl Law for PacedSettings {
             return window(None, least, None);
         }
         let sum = sum();
-        let starved = is_starved(Memory::from_bits(state.memory), state.since, now);
+        let starved = is_starved(Memory::from_bits(state.memory()), state.since(), now);
         let ended = before
             .delivered(now, sum)
             .map_or(WindowEnd::NotYet, |delivered| delivered.end(starved));
@@ -268,7 +268,7 @@ impl Law for PacedSettings {
             since_cut: throttled.since_change,
             delivered: Reading::from_bits(reading).delivered(now, sum),
         };
-        let last = state.engaged.then(|| cut_of(state));
+        let last = state.is_engaged().then(|| cut_of(state));
         let memory = match last {
             Some(last) => after_throttle(self, last, &seen),
             None => Some(first_cut(self, &seen)),
@@ -276,7 +276,7 @@ impl Law for PacedSettings {
         let pauses = until > now && obeys_hint(self, last, &seen);
         // Nothing new but the pause, perhaps.
         let memory = match memory {
-            None if pauses && until > state.since => cut_of(state).memory,
+            None if pauses && until > state.since() => cut_of(state).memory,
             memory => memory?,
         };
         Some(if pauses {

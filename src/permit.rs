@@ -1,4 +1,4 @@
-//! What goes into a send rate and comes out of it.
+//! What goes into the buckets and comes out of them.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -74,7 +74,7 @@ impl SendPermit {
     }
 
     /// Returns the permit of a request that took `weight` tokens, at least 1, at `t`.
-    pub(super) const fn of_weight(t: Timestamp, weight: u32) -> Self {
+    pub(crate) const fn of_weight(t: Timestamp, weight: u32) -> Self {
         Self {
             sent_at: match t.as_nanos() {
                 Self::UNTIMED => Timestamp::from_nanos(Self::UNTIMED.wrapping_sub(1)),
@@ -106,7 +106,7 @@ impl SendPermit {
         }
     }
 
-    pub(super) const fn is_timed(self) -> bool {
+    pub(crate) const fn is_timed(self) -> bool {
         self.sent_at.as_nanos() != Self::UNTIMED
     }
 
@@ -115,5 +115,30 @@ impl SendPermit {
     #[must_use]
     pub const fn weight(self) -> u32 {
         self.weight.get()
+    }
+}
+
+/// What a retry was paid with.
+///
+/// It belongs to the one operation that acquired it. Hand it back with [`RetryQuota::release`](crate::RetryQuota::release) when
+/// the retry it paid for succeeds; drop it and it is spent.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped is spent"]
+pub struct QuotaPermit {
+    pub(crate) cost: u32,
+}
+
+impl QuotaPermit {
+    /// Returns the permit of a retry that cost so much.
+    ///
+    /// For quotas that users write: what a permit took is known to its quota alone.
+    pub const fn of(cost: u32) -> Self {
+        Self { cost }
+    }
+
+    /// Returns the tokens that this permit took.
+    #[must_use]
+    pub const fn cost(&self) -> u32 {
+        self.cost
     }
 }

@@ -1,0 +1,94 @@
+//! The state of a law: what it has decided last, and since when.
+
+use super::Decision;
+use crate::bits::{Field, TIME_BITS};
+use crate::fixed::Rate;
+
+/// What a law remembers of its last decision, in one word. Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 62 | since when the law has been in the state, ns after the limiter's start; later than now during a pause |
+/// | 49 | what the law remembers |
+/// | 1 | whether the law has ended: the limiter limits nothing until the next throttle |
+/// | 16 | version: 0 before the first throttle, then counted up; wraps to 2, so that its lowest bit goes on |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(u128);
+
+impl State {
+    const SINCE: Field = Field::lowest(TIME_BITS);
+    const MEMORY: Field = Self::SINCE.above(Rate::BITS);
+    const ENDED: Field = Self::MEMORY.above(1);
+    const VERSION: Field = Self::ENDED.above(16);
+
+    pub(crate) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// The state before the first throttle.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// Returns the next state, with `memory`. Its time never goes back.
+    pub(crate) fn next(self, now: u64, memory: u64) -> Self {
+        let version = match Self::VERSION.next(self.0) {
+            0 => 2,
+            version => version,
+        };
+        let since = self.since().max(now);
+        Self(Self::SINCE.put(since) | Self::MEMORY.put(memory) | Self::VERSION.put(version))
+    }
+
+    /// Returns the next state, as the law decides.
+    pub(crate) fn decided(self, decision: Decision) -> Self {
+        match decision {
+            Decision::Limit { since, memory } => self.next(since, memory),
+            Decision::End => self.ended(),
+        }
+    }
+
+    /// Returns the next state, in which nothing is limited.
+    pub(crate) fn ended(self) -> Self {
+        Self(self.next(0, self.memory()).0 | Self::ENDED.put(1))
+    }
+
+    /// Returns the state after the law has begun once more at `now`, even if that is earlier.
+    pub(crate) fn begun_anew(self, now: u64, memory: u64) -> Self {
+        self.next(now, memory).brought_back(now)
+    }
+
+    /// Returns the state in which nothing is limited, and nothing is known of what was.
+    pub(crate) fn forgotten(self, now: u64) -> Self {
+        Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
+    }
+
+    /// Returns the same state with another time.
+    pub(crate) const fn brought_back(self, now: u64) -> Self {
+        Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
+    }
+
+    /// Whether the limiter limits: there has been a throttle, and the law has not ended since.
+    pub(crate) const fn is_engaged(self) -> bool {
+        self.version() != 0 && Self::ENDED.get(self.0) == 0
+    }
+
+    /// Returns since when the law has been in this state; later than now during a pause that came
+    /// with it.
+    pub(crate) const fn since(self) -> u64 {
+        Self::SINCE.get(self.0)
+    }
+
+    /// Returns what the law remembers; zero before the first throttle.
+    pub(crate) const fn memory(self) -> u64 {
+        Self::MEMORY.get(self.0)
+    }
+
+    pub(crate) const fn version(self) -> u64 {
+        Self::VERSION.get(self.0)
+    }
+}
+
+const _: () = assert!(State::VERSION.is_last(), "the fields fill the word");
