@@ -191,12 +191,16 @@ step_fleet() {
     step fleet fleet
 }
 
+step_orderings() {
+    step orderings ci/orderings.py
+}
+
 step_shell() {
     apt shellcheck || { skip shell "no shellcheck"; return; }
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 fleet
+(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 fleet orderings
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -15,5 +15,5 @@ step shuttle ci/shuttle.sh
 step "fuzz targets as tests" ci/fuzz-smoke.sh
 step differential differential
 skip "every ordering weakened, every mutant, libFuzzer, sanitizers" \
-    "ci/orderings.sh, ci/mutants.sh, ci/extra.sh: hours, or nightly"
+    "ci/orderings.py, ci/mutants.sh, ci/extra.sh: hours, or nightly"
 closing

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Weakens every memory ordering of the crate in turn, and tears every read-modify-write into a load
+and a store, and runs the models on each. Fails if the models notice nothing, unless
+ci/orderings.txt says why.
+
+It finds the sites itself: an ordering that it cannot attribute to one is an error, and so is an
+entry of the list that fits none. Arguments are files to do alone; `--list` only prints the sites.
+What was caught is kept in target/orderings, and not done again while its file stays the same.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / "target/orderings"
+TREE = WORK / "tree"
+EXCUSES = ROOT / "ci/orderings.txt"
+# What stands for the atomics in models and tests, or names them.
+NO_SITES = {f"src/atomic/{name}.rs" for name in ("sync", "mocked", "stall", "modelled")}
+ORDERING = re.compile(r"\b(Relaxed|Acquire|Release|AcqRel|SeqCst)\b")
+IMPORT = re.compile(r"\b(?:atomic|super)::sync::|\bsync::atomic\b|\bportable_atomic\b")
+CALL = re.compile(r"\.(load|store|swap|fetch_\w+|compare_exchange(?:_weak)?)\s*\(|\b(fence)\s*\(")
+WEAKER = {"Acquire": ["Relaxed"], "Release": ["Relaxed"], "AcqRel": ["Acquire", "Release"],
+          "SeqCst": ["AcqRel"], "Relaxed": []}
+
+
+def code_of(text):
+    """The text with comments, strings and test modules blanked, at the same offsets."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match.group())
+    text = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', blank, text)
+    for test in reversed(list(re.finditer(r"#\[cfg\((?:all\()?test\b[^\n]*\n\s*mod \w+ \{", text))):
+        end = closing(text, test.end() - 1)
+        text = text[: test.start()] + re.sub(r"[^\n]", " ", text[test.start() : end]) + text[end:]
+    return re.sub(r"\buse [^;]*;", blank, text)
+
+
+def closing(text, opening):
+    """The offset right after the bracket that closes the one at `opening`."""
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] in "({") - (text[at] in ")}")
+        if depth == 0:
+            return at + 1
+    raise SystemExit("unbalanced brackets")
+
+
+def mutations(file):
+    """Yields (key, changed text) for each way to weaken a site of `file`."""
+    text = (ROOT / file).read_text()
+    if not IMPORT.search(text):
+        return
+    code = code_of(text)
+    attributed, seen = set(), {}
+    for call in CALL.finditer(code):
+        end = closing(code, call.end() - 1)
+        orders = [(m.start() + call.end(), m.group()) for m in ORDERING.finditer(code[call.end() : end])]
+        if not orders:
+            continue  # not an atomic's method
+        name = call.group(1) or call.group(2)
+        orders = orders[-2:] if name.startswith("compare") else orders[-1:]
+        attributed.update(at for at, _ in orders)
+        function = re.findall(r"\bfn (\w+)", code[: call.start()])[-1]
+        site = " ".join(code[call.start() : end].split()).replace("( ", "(").replace(", )", ")")
+        site = f"{file} {function} {site}"
+        seen[site] = seen.get(site, 0) + 1
+        if seen[site] > 1:
+            site += f" ({seen[site]})"
+        if name == "fence":
+            yield f"{site}: removed", text[: call.start()] + "()" + text[end:]
+            continue
+        for at, order in orders:
+            half = " on failure" if name.startswith("compare") and at == orders[-1][0] else ""
+            for weaker in WEAKER[order]:
+                if half and weaker in ("Release", "AcqRel"):
+                    raise SystemExit(f"{site}: no such ordering of a failure")
+                yield f"{site}: {order} -> {weaker}{half}", text[:at] + weaker + text[at + len(order) :]
+        if name not in ("load", "store"):
+            torn = "torn_exchange" if name.startswith("compare") else name.replace("fetch", "torn")
+            at = code.index(name, call.start())
+            changed = text[:at] + torn + text[at + len(name) :]
+            changed = re.sub(r"(?m)^( *)use (?=(?:crate::atomic|super)::sync::)",
+                             r"\1#[allow(unused_imports)]\n\1use crate::atomic::sync::{Torn as _, TornFetch as _};\n\1use ", changed)
+            yield f"{site}: torn", changed
+    for order in ORDERING.finditer(code):
+        if order.start() not in attributed:
+            line = code.count("\n", 0, order.start()) + 1
+            raise SystemExit(f"{file}:{line}: an ordering of no site that this script knows")
+
+
+def excuses():
+    """The keys of ci/orderings.txt."""
+    return {line for line in EXCUSES.read_text().splitlines() if line.startswith("src/")}
+
+
+def copied_tree():
+    """A copy of what the models need, so that nobody edits what is being judged."""
+    subprocess.run(["rm", "-rf", TREE], check=True)
+    TREE.mkdir(parents=True)
+    files = subprocess.run(["git", "ls-files", "-z", "Cargo.toml", "Cargo.lock", "src", "loom-tests"],
+                           cwd=ROOT, check=True, capture_output=True).stdout
+    pack = subprocess.Popen(["tar", "--null", "-T", "-", "-cf", "-"], cwd=ROOT,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    unpack = subprocess.Popen(["tar", "-xmf", "-"], cwd=TREE, stdin=pack.stdout)
+    pack.communicate(files)
+    if unpack.wait() or pack.returncode:
+        raise SystemExit("the tree could not be copied")
+    manifest = (TREE / "Cargo.toml").read_text()
+    manifest = re.sub(r"(?ms)^\[dev-dependencies\].*?(?=^\[)", "", manifest)
+    manifest = re.sub(r"(?ms)^\[\[example\]\].*?(?=^\[|\Z)", "", manifest)
+    manifest = re.sub(r"(?m)^members = .*", 'members = ["loom-tests"]', manifest)
+    (TREE / "Cargo.toml").write_text(manifest)
+
+
+def models(filters, limit, narrow=False):
+    """Runs the models that match: "passed", or the first that failed. The time limit, and whatever
+    is neither, ends the script."""
+    flags = "--cfg loom --cfg narrow" if narrow else "--cfg loom"
+    env = dict(os.environ, RUSTFLAGS=flags, RUST_BACKTRACE="0", CARGO_PROFILE_RELEASE_OPT_LEVEL="1",
+               CARGO_PROFILE_RELEASE_LTO="false", CARGO_INCREMENTAL="1", CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16",
+               CARGO_TARGET_DIR=str(WORK / ("narrow" if narrow else "wide")))
+    run = ["cargo", "test", "--release", "-p", "loom-tests", "--lib"]
+    built = subprocess.run([*run, "--no-run"], cwd=TREE, env=env, capture_output=True, text=True)
+    if built.returncode:
+        raise SystemExit(f"it does not build:\n{built.stderr[-2000:]}")
+    try:
+        done = subprocess.run([*run, "--", *filters], cwd=TREE, env=env, timeout=limit,
+                              capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"the models took more than {limit:.0f} s: ten times what they take unchanged")
+    failed = re.search(r"(?m)^test (\S+) \.\.\. FAILED", done.stdout)
+    if failed:
+        return failed.group(1)
+    if done.returncode or "test result: ok" not in done.stdout or " 0 passed" in done.stdout:
+        raise SystemExit(f"no model ran to its end:\n{(done.stdout + done.stderr)[-2000:]}")
+    return "passed"
+
+
+def main():
+    asked = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    files = asked or sorted(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.rs")
+                            if "tests" not in path.parts and path.name != "tests.rs")
+    todo = {file: list(mutations(file)) for file in files if file not in NO_SITES}
+    todo = {file: changes for file, changes in todo.items() if changes}
+    excused = excuses()
+    keys = {key for changes in todo.values() for key, _ in changes}
+    stale = {key for key in excused if not asked or key.split()[0] in asked} - keys
+    if stale:
+        raise SystemExit("no such site any more:\n" + "\n".join(sorted(stale)))
+    if "--list" in sys.argv:
+        print("\n".join(sorted(keys)), f"\n{len(keys)} weakenings in {len(todo)} files")
+        return
+    WORK.mkdir(parents=True, exist_ok=True)
+    known_file = WORK / "caught.json"
+    known = json.loads(known_file.read_text()) if known_file.exists() else {}
+    copied_tree()
+    limits, missed, unneeded = {}, [], []
+
+    def judged(filters, narrow=False):
+        """Runs some models, for ten times as long as they take on the unchanged code."""
+        return models(filters, limits[narrow, *filters], narrow)
+
+    def measure(filters, narrow=False):
+        if (narrow, *filters) not in limits:
+            models(filters, None, narrow)  # once to build it
+            began = time.monotonic()
+            if (failed := models(filters, None, narrow)) != "passed":
+                raise SystemExit(f"{failed} fails on the code as it is")
+            limits[narrow, *filters] = 10 * max(time.monotonic() - began, 1)
+
+    for file, changes in todo.items():
+        original = (ROOT / file).read_text()
+        digest = hashlib.sha256(original.encode()).hexdigest()
+        named = sorted(set(re.findall(r"`(\w+::\w+)`", original)) & MODELS)
+        runs = [(named, False)] if named else []
+        runs += [(named, True)] if file.endswith("retry_quota.rs") else []
+        runs += [([], False)]
+        for key, changed in changes:
+            if known.get(key) == digest and key not in excused:
+                continue
+            (TREE / file).write_text(original)
+            for run in runs:
+                measure(*run)
+            (TREE / file).write_text(changed)
+            by = next((by for run in runs if (by := judged(*run)) != "passed"), None)
+            if by and key in excused:
+                unneeded.append(key)
+            elif by:
+                known[key] = digest
+                known_file.write_text(json.dumps(known, indent=0))
+            elif key not in excused:
+                missed.append(key)
+            print("caught by " + by if by else "argued" if key in excused else "MISSED", key, flush=True)
+        (TREE / file).write_text(original)
+    print(f"{len(keys)} weakenings, {len(missed)} missed")
+    if unneeded:
+        print("listed, but caught:", *unneeded, sep="\n")
+    if missed:
+        print("not caught:", *missed, sep="\n")
+    sys.exit(bool(missed or unneeded))
+
+
+MODELS = {f"{path.stem}::{name}" for path in (ROOT / "loom-tests/src").glob("*.rs")
+          for name in re.findall(r"(?m)^fn (\w+)\(\) \{", path.read_text())}
+
+main()
