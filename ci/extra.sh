@@ -195,12 +195,20 @@ step_orderings() {
     step orderings ci/orderings.py
 }
 
+# Eight threads and every call, for five minutes.
+soak() {
+    PACELINE_SOAK_SECONDS="${PACELINE_SOAK_SECONDS:-300}" \
+        cargo test -p paceline --release --features wake --test soak -- --nocapture
+}
+
+step_soak() { step soak soak; }
+
 step_shell() {
     apt shellcheck || { skip shell "no shellcheck"; return; }
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 fleet orderings
+(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet orderings
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

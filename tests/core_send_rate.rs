@@ -24,7 +24,7 @@ fn record(rate: &SendRate, nanos: u64, outcome: Outcome) {
 
 /// Creates a limiter that fills at 1.12 × `requests` per second from 0.5 s on, and holds as many.
 fn throttled_after(requests: u32) -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     for _ in 1..requests {
         record(&rate, 0, Outcome::NotThrottled);
     }

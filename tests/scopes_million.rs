@@ -1,5 +1,5 @@
 //! A million scopes: what they take and what a look-up costs, in time on a processor. It measures,
-//! and asserts only that they are there.
+//! and asserts only that they are there, and that a million which limit take 800 MB at most.
 //!
 //! Run: `cargo test --release --test scopes_million -- --ignored --nocapture a_million_adaptive`,
 //! and for the other strategy again: what is resident is that of a new process.
@@ -131,4 +131,24 @@ fn a_million_paced() {
 fn a_million_adaptive() {
     let scopes = Adaptive::builder().scopes().max_scopes(SCOPES);
     measure(&scopes.build().unwrap());
+}
+
+/// Each has been throttled once, and limits from then on.
+#[test]
+#[ignore = "takes a minute and half a gigabyte"]
+fn a_million_paced_that_limit() {
+    let builder = Adaptive::builder().law(paceline::ControlLaw::Paced);
+    let builder = builder.max_attempts(1).scopes().max_scopes(SCOPES);
+    let scopes = builder.build().unwrap();
+    let before = resident();
+    for number in 0..SCOPES {
+        let key = format!("eu-west-1/table-{number:08}");
+        let scope = scopes.get(&key).unwrap();
+        let failed = scope.run(|_| Err::<(), _>(Failure::throttling()));
+        assert!(failed.is_err());
+    }
+    let grown = resident().saturating_sub(before);
+    println!("resident {} bytes each, with a key of 24", grown / SCOPES);
+    assert_eq!(scopes.snapshot().scopes, SCOPES as u64);
+    assert!(grown <= 800_000_000, "{grown} bytes");
 }

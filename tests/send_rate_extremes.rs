@@ -16,8 +16,8 @@ fn record(rate: &SendRate, nanos: u64, outcome: Outcome) {
 }
 
 /// Creates a limiter that fills at 1.12 × `requests` per second from 0.5 s on, and holds as many.
-fn throttled_after(requests: u32, places: u32) -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, places);
+fn throttled_after(requests: u32) -> SendRate {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     for _ in 1..requests {
         record(&rate, 0, Outcome::NotThrottled);
     }
@@ -37,7 +37,7 @@ fn drain(rate: &SendRate, now: u64) -> usize {
 #[test]
 fn a_limiter_that_idles_for_any_time_is_full_and_no_more() {
     for days in [1, 3, 7, 9, 10, 14, 100, 20_000, 200_000] {
-        let rate = throttled_after(875_000, 512);
+        let rate = throttled_after(875_000);
         let now = DAY.saturating_mul(days);
         assert_eq!(drain(&rate, now), 980_000, "after {days} days");
         assert!(rate.try_acquire(at(now)).is_err());
@@ -46,7 +46,7 @@ fn a_limiter_that_idles_for_any_time_is_full_and_no_more() {
 
 #[test]
 fn idling_between_every_two_requests_loses_nothing() {
-    let rate = throttled_after(875_000, 512);
+    let rate = throttled_after(875_000);
     for step in 1..400 {
         assert!(
             rate.try_acquire(at(step * DAY / 4)).is_ok(),
@@ -57,7 +57,7 @@ fn idling_between_every_two_requests_loses_nothing() {
 
 #[test]
 fn those_ahead_of_a_gap_stay_after_a_week_without_a_line() {
-    let rate = throttled_after(875_000, 65_536);
+    let rate = throttled_after(875_000);
     for hour in 1..24 * 8 {
         assert!(rate.try_acquire(at(hour * 3_600 * SECOND)).is_ok());
     }
@@ -104,7 +104,7 @@ fn a_wrong_timestamp_lets_nobody_go_at_true_time() {
 
 #[test]
 fn reset_brings_a_limiter_back_from_a_wrong_timestamp() {
-    let rate = throttled_after(100, 512);
+    let rate = throttled_after(100);
     let fill = rate.snapshot(at(SECOND)).fill_rate;
     record(&rate, u64::MAX, Outcome::NotThrottled);
     record(&rate, u64::MAX, Outcome::Throttled);
@@ -174,7 +174,7 @@ fn a_reset_writes_off_what_a_wrong_timestamp_has_promised() {
 /// who come later.
 #[test]
 fn a_wrong_timestamp_moves_nobody_who_comes_later() {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     record(&rate, 0, Outcome::Throttled);
     let mut before: Vec<_> = (0..320).map(|_| rate.reserve(at(0))).collect();
     let last = before.last_mut().expect("a line");
@@ -208,7 +208,7 @@ fn a_wait_is_counted_from_the_callers_clock_before_the_start_and_behind_the_line
     assert!(rate.try_acquire(at(early + 52 * SECOND)).is_ok());
 
     // A caller over a second behind the last change waits until it is not.
-    let rate = throttled_after(100, 512);
+    let rate = throttled_after(100);
     record(&rate, 100 * SECOND, Outcome::NotThrottled);
     let wait = rate
         .try_acquire(at(10 * SECOND))
@@ -221,7 +221,7 @@ fn a_wait_is_counted_from_the_callers_clock_before_the_start_and_behind_the_line
 
 #[test]
 fn a_record_that_comes_late_does_not_take_back_what_was_minted() {
-    let rate = throttled_after(1_000, 512);
+    let rate = throttled_after(1_000);
     for half in 2..120 {
         record(&rate, half * SECOND / 2, Outcome::NotThrottled);
     }

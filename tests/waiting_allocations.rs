@@ -83,8 +83,8 @@ fn a_waiter_allocates_nothing_from_its_first_poll_to_its_end() {
     let first = limiter.clone().into_tokens(1).acquire();
     let table = allocations(|| assert!(pin!(first).poll(&mut cx).is_pending()));
     assert_eq!(
-        table, 2,
-        "the table where the first 64 stand, and a box for it"
+        table, 3,
+        "the list of tables, the first of them, and its slots"
     );
     for turn in 1..=10 {
         let count = allocations(|| {
@@ -150,4 +150,24 @@ fn who_does_not_have_to_wait_allocates_nothing() {
         assert!(pin!(limiter.token().acquire()).poll(&mut cx).is_ready());
     });
     assert_eq!(count, 0);
+}
+
+/// What a limiter allocates once it limits, and when 64 wait in it.
+#[test]
+fn a_limiter_is_small_until_many_wait() {
+    let now = Timestamp::ZERO;
+    let rate = SendRate::new(ControlLaw::Paced, now);
+    // The thread gets its number.
+    rate.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+    let engaged = measure(|| {
+        rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
+        while rate.try_acquire(now).is_ok() {}
+    });
+    assert!(engaged.bytes_current <= 256, "{engaged:?}");
+    let mut places = Vec::with_capacity(64);
+    let waiting = measure(|| places.extend((0..64).map(|_| rate.reserve(now))));
+    assert!(waiting.bytes_current <= 4_096, "{waiting:?}");
+    places.clear();
+    let again = measure(|| places.extend((0..64).map(|_| rate.reserve(now))));
+    assert_eq!(again.count_total, 0, "the slots are used again");
 }

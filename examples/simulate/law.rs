@@ -102,11 +102,8 @@ impl Law for Backoff {
     fn record(&self, _: u64, _: SendPermit, _: Reply) {}
 }
 
-/// How many places each limiter remembers: thousands of them must fit.
-const OPEN_PLACES: u32 = 32;
-
 fn send_rate(law: ControlLaw) -> SendRate {
-    SendRate::with_open_places(law, Timestamp::ZERO, OPEN_PLACES)
+    SendRate::new(law, Timestamp::ZERO)
 }
 
 #[expect(
@@ -198,7 +195,7 @@ impl Kind for Shared {
     const NAME: &'static str = "Paced, shared";
     const MEANS: &'static str = "our limiter, set for a shared limit";
     fn rate() -> SendRate {
-        SendRate::paced_with_open_places(PacedSettings::shared(), Timestamp::ZERO, OPEN_PLACES)
+        SendRate::paced(PacedSettings::shared(), Timestamp::ZERO)
     }
 }
 
@@ -210,7 +207,7 @@ impl Kind for Exclusive {
     const NAME: &'static str = "Paced, exclusive";
     const MEANS: &'static str = "our limiter, set for one client alone";
     fn rate() -> SendRate {
-        SendRate::paced_with_open_places(PacedSettings::exclusive(), Timestamp::ZERO, OPEN_PLACES)
+        SendRate::paced(PacedSettings::exclusive(), Timestamp::ZERO)
     }
 }
 

@@ -11,6 +11,7 @@ mod clock;
 pub mod config;
 pub mod headers;
 pub mod law;
+pub mod limiter;
 pub mod line;
 pub mod quota;
 

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use paceline_fuzz::{answers, config, headers, law, line, quota};
+use paceline_fuzz::{answers, config, headers, law, limiter, line, quota};
 
 /// Runs `target` over `inputs` generated inputs of up to `longest` bytes, and over its corpus.
 fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
@@ -41,6 +41,11 @@ fn law_vs_f64() {
 #[test]
 fn line_vs_model() {
     run("line_vs_model", 10_000, 1_024, line::line_vs_model);
+}
+
+#[test]
+fn limiter() {
+    run("limiter", 20_000, 1_024, limiter::limiter);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::explore;
 /// A limiter of 100/s whose bucket holds five and is full.
 fn limiter() -> SendRate {
     let settings = PacedSettings::fixed(100, Duration::from_secs(1)).unwrap();
-    SendRate::paced_with_open_places(settings, Timestamp::ZERO, 1)
+    SendRate::paced(settings, Timestamp::ZERO)
 }
 
 /// Takes two requests' tokens in a batch of three, and gives back what is left.

@@ -21,7 +21,7 @@ fn throttle(rate: &SendRate, millis: u64) {
 
 /// A limiter that was throttled at 0 with nothing measured: 0.5 tokens/s, at most one.
 fn at_the_floor() -> Arc<SendRate> {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     throttle(&rate, 0);
     Arc::new(rate)
 }

@@ -26,7 +26,7 @@ fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
 /// A limiter whose first response of all was a throttle, after two seconds: half a token per
 /// second, and a ramp.
 fn blind() -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
     record(&rate, 2_000, 0, Outcome::Throttled);
     rate
 }
@@ -197,7 +197,7 @@ fn ceiling(tokens: u32) -> PacedSettings {
 fn a_lower_ceiling_is_obeyed() {
     for outcome in [Outcome::NotThrottled, Outcome::Throttled] {
         explore(Some(1), move || {
-            let rate = SendRate::paced_with_open_places(ceiling(100), Timestamp::ZERO, 32);
+            let rate = SendRate::paced(ceiling(100), Timestamp::ZERO);
             let rate = LoomArc::new(rate);
             let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
             let tune = thread::spawn(move || one.set_paced(ceiling(10), at(1_000)));
@@ -223,7 +223,7 @@ fn a_lower_ceiling_is_obeyed() {
 #[test]
 fn a_ceiling_and_a_throttle_both_engage() {
     explore(Some(1), || {
-        let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
         let rate = LoomArc::new(rate);
         let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
         let tune = thread::spawn(move || one.set_paced(ceiling(10), at(2_000)));
@@ -250,7 +250,7 @@ fn between(floor: u32, ceiling: u32) -> PacedSettings {
 #[test]
 fn two_changes_at_once_leave_the_rate_of_one() {
     explore(Some(2), || {
-        let rate = SendRate::paced_with_open_places(ceiling(100), Timestamp::ZERO, 32);
+        let rate = SendRate::paced(ceiling(100), Timestamp::ZERO);
         let rate = LoomArc::new(rate);
         let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
         let (first, second) = (between(5, 10), between(15, 20));
@@ -285,7 +285,7 @@ fn a_change_by_an_older_clock_mints_nothing() {
             .expect("in range")
     }
     explore(Some(1), || {
-        let rate = SendRate::paced_with_open_places(held(1_000), Timestamp::ZERO, 32);
+        let rate = SendRate::paced(held(1_000), Timestamp::ZERO);
         let full = rate.try_acquire_n(at(1_000), 10_000);
         assert!(full.is_ok(), "it is full: {full:?}");
         let rate = LoomArc::new(rate);

@@ -20,7 +20,7 @@ fn record(rate: &SendRate, millis: u64, outcome: Outcome) {
 
 /// A limiter that has measured 32/s and was never throttled.
 fn measured() -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     for _ in 0..19 {
         record(&rate, 0, Outcome::NotThrottled);
     }
@@ -30,7 +30,7 @@ fn measured() -> SendRate {
 
 /// A limiter that was throttled at 0 with nothing measured: 0.5 tokens/s, at most one.
 fn at_the_floor() -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     record(&rate, 0, Outcome::Throttled);
     rate
 }
@@ -154,11 +154,7 @@ fn grants_never_exceed_what_was_minted() {
 fn a_throttle_seen_elsewhere_is_obeyed() {
     use loom::sync::atomic::{AtomicBool, Ordering};
     explore(Some(3), || {
-        let rate = Arc::new(SendRate::with_open_places(
-            ControlLaw::Aws,
-            Timestamp::ZERO,
-            32,
-        ));
+        let rate = Arc::new(SendRate::new(ControlLaw::Aws, Timestamp::ZERO));
         let told = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&told);
         beside(
@@ -183,7 +179,7 @@ fn a_throttle_seen_elsewhere_is_obeyed() {
 #[test]
 fn no_count_is_lost_at_a_turn() {
     explore(Some(3), || {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         record(&rate, 0, Outcome::NotThrottled);
         let rate = Arc::new(rate);
         let turn = |rate: &SendRate| record(rate, 600, Outcome::NotThrottled);
@@ -226,7 +222,7 @@ fn three_throttles_all_cut() {
 #[test]
 fn a_turn_of_the_window_keeps_the_gate_engaged() {
     explore(Some(3), || {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let rate = Arc::new(rate);
         beside(
             &rate,
@@ -245,7 +241,7 @@ fn a_turn_of_the_window_keeps_the_gate_engaged() {
 #[test]
 fn a_window_never_counts_below_zero() {
     explore(Some(3), || {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         record(&rate, 0, Outcome::NotThrottled);
         let rate = Arc::new(rate);
         beside(
@@ -330,7 +326,7 @@ fn a_try_and_a_place_never_share_a_token() {
 #[test]
 fn a_snapshot_shows_one_window() {
     explore(Some(3), || {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         record(&rate, 0, Outcome::NotThrottled);
         let rate = Arc::new(rate);
         let ((), seen) = beside(
@@ -346,7 +342,7 @@ fn a_snapshot_shows_one_window() {
 #[test]
 fn a_reset_keeps_a_throttle() {
     explore(Some(3), || {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let rate = Arc::new(rate);
         beside(
             &rate,
@@ -369,7 +365,7 @@ fn a_wrapped_line_goes_on_with_a_full_bucket() {
         let second = core::time::Duration::from_secs(1);
         let settings =
             paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
-        let rate = SendRate::paced_with_open_places(settings, Timestamp::ZERO, 32);
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
         let rate = Arc::new(rate);
         // A day: 86 million million tokens, of which the bucket holds 50 million.
         let take = |rate: &SendRate| rate.try_acquire_n(at(86_400_000), 30_000_000).is_ok();

@@ -94,7 +94,7 @@ impl Scene {
     /// A limiter that was throttled at 0 with nothing measured: a token in two seconds.
     fn new() -> Self {
         let hands = Hands::default();
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 32);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let permit = SendPermit::sent_at(Timestamp::ZERO);
         rate.record(Timestamp::ZERO, permit, Outcome::Throttled);
         let limiter = SendLimiter::new(Arc::new(rate))
@@ -119,7 +119,7 @@ impl Scene {
 /// The one ahead gives up while the one behind begins to wait: its turn has come, and it knows.
 #[test]
 fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
-    explore(None, || {
+    explore(Some(3), || {
         let scene = Scene::new();
         let ahead = scene.place();
         let mut waiter = scene.waiter();

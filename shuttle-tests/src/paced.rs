@@ -15,7 +15,7 @@ fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
 /// A limiter that has delivered 400 in two fifths of a second when it was throttled, and then some
 /// more.
 fn limited() -> Arc<SendRate> {
-    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 512);
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
     for millis in 0..400 {
         record(&rate, 50 + millis, millis, Outcome::NotThrottled);
     }

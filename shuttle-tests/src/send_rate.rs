@@ -15,7 +15,7 @@ pub(crate) fn record(rate: &SendRate, millis: u64, outcome: Outcome) {
 }
 
 fn open() -> SendRate {
-    SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512)
+    SendRate::new(ControlLaw::Aws, Timestamp::ZERO)
 }
 
 /// A limiter that has measured 32/s and was throttled at 0.6 s: 22.4 tokens/s from there on.

@@ -32,7 +32,7 @@ fn record(rate: &SendRate, now: u64, sent: u64, outcome: Outcome) {
 
 /// Starved from the first response on: a throttle after two seconds, at half a token per second.
 fn starved() -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 512);
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
     record(&rate, 2_000, 0, Outcome::Throttled);
     rate
 }
@@ -237,7 +237,7 @@ fn full() -> SendRate {
     let second = Duration::from_secs(1);
     let settings = PacedSettings::fixed(1_000, second).expect("in range");
     let settings = settings.to_builder().burst(second).build();
-    SendRate::paced_with_open_places(settings.expect("in range"), Timestamp::ZERO, 512)
+    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
 }
 
 fn pause(rate: &SendRate) {

@@ -33,7 +33,7 @@ impl Stage {
     pub(crate) const ALL: [Self; 3] = [Self::Quiet, Self::Limited, Self::Queued];
 
     pub(crate) fn limiter(self) -> Arc<SendRate> {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         for _ in 0..19 {
             record(&rate, at(0), Outcome::NotThrottled);
         }

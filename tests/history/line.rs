@@ -35,7 +35,7 @@ impl Pace {
 
     /// Returns a limiter whose rate this is.
     pub(crate) fn limiter(self) -> SendRate {
-        let rate = SendRate::with_open_places(ControlLaw::Aws, Timestamp::ZERO, 512);
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let record = |nanos, outcome| {
             let at = Timestamp::from_nanos(nanos);
             rate.record(at, SendPermit::sent_at(at), outcome);

@@ -217,3 +217,89 @@ fn thousands_are_told_when_the_rate_rises() {
     let most = compare(at_the_floor, 10_000, &script, 40_000);
     assert!(most < 60, "woken {most} times");
 }
+
+/// Waiters that are polled once and then held, as by a `select!` with a long arm, delay no other
+/// when the rate rises, however it rises.
+#[test]
+fn those_that_are_never_polled_delay_no_other_when_the_rate_rises() {
+    for held in [1, 2, 3, 20, 100] {
+        let mut world = World::default();
+        let limiter = limiter(fixed(1), &world.hands);
+        for _ in 0..held {
+            world.spawn(limiter.clone().into_tokens(1).acquire());
+        }
+        for task in 0..held {
+            world.hold(task);
+        }
+        let last = world.spawn(limiter.clone().into_tokens(1).acquire());
+        world.run_until(300 * MILLI);
+        let faster = PacedSettings::fixed(1_000, Duration::from_secs(1)).unwrap();
+        let set = limiter.send_rate().set_paced(faster, at(300 * MILLI));
+        assert_eq!(set, Ok(()));
+        world.settle();
+        world.run_until(200_000 * MILLI);
+        let turn = 300 * MILLI + held as u64 * MILLI;
+        let went = world.tasks[last].went_at();
+        assert!(
+            went <= turn + 50 * MILLI,
+            "after {held} at {went}, not at {turn}"
+        );
+    }
+    // From 0.5/s to thousands by what is recorded: one response, and then none.
+    for held in [1, 2, 3, 20] {
+        let mut world = World::default();
+        let limiter = limiter(at_the_floor(), &world.hands);
+        for _ in 0..held {
+            world.spawn(limiter.clone().into_tokens(1).acquire());
+        }
+        for task in 0..held {
+            world.hold(task);
+        }
+        let last = world.spawn(limiter.clone().into_tokens(1).acquire());
+        world.run_until(1_000 * MILLI);
+        for _ in 0..2_000 {
+            limiter.record(SendPermit::sent_at(at(0)), Outcome::NotThrottled);
+        }
+        world.run_until(1_600 * MILLI);
+        limiter.record(SendPermit::sent_at(at(0)), Outcome::NotThrottled);
+        world.settle();
+        // The place behind it comes a token later.
+        let rate = limiter.send_rate();
+        let behind = rate.reserve(at(1_600 * MILLI)).claim(at(1_600 * MILLI));
+        let token = 1.0 / rate.snapshot(at(1_600 * MILLI)).fill_rate;
+        let turn = 1.6 + behind.unwrap_err().as_secs_f64() - token;
+        world.run_until(200_000 * MILLI);
+        let went = Duration::from_nanos(world.tasks[last].went_at()).as_secs_f64();
+        assert!(went <= turn + 0.05, "after {held} at {went}, not at {turn}");
+    }
+}
+
+/// What a credit gives back, or its drop, lets those go whose turn that brings.
+#[test]
+fn a_credit_that_gives_back_wakes_those_it_brings_forward() {
+    use core::num::NonZeroU32;
+    for is_dropped in [false, true] {
+        let mut world = World::default();
+        let second = Duration::from_secs(1);
+        let settings = PacedSettings::fixed(10, second)
+            .and_then(|fixed| fixed.to_builder().burst(second).build());
+        let rate = SendRate::paced(settings.expect("in range"), at(0));
+        let limiter = limiter(rate, &world.hands);
+        let rate = limiter.clone();
+        let mut credit = rate.send_rate().credit(NonZeroU32::new(5).unwrap());
+        let permit = credit.try_acquire(at(0)).expect("it is full");
+        while limiter.token().try_acquire().is_ok() {}
+        let first = world.spawn(limiter.clone().into_tokens(1).acquire());
+        world.run_until(20 * MILLI);
+        credit.record(at(20 * MILLI), permit, Outcome::NotThrottled);
+        let held = credit.held();
+        assert!(held > 0, "it holds a few");
+        if is_dropped {
+            drop(credit);
+        } else {
+            credit.give_back();
+        }
+        world.settle();
+        assert_eq!(world.tasks[first].went_at(), 20 * MILLI);
+    }
+}

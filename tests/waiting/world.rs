@@ -172,6 +172,7 @@ pub(crate) struct World {
     pub(crate) hands: Hands,
     pub(crate) tasks: Vec<Task>,
     queue: Queue,
+    held: Vec<Option<Waiting>>,
     /// The tasks in the order in which they ended.
     pub(crate) order: Vec<usize>,
 }
@@ -215,6 +216,11 @@ impl World {
     /// Leaks a task's future, as a task that is never polled again.
     pub(crate) fn forget(&mut self, task: usize) {
         core::mem::forget(self.tasks[task].future.take());
+    }
+
+    /// Never polls a task again, and keeps it.
+    pub(crate) fn hold(&mut self, task: usize) {
+        self.held.push(self.tasks[task].future.take());
     }
 
     /// Polls those who were woken until nobody is.

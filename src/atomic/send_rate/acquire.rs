@@ -10,7 +10,7 @@ use super::gate::{Gate, Seen};
 use super::head::LineWords;
 use super::hint::Hint;
 use super::permit::SendPermit;
-use super::places::Cancellations;
+use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
@@ -26,13 +26,9 @@ pub(super) struct Words {
     pub(super) state: LastState,
     pub(super) baseline: CutBaseline,
     pub(super) curve: CurveCache,
-    pub(super) cancellations: Cancellations,
+    pub(super) waiters: Waiters,
     /// What every limited request writes, in a cache line of its own.
     pub(super) promised: CachePadded<Promised>,
-    /// The tokens of all places that are neither claimed nor given up.
-    pub(super) open: AtomicU64,
-    #[cfg(feature = "wake")]
-    pub(super) waiters: super::waiters::Waiters,
 }
 
 /// What has been promised, and a hint for those who get nothing.
@@ -41,40 +37,34 @@ pub(super) struct Promised {
     /// The last token promised.
     issued: AtomicU64,
     hint: Hint,
+    /// The tokens of all places that are neither claimed nor given up.
+    pub(super) open: AtomicU64,
+    agreed: Agreed,
 }
 
-/// Where the line begins: one and a half tokens before the wrap of places, of counts and of the
-/// ring, so that every test crosses it.
+/// Where the line begins: one and a half tokens before the wrap of places and of counts, so that
+/// every test crosses it.
 const BEGINNING: Minted = Minted::from_bits((3_u128 << 63).wrapping_neg());
 /// How many places had been given up by then.
 const GIVEN_UP: u64 = 1_u64.wrapping_neg();
 
-/// The fewest words of the ring: with fewer, laps would wrap sooner than places.
-const LEAST_WORDS: u32 = if cfg!(all(loom, feature = "loom")) {
-    1
-} else {
-    16
-};
-
 impl Words {
     /// Creates the words of a line that mints nothing, for buckets that hold `burst` nanoseconds at
-    /// their rate, and `places` open places.
-    pub(super) fn new(burst: u64, places: u32) -> Self {
+    /// their rate.
+    pub(super) fn new(burst: u64) -> Self {
         let issued = BEGINNING.to_place().plus(GIVEN_UP.wrapping_mul(TOKEN));
-        let words = places.div_ceil(32).clamp(LEAST_WORDS, 1 << 19) as usize;
         Self {
             line: LineWords::new(BEGINNING, burst),
             state: LastState::new(),
             baseline: CutBaseline::new(),
             curve: CurveCache::new(),
-            cancellations: Cancellations::new(issued, GIVEN_UP, words),
+            waiters: Waiters::new(GIVEN_UP),
             promised: CachePadded::new(Promised {
                 issued: AtomicU64::new(issued.to_bits()),
                 hint: Hint::new(),
+                open: AtomicU64::new(0),
+                agreed: Agreed::new(),
             }),
-            open: AtomicU64::new(0),
-            #[cfg(feature = "wake")]
-            waiters: super::waiters::Waiters::new(),
         }
     }
 }
@@ -106,7 +96,7 @@ impl Engaged<'_> {
             return Err(wait);
         }
         let (_, line) = self.line.read();
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         self.try_line(gate, &line, cancelled, now)
     }
 
@@ -123,7 +113,7 @@ impl Engaged<'_> {
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<SendPermit, u64>) {
         let (_, line) = self.line.read();
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         let now = now();
         let taken = match self.promised.hint.wait(gate, self.unbounded(now)) {
             Some(wait) => Err(wait),
@@ -248,7 +238,7 @@ impl Engaged<'_> {
     fn wait_for_place(&self, place: Place, elapsed: u64) -> Option<u64> {
         let line = self.line_at(elapsed)?;
         self.retire(&line, elapsed);
-        let rank = place.less_tokens(self.cancellations.before(place));
+        let rank = place.less_tokens(self.waiters.before(place));
         self.wait_of(&line, elapsed, rank)
     }
 
@@ -291,7 +281,7 @@ impl Engaged<'_> {
     /// nothing.
     fn line_and_cancelled(&self, elapsed: u64) -> Option<(Line, u64)> {
         let line = self.line_at(elapsed)?;
-        Some((line, self.cancellations.total()))
+        Some((line, self.waiters.total()))
     }
 
     /// Returns the current head and its line, which has not wrapped.
@@ -344,7 +334,7 @@ impl Engaged<'_> {
 
     /// Writes off what does not fit the bucket of `line` at `at`.
     pub(super) fn settle(&self, line: &Line, at: u64) {
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         let settle =
             |issued| Ok::<_, core::convert::Infallible>(line.settled(at, issued, cancelled));
         let _ = self.issue(settle);
@@ -430,7 +420,7 @@ impl Engaged<'_> {
 
     /// Returns the last token promised, less those given back.
     pub(super) fn last_rank(&self) -> Place {
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         // After `cancelled`: see `issue`.
         self.issued().less_tokens(cancelled)
     }
@@ -449,7 +439,7 @@ impl Engaged<'_> {
 
     /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         let issued = self.issued();
         let Some(resumed) = self.after_pause(line, elapsed) else {
             return line.available(elapsed, issued, cancelled);
@@ -471,23 +461,17 @@ impl Engaged<'_> {
         self.promised.hint.forget();
     }
 
-    /// Retires the places that have come due by `elapsed`, as far as records vouch for that clock:
-    /// a single wrong timestamp must not let the whole line go. Once half the ring is in use
-    /// there is no choice.
+    /// Retires the places given up that have come due by `elapsed`, as far as records or many calls
+    /// vouch for that clock: a wrong one must not let the waiters ahead of them go.
     pub(super) fn retire(&self, line: &Line, elapsed: u64) {
-        // An older value retires less, which only costs memory for a while.
-        let issued = self.issued();
-        let elapsed = if self.cancellations.is_half_full(issued) {
-            elapsed
-        } else {
-            let known = self.gate.load().quiet_until().max(line.since);
-            elapsed.min(known.saturating_add(SKEW))
-        };
-        let minted = line.minted_at(elapsed).to_place();
-        self.cancellations.retire(|given_up| {
-            let due = minted.plus(given_up.wrapping_mul(TOKEN));
-            if due.since(issued) > 0 { issued } else { due }
-        });
+        if self.waiters.has_gaps() {
+            let recorded = self.gate.load().quiet_until().max(line.since);
+            let known = recorded
+                .saturating_add(SKEW)
+                .max(self.promised.agreed.note(elapsed));
+            self.waiters
+                .retire(line.minted_at(elapsed.min(known)).to_place());
+        }
     }
 }
 

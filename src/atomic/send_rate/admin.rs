@@ -54,7 +54,7 @@ impl SendRate {
         }
         if let Some(engaged) = self.words() {
             engaged.follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.wake_all(elapsed);
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl SendRate {
         let window_end = self.meter.restart(&law, elapsed);
         if let Some(engaged) = engaged {
             engaged.reset(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.wake_all(elapsed);
         } else {
             self.gate.settle(seen, window_end, false);
         }
@@ -138,7 +138,7 @@ impl SendRate {
         });
         let owed = engaged.ahead(elapsed).min(engaged.open_tokens());
         engaged.give_back(owed);
-        engaged.wake_due(elapsed);
+        engaged.wake_all(elapsed);
     }
 
     /// Whether the limiter limits nothing; or if it is to limit from the start, whether it is as a
@@ -206,7 +206,7 @@ impl Engaged<'_> {
             return false;
         }
         let (_, line) = self.read();
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         line.is_full(elapsed, self.issued(), cancelled)
     }
 }

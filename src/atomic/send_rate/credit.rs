@@ -109,8 +109,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
 
     #[inline(never)]
     fn refill(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
-        if self.held > 0 {
-            self.give_back();
+        if self.give_all_back() {
             self.rate.wake_due(now);
         }
         let Some(engaged) = self.rate.engaged() else {
@@ -152,16 +151,23 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         self.held
     }
 
-    /// Gives the tokens that it holds back to the bucket. Those who wait in line go by it at the
-    /// next response, or by their own timers.
+    /// Gives the tokens that it holds back to the bucket, and wakes the waiters whose turn that
+    /// brings, as of the last time that the credit was given.
     pub fn give_back(&mut self) {
-        let held = core::mem::take(&mut self.held);
-        if held == 0 {
-            return;
+        if self.give_all_back() {
+            if let Some(engaged) = self.rate.words() {
+                engaged.wake_due(self.taken.max(self.looked));
+            }
         }
-        if let Some(engaged) = self.rate.words() {
+    }
+
+    /// Gives the tokens that it holds back. False if it holds none.
+    fn give_all_back(&mut self) -> bool {
+        let held = core::mem::take(&mut self.held);
+        if let Some(engaged) = self.rate.words().filter(|_| held > 0) {
             engaged.give_back(u64::from(held));
         }
+        held > 0
     }
 }
 

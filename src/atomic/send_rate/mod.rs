@@ -7,11 +7,9 @@ mod credit;
 mod gate;
 mod head;
 mod hint;
-mod places;
 mod record;
 mod reserve;
 mod snapshot;
-#[cfg(feature = "wake")]
 mod waiters;
 #[cfg_attr(not(feature = "wake"), path = "no_wake.rs")]
 mod wake;
@@ -84,64 +82,37 @@ pub struct SendRate {
     meter: Meter,
     start: Timestamp,
     law: BoundLaw,
-    /// How many open places are remembered.
-    places: u32,
 }
-
-/// How many open places are remembered when one is given up, unless the caller says otherwise.
-const OPEN_PLACES: u32 = 65_536;
 
 impl SendRate {
     /// Creates a limiter that limits nothing until the first throttle, with the law's own settings.
-    ///
-    /// Remembers 65,536 open places: see [`with_open_places`](Self::with_open_places).
     #[must_use]
     pub fn new(law: ControlLaw, start: Timestamp) -> Self {
-        Self::with_open_places(law, start, OPEN_PLACES)
-    }
-
-    /// Creates a limiter that remembers places given up while at most `places` are open.
-    ///
-    /// Any number of places may be open. But one that is given up further back in line than this
-    /// may be forgotten: its token is lost, nobody is let go early, and nobody behind it moves
-    /// up. Rounded up to a power of two, at least 512 and at most 2²⁴; a byte of memory holds
-    /// four places.
-    #[must_use]
-    pub fn with_open_places(law: ControlLaw, start: Timestamp, places: u32) -> Self {
         let windows = Windows::new(start.as_nanos());
         let law = match law {
             ControlLaw::Aws => Controller::Aws(Aws { windows }),
             ControlLaw::Paced => Controller::Paced(PacedSettings::new()),
         };
-        Self::build(law, start, places)
+        Self::build(law, start)
     }
 
     /// Creates a limiter of [`ControlLaw::Paced`] with `settings`.
     ///
-    /// With a ceiling or an initial rate it limits from the start, with a full bucket. Remembers
-    /// 65,536 open places.
+    /// With a ceiling or an initial rate it limits from the start, with a full bucket.
     #[must_use]
     pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Paced(settings), start, OPEN_PLACES)
+        Self::build(Controller::Paced(settings), start)
     }
 
-    /// Creates a limiter of [`ControlLaw::Paced`] with `settings`, that remembers places given up
-    /// while at most `places` are open: see [`with_open_places`](Self::with_open_places).
-    #[must_use]
-    pub fn paced_with_open_places(settings: PacedSettings, start: Timestamp, places: u32) -> Self {
-        Self::build(Controller::Paced(settings), start, places)
-    }
-
-    fn build(law: Controller, start: Timestamp, places: u32) -> Self {
+    fn build(law: Controller, start: Timestamp) -> Self {
         let windows = Windows::new(start.as_nanos());
         let (meter, window_end) = Meter::new(&law);
         let rate = Self {
             gate: Gate::new(window_end),
-            words: Lazy::new(|| Words::new(law.burst(), places)),
+            words: Lazy::new(|| Words::new(law.burst())),
             meter,
             start,
             law: BoundLaw::new(law, windows),
-            places,
         };
         if let Some(memory) = law.initial() {
             rate.limit_from_the_start(memory);
@@ -312,8 +283,7 @@ impl SendRate {
 
     /// Returns the words of the limiter, which is about to limit.
     fn about_to_limit(&self) -> Engaged<'_> {
-        let make = || Words::new(self.law.get().burst(), self.places);
-        self.with(self.words.get_or_make(make))
+        self.with(self.words.get_or_make(|| Words::new(self.law.get().burst())))
     }
 
     fn with<'a>(&'a self, words: &'a Words) -> Engaged<'a> {

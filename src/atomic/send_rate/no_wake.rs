@@ -1,23 +1,26 @@
 //! Without the feature `wake` no waiter is woken: each looks at the line every now and then.
 
-use core::ops::Deref;
 #[cfg(feature = "std")]
-use core::{task::Waker, time::Duration};
+use core::{ops::Deref, task::Waker, time::Duration};
 
 use super::SendRate;
 use super::acquire::Engaged;
+#[cfg(feature = "std")]
 use super::reserve::Held;
 use crate::Timestamp;
-use crate::line::Place;
 
 impl Engaged<'_> {
     pub(super) const fn wake_due(&self, _elapsed: u64) {
         let _ = self;
     }
+
+    pub(super) const fn wake_all(&self, _elapsed: u64) {
+        let _ = self;
+    }
 }
 
+#[cfg(feature = "std")]
 impl<R: Deref<Target = SendRate>> Held<R> {
-    #[cfg(feature = "std")]
     pub(crate) const fn stand(
         &mut self,
         _now: Timestamp,
@@ -26,10 +29,6 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     ) -> Option<Duration> {
         let _ = self;
         None
-    }
-
-    pub(super) const fn leave(&mut self, _place: Place) {
-        let _ = self;
     }
 }
 

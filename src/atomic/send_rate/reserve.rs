@@ -8,6 +8,7 @@ use core::ops::Deref;
 use super::SendRate;
 use super::acquire::Engaged;
 use super::permit::SendPermit;
+use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::to_signed;
@@ -137,7 +138,10 @@ impl SendRate {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
-        self.queue_up(now, weight, Some(Duration::ZERO))?;
+        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
+        if let (Turn::Placed { .. }, Some(engaged)) = (turn, self.words()) {
+            engaged.close(weight);
+        }
         Ok(SendPermit::of_weight(now, weight))
     }
 
@@ -229,7 +233,7 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);
         };
-        let cancelled = self.cancellations.total();
+        let cancelled = self.waiters.total();
         let units = u64::from(weight).wrapping_mul(TOKEN);
         let minted = line.minted_at(elapsed).to_place();
         let place = self.issue(|issued| {
@@ -252,9 +256,16 @@ impl Engaged<'_> {
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
         // place is taken, so that what is written off by it is never more than was
         // promised.
-        self.open.fetch_add(u64::from(weight), Relaxed);
+        self.promised.open.fetch_add(u64::from(weight), Relaxed);
+        // One that is due has no need of a slot.
+        let is_due = minted.since(place.less_tokens(cancelled)) >= 0;
+        let slot = if is_due {
+            None
+        } else {
+            self.waiters.join(place, weight)
+        };
         self.retire(&line, elapsed);
-        Ok(Turn::Placed(place))
+        Ok(Turn::Placed { place, slot })
     }
 
     /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
@@ -269,35 +280,44 @@ impl Engaged<'_> {
 
     /// Notes that a place for `weight` tokens is open no longer.
     fn close(&self, weight: u32) {
-        self.open.fetch_sub(u64::from(weight), Relaxed);
+        self.promised.open.fetch_sub(u64::from(weight), Relaxed);
     }
 
     /// Returns the tokens of the places that are open.
     pub(super) fn open_tokens(&self) -> u64 {
-        self.open.load(Relaxed)
+        self.promised.open.load(Relaxed)
     }
 
     /// Gives `tokens` back that stand before every place there is.
     pub(super) fn give_back(&self, tokens: u64) {
         // Before and after: see `Gate`.
         self.gate.disturb();
-        self.cancellations.write_off(tokens);
+        self.waiters.write_off(tokens);
         self.forget_hint();
         self.gate.disturb();
     }
 
-    /// Gives up `place` and those right before it, `weight` in all.
-    ///
-    /// The last place in line is taken back whole, whatever its weight. Of others the ring
-    /// remembers as many tokens as it has room for.
-    fn give_up(&self, place: Place, weight: u32) {
+    /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
+    fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
         self.gate.disturb();
         let before = place.less_tokens(u64::from(weight));
-        if !self.take_back(place, before) {
-            self.cancellations.cancel(place, weight);
+        if self.take_back(place, before) {
+            self.leave(slot);
+        } else {
+            // There is no clock here: by the time of the last change.
+            let (_, line) = self.read();
+            let minted = line.minted_at(line.since).to_place();
+            self.waiters.give_up(slot, place, weight, minted);
         }
         self.forget_hint();
         self.gate.disturb();
+    }
+
+    /// Leaves the slot of a place that has been claimed or taken back.
+    fn leave(&self, slot: Option<WaiterSlot>) {
+        if let Some(slot) = slot {
+            self.waiters.leave(slot);
+        }
     }
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
@@ -327,8 +347,11 @@ impl Engaged<'_> {
 pub(super) enum Turn {
     /// No place: the limiter limited nothing when it was asked.
     Unlimited,
-    /// A place in line.
-    Placed(Place),
+    /// A place in line, and the waiter's slot. One that was due at once has none.
+    Placed {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
     /// The place has been used.
     Claimed(SendPermit),
 }
@@ -396,20 +419,12 @@ impl<'a> Reservation<'a> {
 pub(crate) struct Held<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
-    weight: u32,
-    #[cfg(feature = "wake")]
-    pub(super) stand: Option<super::waiters::Stand>,
+    pub(super) weight: u32,
 }
 
 impl<R: Deref<Target = SendRate>> Held<R> {
     const fn new(rate: R, turn: Turn, weight: u32) -> Self {
-        Self {
-            rate,
-            turn,
-            weight,
-            #[cfg(feature = "wake")]
-            stand: None,
-        }
+        Self { rate, turn, weight }
     }
 
     /// Takes a place for `weight` tokens, if its turn comes within `patience`.
@@ -452,15 +467,14 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         if let Turn::Unlimited = self.turn {
             self.turn = self.rate.queue_up_anyhow(now, self.weight)?;
         }
-        if let Turn::Placed(place) = self.turn {
-            if let Some(engaged) = self.rate.words() {
-                if let Some(nanos) = engaged.nanos_until(place, engaged.elapsed(now)) {
-                    return Err(engaged.wait(now, nanos));
-                }
-                engaged.close(self.weight);
+        if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
+            let elapsed = engaged.elapsed(now);
+            if let Some(nanos) = engaged.nanos_until(place, elapsed) {
+                return Err(engaged.wait(now, nanos));
             }
-            self.leave(place);
-            self.rate.wake_due(now);
+            engaged.close(self.weight);
+            engaged.leave(slot);
+            engaged.wake_due(elapsed);
         }
         let permit = SendPermit::of_weight(now, self.weight);
         self.turn = Turn::Claimed(permit);
@@ -471,16 +485,15 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     ///
     /// Returns whether there was a place.
     pub(crate) fn give_up(&mut self) -> bool {
-        if let Turn::Placed(place) = self.turn {
-            self.turn = Turn::Unlimited;
-            self.leave(place);
-            if let Some(engaged) = self.rate.words() {
-                engaged.close(self.weight);
-                engaged.give_up(place, self.weight);
-            }
-            return true;
+        let Turn::Placed { place, slot } = self.turn else {
+            return false;
+        };
+        self.turn = Turn::Unlimited;
+        if let Some(engaged) = self.rate.words() {
+            engaged.close(self.weight);
+            engaged.give_up(place, self.weight, slot);
         }
-        false
+        true
     }
 }
 

@@ -1,221 +1,346 @@
-//! Those who wait in line, so that they can be woken when their turn comes sooner than they were
-//! told.
+//! The waiters of a line: a slot for each, where it can be woken and its place given up.
 //!
 //! Rules, cited by number below and in the models:
 //!
-//! 1. Each waiter has a timer of its own, set to when its turn came as it last looked. That alone
-//!    serves it: waking is for those whose timer has become late, and whoever stops halfway through
-//!    it leaves them as late as that.
-//! 2. A waiter stands in the slot of its place's number, in the smallest table where that is free.
-//!    Only it leaves it.
-//! 3. `front` is the first number at which a waiter may stand, and counts those who take their
-//!    stand. A waiter takes it, then sees to it that `front` is not behind it; so that of a walk
-//!    and a waiter who comes meanwhile either the walk finds the waiter, or its step from `front`
-//!    fails and it walks again.
-//! 4. A waiter looks at the line once more after it has taken its stand, one who changes the line
-//!    walks after that; with a fence between the two on either side, so that one of them sees the
-//!    other.
+//! 1. A place's rank is its position less the tokens given up before it. A count of these may be
+//!    late, which delays a waiter. None is too large while the place has yet to come due.
+//! 2. A slot's word says at which place its waiter stands, and whether that was given up. Only the
+//!    waiter changes it, until it gives up.
+//! 3. A place given up is *retired* once all places before it are due: one swap of `retired` counts
+//!    its tokens before every place and names its slot. What `retired` names counts for nothing in
+//!    its slot, which any thread may free.
+//! 4. The slots of a table are taken in turn, so that their order is about that of the places. It
+//!    is a hint: what is counted before a place is decided by comparing places.
+//! 5. `front` is the first ticket whose slot has to be looked at: its waiter can be woken, or has
+//!    given up. Each such waiter counts itself in `front` and takes it back if need be, so that a
+//!    thread that moves it past a slot loses to the waiter who comes meanwhile.
+//! 6. A waiter looks at the line once more after it has taken its stand, and a thread that changes
+//!    the line walks after that; with a fence between the two on either side, so that one of them
+//!    sees the other.
+//! 7. A waiter's timer serves it: it is woken only if the timer has become late.
 
 use alloc::boxed::Box;
-use core::{array, task::Waker};
+use core::{array, ops::ControlFlow};
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{
-    AtomicU64, AtomicWaker,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
+    AtomicU32, AtomicU64, AtomicU128,
+    Ordering::{Acquire, Relaxed, Release},
 };
-use crate::fixed::to_signed;
-use crate::line::{Place, TOKEN};
+#[cfg(feature = "wake")]
+use crate::atomic::sync::{AtomicWaker, Ordering::SeqCst, fence};
+use crate::bits::Field;
+use crate::line::Place;
 
-/// How many bits of a place number it, above the fraction.
-const NUMBER_BITS: u32 = 40;
-
-/// The slots of each table: room for 87,360 waiters, and for few in little memory.
-const TABLES: &[u64] = if cfg!(any(
-    all(loom, feature = "loom"),
-    all(shuttle, feature = "shuttle")
-)) {
-    &[1, 2]
+/// The slots of each table. A waiter takes one in the last table that there is, and makes the next
+/// if that is full.
+const TABLES: &[u32] = if cfg!(all(loom, feature = "loom")) {
+    &[4]
 } else {
-    &[64, 256, 1_024, 4_096, 16_384, 65_536]
+    &[8, 64, 512, 4_096, 32_768, 262_144]
 };
 
-const fn number_of(place: Place) -> u64 {
-    place.to_bits() >> TOKEN.trailing_zeros()
-}
+/// How many taken slots a waiter passes over before it takes a table for full.
+const TRIES: u32 = 64;
 
-/// Returns how far number `a` is behind number `b` in line; negative if it is ahead.
-const fn behind(a: u64, b: u64) -> i64 {
-    let unused = u64::BITS.wrapping_sub(NUMBER_BITS);
-    to_signed(a.wrapping_sub(b) << unused) >> unused
-}
+/// The first ticket of a table: tickets wrap soon, so that every test crosses it.
+const FIRST: u32 = 3_u32.wrapping_neg();
 
-/// The first number at which somebody may stand. Low bits first: 40 of the number, one that says
-/// that nobody does, 23 that count those who took their stand.
+/// A slot's word. Low bits first: 64 of the place, 32 of its weight, 30 of the ticket that it was
+/// taken with, 2 of the state. 0 is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Front(u64);
+struct Word(u128);
 
-impl Front {
-    const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
-    const NOBODY: u64 = 1 << NUMBER_BITS;
-    const ONE_MORE: u64 = 1 << (NUMBER_BITS + 1);
+impl Word {
+    const PLACE: Field = Field::lowest(64);
+    const WEIGHT: Field = Self::PLACE.above(32);
+    const TICKET: Field = Self::WEIGHT.above(30);
+    const STATE: Field = Self::TICKET.above(2);
+    const FREE: Self = Self(0);
+    const WAITS: u64 = 1;
+    const GIVEN_UP: u64 = 2;
 
-    const fn number(self) -> Option<u64> {
-        if self.0 & Self::NOBODY == 0 {
-            Some(self.0 & Self::NUMBER)
-        } else {
-            None
-        }
+    fn new(place: Place, weight: u32) -> Self {
+        let weight = Self::WEIGHT.put(u64::from(weight));
+        Self(Self::PLACE.put(place.to_bits()) | weight)
     }
 
-    const fn with(self, number: Option<u64>) -> Self {
-        let count = self.0 & !(Self::NOBODY | Self::NUMBER);
-        match number {
-            Some(number) => Self(count | (number & Self::NUMBER)),
-            None => Self(count | Self::NOBODY),
-        }
+    fn waiting(self, ticket: u32) -> Self {
+        let ticket = Self::TICKET.put(u64::from(ticket));
+        Self(self.0 | ticket | Self::STATE.put(Self::WAITS))
     }
 
-    const fn with_one_more(self) -> Self {
-        Self(self.0.wrapping_add(Self::ONE_MORE))
+    fn given_up(self) -> Self {
+        Self(self.0 | Self::STATE.put(Self::GIVEN_UP))
     }
 
-    /// Whether nobody stands before `number`.
-    const fn is_before_all(self, number: u64) -> bool {
-        match self.number() {
-            Some(first) => behind(number, first) <= 0,
-            None => true,
-        }
+    /// Whether the slot was taken with `ticket`.
+    fn is_of(self, ticket: u32) -> bool {
+        Self::TICKET.get(self.0) == Self::TICKET.wrapped(u64::from(ticket))
+    }
+
+    const fn place(self) -> Place {
+        Place::from_bits(Self::PLACE.get(self.0))
+    }
+
+    const fn weight(self) -> u64 {
+        Self::WEIGHT.get(self.0)
+    }
+
+    /// Returns where the tokens of the place begin.
+    const fn start(self) -> Place {
+        self.place().less_tokens(self.weight())
+    }
+
+    const fn is_given_up(self) -> bool {
+        Self::STATE.get(self.0) == Self::GIVEN_UP
     }
 }
 
-/// Where a waiter may stand.
+const _: () = assert!(Word::STATE.is_last(), "the fields fill the word");
+
+/// What was given up before every place. Low bits first: 64 of the last place retired, 40 of the
+/// tokens, which wrap as places do, 24 of the slot of that place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Retired(u128);
+
+impl Retired {
+    const PLACE: Field = Field::lowest(64);
+    const TOKENS: Field = Self::PLACE.above(40);
+    const SLOT: Field = Self::TOKENS.above(24);
+
+    fn new(tokens: u64, place: Place, slot: WaiterSlot) -> Self {
+        let slot = Self::SLOT.put(u64::from(slot.0));
+        Self(Self::PLACE.put(place.to_bits()) | Self::TOKENS.put(tokens) | slot)
+    }
+
+    const fn tokens(self) -> u64 {
+        Self::TOKENS.get(self.0)
+    }
+
+    /// Returns the same with `tokens` more.
+    const fn with_more(self, tokens: u64) -> Self {
+        let others = self.0 & !Self::TOKENS.put(u64::MAX);
+        Self(others | Self::TOKENS.put(self.tokens().wrapping_add(tokens)))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "24 bits")]
+    const fn slot(self) -> WaiterSlot {
+        WaiterSlot(Self::SLOT.get(self.0) as u32)
+    }
+
+    /// Whether the tokens of the place in `slot`, which has been given up, are counted already.
+    fn names(self, slot: WaiterSlot, word: Word) -> bool {
+        self.slot() == slot && Self::PLACE.get(self.0) == word.place().to_bits()
+    }
+
+    /// Whether all places before `start` are due once `minted` tokens have been minted.
+    const fn has_passed(self, start: Place, minted: Place) -> bool {
+        minted.since(start.less_tokens(self.tokens())) >= 0
+    }
+}
+
+const _: () = assert!(Retired::SLOT.is_last(), "the fields fill the word");
+
+/// Where one waiter stands: its table, above 20 bits of the slot's index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaiterSlot(u32);
+
+impl WaiterSlot {
+    const INDEX_BITS: u32 = 20;
+    /// No slot: there are fewer tables.
+    const NONE: Self = Self((1 << 24) - 1);
+
+    fn new(table: usize, index: u32) -> Self {
+        let table = u32::try_from(table).unwrap_or(u32::MAX);
+        Self((table << Self::INDEX_BITS) | index)
+    }
+
+    const fn table(self) -> usize {
+        (self.0 >> Self::INDEX_BITS) as usize
+    }
+
+    const fn index(self) -> u32 {
+        self.0 & ((1 << Self::INDEX_BITS) - 1)
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
-    /// The place of who stands there, its lowest bit set, or 0.
-    place: AtomicU64,
-    /// When that one's timer fires, in nanoseconds after the limiter's start.
+    word: AtomicU128,
+    /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if it cannot be
+    /// woken, or has been since it set the timer.
+    #[cfg(feature = "wake")]
     timer: AtomicU64,
+    #[cfg(feature = "wake")]
     waker: AtomicWaker,
 }
 
 impl Slot {
     fn new() -> Self {
         Self {
-            place: AtomicU64::new(0),
+            word: AtomicU128::new(Word::FREE.0),
+            #[cfg(feature = "wake")]
             timer: AtomicU64::new(0),
+            #[cfg(feature = "wake")]
             waker: AtomicWaker::new(),
         }
     }
 
-    /// Returns what stands for `place`: a 2⁻²⁴th of a token is nothing.
-    const fn tag(place: Place) -> u64 {
-        place.to_bits() | 1
+    fn word(&self) -> Word {
+        // Acquire, with the release where it is freed and given up: a thread that finds a slot free
+        // finds the `retired` that counts what was there. Model:
+        // `line::a_place_is_retired_once`.
+        Word(self.word.load(Acquire))
     }
 
-    fn place(&self) -> Option<Place> {
-        // Relaxed, as the timer: who walks finds both of all who joined before, by `front`, and of
-        // others it is as good as if it had come earlier (rules 3 and 4).
-        match self.place.load(Relaxed) {
-            0 => None,
-            tag => Some(Place::from_bits(tag)),
+    /// Returns when the waiter's timer fires, 0 if it is not to be woken.
+    #[cfg(feature = "wake")]
+    fn timer(&self) -> u64 {
+        // Acquire, with the release in `stand`: the waker is there.
+        self.timer.load(Acquire)
+    }
+
+    /// Wakes the waiter, unless it has set another timer since it was seen with `timer`, or none.
+    #[cfg(feature = "wake")]
+    fn wake(&self, timer: u64) {
+        // Relaxed: a loss means that the waiter has looked, or that another thread wakes it.
+        let swapped = |timer| self.timer.compare_exchange(timer, 0, Relaxed, Relaxed);
+        if timer != 0 && swapped(timer).is_ok() {
+            self.waker.wake();
+        }
+    }
+
+    /// Whether the slot has to be looked at (rule 5).
+    fn is_held(&self) -> bool {
+        #[cfg(feature = "wake")]
+        if self.timer() != 0 {
+            return true;
+        }
+        self.word().is_given_up()
+    }
+
+    /// Lets the waker go.
+    #[cfg_attr(
+        not(feature = "wake"),
+        allow(clippy::unused_self, reason = "there is none")
+    )]
+    fn hush(&self) {
+        #[cfg(feature = "wake")]
+        {
+            self.timer.store(0, Relaxed); // only a hint to others: the word says who waits
+            drop(self.waker.take());
         }
     }
 }
 
-/// Where one waiter stands: its table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stand(usize);
-
-/// What is known about a waiter who may have to be woken.
+/// The first ticket that has to be looked at, in the low 32 bits. The others count the waiters who
+/// noted themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Its turn has come. All such are woken, in order, or those with a better timer would go
-    /// first.
-    Due,
-    /// Its turn comes, and its timer is set too late for that.
-    Late,
-    /// Its turn comes, and so does its timer.
-    InTime,
+struct Front(u64);
+
+impl Front {
+    const ONE_MORE: u64 = 1 << 32;
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+    const fn ticket(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn with(self, ticket: u32) -> Self {
+        Self((self.0 & !u64::from(u32::MAX)) | u64::from(ticket))
+    }
+
+    const fn with_one_more(self) -> Self {
+        Self(self.0.wrapping_add(Self::ONE_MORE))
+    }
 }
 
-/// All who wait in one line.
+/// Slots that are taken in turn, by ticket.
 #[derive(Debug)]
-pub(super) struct Waiters {
+struct Table {
+    slots: Box<[Slot]>,
     front: AtomicU64,
-    tables: [Lazy<Box<[Slot]>>; TABLES.len()],
+    /// The next ticket.
+    tail: AtomicU32,
+    /// Whether tickets have passed over a waiter of an earlier lap, who is out of order since.
+    is_lapped: AtomicU32,
 }
 
-fn table(slots: u64) -> Box<[Slot]> {
-    (0..slots).map(|_| Slot::new()).collect()
-}
-
-/// Returns the slot of `number` in a table, whose length is a power of two.
-fn slot_of(table: &[Slot], number: u64) -> Option<&Slot> {
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the length")]
-    let index = (number as usize) & table.len().wrapping_sub(1);
-    table.get(index)
-}
-
-impl Waiters {
-    pub(super) fn new() -> Self {
+impl Table {
+    fn new(slots: u32) -> Self {
         Self {
-            front: AtomicU64::new(Front(0).with(None).0),
-            tables: array::from_fn(|index| Lazy::new(|| table(TABLES[index]))),
+            slots: (0..slots).map(|_| Slot::new()).collect(),
+            front: AtomicU64::new(Front(0).with(FIRST).0),
+            tail: AtomicU32::new(FIRST),
+            is_lapped: AtomicU32::new(0),
         }
     }
 
-    /// Whether nobody stands before `place`.
-    pub(super) fn is_first(&self, place: Place) -> bool {
-        // Relaxed: a hint.
-        Front(self.front.load(Relaxed)).is_before_all(number_of(place))
+    #[expect(clippy::cast_possible_truncation, reason = "under 2²⁰")]
+    const fn len(&self) -> u32 {
+        self.slots.len() as u32
     }
 
-    /// Takes a stand at `place`, or keeps it, until `timer`. `None` if all its slots are taken.
-    ///
-    /// The caller has to look at the line once more afterwards (rule 4).
-    pub(super) fn stand(
-        &self,
-        stand: Option<Stand>,
-        place: Place,
-        timer: u64,
-        waker: &Waker,
-    ) -> Option<Stand> {
-        let number = number_of(place);
-        let stand = stand.or_else(|| self.find_stand(place))?;
-        let slot = slot_of(self.tables.get(stand.0)?.get()?, number)?;
-        slot.waker.register(waker);
-        slot.timer.store(timer, Relaxed); // see `Slot::place`
-        self.join(number);
-        fence(SeqCst); // rule 4; model: `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`
-        Some(stand)
+    const fn index(&self, ticket: u32) -> u32 {
+        ticket & self.len().wrapping_sub(1)
     }
 
-    fn find_stand(&self, place: Place) -> Option<Stand> {
-        TABLES.iter().enumerate().find_map(|(index, slots)| {
-            let table = self.tables.get(index)?.get_or_make(|| table(*slots));
-            let slot = slot_of(table, number_of(place))?;
-            let tag = Slot::tag(place);
-            // Acquire, with the release in `leave`: what the last one left in the slot is gone.
-            let taken = slot.place.compare_exchange(0, tag, Acquire, Relaxed);
-            taken.is_ok().then_some(Stand(index))
-        })
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.get(index as usize)
     }
 
-    /// Sees to it that `front` is not behind `number`, and that whoever walks at this moment walks
-    /// again (rule 3).
-    fn join(&self, number: u64) {
+    fn tail(&self) -> u32 {
+        // Acquire, with the release in `join`: the slots before it have been taken.
+        self.tail.load(Acquire)
+    }
+
+    /// Takes a slot for `word`, and returns its index; `None` if the table is full.
+    fn join(&self, word: Word) -> Option<u32> {
+        for _ in 0..TRIES {
+            let tail = self.tail();
+            let front = || Front(self.front.load(Relaxed)).ticket();
+            // Not if the front is past a tail that was read too early.
+            let is_full = || (self.len()..=u32::MAX / 2).contains(&tail.wrapping_sub(front()));
+            if is_full() {
+                let _ = self.scan(|_, _| ControlFlow::Continue(()));
+                if is_full() {
+                    return None;
+                }
+            }
+            let index = self.index(tail);
+            let slot = self.slot(index)?;
+            // Acquire, with the release in `leave`: what the last waiter left there is gone. The
+            // release is for threads that find the place in it given up.
+            let next = word.waiting(tail).0;
+            let taken = slot
+                .word
+                .compare_exchange(Word::FREE.0, next, Acquire, Relaxed);
+            if taken.is_err_and(|actual| !Word(actual).is_of(tail)) {
+                self.is_lapped.store(1, Relaxed); // a hint
+            }
+            // A loss means that another thread has seen that the slot is taken.
+            let _ = self
+                .tail
+                .compare_exchange(tail, tail.wrapping_add(1), Release, Relaxed);
+            if taken.is_ok() {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// Sees to it that threads look at the slot at `index` from now on (rule 5).
+    fn note(&self, index: u32) {
         let mut seen = self.front.load(Relaxed);
         loop {
             let front = Front(seen);
-            let first = if front.is_before_all(number) {
-                Some(number)
-            } else {
-                front.number()
-            };
+            let last = self.tail().wrapping_sub(1);
+            let ticket = last.wrapping_sub(self.index(last.wrapping_sub(index)));
+            let is_passed = ticket.wrapping_sub(front.ticket()) > u32::MAX / 2;
+            let first = if is_passed { ticket } else { front.ticket() };
             let next = front.with(first).with_one_more();
-            // Release: the slot is there for whoever finds the waiter counted.
+            // Release: a thread that finds the waiter counted finds its slot as it is now.
             // Model: `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
             match self
                 .front
@@ -227,83 +352,412 @@ impl Waiters {
         }
     }
 
-    /// Leaves the stand at `place`.
-    pub(super) fn leave(&self, stand: Stand, place: Place) {
-        let table = self.tables.get(stand.0).and_then(Lazy::get);
-        if let Some(slot) = table.and_then(|table| slot_of(table, number_of(place))) {
-            drop(slot.waker.take());
-            slot.place.store(0, Release); // only by who stands there: rule 2
+    /// Visits the slots in order, and moves the front to the first that has to be looked at again.
+    fn scan(&self, mut visit: impl FnMut(u32, &Slot) -> ControlFlow<()>) -> ControlFlow<()> {
+        // Acquire: see `note`. Before the tail, which is then at least as new.
+        let seen = Front(self.front.load(Acquire));
+        let tail = self.tail();
+        let mut ticket = seen.ticket();
+        if tail.wrapping_sub(ticket) > self.len() {
+            ticket = tail.wrapping_sub(self.len()); // all there are
         }
-    }
-
-    /// Wakes those whose timers are late, from the front to the first whose turn has not come.
-    ///
-    /// `last` returns the last place in line, `look` what there is to know about who stands at a
-    /// place with a timer.
-    pub(super) fn walk(&self, last: impl Fn() -> Place, look: impl Fn(Place, u64) -> Look) {
-        fence(SeqCst); // rule 4
-        loop {
-            // Acquire: finds the slots of all who are counted in it, and `last` the places of all
-            // of them.
-            let seen = Front(self.front.load(Acquire));
-            let Some(first) = seen.number() else {
-                return;
-            };
-            let next = self.walk_from(first, number_of(last()), &look);
-            if next == Some(first) {
-                return;
+        let mut held = None;
+        let mut flow = ControlFlow::Continue(());
+        while ticket != tail && flow.is_continue() {
+            let index = self.index(ticket);
+            if let Some(slot) = self.slot(index) {
+                flow = visit(index, slot);
+                if held.is_none() && (flow.is_break() || slot.is_held()) {
+                    held = Some(ticket);
+                }
             }
-            // Relaxed: it hands on nothing of its own, and what those who joined have released
-            // stays so.
-            let moved = self
+            ticket = ticket.wrapping_add(1);
+        }
+        let next = seen.with(held.unwrap_or(tail));
+        if next != seen {
+            // Relaxed: it hands on nothing, and what waiters have released stays so. A loss means
+            // that one has come, or that another thread has moved it.
+            let _ = self
                 .front
-                .compare_exchange(seen.0, seen.with(next).0, Relaxed, Relaxed);
-            if moved.is_ok() {
+                .compare_exchange(seen.0, next.0, Relaxed, Relaxed);
+        }
+        flow
+    }
+}
+
+/// What is known about a waiter that may have to be woken.
+#[cfg(feature = "wake")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Its turn has come, or comes long before its timer. All such are woken, in order, or those
+    /// with a better timer would go first.
+    Due,
+    /// Its turn comes, and its timer is set too late for that.
+    Late,
+    /// As above, but too little to be woken for it.
+    LateEnough,
+    /// Its turn comes, and so does its timer.
+    InTime,
+}
+
+/// How many calls vouch together for the earliest of their times.
+const CALLS: u64 = 63;
+
+/// The time, as far as many calls in a row agree that it has come.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    /// The earliest time of the last few calls, in 2⁶ ns, above 6 bits of how many they are.
+    calls: AtomicU64,
+    /// The earliest time of the calls counted before them.
+    time: AtomicU64,
+}
+
+impl Agreed {
+    pub(super) fn new() -> Self {
+        Self {
+            calls: AtomicU64::new(u64::MAX << 6),
+            time: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes a call at `now`, and returns a time that many calls in a row have found in the past.
+    pub(super) fn note(&self, now: u64) -> u64 {
+        // Relaxed, all of them: one that is lost only makes it later.
+        let seen = self.calls.load(Relaxed);
+        let earliest = (seen >> 6).min(now >> 6);
+        let next = if seen & CALLS == CALLS {
+            self.time.store(earliest << 6, Relaxed);
+            u64::MAX << 6
+        } else {
+            (earliest << 6) | (seen & CALLS).wrapping_add(1)
+        };
+        let _ = self.calls.compare_exchange(seen, next, Relaxed, Relaxed);
+        self.time.load(Relaxed)
+    }
+}
+
+/// The waiters of one line, and what was given up in it.
+#[derive(Debug)]
+pub(super) struct Waiters {
+    retired: AtomicU128,
+    /// How many tokens were ever given up.
+    total: AtomicU64,
+    /// How many places are given up and not retired.
+    gaps: AtomicU64,
+    tables: Lazy<Tables>,
+}
+
+type Tables = [Lazy<Table>; TABLES.len()];
+
+fn tables() -> Tables {
+    array::from_fn(|table| Lazy::new(|| Table::new(TABLES[table])))
+}
+
+// Orderings of `retired`: it is loaded with acquire before the slots and swapped with release after
+// the slot that it named before was freed, so that no thread counts tokens both in it and in a slot.
+// Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
+impl Waiters {
+    /// Creates a line of no waiters in which `total` tokens have been given up.
+    pub(super) fn new(total: u64) -> Self {
+        let none = Retired::new(total, Place::from_bits(0), WaiterSlot::NONE);
+        Self {
+            retired: AtomicU128::new(none.0),
+            total: AtomicU64::new(total),
+            gaps: AtomicU64::new(0),
+            tables: Lazy::new(tables),
+        }
+    }
+
+    /// Returns how many tokens were ever given up, perhaps too few.
+    pub(super) fn total(&self) -> u64 {
+        // Acquire, with the release in `count`: read before `issued` by everyone who subtracts it,
+        // it is never ahead of it. Model: `send_rate::live_places_never_run_backwards`.
+        self.total.load(Acquire)
+    }
+
+    /// Adds `tokens` to the total, after they were noted: it is late rather than early (rule 1).
+    fn count(&self, tokens: u64) {
+        // Release: see `total`.
+        self.total.fetch_add(tokens, Release);
+    }
+
+    fn retired(&self) -> Retired {
+        Retired(self.retired.load(Acquire))
+    }
+
+    fn advance(&self, seen: Retired, next: Retired) -> bool {
+        self.retired
+            .compare_exchange(seen.0, next.0, Release, Relaxed)
+            .is_ok()
+    }
+
+    /// Whether places are given up that are not retired.
+    pub(super) fn has_gaps(&self) -> bool {
+        // Acquire, with the release in `finish`: a thread that finds none finds what has been
+        // retired. One that does not see the last one yet counts it late.
+        self.gaps.load(Acquire) != 0
+    }
+
+    fn table(&self, table: usize) -> Option<&Table> {
+        self.tables.get()?.get(table)?.get()
+    }
+
+    fn slot(&self, slot: WaiterSlot) -> Option<&Slot> {
+        self.table(slot.table())?.slot(slot.index())
+    }
+
+    /// Visits the slots of all tables, in order.
+    fn scan(&self, mut visit: impl FnMut(WaiterSlot, &Slot) -> ControlFlow<()>) {
+        let tables = self.tables.get().into_iter().flatten().enumerate();
+        for (number, table) in tables {
+            let visit = |index, slot: &Slot| visit(WaiterSlot::new(number, index), slot);
+            if table
+                .get()
+                .is_some_and(|table| table.scan(visit).is_break())
+            {
                 return;
             }
         }
     }
 
-    /// Returns the number of the first whose turn has not come, from `first` on.
-    fn walk_from(&self, first: u64, last: u64, look: &impl Fn(Place, u64) -> Look) -> Option<u64> {
-        let mut number = first;
-        while let Some((found, slot)) = self.next(number, last) {
-            if let Some(place) = slot.place() {
-                let look = look(place, slot.timer.load(Relaxed));
-                if look != Look::InTime {
-                    slot.waker.wake();
-                }
-                if look != Look::Due {
-                    return Some(found);
-                }
-            }
-            number = found.wrapping_add(1) & Front::NUMBER;
-        }
-        None
+    /// Takes a slot for the waiter at `place`; `None` if there are too many waiters.
+    pub(super) fn join(&self, place: Place, weight: u32) -> Option<WaiterSlot> {
+        let tables = self.tables.get_or_make(tables);
+        let last = tables.iter().rposition(|table| table.get().is_some());
+        let word = Word::new(place, weight);
+        (last.unwrap_or(0)..TABLES.len()).find_map(|number| {
+            let table = tables.get(number)?;
+            let table = table.get_or_make(|| Table::new(TABLES[number]));
+            Some(WaiterSlot::new(number, table.join(word)?))
+        })
     }
 
-    /// Returns the first who stands at `first` or behind, but not behind `last`.
+    /// Leaves a slot whose place has been claimed, or taken back.
+    pub(super) fn leave(&self, slot: WaiterSlot) {
+        if let Some(slot) = self.slot(slot) {
+            slot.hush();
+            slot.word.store(Word::FREE.0, Release); // only by who has it: rule 2
+        }
+    }
+
+    /// Gives up `place`, when `minted` tokens have been minted for certain.
     ///
-    /// Place by place for as many places as there are slots; if the line is longer, slot by slot.
-    fn next(&self, first: u64, last: u64) -> Option<(u64, &Slot)> {
-        let slots = || self.tables.iter().filter_map(Lazy::get);
-        let count = slots().fold(0_u64, |sum, table| sum.wrapping_add(table.len() as u64));
-        for step in 0..=count {
-            let number = first.wrapping_add(step) & Front::NUMBER;
-            if behind(number, last) > 0 {
-                return None;
-            }
-            let stands = |slot: &&Slot| slot.place().is_some_and(|at| number_of(at) == number);
-            let found = slots().find_map(|table| slot_of(table, number).filter(stands));
-            if let Some(slot) = found {
-                return Some((number, slot));
+    /// Forgets the tokens of one that has no slot, is not due, and gets none: there are too many
+    /// waiters.
+    pub(super) fn give_up(
+        &self,
+        slot: Option<WaiterSlot>,
+        place: Place,
+        weight: u32,
+        minted: Place,
+    ) {
+        let word = Word::new(place, weight).given_up();
+        if slot.is_none() && self.retired().has_passed(word.start(), minted) {
+            return self.write_off(word.weight());
+        }
+        let number = slot.or_else(|| self.join(place, weight));
+        let Some((number, slot)) = number.and_then(|number| Some((number, self.slot(number)?)))
+        else {
+            return;
+        };
+        slot.hush();
+        // Relaxed: before the slot's word, whose release orders it before it is retired.
+        self.gaps.fetch_add(1, Relaxed);
+        slot.word.store(word.0, Release); // only by who has it: rule 2
+        if let Some(table) = self.table(number.table()) {
+            table.note(number.index());
+        }
+        self.count(word.weight());
+        self.retire_slot(number, minted);
+    }
+
+    /// Counts `tokens` more as given up before every place there is.
+    pub(super) fn write_off(&self, tokens: u64) {
+        loop {
+            let retired = self.retired();
+            if self.advance(retired, retired.with_more(tokens)) {
+                return self.count(tokens);
             }
         }
-        slots()
-            .flat_map(|table| table.iter())
-            .filter_map(|slot| slot.place().map(|place| (number_of(place), slot)))
-            .filter(|(number, _)| behind(*number, first) >= 0)
-            .min_by_key(|(number, _)| behind(*number, first))
+    }
+
+    /// Returns how many tokens were given up before `place`, perhaps too few (rule 1).
+    pub(super) fn before(&self, place: Place) -> u64 {
+        loop {
+            let retired = self.retired();
+            let mut tokens = retired.tokens();
+            if self.has_gaps() {
+                let mut behind = 0;
+                self.scan(|number, slot| {
+                    let word = slot.word();
+                    if word == Word::FREE {
+                        return ControlFlow::Continue(());
+                    }
+                    if place.since(word.place()) > 0 {
+                        if word.is_given_up() && !retired.names(number, word) {
+                            tokens = tokens.wrapping_add(word.weight());
+                        }
+                        return ControlFlow::Continue(());
+                    }
+                    // Those further on come later, but for a few that have met (rule 4).
+                    behind = u32::wrapping_add(behind, 1);
+                    if behind > TRIES && self.is_in_order() {
+                        return ControlFlow::Break(());
+                    }
+                    ControlFlow::Continue(())
+                });
+            }
+            // What was retired meanwhile may be missing.
+            if self.retired() == retired {
+                return tokens;
+            }
+        }
+    }
+
+    /// Whether no waiter is known to stand behind others that came later.
+    fn is_in_order(&self) -> bool {
+        let mut tables = self.tables.get().into_iter().flatten();
+        tables.all(|table| {
+            table
+                .get()
+                .is_none_or(|table| table.is_lapped.load(Relaxed) == 0)
+        })
+    }
+
+    /// Retires the places given up whose turn has come once `minted` tokens have been minted.
+    pub(super) fn retire(&self, minted: Place) {
+        let mut others = 0_u32;
+        self.scan(|number, slot| {
+            let word = slot.word();
+            if word == Word::FREE {
+                return ControlFlow::Continue(());
+            }
+            if word.is_given_up() && self.retire_slot(number, minted) {
+                return ControlFlow::Continue(());
+            }
+            // Those behind come later, but for a few that are out of order (rule 4).
+            others = others.saturating_add(1);
+            if others > TRIES && !self.retired().has_passed(word.start(), minted) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Retires the place given up in `slot`, if `minted` is where its tokens begin. False if it is
+    /// not.
+    fn retire_slot(&self, number: WaiterSlot, minted: Place) -> bool {
+        let Some(slot) = self.slot(number) else {
+            return false;
+        };
+        loop {
+            let retired = self.retired();
+            self.finish(retired);
+            // After `retired`, and after the slot that it names was freed: what is given up here is
+            // not counted in it.
+            let word = slot.word();
+            if !word.is_given_up() {
+                return true;
+            }
+            if !retired.has_passed(word.start(), minted) {
+                return false;
+            }
+            let tokens = retired.tokens().wrapping_add(word.weight());
+            let next = Retired::new(tokens, word.place(), number);
+            if self.advance(retired, next) {
+                self.finish(next);
+                return true;
+            }
+        }
+    }
+
+    /// Frees the slot that `retired` names.
+    fn finish(&self, retired: Retired) {
+        let Some(slot) = self.slot(retired.slot()) else {
+            return;
+        };
+        let word = slot.word();
+        if !(word.is_given_up() && retired.names(retired.slot(), word)) {
+            return;
+        }
+        // A loss means that another thread has freed it.
+        let freed = slot
+            .word
+            .compare_exchange(word.0, Word::FREE.0, Release, Relaxed);
+        if freed.is_ok() {
+            self.gaps.fetch_sub(1, Release); // see `has_gaps`
+        }
+    }
+}
+
+#[cfg(feature = "wake")]
+impl Waiters {
+    /// Whether no waiter that can be woken stands before `place`.
+    pub(super) fn is_first(&self, place: Place) -> bool {
+        let mut is_first = true;
+        self.scan(|_, slot| {
+            if slot.timer() == 0 {
+                return ControlFlow::Continue(());
+            }
+            is_first = slot.word().place().since(place) >= 0;
+            ControlFlow::Break(())
+        });
+        is_first
+    }
+
+    /// Lets `waker` be woken if the turn of the waiter in `slot` comes before `timer`.
+    ///
+    /// The caller has to look at the line once more afterwards (rule 6).
+    pub(super) fn stand(&self, slot: WaiterSlot, timer: u64, waker: &core::task::Waker) {
+        let (Some(table), Some(at)) = (self.table(slot.table()), self.slot(slot)) else {
+            return;
+        };
+        at.waker.register(waker);
+        at.timer.store(timer.max(1), Release); // see `Slot::timer`
+        table.note(slot.index());
+        fence(SeqCst); // rule 6; model: `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`
+    }
+
+    /// Wakes the waiters that are late: those that are due, and of the others among the first `most`.
+    ///
+    /// `look` returns what there is to know about a waiter: how many stand before it whose turn has
+    /// not come, its place, and its timer. One that was woken and has not looked since is passed
+    /// over, so that it holds up no other.
+    pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
+        fence(SeqCst); // rule 6
+        let (mut ahead, mut is_any_late) = (0_usize, false);
+        let mut overtaken = None;
+        self.scan(|number, slot| {
+            let (timer, word) = (slot.timer(), slot.word());
+            if timer == 0 || word == Word::FREE {
+                return ControlFlow::Continue(());
+            }
+            let look = look(ahead, word.place(), timer);
+            match look {
+                Look::InTime => {}
+                Look::LateEnough => is_any_late = true,
+                Look::Due | Look::Late => {
+                    slot.wake(timer);
+                    overtaken = is_any_late.then_some(number).or(overtaken);
+                }
+            }
+            ahead = ahead.saturating_add(usize::from(look != Look::Due));
+            if ahead < most {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        // Those before a waiter that sets a better timer now set theirs as well.
+        if let Some(last) = overtaken {
+            self.scan(|number, slot| {
+                if number == last {
+                    return ControlFlow::Break(());
+                }
+                slot.wake(slot.timer());
+                ControlFlow::Continue(())
+            });
+        }
     }
 }
 

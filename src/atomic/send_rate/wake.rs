@@ -10,10 +10,12 @@ use super::waiters::Look;
 use crate::Timestamp;
 use crate::fixed::SECOND;
 use crate::law::cubic::time_to_peak;
-use crate::line::Place;
 
 /// How late a timer may be, in nanoseconds, before its waiter is woken.
 const LATE: u64 = SECOND.wrapping_div(100);
+
+/// How late the timer of the second in line may be: it matters only if the first never looks again.
+const SECOND_LATE: u64 = SECOND.wrapping_div(25);
 
 /// What the first in line may lose, in nanoseconds, by not looking all the time at a curve that
 /// rises.
@@ -22,23 +24,42 @@ const LOSS: u64 = SECOND.wrapping_div(200);
 /// How often it looks at most.
 const LEAST: u64 = SECOND.wrapping_div(40);
 
+/// How many waiters whose turn has not come are looked after at once: one that never looks again
+/// holds up no other.
+const FIRST: usize = 2;
+
 impl Engaged<'_> {
-    /// Wakes those whose turn comes sooner than they know.
+    /// Wakes the waiters whose turn comes sooner than they know.
     ///
-    /// To be called by whoever has raised the rate or left the line. It looks after those whose
-    /// turn has come and after the first one whose has not; that one does the same when it
-    /// leaves, and so on down the line.
+    /// Called by a thread that has raised the rate or left the line. It looks after the waiters
+    /// whose turn has come and after the first few whose has not; each of these does the same when
+    /// it leaves, and so on down the line.
     pub(super) fn wake_due(&self, elapsed: u64) {
-        // A hint at how far the line reaches. It was read after the waiters, each of which took its
-        // place before.
-        let last = || self.issued();
-        self.waiters.walk(last, |place, timer| {
+        self.wake(elapsed, FIRST);
+    }
+
+    /// Wakes all waiters whose turn comes sooner than they know, after a change that may be
+    /// followed by no other call.
+    pub(super) fn wake_all(&self, elapsed: u64) {
+        self.wake(elapsed, usize::MAX);
+    }
+
+    fn wake(&self, elapsed: u64, most: usize) {
+        self.waiters.walk(most, |ahead, place, timer| {
             let Some(nanos) = self.nanos_until(place, elapsed) else {
                 return Look::Due;
             };
-            let sleep = self.next_look(elapsed, nanos);
-            if timer > elapsed.saturating_add(sleep).saturating_add(LATE) {
+            let left = timer.saturating_sub(elapsed);
+            let (sleep, may_be_late) = match ahead {
+                0 => (self.next_look(elapsed, nanos), LATE),
+                _ => (nanos, SECOND_LATE.max(nanos / 4)),
+            };
+            if left / 2 > nanos.max(SECOND_LATE) {
+                Look::Due // soon, by comparison
+            } else if left > sleep.saturating_add(may_be_late) {
                 Look::Late
+            } else if left > nanos {
+                Look::LateEnough
             } else {
                 Look::InTime
             }
@@ -87,9 +108,12 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         wait: Duration,
         waker: &Waker,
     ) -> Option<Duration> {
-        let (Turn::Placed(place), Some(engaged)) = (self.turn, self.rate.words()) else {
+        let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) else {
             return None;
         };
+        let slot = slot.or_else(|| engaged.waiters.join(place, self.weight));
+        self.turn = Turn::Placed { place, slot };
+        let slot = slot?;
         let elapsed = engaged.elapsed(now);
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let sleep = if engaged.waiters.is_first(place) {
@@ -98,16 +122,8 @@ impl<R: Deref<Target = SendRate>> Held<R> {
             nanos
         };
         let timer = elapsed.saturating_add(sleep);
-        self.stand = engaged.waiters.stand(self.stand, place, timer, waker);
-        self.stand.map(|_| Duration::from_nanos(sleep))
-    }
-
-    /// Leaves the stand, if there is one.
-    pub(super) fn leave(&mut self, place: Place) {
-        let (Some(stand), Some(engaged)) = (self.stand.take(), self.rate.words()) else {
-            return;
-        };
-        engaged.waiters.leave(stand, place);
+        engaged.waiters.stand(slot, timer, waker);
+        Some(Duration::from_nanos(sleep))
     }
 }
 

@@ -1,160 +1,324 @@
-//! Those who wait, by one thread.
+//! The waiters, by one thread.
 
-use alloc::{collections::BTreeSet, sync::Arc, task::Wake, vec::Vec};
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use fastrand::Rng;
 
 use super::*;
+use crate::line::TOKEN;
 
-/// How often one waiter was woken.
-#[derive(Debug, Default)]
-struct Woken(AtomicU64);
+/// The first token of a line whose positions soon wrap.
+const ORIGIN: u64 = (1 << 40) - 70;
 
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
+fn place(token: u64) -> Place {
+    Place::from_bits(token.wrapping_mul(TOKEN))
+}
+
+/// A plain line: who has given up how much, by where the tokens end.
+#[derive(Default)]
+struct Plain {
+    waiting: BTreeMap<u64, (u32, Option<WaiterSlot>)>,
+    given_up: BTreeMap<u64, u64>,
+    written_off: u64,
+}
+
+impl Plain {
+    fn before(&self, token: u64) -> u64 {
+        let given_up = self.given_up.range(..token).map(|(_, weight)| weight);
+        self.written_off.wrapping_add(given_up.sum::<u64>())
     }
 }
 
-impl Woken {
-    fn times(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
-
-/// The first number of a line whose places soon wrap.
-const FIRST: u64 = (1 << NUMBER_BITS) - 70;
-
-fn place(number: u64) -> Place {
-    Place::from_bits(number.wrapping_mul(TOKEN))
-}
-
-struct Line {
-    waiters: Waiters,
-    last: u64,
-}
-
-impl Line {
-    fn new() -> Self {
-        let waiters = Waiters::new();
-        Self {
-            waiters,
-            last: FIRST,
-        }
-    }
-
-    fn stand(&mut self, number: u64, timer: u64) -> Option<(Stand, Arc<Woken>)> {
-        self.last = self.last.max(number);
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
-        let stand = self.waiters.stand(None, place(number), timer, &waker)?;
-        Some((stand, woken))
-    }
-
-    /// Walks over those before `due`, and to the first one behind. Returns whom it looked at.
-    fn walk(&self, due: u64, late: u64) -> Vec<u64> {
-        let seen = core::cell::RefCell::new(Vec::new());
-        let look = |place: Place, timer| {
-            let number = FIRST.wrapping_add(behind(number_of(place), FIRST).unsigned_abs());
-            seen.borrow_mut().push(number);
-            if number < due {
-                Look::Due
-            } else if timer > late {
-                Look::Late
-            } else {
-                Look::InTime
-            }
+#[test]
+fn counts_are_those_of_a_plain_line() {
+    for seed in 0..40 {
+        let mut rng = Rng::with_seed(seed);
+        let waiters = Waiters::new(5);
+        let mut plain = Plain {
+            written_off: 5,
+            ..Plain::default()
         };
-        self.waiters.walk(|| place(self.last), look);
-        seen.into_inner()
-    }
-}
-
-#[test]
-fn a_walk_wakes_those_who_are_due_and_the_first_who_is_late() {
-    let mut line = Line::new();
-    let stands: Vec<_> = (0..100)
-        .map(|number| line.stand(FIRST + number, 1_000 - number).expect("room"))
-        .collect();
-    let woken = || {
-        let times = stands.iter().map(|(_, woken)| woken.times());
-        times.collect::<Vec<_>>()
-    };
-    assert_eq!(line.walk(FIRST, 1_000), [FIRST], "nobody is due or late");
-    assert_eq!(woken().iter().sum::<u64>(), 0);
-    assert_eq!(line.walk(FIRST, 999), [FIRST]);
-    assert_eq!(woken()[..2], [1, 0], "late");
-    assert_eq!(line.walk(FIRST + 80, 999).len(), 81, "across the wrap");
-    assert!(woken()[..80].iter().all(|times| *times == 1));
-    assert_eq!(woken()[80..], [0; 20]);
-    assert_eq!(line.walk(FIRST + 80, 999), [FIRST + 80], "not those before");
-    for (number, (stand, woken)) in (FIRST..).zip(&stands) {
-        line.waiters.leave(*stand, place(number));
-        assert_eq!(Arc::strong_count(woken), 1, "its waker is let go");
-    }
-    assert!(line.walk(FIRST + 200, 0).is_empty(), "nobody is left");
-    let front = Front(line.waiters.front.load(Relaxed));
-    assert_eq!(front.number(), None);
-}
-
-/// A waiter who comes late, before those who were looked at, is looked at all the same.
-#[test]
-fn who_stands_before_the_front_becomes_the_front() {
-    let mut line = Line::new();
-    let _behind = line.stand(FIRST + 50, 0).expect("room");
-    assert!(line.waiters.is_first(place(FIRST + 50)));
-    assert!(!line.waiters.is_first(place(FIRST + 51)));
-    assert_eq!(line.walk(FIRST, 0), [FIRST + 50]);
-    let (stand, woken) = line.stand(FIRST + 3, 9).expect("room");
-    assert_eq!(line.walk(FIRST, 0), [FIRST + 3]);
-    assert_eq!(woken.times(), 1);
-    let waker = Waker::from(Arc::clone(&woken));
-    let again = line.waiters.stand(Some(stand), place(FIRST + 3), 0, &waker);
-    assert!(again.is_some(), "it keeps its stand");
-    assert_eq!(line.walk(FIRST, 0), [FIRST + 3]);
-    assert_eq!(woken.times(), 1, "its new timer is in time");
-}
-
-#[test]
-fn where_all_slots_are_taken_there_is_no_stand() {
-    let mut line = Line::new();
-    let lap = TABLES[TABLES.len() - 1];
-    for turn in 0..TABLES.len() as u64 {
-        assert!(line.stand(FIRST + turn * lap, 0).is_some());
-    }
-    let one_more = FIRST + TABLES.len() as u64 * lap;
-    assert!(line.stand(one_more, 0).is_none());
-    line.waiters.leave(Stand(2), place(FIRST + 2 * lap));
-    assert!(line.stand(one_more, 0).is_some());
-}
-
-/// A walk finds the same as a plain list, whether the waiters stand close or far apart.
-#[test]
-fn walks_find_what_a_plain_list_has() {
-    for seed in 0..60 {
-        let mut random = Rng::with_seed(seed);
-        let mut line = Line::new();
-        let apart = 1 << random.u32(1..24);
-        let (mut plain, mut end, mut due) = (BTreeSet::new(), FIRST, FIRST);
-        let mut stands = Vec::new();
-        for _ in 0..200 {
-            end += random.u64(1..=apart);
-            if let Some((stand, _)) = line.stand(end, 0) {
-                stands.push((end, stand));
-                plain.insert(end);
+        let (mut end, mut due) = (ORIGIN, ORIGIN);
+        for _ in 0..1_500 {
+            if rng.u8(..4) > 0 {
+                let weight = if rng.bool() { 1 } else { rng.u32(1..1 << 20) };
+                end += u64::from(weight);
+                let slot = waiters.join(place(end), weight);
+                plain.waiting.insert(end, (weight, slot));
             }
-            if random.bool() {
-                let (number, stand) = stands.swap_remove(random.usize(..stands.len()));
-                line.waiters.leave(stand, place(number));
-                plain.remove(&number);
+            let chosen = plain.waiting.keys().nth(rng.usize(..=plain.waiting.len()));
+            if let Some(token) = chosen.copied() {
+                let (weight, slot) = plain.waiting.remove(&token).expect("it waits");
+                if token - plain.before(token) <= due {
+                    waiters.leave(slot.expect("there is room"));
+                } else {
+                    waiters.give_up(slot, place(token), weight, place(due));
+                    plain.given_up.insert(token, u64::from(weight));
+                }
             }
-            let before = due;
-            due += random.u64(..=(end - due) / 8 + 1);
-            let next = plain.range(due..).next();
-            let want: Vec<u64> = plain.range(before..due).chain(next).copied().collect();
-            let seen = line.walk(due, 0);
-            let seen: Vec<u64> = seen.into_iter().filter(|at| *at >= before).collect();
-            assert_eq!(seen, want, "seed {seed}");
+            if rng.u8(..8) == 0 {
+                let next = plain.waiting.keys().nth(rng.usize(..20));
+                due = next.map_or(due, |token| due.max(token - plain.before(*token)));
+                waiters.retire(place(due));
+            }
+            for token in plain.waiting.keys() {
+                let (got, want) = (waiters.before(place(*token)), plain.before(*token));
+                let is_due = token - want <= due;
+                assert!(
+                    got == want || (is_due && got > want),
+                    "seed {seed}: {got}, {want}"
+                );
+            }
+            assert_eq!(waiters.total(), plain.before(u64::MAX));
         }
+    }
+}
+
+/// Slots of places given up behind waiters are free again once those are due.
+#[test]
+fn places_given_up_are_retired_in_order_and_leave_their_slots() {
+    let waiters = Waiters::new(0);
+    let mut slots: Vec<_> = (1..=6).map(|token| waiters.join(place(token), 1)).collect();
+    for number in [4, 2, 1] {
+        waiters.give_up(slots[number], place(number as u64 + 1), 1, place(0));
+    }
+    assert!(waiters.has_gaps());
+    assert_eq!(waiters.retired().tokens(), 0, "the first is not due");
+    assert_eq!(waiters.before(place(6)), 3);
+    waiters.retire(place(1));
+    assert_eq!(waiters.retired().tokens(), 2, "the fourth is not due");
+    assert_eq!((waiters.before(place(1)), waiters.before(place(6))), (2, 3));
+    waiters.retire(place(2));
+    assert!(!waiters.has_gaps());
+    assert_eq!((waiters.before(place(4)), waiters.total()), (3, 3));
+    for number in [0, 3, 5] {
+        waiters.leave(slots[number].take().expect("there was room"));
+    }
+    let table = waiters.table(0).expect("there were waiters");
+    assert!(table.slots.iter().all(|slot| slot.word() == Word::FREE));
+}
+
+#[test]
+fn a_place_without_a_slot_is_given_up_all_the_same() {
+    let waiters = Waiters::new(0);
+    waiters.give_up(None, place(3), 2, place(1));
+    assert_eq!((waiters.before(place(1)), waiters.total()), (2, 2), "due");
+    assert!(waiters.table(0).is_none());
+    waiters.give_up(None, place(9), 4, place(2));
+    assert_eq!(
+        (waiters.before(place(5)), waiters.before(place(10))),
+        (2, 6)
+    );
+    waiters.write_off(7);
+    assert_eq!(
+        (waiters.before(place(5)), waiters.before(place(10))),
+        (9, 13)
+    );
+    waiters.retire(place(0));
+    assert!(
+        !waiters.has_gaps(),
+        "what was written off brings it forward"
+    );
+}
+
+/// As if the thread that retired a place had stopped before it freed the slot.
+#[test]
+fn a_slot_that_is_retired_and_not_freed_counts_once() {
+    let waiters = Waiters::new(0);
+    let slots: Vec<_> = (1..=3).map(|token| waiters.join(place(token), 1)).collect();
+    for number in [1, 2] {
+        waiters.give_up(slots[number], place(number as u64 + 1), 1, place(0));
+    }
+    let slot = slots[1].expect("there is room");
+    let seen = waiters.retired();
+    assert!(waiters.advance(seen, Retired::new(1, place(2), slot)));
+    assert_eq!((waiters.before(place(3)), waiters.before(place(4))), (1, 2));
+    assert!(waiters.retire_slot(slot, place(10)), "it is retired");
+    waiters.retire(place(10));
+    assert_eq!((waiters.before(place(4)), waiters.has_gaps()), (2, false));
+}
+
+#[test]
+fn tables_grow_when_they_are_full_and_are_used_again() {
+    let waiters = Waiters::new(0);
+    let join = |token| waiters.join(place(token), 1).expect("there is room");
+    let mut slots: Vec<_> = (1..=8).map(join).collect();
+    assert!(slots.iter().all(|slot| slot.table() == 0));
+    slots.extend((9..=72).map(join));
+    assert!(slots[8..].iter().all(|slot| slot.table() == 1));
+    assert_eq!(join(73).table(), 2);
+    slots.drain(8..).for_each(|slot| waiters.leave(slot));
+    for token in 74..10_000 {
+        let slot = join(token);
+        assert_eq!(slot.table(), 2, "the last one there is");
+        waiters.leave(slot);
+    }
+    assert!(waiters.table(3).is_none());
+}
+
+/// Waiters that are never seen again take their slots with them, and no more.
+#[test]
+fn slots_that_are_never_left_are_passed_over() {
+    let waiters = Waiters::new(0);
+    for token in 1..=5 {
+        assert!(waiters.join(place(token), 1).is_some());
+    }
+    for token in 6..1_000 {
+        let slot = waiters.join(place(token), 1).expect("there is room");
+        assert_eq!(slot.table(), 0);
+        waiters.leave(slot);
+    }
+}
+
+#[cfg(feature = "wake")]
+mod waking {
+    use alloc::{sync::Arc, task::Wake};
+    use core::{cell::RefCell, task::Waker};
+
+    use super::*;
+
+    /// How often one waiter was woken.
+    #[derive(Debug, Default)]
+    struct Woken(AtomicU64);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    struct Line {
+        waiters: Waiters,
+        stands: Vec<(WaiterSlot, Arc<Woken>)>,
+    }
+
+    impl Line {
+        fn of(waiters: usize) -> Self {
+            let mut line = Self {
+                waiters: Waiters::new(0),
+                stands: Vec::new(),
+            };
+            for number in 0..waiters {
+                let token = ORIGIN.wrapping_add(number as u64);
+                let slot = line.waiters.join(place(token), 1);
+                let woken = Arc::new(Woken::default());
+                line.stands.push((slot.expect("there is room"), woken));
+                line.stand(number, 1_000_u64.wrapping_sub(number as u64));
+            }
+            line
+        }
+
+        fn stand(&self, number: usize, timer: u64) {
+            let (slot, woken) = &self.stands[number];
+            let waker = Waker::from(Arc::clone(woken));
+            self.waiters.stand(*slot, timer, &waker);
+        }
+
+        fn leave(&self, number: usize) {
+            self.waiters.leave(self.stands[number].0);
+        }
+
+        /// Walks over those before `due` and as many behind. Returns whom it looked at.
+        fn walk(&self, most: usize, due: u64, late: u64) -> Vec<u64> {
+            let seen = RefCell::new(Vec::new());
+            self.waiters.walk(most, |ahead, at, timer| {
+                let number = at.since(place(ORIGIN)).unsigned_abs() / TOKEN;
+                seen.borrow_mut().push(number);
+                assert!(ahead as u64 <= number.saturating_sub(due));
+                if number < due {
+                    Look::Due
+                } else if timer > late {
+                    Look::Late
+                } else if timer == 5 {
+                    Look::LateEnough
+                } else {
+                    Look::InTime
+                }
+            });
+            seen.into_inner()
+        }
+
+        fn woken(&self) -> Vec<u64> {
+            let times = self.stands.iter().map(|(_, woken)| woken.0.load(Relaxed));
+            times.collect()
+        }
+    }
+
+    #[test]
+    fn a_walk_wakes_those_that_are_due_and_the_first_that_are_late() {
+        let line = Line::of(100);
+        assert_eq!(line.walk(4, 0, 1_000), [0, 1, 2, 3], "none is due or late");
+        assert_eq!(line.woken().iter().sum::<u64>(), 0);
+        assert_eq!(line.walk(2, 0, 999), [0, 1]);
+        assert_eq!(line.woken()[..2], [1, 0], "late");
+        assert_eq!(line.walk(2, 80, 0).len(), 81, "the first was woken already");
+        assert!(line.woken()[..82].iter().all(|times| *times == 1));
+        assert_eq!(line.woken()[82..], [0; 18]);
+        assert_eq!(line.walk(1, 80, 1_000), [82], "the others have been woken");
+        line.stand(3, 1_000);
+        assert_eq!(line.walk(1, 3, 0), [3], "it stands again, and is late");
+        assert_eq!(line.woken()[3], 2);
+        assert_eq!(line.walk(usize::MAX, 0, 1_000).len(), 18);
+        for number in 0..100 {
+            line.leave(number);
+            let (_, woken) = &line.stands[number];
+            assert_eq!(Arc::strong_count(woken), 1, "its waker is let go");
+        }
+        assert!(line.walk(4, 200, 0).is_empty());
+        let table = line.waiters.table(2).expect("there were 100");
+        let front = Front(table.front.load(Relaxed)).ticket();
+        assert_eq!(front, table.tail(), "there is none to look at");
+    }
+
+    #[test]
+    fn a_waiter_that_does_not_answer_holds_up_no_other() {
+        let line = Line::of(30);
+        for round in 0..7 {
+            let first = round * 4;
+            assert_eq!(line.walk(4, 0, 0), [first, first + 1, first + 2, first + 3]);
+        }
+        assert_eq!(line.woken()[..28], [1; 28]);
+    }
+
+    #[test]
+    fn the_first_is_known() {
+        let line = Line::of(6);
+        let is_first = |number| line.waiters.is_first(place(ORIGIN + number));
+        assert_eq!([0, 1, 5].map(is_first), [true, false, false]);
+        line.leave(0);
+        assert_eq!([1, 2].map(is_first), [true, false]);
+        line.walk(4, 2, 0);
+        assert!(is_first(5), "those before it have been woken");
+    }
+
+    /// Or a waiter behind it, which sets a better timer, would go first.
+    #[test]
+    fn a_waiter_in_time_is_woken_with_one_behind_it() {
+        let line = Line::of(3);
+        line.stand(0, 5);
+        line.walk(2, 0, 998);
+        assert_eq!(line.woken(), [1, 1, 0]);
+        line.stand(0, 5);
+        line.stand(1, 5);
+        line.walk(2, 0, 998);
+        assert_eq!(line.woken(), [1, 1, 0], "neither is to be woken");
+        line.stand(0, 4);
+        line.stand(1, 1_000);
+        line.walk(2, 0, 998);
+        assert_eq!(line.woken(), [1, 2, 0], "the first is in time");
+    }
+
+    /// A thread that moves the front past a slot does not see the waiter that comes meanwhile.
+    #[test]
+    fn a_front_that_was_passed_comes_back() {
+        let line = Line::of(3);
+        line.walk(4, 2, 0);
+        let table = line.waiters.table(0).expect("there are waiters");
+        let before = table.front.load(Relaxed);
+        line.stand(1, 7);
+        let after = Front(table.front.load(Relaxed));
+        assert_ne!(before >> 32, after.0 >> 32, "a swap from the old one fails");
+        assert_eq!(after.ticket(), FIRST.wrapping_add(1));
+        assert_eq!(line.walk(4, 0, 0), [1]);
     }
 }
