@@ -33,6 +33,7 @@ pub(crate) struct Answers {
     first: u64,
     blind: u64,
     doubtful: u64,
+    at_once: u64,
     sent_before: u64,
     too_soon: u64,
     said: u64,
@@ -51,13 +52,14 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Which of the counts is that of the measured rate.
-    pub(crate) const MEASURED: usize = 9;
+    pub(crate) const MEASURED: usize = 10;
 
-    pub(crate) fn counts(self) -> [u64; 17] {
+    pub(crate) fn counts(self) -> [u64; 18] {
         [
             self.first,
             self.blind,
             self.doubtful,
+            self.at_once,
             self.sent_before,
             self.too_soon,
             self.said,
@@ -175,7 +177,7 @@ impl PacedModel {
         let answer = if self.enabled {
             self.next_cut(now, sent, hinted)
         } else {
-            Some(self.first_cut(now, sent))
+            Some(self.first_cut(now, sent, hinted))
         };
         if let Some((peak, ramp)) = answer {
             self.remember(peak, ramp, now - sent, since);
@@ -232,8 +234,14 @@ impl PacedModel {
     }
 
     /// The peak and the halvings of the first cut.
-    fn first_cut(&mut self, now: u64, sent: u64) -> (f64, u32) {
+    fn first_cut(&mut self, now: u64, sent: u64, hinted: bool) -> (f64, u32) {
         self.answers.first += 1;
+        let saved = SECOND / 10;
+        let at_once = |began| self.before == 0.0 && now.saturating_sub(began) < saved;
+        if hinted && self.window.is_some_and(at_once) {
+            self.answers.at_once += 1;
+            return ((self.count + 1) as f64 / seconds(saved), 0);
+        }
         if self.window.is_some() && self.responses() >= 8 {
             let elapsed = now.saturating_sub(self.window.unwrap_or(now));
             let first = self.before == 0.0 && self.count >= 64;

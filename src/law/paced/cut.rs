@@ -48,13 +48,16 @@ const RECENT: u64 = SECOND.wrapping_mul(2);
 /// Returns the memory of the first cut: rule 8.
 pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
     let trip = seen.now.saturating_sub(seen.sent);
-    let (rate, doubt) = match seen.delivered {
-        Some(delivered) => {
+    let at_once = seen.delivered.and_then(|delivered| delivered.at_once());
+    let (rate, doubt) = match (seen.delivered, at_once) {
+        // The refused are silent until the time that they were given, and silence proves nothing.
+        (Some(_), Some(rate)) if seen.hinted => (rate, Some(0)),
+        (Some(delivered), _) => {
             let known = delivered.responses() >= FIRST_FEW;
             (delivered.rate(1), known.then(|| delivered.doubt()))
         }
         // One request in a round trip, at least.
-        None => (
+        (None, _) => (
             Rate::from_ratio(1, trip.max(SECOND.wrapping_div(1_000))),
             None,
         ),

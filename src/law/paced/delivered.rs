@@ -88,6 +88,14 @@ impl Delivered {
             .sum()
     }
 
+    /// Returns the rate of the first responses of all, and one on top, if they came in less time
+    /// than a service may have saved them up in: as if it had been that time.
+    pub(crate) fn at_once(&self) -> Option<Rate> {
+        let saved = self.before == Rate::ZERO && self.elapsed < SAVED_SPAN;
+        let elapsed = SAVED_SPAN;
+        saved.then(|| Self { elapsed, ..*self }.rate(1))
+    }
+
     /// Looks whether the current window is over. At low rates it lasts longer, for there to be
     /// something to count.
     pub(crate) fn end(&self, starved: bool) -> WindowEnd {

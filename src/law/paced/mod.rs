@@ -44,6 +44,8 @@
 //!    first 64 or more came within 100 ms, the service may have saved them up: it begins at half of
 //!    `D`, at a quarter below 50 ms, at an eighth below 25 ms, and doubles likewise, for what was
 //!    no burst is a rate.
+//!    With a hint, what came within 100 ms counts as that of 100 ms, and nothing doubles: the
+//!    requests that were refused are silent until the time of the hint, and silence proves nothing.
 //! 9. *A hint* pauses everything until the time that the service gave, a minute at most, if nothing
 //!    gets through: nothing was delivered since the last cut, and four responses were to be
 //!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered.

@@ -83,6 +83,25 @@ fn a_first_cut_after_many_in_a_short_time_begins_below_their_rate() {
     }
 }
 
+/// The hint silences whoever was refused, so that nothing corrects a first estimate.
+#[test]
+fn a_first_cut_with_a_hint_takes_what_came_at_once_for_100_ms() {
+    let mut first = seen(0, 40 * MILLI, 0);
+    first.hinted = true;
+    for (count, millis, rate, ramp) in [
+        (10, 1, 110, 0),
+        (7, 0, 80, 0),
+        (999, 99, 10_000, 0),
+        (999, 100, 10_000, 0),
+        (3, 100, 40 * 1_024, 10),
+    ] {
+        first.delivered = Some(delivered(count, millis * MILLI));
+        let begun = memory(per_second(rate), ramp, 40 * MILLI);
+        let cut = first_cut(&defaults(), &first);
+        assert_eq!(cut, begun, "{count} in {millis} ms");
+    }
+}
+
 #[test]
 fn a_first_cut_with_nothing_delivered_takes_one_request_in_a_trip() {
     for (trip, taken) in [
