@@ -18,6 +18,7 @@ use paceline::{
     RetryToken, Scopes, SendPermit, Standard, Timestamp, WeightError,
     law::PacedSettings,
     operation::{Attempts, Next, NotSending, StopReason, Verdict},
+    scope::ScopesBuilder,
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
         SendTurn, StrategyId,
@@ -163,14 +164,18 @@ fn dropped_in_any_state_it_leaves_nothing_behind() {
     let at_once = begin();
     assert_eq!(scopes.count_in_use(), 1);
     drop(at_once); // not begun
+    assert_eq!(scopes.count_in_use(), 0);
     let mut sending = begin();
     send(&mut sending, &hands); // takes the one token
     drop(sending);
+    assert_eq!(scopes.count_in_use(), 0);
     assert_eq!(wait(), ms(100));
     let mut in_line = begin();
     assert!(matches!(in_line.next(&*hands, None), Next::InLine(_)));
     assert_eq!(wait(), ms(200));
+    assert_eq!(scopes.count_in_use(), 1);
     drop(in_line);
+    assert_eq!(scopes.count_in_use(), 0);
     assert_eq!(wait(), ms(100));
     hands.sleep(ms(200));
     let mut backing_off = begin();
@@ -181,6 +186,7 @@ fn dropped_in_any_state_it_leaves_nothing_behind() {
     assert!(matches!(backing_off.next(&*hands, None), Next::Sleep(_)));
     assert_eq!(wait(), ms(100), "no place is held during a backoff");
     drop(backing_off);
+    assert_eq!(scopes.count_in_use(), 0);
     hands.sleep(ms(200));
     let mut streaming = begin();
     send(&mut streaming, &hands);
@@ -441,6 +447,48 @@ fn a_strategy_is_handed_all_that_the_machine_knows() {
             "succeeded at 1000014, sent 1000013",
         ]
     );
+}
+
+/// The seam between scopes and the strategy of one: everything goes to that scope, as it came, and
+/// a scope whose operation is dropped in line is not in use any more.
+#[test]
+fn a_scope_is_handed_all_that_scopes_are() {
+    let make = |key: Option<&str>| Ok(Witness::new(u32::from(key.is_some())));
+    let scopes = ScopesBuilder::new(make).build().unwrap();
+    let at = Timestamp::from_nanos;
+    let operation = || {
+        let operation = Operation::new(scopes.clone()).scope("table").weight(7);
+        operation.clock(&Timestamp::ZERO).deadline(SECOND).start()
+    };
+    let mut attempts = operation();
+    assert!(matches!(attempts.next(&at(11), None), Next::InLine(_)));
+    assert!(matches!(attempts.next(&at(12), None), Next::Send(_)));
+    let again = attempts.failed(&hint(ms(4)), Reports::at(&at(13))).unwrap();
+    assert!(matches!(again, Verdict::Again(_)));
+    let table = scopes.get("table").unwrap();
+    table.waits.store(0, Relaxed);
+    assert!(matches!(attempts.next(&at(1_000_013), None), Next::Send(_)));
+    attempts.succeeded(Reports::at(&at(1_000_014))).unwrap();
+    assert_eq!(
+        *table.calls.lock().unwrap(),
+        [
+            "begin Some(\"table\")",
+            "admit Some(1) of 7 at 11",
+            "admit Some(1) of 7 at 12",
+            "failed at 13, sent 12, Some(999.999987ms) left, 60s, Idempotent, Some(AtLeast(4ms))",
+            "admit Some(2) of 7 at 1000013",
+            "succeeded at 1000014, sent 1000013",
+        ]
+    );
+    table.waits.store(1, Relaxed);
+    drop((table, attempts));
+    assert_eq!(scopes.count_in_use(), 0);
+    let mut in_line = operation();
+    assert!(matches!(in_line.next(&at(14), None), Next::InLine(_)));
+    assert_eq!(scopes.count_in_use(), 1);
+    drop(in_line);
+    assert_eq!(scopes.count_in_use(), 0);
+    assert!(scopes.shared().calls.lock().unwrap().is_empty());
 }
 
 /// Strategies that heed nothing are held to it by the machine.
