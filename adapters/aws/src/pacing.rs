@@ -13,11 +13,38 @@ use crate::{
     plugin::PacingPlugin,
 };
 
+/// Puts a [`Pacing`] into the configuration of an `aws-sdk-*` client: a builder goes in, and comes
+/// out with the [HTTP client](Pacing::default_http_client) that the SDK would have used, the
+/// [interceptor](Pacing::interceptor) and the [classifier](Pacing::classifier).
+///
+/// A macro, since the builders of the SDK's crates have no type or trait in common.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::Adaptive;
+/// use paceline_aws::{Pacing, with_pacing};
+///
+/// let pacing = Pacing::new(Adaptive::paced());
+/// let config = with_pacing!(aws_sdk_s3::config::Builder::new(), pacing).build();
+/// ```
+#[macro_export]
+macro_rules! with_pacing {
+    ($builder:expr, $pacing:expr $(,)?) => {{
+        let (builder, pacing): (_, &$crate::Pacing) = ($builder, &$pacing);
+        builder
+            .http_client(pacing.default_http_client())
+            .interceptor(pacing.interceptor())
+            .retry_classifier(pacing.classifier())
+    }};
+}
+
 /// One of paceline's strategies, ready to be put into Smithy clients.
 ///
 /// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client),
-/// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three; a
-/// client that accepts run-time plugins takes one, [`plugin`](Self::plugin).
+/// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three:
+/// [`with_pacing`](crate::with_pacing) puts them in. A client that accepts run-time plugins takes
+/// one, [`plugin`](Self::plugin).
 ///
 /// Clones, and all clients configured from them, share the strategy: its quota and its send rate.
 /// Make one `Pacing` for each resource that the service throttles on its own.

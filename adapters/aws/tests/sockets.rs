@@ -1,114 +1,112 @@
-//! The real SDK client against services of 50 a second, in real time over sockets of loopback.
+//! What users are promised, in real time over sockets of loopback: the SDK's client for S3.
 
-#![allow(clippy::arithmetic_side_effects, reason = "small numbers of a test")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "as the promises hand it over"
+)]
 
 extern crate alloc;
 
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
-use std::sync::Mutex;
 
-use aws_sdk_s3::Client;
-use aws_smithy_async::rt::sleep::TokioSleep;
-use paceline::{Adaptive, law::PacedSettings};
-use paceline_aws::Pacing;
-use support::{Answer, Server, copy, paced};
-use tokio::{
-    task::JoinSet,
-    time::{Instant, timeout},
+use aws_sdk_s3::{
+    Client,
+    config::{Builder, timeout::TimeoutConfig},
 };
+use aws_smithy_async::rt::sleep::TokioSleep;
+use paceline::{Adaptive, RetryStrategy};
+use paceline_aws::Pacing;
+use promises::{DEADLINE, OK, Read, SECOND, SLOW_DOWN, Said, Strategy};
+use support::{config, copy};
 
-const SECOND: Duration = Duration::from_secs(1);
+const COPIED: Said = OK.body("<CopyObjectResult><ETag>\"x\"</ETag></CopyObjectResult>");
+const S3_SLOW_DOWN: Said = Said::new(503).body("<Error><Code>SlowDown</Code></Error>");
+const TOO_MANY: Said = SLOW_DOWN.body("<Error><Code>TooManyRequestsException</Code></Error>");
+const SLOW_FOR_1: Said = S3_SLOW_DOWN.header(("x-amz-retry-after", "1000"));
+const SLOW_FOR_30: Said = S3_SLOW_DOWN.header(("x-amz-retry-after", "30000"));
 
-/// Starts a server that answers `rate` requests a second, ten at once at most, and the others with `refusal`.
-#[allow(clippy::float_arithmetic, reason = "a server in a test")]
-async fn limited(rate: f64, refusal: Answer) -> Server {
-    let bucket = Mutex::new((10.0, Instant::now()));
-    let answer = move |_| {
-        let mut bucket = bucket.lock().expect("no test panicked in here");
-        let (tokens, last) = *bucket;
-        let now = Instant::now();
-        let tokens = f64::min(tokens + (now - last).as_secs_f64() * rate, 10.0);
-        let passes = tokens >= 1.0;
-        *bucket = (if passes { tokens - 1.0 } else { tokens }, now);
-        if passes {
-            Answer::Copied
-        } else {
-            refusal.clone()
-        }
-    };
-    Server::start(answer).await
+/// A client of `url` that goes by `strategy` on `scope`.
+fn paced(url: &str, strategy: Arc<dyn RetryStrategy>, scope: &str) -> Builder {
+    let pacing = Pacing::shared(strategy).scope(scope);
+    let hyper = aws_smithy_http_client::Builder::new().build_http();
+    config(TokioSleep::new())
+        .endpoint_url(url.trim_end_matches('/'))
+        .http_client(pacing.http_client(hyper))
+        .interceptor(pacing.interceptor())
+        .retry_classifier(pacing.classifier())
 }
 
-/// 16 copies of each of 32 tasks from a service of 50 a second: returns how many failed.
-async fn bulk(refusal: Answer) -> u32 {
-    let server = limited(50.0, refusal).await;
-    let pacing = Pacing::new(Adaptive::paced());
-    let client = Client::from_conf(paced(&server, TokioSleep::new(), &pacing).build());
-    let mut tasks = JoinSet::new();
-    for _ in 0..32 {
+/// Copies an object, and tells whether that succeeded.
+fn copies(config: Builder) -> impl Fn() -> Read + Clone + Send + 'static {
+    let client = Client::from_conf(config.build());
+    move || {
         let client = client.clone();
-        tasks.spawn(async move {
-            let mut failed = 0_u32;
-            for _ in 0..16 {
-                failed += u32::from(copy(&client).await.is_err());
-            }
-            failed
-        });
+        Box::pin(async move { copy(&client).await.is_ok() })
     }
-    tasks.join_all().await.into_iter().sum()
+}
+
+fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 'static {
+    copies(paced(&url, strategy, "hot"))
+}
+
+#[tokio::test]
+async fn a_limited_scope_is_limited_and_slows_no_other() {
+    promises::a_limited_scope_slows_no_other(COPIED, |url, strategy, scope| {
+        copies(paced(&url, strategy, scope))
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_429_and_why_is_adapted_to() {
-    let failed = bulk(Answer::TooMany).await;
-    assert!(failed <= 5, "{failed} of 512");
+    promises::a_service_is_adapted_to(COPIED, TOO_MANY, hot).await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_slow_down_is_adapted_to() {
-    let failed = bulk(Answer::SlowDown).await;
-    assert!(failed <= 5, "{failed} of 512");
+    promises::a_service_is_adapted_to(COPIED, S3_SLOW_DOWN, hot).await;
 }
 
-/// A strategy of so many requests in `span`, and a client of it.
-fn limited_client(server: &Server, tokens: u32, span: Duration) -> (Arc<Adaptive>, Client) {
-    let settings = PacedSettings::fixed(tokens, span).expect("in range");
-    let strategy = Adaptive::builder().paced(settings).build();
-    let strategy = Arc::new(strategy.expect("in range"));
-    let pacing = Pacing::shared(strategy.clone());
-    let config = paced(server, TokioSleep::new(), &pacing);
-    (strategy, Client::from_conf(config.build()))
+#[tokio::test]
+async fn a_service_that_says_slow_down_and_when_is_adapted_to() {
+    promises::a_service_is_adapted_to(COPIED, SLOW_FOR_1, hot).await;
+}
+
+/// The SDK's own time limit of an operation is the deadline.
+#[tokio::test]
+async fn a_deadline_ends_everything() {
+    promises::a_deadline_ends_everything(COPIED, SLOW_FOR_30, |url, strategy| {
+        let limit = TimeoutConfig::builder().operation_timeout(DEADLINE);
+        copies(paced(&url, strategy, "hot").timeout_config(limit.build()))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dropped_request_leaves_nothing() {
+    promises::a_dropped_request_leaves_nothing(COPIED, SLOW_FOR_30, hot).await;
 }
 
 #[tokio::test]
 async fn a_waiter_goes_early_when_the_rate_rises() {
-    let server = Server::with(&[Answer::Copied]).await;
-    let (strategy, client) = limited_client(&server, 1, 20 * SECOND);
-    copy(&client).await.expect("the bucket held one token");
-    let begun = Instant::now();
-    let waiting = tokio::spawn(async move { copy(&client).await });
-    tokio::time::sleep(SECOND / 5).await;
-    let fast = PacedSettings::fixed(1_000, SECOND).expect("in range");
-    strategy.set_paced(fast).expect("it can be changed");
-    waiting.await.expect("no panic").expect("it is copied");
-    let took = begun.elapsed();
-    assert!(took < SECOND, "{took:?}");
+    promises::a_waiter_goes_early(COPIED, hot).await;
 }
 
+/// The SDK goes by the code in the body: one that it does not know is not retried.
 #[tokio::test]
-async fn a_request_dropped_in_line_leaves_no_place() {
-    let server = Server::with(&[Answer::Copied]).await;
-    let (strategy, client) = limited_client(&server, 1, 100 * SECOND);
-    copy(&client).await.expect("the bucket held one token");
-    for _ in 0..3 {
-        assert!(timeout(SECOND / 5, copy(&client)).await.is_err());
-        let now = strategy.clock().now();
-        assert_eq!(strategy.send_rate().snapshot(now).waiting, 0);
-        let wait = strategy.send_rate().try_acquire(now).unwrap_err();
-        assert!(wait <= 100 * SECOND, "{wait:?}");
-    }
-    assert_eq!(server.requests(), 1);
+async fn a_bare_429_is_final() {
+    let url = promises::serve(|| SLOW_DOWN.body("").after(SECOND / 100)).await;
+    let strategy = Arc::new(Adaptive::paced());
+    let client = Client::from_conf(paced(&url, strategy.clone(), "hot").build());
+    copy(&client).await.expect_err("it is refused");
+    let counts = strategy.snapshot().counts;
+    assert_eq!((counts.granted, counts.throttled), (0, 0));
+    assert_eq!(strategy.quota().available(), 500);
+}
+
+#[test]
+fn it_takes_two_lines() {
+    assert_eq!(promises::count_lines(include_str!("../README.md")), 2);
 }

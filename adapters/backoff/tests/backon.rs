@@ -196,3 +196,8 @@ fn strategies_of_ones_own_are_kept_to_the_rules() {
     assert_eq!(refused.next(), None);
     refused.succeed();
 }
+
+#[test]
+fn it_takes_four_lines() {
+    assert_eq!(promises::count_lines(include_str!("../README.md")), 4);
+}

@@ -1,273 +1,83 @@
 //! What users are promised, in real time over sockets of loopback: an operator for S3.
 
-#![allow(clippy::arithmetic_side_effects, reason = "small numbers of a test")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "as the promises hand it over"
+)]
 
 extern crate alloc;
 
 mod support;
 
 use alloc::sync::Arc;
-use core::{convert::Infallible, time::Duration};
-use std::sync::Mutex;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::{Request, Response, body::Incoming};
-use hyper_util::rt::TokioIo;
-use opendal::Operator;
-use paceline::{Adaptive, law::PacedSettings};
 use paceline_opendal::{Lanes, PacingLayer};
-use support::{SECOND, operator_at};
-use tokio::{
-    net::TcpListener,
-    task::JoinSet,
-    time::{Instant, timeout},
-};
+use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SLOW_DOWN, Said, Strategy};
+use support::operator_at;
 
-const OK: Said = says(200, None);
-const SLOW_DOWN: Said = says(429, None);
-const OVERLOADED: Said = says(503, None);
-const HINTED: Said = says(503, Some(("retry-after", "1")));
+const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
 
-/// What a server says to a request.
-#[derive(Clone, Copy, Debug)]
-struct Said {
-    status: u16,
-    header: Option<(&'static str, &'static str)>,
-    after: Duration,
-}
-
-const fn says(status: u16, header: Option<(&'static str, &'static str)>) -> Said {
-    let after = Duration::ZERO;
-    Said {
-        status,
-        header,
-        after,
-    }
-}
-
-/// Starts a server on a free port; it ends with the test's run time.
-async fn serve(say: impl Fn() -> Said + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let say = Arc::new(say);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let say = say.clone();
-            let service = hyper::service::service_fn(move |_: Request<Incoming>| {
-                let said = say();
-                async move {
-                    tokio::time::sleep(said.after).await;
-                    let response = Response::builder()
-                        .status(said.status)
-                        .header("etag", "\"x\"")
-                        .header("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT");
-                    let response = match said.header {
-                        Some((name, value)) => response.header(name, value),
-                        None => response,
-                    };
-                    let body = Full::<Bytes>::from("x");
-                    Ok::<_, Infallible>(response.body(body).expect("a response"))
-                }
-            });
-            let connection = hyper::server::conn::http1::Builder::new();
-            tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    url
-}
-
-/// Says 200 to `rate` requests a second, ten at once at most, and `refusal` to the others.
-#[allow(clippy::float_arithmetic, reason = "a server in a test")]
-fn limited(rate: f64, refusal: Said) -> impl Fn() -> Said {
-    let bucket = Mutex::new((10.0, Instant::now()));
-    move || {
-        let mut bucket = bucket.lock().expect("no test panicked in here");
-        let (tokens, last) = *bucket;
-        let now = Instant::now();
-        let tokens = f64::min(tokens + (now - last).as_secs_f64() * rate, 10.0);
-        let passes = tokens >= 1.0;
-        *bucket = (if passes { tokens - 1.0 } else { tokens }, now);
-        if passes { OK } else { refusal }
-    }
-}
-
-fn fixed(tokens: u32, span: Duration) -> PacedSettings {
-    let settings = PacedSettings::fixed(tokens, span).expect("in range");
-    let settings = settings.to_builder().burst(SECOND / 10);
-    settings.build().expect("in range")
-}
-
-fn paced(tokens: u32, span: Duration) -> Adaptive {
-    let strategy = Adaptive::builder().paced(fixed(tokens, span)).build();
-    strategy.expect("in range")
-}
-
-/// The same strategy for reads and writes.
-fn one(strategy: &Arc<Adaptive>) -> Lanes {
-    Lanes::shared(strategy.clone(), strategy.clone())
-}
-
-/// A layer with these lanes for all requests.
-fn layer(lanes: Lanes) -> PacingLayer {
+fn layer(strategy: &Strategy, scope: &'static str) -> PacingLayer {
+    let strategy = promises::on(strategy, scope);
+    let lanes = Lanes::shared(strategy.clone(), strategy);
     PacingLayer::by(move |_| lanes.clone())
 }
 
-/// A layer with new lanes.
-fn plain() -> PacingLayer {
-    layer(one(&Arc::new(Adaptive::paced())))
-}
-
 /// Reads an object, and tells whether that succeeded.
-async fn read(operator: &Operator, path: &str) -> bool {
-    operator.read(path).await.is_ok()
+fn reads(url: String, layer: PacingLayer) -> impl Fn() -> Read + Clone + Send + 'static {
+    let operator = Arc::new(operator_at(url.trim_end_matches('/'), layer));
+    move || {
+        let operator = operator.clone();
+        Box::pin(async move { operator.read("x").await.is_ok() })
+    }
 }
 
-/// Sends `count` reads at once, and returns how many succeeded and how long it took.
-async fn burst(operator: &Operator, path: &'static str, count: u32) -> (usize, Duration) {
-    let begun = Instant::now();
-    let reads = (0..count).map(|_| read(operator, path));
-    let read = futures_util::future::join_all(reads).await;
-    (
-        read.into_iter().filter(|well| *well).count(),
-        begun.elapsed(),
-    )
+fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 'static {
+    reads(url, layer(&strategy, "hot"))
 }
 
 #[tokio::test]
 async fn a_limited_scope_is_limited_and_slows_no_other() {
-    let url = serve(|| OK).await;
-    let hot = one(&Arc::new(paced(10, SECOND)));
-    let free = one(&Arc::new(Adaptive::paced()));
-    let operator = {
-        let by = move |request: &Request<opendal::Buffer>| {
-            let hot_path = request.uri().path().ends_with("/hot");
-            if hot_path { hot.clone() } else { free.clone() }
-        };
-        operator_at(&url, PacingLayer::by(by))
-    };
-    let (hot, free) = tokio::join!(burst(&operator, "hot", 30), burst(&operator, "free", 30));
-    let ((hot, took), (free, at_once)) = (hot, free);
-    assert_eq!((hot, free), (30, 30));
-    let expected = 2 * SECOND..Duration::from_millis(3_500);
-    assert!(expected.contains(&took), "{took:?}");
-    assert!(at_once < SECOND, "{at_once:?}");
-}
-
-/// 16 reads of each of 32 tasks from a service of 50 a second: returns how many failed.
-async fn bulk(refusal: Said) -> u32 {
-    let url = serve(limited(50.0, refusal)).await;
-    let operator = Arc::new(operator_at(&url, plain()));
-    let mut tasks = JoinSet::new();
-    for _ in 0..32 {
-        let operator = operator.clone();
-        tasks.spawn(async move {
-            let mut failed = 0_u32;
-            for _ in 0..16 {
-                failed += u32::from(!read(&operator, "x").await);
-            }
-            failed
-        });
-    }
-    tasks.join_all().await.into_iter().sum()
+    promises::a_limited_scope_slows_no_other(OK, |url, strategy, scope| {
+        reads(url, layer(&strategy, scope))
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_429_is_adapted_to() {
-    let failed = bulk(SLOW_DOWN).await;
-    assert!(failed <= 5, "{failed} of 512");
+    promises::a_service_is_adapted_to(OK, SLOW_DOWN, hot).await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_503_is_adapted_to() {
-    let failed = bulk(OVERLOADED).await;
-    assert!(failed <= 5, "{failed} of 512");
+    promises::a_service_is_adapted_to(OK, OVERLOADED, hot).await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_503_and_when_is_adapted_to() {
-    let failed = bulk(HINTED).await;
-    // Up to 9 were seen, more than the 1 % of the other refusals.
-    assert!(failed <= 16, "{failed} of 512");
-}
-
-fn in_time(begun: Instant) {
-    let took = begun.elapsed();
-    assert!(took < Duration::from_millis(2_100), "{took:?}");
+    promises::a_service_is_adapted_to(OK, HINTED, hot).await;
 }
 
 #[tokio::test]
-async fn a_deadline_ends_attempts_waits_and_backoffs() {
-    // An attempt under way.
-    let after = Duration::from_secs(30);
-    let url = serve(move || Said { after, ..OK }).await;
-    let operator = operator_at(&url, plain().deadline(2 * SECOND));
-    let begun = Instant::now();
-    assert!(!read(&operator, "x").await);
-    assert!(begun.elapsed() >= 2 * SECOND);
-    in_time(begun);
-    // A line: of 40 that ask for 10 a second some 20 are sent.
-    let url = serve(|| OK).await;
-    let lanes = one(&Arc::new(paced(10, SECOND)));
-    let operator = operator_at(&url, layer(lanes).deadline(2 * SECOND));
-    let begun = Instant::now();
-    let (sent, _) = burst(&operator, "x", 40).await;
-    assert!((18..=22).contains(&sent), "{sent}");
-    in_time(begun);
-    // A wait for which the service asks, longer than there is time.
-    let url = serve(|| says(503, Some(("retry-after", "3")))).await;
-    let operator = operator_at(&url, plain().deadline(2 * SECOND));
-    let begun = Instant::now();
-    assert!(!read(&operator, "x").await);
-    in_time(begun);
+async fn a_deadline_ends_everything() {
+    promises::a_deadline_ends_everything(OK, SLOW_FOR_30, |url, strategy| {
+        reads(url, layer(&strategy, "hot").deadline(DEADLINE))
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn a_request_dropped_in_any_state_leaves_nothing() {
-    let moment = Duration::from_millis(200);
-    // One token in 100 s: the wait for the next one shows each place and permit that is left.
-    let check = |strategy: &Adaptive, all: Duration, quota: u32| {
-        let now = strategy.clock().now();
-        assert_eq!(strategy.send_rate().snapshot(now).waiting, 0);
-        let wait = strategy.send_rate().try_acquire(now).unwrap_err();
-        assert!(wait <= all && wait + 20 * SECOND > all, "{wait:?}");
-        assert_eq!(strategy.quota().available(), quota);
-    };
-    // An attempt under way, and then in line.
-    let after = Duration::from_secs(30);
-    let url = serve(move || Said { after, ..OK }).await;
-    let strategy = Arc::new(paced(1, 100 * SECOND));
-    let lanes = one(&strategy);
-    let operator = operator_at(&url, layer(lanes));
-    for _ in 0..3 {
-        assert!(timeout(moment, read(&operator, "x")).await.is_err());
-        check(&strategy, 100 * SECOND, 500);
-    }
-    // A retry that waits as the service asked: it is paid, and the rate pauses for all.
-    let url = serve(|| says(503, Some(("retry-after", "30")))).await;
-    let strategy = Arc::new(paced(1, 100 * SECOND));
-    let lanes = one(&strategy);
-    let operator = operator_at(&url, layer(lanes));
-    assert!(timeout(moment, read(&operator, "x")).await.is_err());
-    check(&strategy, 130 * SECOND, 495);
+async fn a_dropped_request_leaves_nothing() {
+    promises::a_dropped_request_leaves_nothing(OK, SLOW_FOR_30, hot).await;
 }
 
 #[tokio::test]
 async fn a_waiter_goes_early_when_the_rate_rises() {
-    let url = serve(|| OK).await;
-    let strategy = Arc::new(paced(1, 20 * SECOND));
-    let lanes = one(&strategy);
-    let operator = Arc::new(operator_at(&url, layer(lanes)));
-    assert!(read(&operator, "x").await);
-    let begun = Instant::now();
-    let waiting = tokio::spawn({
-        let operator = operator.clone();
-        async move { read(&operator, "x").await }
-    });
-    tokio::time::sleep(SECOND / 5).await;
-    let fast = fixed(1_000, SECOND);
-    strategy.set_paced(fast).expect("it can be changed");
-    assert!(waiting.await.expect("no panic"));
-    let took = begun.elapsed();
-    assert!(took < SECOND / 2, "{took:?}");
+    promises::a_waiter_goes_early(OK, hot).await;
+}
+
+#[test]
+fn it_takes_one_line() {
+    assert_eq!(promises::count_lines(include_str!("../README.md")), 1);
 }

@@ -45,8 +45,6 @@ pub(crate) enum Answer {
     SlowDown,
     /// 503, and when to come back.
     SlowDownFor(Duration),
-    /// 429 with a code that the SDK knows.
-    TooMany,
     /// 500.
     Broken,
     /// 404.
@@ -142,7 +140,6 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
             response.headers_mut().insert("x-amz-retry-after", value);
             response
         }),
-        Answer::TooMany => error(429, "TooManyRequestsException"),
         Answer::Broken => error(500, "InternalError"),
         Answer::Missing => error(404, "NoSuchKey"),
         Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),

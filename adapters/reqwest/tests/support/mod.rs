@@ -1,11 +1,6 @@
 //! An HTTP server on loopback that answers as it is told, and strategies that do not hurry.
 
 #![allow(dead_code, reason = "each test program uses a part")]
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::float_arithmetic,
-    reason = "a server in a test"
-)]
 
 extern crate alloc;
 
@@ -60,21 +55,6 @@ impl Server {
         let answers = answers.to_vec();
         let last = answers.len().checked_sub(1).expect("at least one answer");
         Self::answering(address, move |n| answers[n.min(last)].clone()).await
-    }
-
-    /// Starts a server that answers `rate` requests a second, ten at once at most, and the others with `refusal`.
-    pub(crate) async fn limited(rate: f64, refusal: Answer) -> Self {
-        let bucket = Mutex::new((10.0, Instant::now()));
-        let answer = move |_| {
-            let mut bucket = bucket.lock().expect("no test panicked in here");
-            let (tokens, last) = *bucket;
-            let now = Instant::now();
-            let tokens = f64::min(tokens + (now - last).as_secs_f64() * rate, 10.0);
-            let passes = tokens >= 1.0;
-            *bucket = (if passes { tokens - 1.0 } else { tokens }, now);
-            if passes { OK } else { refusal.clone() }
-        };
-        Self::answering("127.0.0.1", answer).await
     }
 
     /// Starts a server that answers the request that so many came before as `answer` says.

@@ -1,0 +1,205 @@
+//! What every adapter promises, as tests in real time on sockets of loopback. An adapter's test
+//! brings the client and calls what is here. Nothing of this is published.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::missing_panics_doc,
+    reason = "small numbers of tests, which panic if a promise is not kept"
+)]
+
+extern crate alloc;
+
+mod named;
+mod readme;
+mod server;
+
+use alloc::sync::Arc;
+use core::{pin::Pin, time::Duration};
+
+use paceline::{Adaptive, Scopes, law::PacedSettings};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+
+pub use named::on;
+pub use readme::count_lines;
+pub use server::{HINTED, OK, OVERLOADED, SLOW_DOWN, Said, serve};
+
+/// One second.
+pub const SECOND: Duration = Duration::from_secs(1);
+/// The deadline of the clients of [`a_deadline_ends_everything`].
+pub const DEADLINE: Duration = Duration::from_secs(2);
+
+/// The strategy of a test, which clients ask on the scope "hot" unless it says otherwise.
+pub type Strategy = Arc<Scopes<Adaptive>>;
+/// One request, and whether it succeeded.
+pub type Read = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// Returns the settings of `tokens` in each `span`, a tenth of a second's worth at once.
+#[must_use]
+pub fn fixed(tokens: u32, span: Duration) -> PacedSettings {
+    let settings = PacedSettings::fixed(tokens, span).expect("in range");
+    let settings = settings.to_builder().burst(SECOND / 10);
+    settings.build().expect("in range")
+}
+
+/// Returns a strategy whose scopes are limited to `tokens` in each `span`, but for one named
+/// "free".
+fn limited(tokens: u32, span: Duration) -> Strategy {
+    let template = Adaptive::builder().paced(fixed(tokens, span));
+    let exceptions = |key: &str| (key == "free").then(|| Adaptive::builder().build());
+    let scopes = template.scopes().exceptions(exceptions).build();
+    Arc::new(scopes.expect("in range"))
+}
+
+/// Returns a strategy with the paced law and no other setting.
+fn paced() -> Strategy {
+    let scopes = Adaptive::builder().paced(PacedSettings::default()).scopes();
+    Arc::new(scopes.build().expect("in range"))
+}
+
+/// Calls `send` so often at once, and returns how many calls succeeded and how long it took.
+async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
+    let (begun, mut tasks) = (Instant::now(), JoinSet::new());
+    for _ in 0..count {
+        tasks.spawn(send());
+    }
+    let mut succeeded = 0_usize;
+    while let Some(well) = tasks.join_next().await {
+        succeeded += usize::from(well.expect("no test panicked"));
+    }
+    (succeeded, begun.elapsed())
+}
+
+/// A scope that is limited to 10/s sends 30 in 2 to 3.5 s, and does not slow another one.
+/// `client` makes what sends a request on a scope.
+pub async fn a_limited_scope_slows_no_other<F>(
+    well: Said,
+    client: impl Fn(String, Strategy, &'static str) -> F,
+) where
+    F: Fn() -> Read,
+{
+    let (url, strategy) = (serve(move || well).await, limited(10, SECOND));
+    let of = |scope| burst(30, client(url.clone(), strategy.clone(), scope));
+    let ((hot, took), (free, at_once)) = tokio::join!(of("hot"), of("free"));
+    assert_eq!((hot, free), (30, 30));
+    let expected = SECOND * 2..Duration::from_millis(3_500);
+    assert!(expected.contains(&took), "{took:?}");
+    assert!(at_once < SECOND, "{at_once:?}");
+}
+
+/// Of 512 requests that 32 tasks send to a service of 50/s, which answers the others with
+/// `refusal`, at most 1 % fail.
+pub async fn a_service_is_adapted_to<F>(
+    well: Said,
+    refusal: Said,
+    client: impl Fn(String, Strategy) -> F,
+) where
+    F: Fn() -> Read + Clone + Send + 'static,
+{
+    let url = serve(server::limited(50.0, well, refusal)).await;
+    let send = client(url, paced());
+    let mut tasks = JoinSet::new();
+    for _ in 0..32 {
+        let send = send.clone();
+        tasks.spawn(async move {
+            let mut failed = 0_u32;
+            for _ in 0..16 {
+                failed += u32::from(!send().await);
+            }
+            failed
+        });
+    }
+    let failed: u32 = tasks.join_all().await.into_iter().sum();
+    assert!(failed <= 5, "{failed} of 512 failed");
+}
+
+fn in_time(begun: Instant) {
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(2_100), "{took:?}");
+}
+
+/// A deadline of 2 s, which `client` sets, ends everything in 2.1 s: an attempt under way, the wait
+/// in line, and the wait that `refusal` asks for.
+pub async fn a_deadline_ends_everything<F>(
+    well: Said,
+    refusal: Said,
+    client: impl Fn(String, Strategy) -> F,
+) where
+    F: Fn() -> Read,
+{
+    let url = serve(move || well.after(30 * SECOND)).await;
+    let send = client(url, paced());
+    let begun = Instant::now();
+    assert!(!send().await, "it was never answered");
+    assert!(begun.elapsed() >= DEADLINE);
+    in_time(begun);
+    // A line: of 40 that ask for 10 a second some 20 are sent.
+    let url = serve(move || well).await;
+    let send = client(url, limited(10, SECOND));
+    let begun = Instant::now();
+    let (answered, _) = burst(40, send).await;
+    assert!((18..=22).contains(&answered), "{answered}");
+    in_time(begun);
+    let url = serve(move || refusal).await;
+    let send = client(url, paced());
+    let begun = Instant::now();
+    assert!(!send().await, "it was refused");
+    in_time(begun);
+}
+
+/// A request that is dropped under way, in line or backing off leaves no place in line, no permit
+/// and no scope in use. `refusal` asks for a wait of 30 s, for which the rate pauses.
+pub async fn a_dropped_request_leaves_nothing<F>(
+    well: Said,
+    refusal: Said,
+    client: impl Fn(String, Strategy) -> F,
+) where
+    F: Fn() -> Read,
+{
+    let moment = SECOND / 5;
+    // One token in 100 s: the wait for the next one shows each place and permit that is left.
+    let check = |scopes: &Scopes<Adaptive>, all: Duration, quota: u32| {
+        assert_eq!(scopes.count_in_use(), 0);
+        let state = scopes.find("hot").expect("it was in use");
+        let now = state.clock().now();
+        assert_eq!(state.send_rate().snapshot(now).waiting, 0);
+        let wait = state.send_rate().try_acquire(now).unwrap_err();
+        assert!(wait <= all && wait + 20 * SECOND > all, "{wait:?}");
+        assert_eq!(state.quota().available(), quota);
+    };
+    // An attempt under way, and then in line.
+    let url = serve(move || well.after(30 * SECOND)).await;
+    let strategy = limited(1, 100 * SECOND);
+    let send = client(url, strategy.clone());
+    for _ in 0..3 {
+        assert!(timeout(moment, send()).await.is_err(), "it was answered");
+        check(&strategy, 100 * SECOND, 500);
+    }
+    // A retry that waits as the service asked: it is paid, and the rate pauses for all.
+    let url = serve(move || refusal).await;
+    let strategy = limited(1, 100 * SECOND);
+    let send = client(url, strategy.clone());
+    assert!(timeout(moment, send()).await.is_err(), "it gave up");
+    check(&strategy, 130 * SECOND, 495);
+}
+
+/// A request in line is sent as soon as the rate rises.
+pub async fn a_waiter_goes_early<F>(well: Said, client: impl Fn(String, Strategy) -> F)
+where
+    F: Fn() -> Read,
+{
+    let (url, strategy) = (serve(move || well).await, limited(1, 20 * SECOND));
+    let send = client(url, strategy.clone());
+    assert!(send().await, "a token was there");
+    let begun = Instant::now();
+    let waiting = tokio::spawn(send());
+    tokio::time::sleep(SECOND / 5).await;
+    let state = strategy.find("hot").expect("it is in use");
+    let faster = state.set_paced(fixed(1_000, SECOND));
+    faster.expect("it can be changed");
+    assert!(waiting.await.expect("no panic"));
+    let took = begun.elapsed();
+    assert!(took < SECOND / 2, "{took:?}");
+}
