@@ -198,6 +198,23 @@ fn strategies_of_ones_own_are_kept_to_the_rules() {
 }
 
 #[test]
+fn a_hint_beyond_the_cap_gets_no_retry() {
+    let hint = RetryAfter::AtLeast(Duration::from_secs(3));
+    let asked = |cap: Option<u64>| {
+        let strategy = strategy();
+        let retries = Retries::of(&strategy);
+        let mut retries = match cap {
+            Some(cap) => retries.max_retry_after(Duration::from_secs(cap)),
+            None => retries,
+        };
+        let (_delays, mut condition) =
+            retries.split(|(): &()| Failure::throttling().with_retry_after(hint));
+        condition(&())
+    };
+    assert_eq!([None, Some(3), Some(2)].map(asked), [true, true, false]);
+}
+
+#[test]
 fn it_takes_four_lines() {
     assert_eq!(promises::count_lines(include_str!("../README.md")), 4);
 }

@@ -7,8 +7,8 @@ mod support;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use paceline::{Idempotency, RetryQuota, Standard};
-use paceline_tower::{QuotaBudget, RetryPolicy};
+use paceline::{Idempotency, RetryAfter, RetryQuota, Standard};
+use paceline_tower::{BoxError, QuotaBudget, RetryPolicy};
 use support::{COST, SECOND, Script, by_number, call, polled, standard};
 use tokio::time::Instant;
 use tower::{
@@ -54,6 +54,21 @@ async fn what_may_have_been_done_is_not_done_twice() {
     let mut service = Retry::new(policy, script.clone());
     assert_eq!(call(&mut service).await.expect("an answer"), 500);
     assert_eq!(script.sent(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_beyond_the_cap_gets_no_retry() {
+    let hinted = |result: Result<&u32, &BoxError>| {
+        let hint = RetryAfter::AtLeast(3 * SECOND);
+        by_number(result).map(|failure| failure.with_retry_after(hint))
+    };
+    for (cap, sent) in [(3, 2), (2, 1)] {
+        let policy = RetryPolicy::shared(standard(SECOND), hinted).max_retry_after(cap * SECOND);
+        let script = Script::of([Ok(429), Ok(200)]);
+        let answer = call(&mut Retry::new(policy, script.clone())).await;
+        assert_eq!(answer.is_ok_and(|status| status == 200), sent == 2);
+        assert_eq!(script.sent(), sent);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! A strategy as tower's policy.
 
 use alloc::sync::Arc;
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use paceline::{Idempotency, RetryStrategy, RetryToken, strategy::Reports};
 use tokio::time::{Sleep, sleep};
@@ -38,6 +38,7 @@ pub struct RetryPolicy<S: ?Sized, C, K = Clones> {
     classifier: C,
     replay: K,
     idempotency: Option<Idempotency>,
+    max_retry_after: Option<Duration>,
     operation: Operation,
 }
 
@@ -64,6 +65,7 @@ impl<S: RetryStrategy + ?Sized, C> RetryPolicy<S, C> {
             classifier,
             replay: Clones,
             idempotency: None,
+            max_retry_after: None,
             operation: Operation::NotBegun,
         }
     }
@@ -78,6 +80,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
             classifier: self.classifier,
             replay,
             idempotency: self.idempotency,
+            max_retry_after: self.max_retry_after,
             operation: self.operation,
         }
     }
@@ -86,6 +89,14 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
     #[must_use]
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = Some(idempotency);
+        self
+    }
+
+    /// Accepts no longer wait than `span` from the service: 60 s by default. A service that asks for
+    /// more gets no retry.
+    #[must_use]
+    pub const fn max_retry_after(mut self, span: Duration) -> Self {
+        self.max_retry_after = Some(span);
         self
     }
 
@@ -117,6 +128,10 @@ where
         let known = self.idempotency;
         let idempotency = known.unwrap_or_else(|| self.replay.idempotency(request));
         let token = token.with_idempotency(idempotency);
+        let token = match self.max_retry_after {
+            Some(span) => token.with_max_retry_after(span),
+            None => token,
+        };
         let token = self
             .strategy
             .refresh_retry_token(token, &failure, Reports::new())
@@ -142,6 +157,7 @@ impl<S: ?Sized, C: Clone, K: Clone> Clone for RetryPolicy<S, C, K> {
             classifier: self.classifier.clone(),
             replay: self.replay.clone(),
             idempotency: self.idempotency,
+            max_retry_after: self.max_retry_after,
             operation: Operation::NotBegun,
         }
     }
@@ -152,6 +168,7 @@ impl<S: fmt::Debug + ?Sized, C, K> fmt::Debug for RetryPolicy<S, C, K> {
         f.debug_struct("RetryPolicy")
             .field("strategy", &self.strategy)
             .field("idempotency", &self.idempotency)
+            .field("max_retry_after", &self.max_retry_after)
             .field("operation", &self.operation)
             .finish_non_exhaustive()
     }
