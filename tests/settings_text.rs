@@ -184,6 +184,7 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
         "hint_policy": "floor", "costs": { "throttling": 1, "timeout": 2, "other": 3 },
         "jitter": "equal", "throttling_floor": { "secs": 0, "nanos": 5 },
         "law": "paced", "paced": { "beta_permille": 700 }, "fail_fast": true,
+        "max_wait": { "secs": 2, "nanos": 0 },
     });
     let builder: StrategyBuilder<Adaptive> = serde_json::from_value(text.clone()).unwrap();
     let shown = to_value(&builder).unwrap();
@@ -211,6 +212,7 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
     );
     assert!(strategy.fail_fast() && settings.long_polling());
     assert_eq!(strategy.law(), ControlLaw::Paced);
+    assert_eq!(strategy.max_wait(), Some(Duration::from_secs(2)));
     let defaults: StrategyBuilder<Standard> = from_str("{}").unwrap();
     assert_eq!(defaults.build().unwrap().settings().max_attempts(), 3);
 }
@@ -233,6 +235,7 @@ fn builder_refuses_what_it_would_refuse_to_build_and_what_is_of_another_mode() {
         ("law", "\"aws\""),
         ("paced", "{}"),
         ("fail_fast", "true"),
+        ("max_wait", "{\"secs\":2,\"nanos\":0}"),
         ("exact_timing", "true"),
     ] {
         assert_eq!(

@@ -19,6 +19,7 @@ use paceline::{
     Adaptive, Clock, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, SendPermit,
     SendRate,
     config::{RetryGeneration, StrategyBuilder},
+    law::PacedSettings,
     operation::{RunError, StopReason},
     strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
@@ -286,6 +287,64 @@ fn fail_fast_refuses_a_retry_with_the_original_failure() {
     // 1 s of backoff has gone by, in which half a token came.
     assert_eq!(hands.elapsed(), ms(1000));
     assert_eq!(wait.as_micros(), 1_000_000);
+}
+
+/// Ten a second and one token, with a longest wait of 250 ms: two may stand in line.
+fn impatient() -> (Adaptive, Arc<Hands>) {
+    let (builder, hands) = adaptive();
+    let settings = PacedSettings::fixed(10, ms(1000)).unwrap().to_builder();
+    let builder = builder.paced(settings.burst(ms(100)).build().unwrap());
+    (builder.max_wait(ms(250)).build().unwrap(), hands)
+}
+
+#[test]
+fn a_turn_beyond_the_longest_wait_is_refused_at_once() {
+    let (strategy, hands) = impatient();
+    let admit = |turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());
+    let mut turns = [const { SendTurn::new() }; 4];
+    let [first, second, third, fourth] = &mut turns;
+    assert!(admit(first).is_ok());
+    assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
+    assert!(matches!(admit(third), Err(NotAdmitted::Wait { wait, .. }) if wait.as_millis() == 200));
+    let wait = |refused| match refused {
+        Err(NotAdmitted::Refused(refused)) => refused.wait.as_micros(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(wait(admit(fourth)), 300_000);
+    assert!(!fourth.is_in_line());
+    // 50 ms later its turn comes in time, to the microsecond.
+    hands.sleep(ms(50) - Duration::from_micros(1));
+    assert_eq!(wait(admit(fourth)), 250_001);
+    hands.sleep(Duration::from_micros(2));
+    assert!(matches!(admit(fourth), Err(NotAdmitted::Wait { .. })));
+    let counts = strategy.snapshot().counts;
+    assert_eq!((counts.refused_sends, counts.delayed), (2, 3));
+}
+
+#[test]
+fn a_turn_that_has_moved_beyond_the_longest_wait_is_refused_in_line() {
+    let (strategy, hands) = impatient();
+    let admit = |turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());
+    let (mut turn, mut behind) = (SendTurn::new(), SendTurn::new());
+    assert!(admit(&mut turn).is_ok());
+    assert!(admit(&mut turn).is_err() && admit(&mut behind).is_err());
+    hands.sleep(ms(50));
+    let slower = PacedSettings::fixed(5, ms(1000)).unwrap().to_builder();
+    strategy
+        .set_paced(slower.burst(ms(100)).build().unwrap())
+        .unwrap();
+    // Half a token is there, and the other comes in 100 ms: the first is in time still.
+    assert!(matches!(admit(&mut turn), Err(NotAdmitted::Wait { .. })));
+    let refused = admit(&mut behind).unwrap_err();
+    assert!(
+        matches!(refused, NotAdmitted::Refused(refused) if refused.wait.as_millis() == 300),
+        "{refused:?}"
+    );
+    assert!(!behind.is_in_line());
+    let now = strategy.clock().now();
+    assert_eq!(strategy.send_rate().snapshot(now).waiting, 1);
+    hands.sleep(ms(100));
+    assert!(admit(&mut turn).is_ok());
 }
 
 /// Errors of a user's own that know whether they are throttled.

@@ -74,6 +74,7 @@ pub struct Adaptive {
 #[derive(Debug)]
 pub(super) struct Pace {
     pub(super) fail_fast: bool,
+    pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,
     pub(super) law: ControlLaw,
     /// `None` for the defaults of the law.
@@ -194,6 +195,12 @@ impl Adaptive {
     #[must_use]
     pub fn fail_fast(&self) -> bool {
         self.pace().fail_fast
+    }
+
+    /// Returns the longest wait for a turn, `None` without a limit.
+    #[must_use]
+    pub fn max_wait(&self) -> Option<Duration> {
+        self.pace().max_wait
     }
 
     /// Tells whether the clock is read for every send.
@@ -318,7 +325,7 @@ impl RetryStrategy for Adaptive {
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         if turn.is_in_line() {
-            return turn.wait(&self.rate, &self.engine.common.clock, request);
+            return self.wait(turn, request);
         }
         // An attempt that goes at once holds nothing and counts nothing.
         match self.try_admit(request) {
@@ -363,9 +370,23 @@ impl Adaptive {
             self.engine.counts.one(Event::RefusedSend);
             return Err(why.into());
         }
-        let admitted = turn.wait(&self.rate, &self.engine.common.clock, request);
+        let admitted = self.wait(turn, request);
         if let Err(NotAdmitted::Wait { .. }) = admitted {
             self.engine.counts.one(Event::Delayed);
+        }
+        admitted
+    }
+
+    /// Looks at the place in line of an attempt, or takes one.
+    fn wait(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let longest = self.pace().max_wait;
+        let admitted = turn.wait(&self.rate, &self.engine.common.clock, request, longest);
+        if let Err(NotAdmitted::Refused(_)) = admitted {
+            self.engine.counts.one(Event::RefusedSend);
         }
         admitted
     }

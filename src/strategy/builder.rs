@@ -270,6 +270,34 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
+    /// Refuses a send whose turn would come later than `span` after it was asked for, with the
+    /// wait: at once where that is known then, and in line where the rate falls meanwhile. No limit
+    /// by default.
+    ///
+    /// For requests that carry what expires, a signature or a credential. A backoff does not count,
+    /// as no place in line is held meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let strategy = Adaptive::builder()
+    ///     .paced(PacedSettings::fixed(1, 2 * minute)?)
+    ///     .max_wait(minute)
+    ///     .build()?;
+    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+    /// let refused = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+    /// assert!(matches!(refused.why(), StopReason::SendRefused { wait } if wait > minute));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_wait(mut self, span: Duration) -> Self {
+        self.choices.max_wait = Some(span);
+        self
+    }
+
     /// Reads the clock for every send and every response.
     ///
     /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
@@ -307,6 +335,7 @@ impl StrategyBuilder<Adaptive> {
     fn into_plan(self) -> Plan<Pace> {
         let pace = Pace {
             fail_fast: self.choices.fail_fast,
+            max_wait: self.choices.max_wait,
             exact_timing: self.choices.exact_timing,
             law: self.choices.law.unwrap_or(ControlLaw::Aws),
             paced: self.choices.paced,

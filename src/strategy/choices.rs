@@ -61,6 +61,7 @@ pub(super) struct Choices {
     pub(super) law: Option<ControlLaw>,
     pub(super) paced: Option<PacedSettings>,
     pub(super) fail_fast: bool,
+    pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,
 }
 

@@ -121,6 +121,7 @@ pub enum HintPolicy {
 /// | bare status 400, 403 | never retried |
 /// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws), the published one |
 /// | adaptive: fail fast | off |
+/// | adaptive: longest wait for a turn | none |
 /// | adaptive: exact timing | off |
 ///
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS

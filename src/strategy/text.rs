@@ -39,6 +39,7 @@ impl<'de> Deserialize<'de> for StrategyBuilder<Standard> {
             ("law", choices.law.is_some()),
             ("paced", choices.paced.is_some()),
             ("fail_fast", choices.fail_fast),
+            ("max_wait", choices.max_wait.is_some()),
             ("exact_timing", choices.exact_timing),
         ];
         if let Some((name, _)) = adaptive.iter().find(|(_, chosen)| *chosen) {

@@ -94,10 +94,11 @@ impl SendTurn {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.wait(rate, clock, request)
+        self.wait(rate, clock, request, None)
     }
 
-    /// Looks at the place in line, which is taken if there is none.
+    /// Looks at the place in line, which is taken if there is none. One whose turn comes later than
+    /// `longest` after it was taken is given back, and the attempt refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
     pub(super) fn wait(
@@ -105,18 +106,25 @@ impl SendTurn {
         rate: &Arc<SendRate>,
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
+        longest: Option<Duration>,
     ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
         let place = if let Some(place) = &mut self.place {
             place
         } else {
-            let (rate, clock) = (Arc::clone(rate), Arc::clone(clock));
-            let place = Place::take(rate, clock, request.weight, time.now(), None)?;
+            let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
+            let deadline = longest.map(|span| now.saturating_add(span));
+            let place = Place::take(rate, clock, request.weight, now, deadline)?;
             self.place.insert(place)
         };
-        let permit = place.look_by(time, request.waker)?;
-        self.place = None; // its tokens are taken, so there is nothing to give back
-        Ok(permit)
+        match place.look_by(time, request.waker) {
+            Err(rest) if rest.check(place.deadline()).is_ok() => Err(rest.into()),
+            looked => {
+                // Its tokens are taken, so there is nothing to give back, or it is refused.
+                self.place = None;
+                looked.map_err(|rest| NotAdmitted::Refused(SendRefused { wait: rest.wait() }))
+            }
+        }
     }
 
     /// Asks `inside` until it lets the attempt go, and from then on only `gate`. For strategies

@@ -39,7 +39,7 @@ impl Rest {
     }
 
     /// Refuses if the turn comes after `deadline`.
-    pub(super) fn check(&self, deadline: Option<Timestamp>) -> Result<(), AcquireError> {
+    pub(crate) fn check(&self, deadline: Option<Timestamp>) -> Result<(), AcquireError> {
         let Self { now, wait, .. } = *self;
         match deadline {
             Some(deadline) if wait > deadline.saturating_since(now) => {
@@ -128,7 +128,7 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
         look(&mut self.held, clock, waker)
     }
 
-    pub(super) const fn deadline(&self) -> Option<Timestamp> {
+    pub(crate) const fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 }

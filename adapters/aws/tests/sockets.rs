@@ -20,12 +20,17 @@ use paceline::{Adaptive, RetryStrategy};
 use paceline_aws::Pacing;
 use promises::{DEADLINE, OK, Read, SECOND, SLOW_DOWN, Said, Strategy};
 use support::{config, copy};
+use tokio::sync::RwLock;
 
 const COPIED: Said = OK.body("<CopyObjectResult><ETag>\"x\"</ETag></CopyObjectResult>");
 const S3_SLOW_DOWN: Said = Said::new(503).body("<Error><Code>SlowDown</Code></Error>");
 const TOO_MANY: Said = SLOW_DOWN.body("<Error><Code>TooManyRequestsException</Code></Error>");
 const SLOW_FOR_1: Said = S3_SLOW_DOWN.header(("x-amz-retry-after", "1000"));
 const SLOW_FOR_30: Said = S3_SLOW_DOWN.header(("x-amz-retry-after", "30000"));
+
+/// The SDK is slow in a build for tests: what is held to a deadline is not measured beside what
+/// keeps the processor busy.
+static ALONE: RwLock<()> = RwLock::const_new(());
 
 /// A client of `url` that goes by `strategy` on `scope`.
 fn paced(url: &str, strategy: Arc<dyn RetryStrategy>, scope: &str) -> Builder {
@@ -53,6 +58,7 @@ fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 's
 
 #[tokio::test]
 async fn a_limited_scope_is_limited_and_slows_no_other() {
+    let _together = ALONE.read().await;
     promises::a_limited_scope_slows_no_other(COPIED, |url, strategy, scope| {
         copies(paced(&url, strategy, scope))
     })
@@ -61,22 +67,26 @@ async fn a_limited_scope_is_limited_and_slows_no_other() {
 
 #[tokio::test]
 async fn a_service_that_says_429_and_why_is_adapted_to() {
+    let _together = ALONE.read().await;
     promises::a_service_is_adapted_to(COPIED, TOO_MANY, hot).await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_slow_down_is_adapted_to() {
+    let _together = ALONE.read().await;
     promises::a_service_is_adapted_to(COPIED, S3_SLOW_DOWN, hot).await;
 }
 
 #[tokio::test]
 async fn a_service_that_says_slow_down_and_when_is_adapted_to() {
+    let _together = ALONE.read().await;
     promises::a_service_is_adapted_to(COPIED, SLOW_FOR_1, hot).await;
 }
 
 /// The SDK's own time limit of an operation is the deadline.
 #[tokio::test]
 async fn a_deadline_ends_everything() {
+    let _alone = ALONE.write().await;
     promises::a_deadline_ends_everything(COPIED, SLOW_FOR_30, |url, strategy| {
         let limit = TimeoutConfig::builder().operation_timeout(DEADLINE);
         copies(paced(&url, strategy, "hot").timeout_config(limit.build()))
@@ -91,6 +101,7 @@ async fn a_dropped_request_leaves_nothing() {
 
 #[tokio::test]
 async fn a_waiter_goes_early_when_the_rate_rises() {
+    let _alone = ALONE.write().await;
     promises::a_waiter_goes_early(COPIED, hot).await;
 }
 
