@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::{any::type_name, fmt, ops::Deref, time::Duration};
 
-use super::{Acquire, DefaultSleep, PlaceInLine, Sleep, blocking};
+use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking};
 use crate::atomic::Held;
 use crate::{AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
 
@@ -100,6 +100,50 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     /// Call it once for every response, as [`SendRate::record_with`], which does the same.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
         self.rate.record_with(|| self.clock.now(), permit, outcome);
+    }
+
+    /// Returns how many requests to have under way, as
+    /// [`SendRateSnapshot::in_flight`](crate::SendRateSnapshot::in_flight).
+    #[must_use]
+    pub fn in_flight(&self) -> Option<u64> {
+        self.rate.snapshot(self.clock.now()).in_flight
+    }
+
+    /// Waits until [`in_flight`](Self::in_flight) is not `last`, and returns what it is then. It
+    /// looks every 50 ms.
+    ///
+    /// A producer that keeps so many requests under way needs no queue in front of the limiter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")] {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use paceline::{Adaptive, SendLimiter};
+    ///
+    /// let strategy = Adaptive::paced();
+    /// let limiter = SendLimiter::new(strategy.send_rate()).clock(strategy.clock());
+    /// let workers = limiter.in_flight();
+    /// assert_eq!(workers, None); // nothing is limited: as many as there are
+    /// tokio::select! {
+    ///     workers = limiter.in_flight_changed(workers) => println!("{workers:?} from now on"),
+    ///     () = tokio::task::yield_now() => {} // ... the work
+    /// }
+    /// # }
+    /// # main() }
+    /// ```
+    pub async fn in_flight_changed(&self, last: Option<u64>) -> Option<u64>
+    where
+        Z: Sleep,
+    {
+        let mut alarm = Alarm::new();
+        loop {
+            let now = self.in_flight();
+            if now != last {
+                return now;
+            }
+            alarm.sleep(&self.sleep, LOOK_AGAIN).await;
+        }
     }
 
     /// Asks for one token.

@@ -12,6 +12,7 @@ use super::hint::Hint;
 use super::permit::SendPermit;
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
+use crate::atomic::cells::Setting;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
@@ -29,6 +30,8 @@ pub(super) struct Words {
     pub(super) waiters: Waiters,
     /// What every limited request writes, in a cache line of its own.
     pub(super) promised: CachePadded<Promised>,
+    /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
+    pub(super) trip: Setting,
 }
 
 /// What has been promised, and a hint for those who get nothing.
@@ -65,6 +68,7 @@ impl Words {
                 open: AtomicU64::new(0),
                 agreed: Agreed::new(),
             }),
+            trip: Setting::new(0),
         }
     }
 }

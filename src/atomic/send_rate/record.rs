@@ -109,6 +109,9 @@ impl SendRate {
             self.gate.settle(gate, window.end, false);
             return Recorded::Counted;
         };
+        if permit.is_timed() {
+            engaged.note_trip(elapsed.saturating_sub(sent));
+        }
         let mut recorded = Recorded::Counted;
         if let Some(rate) = window.counted {
             recorded = engaged.end_window(&law, elapsed, rate);
@@ -137,6 +140,17 @@ fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
 }
 
 impl Engaged<'_> {
+    /// Averages the trip of a request that was looked at into those before. Of two threads at once
+    /// one is lost, and the next makes up for it.
+    fn note_trip(&self, trip: u64) {
+        let last = self.trip.get();
+        let next = match last {
+            0 => trip,
+            last => last.wrapping_sub(last >> 3).saturating_add(trip >> 3),
+        };
+        self.trip.set(next.max(1));
+    }
+
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {

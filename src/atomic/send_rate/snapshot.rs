@@ -38,6 +38,11 @@ pub struct SendRateSnapshot {
     /// up, or its weight. A place that has come due counts no longer, even if it has not been
     /// claimed. While not enabled, 0.
     pub waiting: u64,
+    /// How many requests to have under way, of one token each: what is sent in one and a half round
+    /// trips, and one more, rounded up to four significant bits. More only stand in line; with
+    /// fewer the rate may not be reached. `None` while not enabled, and before a round trip is
+    /// known.
+    pub in_flight: Option<u64>,
 }
 
 impl fmt::Display for SendRateSnapshot {
@@ -82,6 +87,7 @@ impl fmt::Debug for SendRateSnapshot {
             .field("measured_rate", &self.measured_rate)
             .field("last_max_rate", &self.last_max_rate)
             .field("waiting", &self.waiting)
+            .field("in_flight", &self.in_flight)
             .finish()
     }
 }
@@ -122,6 +128,10 @@ impl SendRate {
             measured_rate: per_second(shown.measured),
             last_max_rate: per_second(shown.peak),
             waiting,
+            in_flight: limited
+                .map(|(engaged, _)| engaged.trip.get())
+                .filter(|trip| *trip > 0)
+                .map(|trip| in_flight(fill, trip)),
         }
     }
 
@@ -145,6 +155,19 @@ impl SendRate {
         let state = self.engaged().map(|engaged| engaged.state.load());
         state.is_some_and(State::is_engaged)
     }
+}
+
+/// Returns how many requests are under way at `rate` in one and a half trips of `trip` nanoseconds,
+/// and one more: rounded up to four bits, so that it does not change all the time.
+fn in_flight(rate: Rate, trip: u64) -> u64 {
+    let count = rate
+        .tokens_in(trip.saturating_add(trip >> 1))
+        .saturating_add(1);
+    let rest = u64::BITS
+        .wrapping_sub(4)
+        .saturating_sub(count.leading_zeros());
+    let step = 1_u64.wrapping_shl(rest);
+    count.div_ceil(step).saturating_mul(step)
 }
 
 /// Returns the tokens that so many units of 2⁻⁶⁴ are.
