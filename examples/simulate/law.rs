@@ -211,6 +211,20 @@ impl Kind for Exclusive {
     }
 }
 
+/// The paced law as a bulk strategy begins with it.
+#[derive(Debug)]
+pub(crate) struct Bulk;
+
+impl Kind for Bulk {
+    const NAME: &'static str = "Paced, bulk";
+    const MEANS: &'static str = "our limiter, with a slow start";
+    fn rate() -> SendRate {
+        let settings = PacedSettings::builder().slow_start(true).build();
+        let settings = settings.expect("10/s is above the floor");
+        SendRate::paced_with_open_places(settings, Timestamp::ZERO, OPEN_PLACES)
+    }
+}
+
 impl<K: Kind + 'static> Law for InLine<K> {
     type Seat<'a> = Reservation<'a>;
     const NAME: &'static str = K::NAME;

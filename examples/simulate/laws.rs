@@ -1,7 +1,7 @@
 //! The limiters that are compared, in the order of the tables.
 
 use crate::law::{
-    AwsAsking, Backoff, Exclusive, InLine, Law, Nothing, Published, Shared, Told, Usual,
+    AwsAsking, Backoff, Bulk, Exclusive, InLine, Law, Nothing, Published, Shared, Told, Usual,
 };
 use crate::rivals::{Lance, Polars, Rival};
 use crate::scene::Scene;
@@ -38,5 +38,6 @@ pub(crate) const LAWS: &[Entry] = &[
     entry::<InLine<Usual>>(),
     entry::<InLine<Shared>>(),
     entry::<InLine<Exclusive>>(),
+    entry::<InLine<Bulk>>(),
     entry::<Told>(),
 ];

@@ -29,6 +29,7 @@ errors, Aws, in line: sent 256 useful 221 throttled 34 finished 213 failed 0 ref
 errors, Paced: sent 2642 useful 2569 throttled 62 finished 2492 failed 0 refused 0 wakes 4434 sleeps 124 p50 67108864 p99 738197504 events 9745 checksum cbe5e452d0617e4d
 errors, Paced, shared: sent 2459 useful 2391 throttled 55 finished 2326 failed 0 refused 0 wakes 4183 sleeps 108 p50 83886080 p99 570425344 events 9127 checksum 61470eab02ebe813
 errors, Paced, exclusive: sent 2660 useful 2580 throttled 66 finished 2511 failed 0 refused 0 wakes 4324 sleeps 124 p50 67108864 p99 771751936 events 9669 checksum 2b9fd767983b2fa5
+errors, Paced, bulk: sent 2118 useful 2051 throttled 56 finished 1998 failed 0 refused 0 wakes 5030 sleeps 100 p50 100663296 p99 738197504 events 9299 checksum 1231977ff21dafa3
 errors, told the limit: sent 2500 useful 2489 throttled 0 finished 2432 failed 0 refused 0 wakes 2544 sleeps 45 p50 75497472 p99 226492416 events 7574 checksum 288987d7d55aae0d
 window, nothing: sent 3870 useful 1500 throttled 2341 finished 1500 failed 547 refused 0 wakes 0 sleeps 0 p50 16 p99 50331648 events 7711 checksum 5e62f4bf1af51067
 window, backoff only: sent 1718 useful 1500 throttled 218 finished 1500 failed 0 refused 0 wakes 154 sleeps 218 p50 16 p99 1409286144 events 3654 checksum 3961ef7dab4ee847
@@ -37,6 +38,7 @@ window, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 ref
 window, Paced: sent 1572 useful 1399 throttled 151 finished 1379 failed 0 refused 0 wakes 1280 sleeps 151 p50 475136 p99 973078528 events 4424 checksum ee742be1919de1f6
 window, Paced, shared: sent 1098 useful 1013 throttled 78 finished 1004 failed 0 refused 0 wakes 2142 sleeps 78 p50 109051904 p99 1140850688 events 4379 checksum 31f641cd417e225c
 window, Paced, exclusive: sent 1688 useful 1500 throttled 167 finished 1495 failed 0 refused 0 wakes 1250 sleeps 149 p50 294912 p99 973078528 events 4625 checksum db444b5407e9ed70
+window, Paced, bulk: sent 1310 useful 1216 throttled 84 finished 1207 failed 0 refused 0 wakes 1940 sleeps 84 p50 10485760 p99 1006632960 events 4595 checksum 16088e60be8720a9
 window, told the limit: sent 1500 useful 1488 throttled 1 finished 1474 failed 0 refused 0 wakes 1499 sleeps 0 p50 75497472 p99 96468992 events 4526 checksum d52926d2273fa29e
 sliding, nothing: sent 3874 useful 1500 throttled 2342 finished 1500 failed 520 refused 0 wakes 0 sleeps 0 p50 16 p99 52428800 events 7716 checksum c8c5637600777a9e
 sliding, backoff only: sent 1718 useful 1500 throttled 216 finished 1500 failed 0 refused 0 wakes 154 sleeps 194 p50 16 p99 1476395008 events 3628 checksum 939edb2d1344aaa5
@@ -45,6 +47,7 @@ sliding, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 re
 sliding, Paced: sent 1294 useful 1124 throttled 152 finished 1105 failed 0 refused 0 wakes 1364 sleeps 152 p50 16 p99 1040187392 events 3961 checksum 925e8b9cbac9a395
 sliding, Paced, shared: sent 1098 useful 1013 throttled 78 finished 1004 failed 0 refused 0 wakes 2142 sleeps 78 p50 109051904 p99 1140850688 events 4379 checksum 31f641cd417e225c
 sliding, Paced, exclusive: sent 1298 useful 1127 throttled 151 finished 1112 failed 0 refused 0 wakes 1339 sleeps 151 p50 16 p99 1073741824 events 3944 checksum 755fe21c9ed123bd
+sliding, Paced, bulk: sent 1125 useful 1040 throttled 77 finished 1031 failed 0 refused 0 wakes 2353 sleeps 77 p50 75497472 p99 1073741824 events 4642 checksum 7ac2f2bc81dbd0c9
 sliding, told the limit: sent 1500 useful 1481 throttled 8 finished 1467 failed 0 refused 0 wakes 1506 sleeps 8 p50 71303168 p99 104857600 events 4534 checksum 2f0c77faf36423bf
 open, nothing: sent 4332 useful 2126 throttled 2180 finished 2112 failed 218 refused 0 wakes 0 sleeps 0 p50 16 p99 150994944 events 13347 checksum 511d8b5b150ae545
 open, backoff only: sent 3074 useful 2268 throttled 790 finished 2258 failed 39 refused 34 wakes 691 sleeps 750 p50 16 p99 2281701376 events 11563 checksum 29b2d95cfd05a2ae
@@ -53,6 +56,7 @@ open, Aws, in line: sent 298 useful 291 throttled 6 finished 290 failed 0 refuse
 open, Paced: sent 2355 useful 2334 throttled 9 finished 2322 failed 0 refused 0 wakes 10370 sleeps 9 p50 134217728 p99 536870912 events 19833 checksum a109cf7f3278a294
 open, Paced, shared: sent 2338 useful 2321 throttled 6 finished 2306 failed 0 refused 0 wakes 10624 sleeps 6 p50 150994944 p99 536870912 events 20074 checksum e3cecb56bce20111
 open, Paced, exclusive: sent 2318 useful 2281 throttled 29 finished 2270 failed 0 refused 0 wakes 9691 sleeps 29 p50 130023424 p99 503316480 events 19085 checksum 1ca3ab4b41413093
+open, Paced, bulk: sent 2293 useful 2227 throttled 55 finished 2214 failed 0 refused 0 wakes 26121 sleeps 55 p50 402653184 p99 1409286144 events 35497 checksum 583cf39275b1e236
 open, told the limit: sent 2315 useful 2304 throttled 0 finished 2289 failed 0 refused 0 wakes 2312 sleeps 0 p50 234881024 p99 603979776 events 11732 checksum 96cf752588c5d88d
 near-and-far, nothing: sent 22723 useful 1989 throttled 20437 finished 1966 failed 4322 refused 0 wakes 0 sleeps 0 p50 41943040 p99 905969664 events 45149 checksum 7e42f23db7fcff40
 near-and-far, backoff only: sent 9478 useful 1989 throttled 7234 finished 1963 failed 5370 refused 5347 wakes 1505 sleeps 1639 p50 16 p99 1811939328 events 20340 checksum 84e66d6a98b0c7a0
@@ -61,6 +65,7 @@ near-and-far, Aws, in line: sent 1139 useful 615 throttled 519 finished 605 fail
 near-and-far, Paced: sent 2738 useful 1988 throttled 730 finished 1965 failed 0 refused 0 wakes 26524 sleeps 729 p50 369098752 p99 2415919104 events 32576 checksum 5a299f2f19948bcf
 near-and-far, Paced, shared: sent 2757 useful 1987 throttled 740 finished 1955 failed 0 refused 0 wakes 26313 sleeps 736 p50 352321536 p99 2415919104 events 32371 checksum 8293ba3b2d2c6c1c
 near-and-far, Paced, exclusive: sent 2768 useful 1978 throttled 765 finished 1957 failed 0 refused 0 wakes 26018 sleeps 765 p50 301989888 p99 2415919104 events 32123 checksum 3cad0ac84da1e0b6
+near-and-far, Paced, bulk: sent 2206 useful 1912 throttled 274 finished 1881 failed 0 refused 0 wakes 33325 sleeps 273 p50 369098752 p99 2415919104 events 38305 checksum fa3860cfcca16f6e
 near-and-far, told the limit: sent 1500 useful 1459 throttled 0 finished 1418 failed 0 refused 0 wakes 1490 sleeps 0 p50 973078528 p99 1207959552 events 5007 checksum f5ae2272417841f3
 outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 failed 4925 refused 0 wakes 0 sleeps 0 p50 44040192 p99 150994944 events 79390 checksum 7f9fc340691793a7
 outage-hint, backoff only: sent 13868 useful 10586 throttled 3268 finished 10575 failed 1818 refused 1810 wakes 1411 sleeps 1450 p50 16 p99 1275068416 events 29172 checksum c7aeb3a5b4dcee0f
@@ -69,6 +74,7 @@ outage-hint, Aws, in line: sent 2626 useful 2566 throttled 60 finished 2566 fail
 outage-hint, Paced: sent 10631 useful 10517 throttled 103 finished 10503 failed 0 refused 0 wakes 29778 sleeps 103 p50 75497472 p99 503316480 events 51068 checksum 4486189f4580312c
 outage-hint, Paced, shared: sent 10218 useful 10121 throttled 87 finished 10108 failed 0 refused 0 wakes 29039 sleeps 87 p50 79691776 p99 352321536 events 49506 checksum 3ccc13db113f6342
 outage-hint, Paced, exclusive: sent 10621 useful 10456 throttled 152 finished 10446 failed 0 refused 0 wakes 27165 sleeps 152 p50 71303168 p99 771751936 events 48435 checksum 782442675770d224
+outage-hint, Paced, bulk: sent 10257 useful 10134 throttled 112 finished 10123 failed 0 refused 0 wakes 29628 sleeps 112 p50 75497472 p99 738197504 events 50173 checksum feff688bbc13ffa8
 outage-hint, told the limit: sent 10500 useful 10487 throttled 0 finished 10476 failed 0 refused 0 wakes 10499 sleeps 0 p50 75497472 p99 83886080 events 31526 checksum 95fd4d522e7cd2f5
 ";
 

@@ -56,6 +56,8 @@ pub(crate) struct Scene {
     pub(crate) far: u64,
     /// A round trip lies within so many percent of the mean.
     pub(crate) jitter_percent: u64,
+    /// Whether a throttle uses up no attempt and no quota: a pipeline that may lose nothing.
+    pub(crate) patient: bool,
     /// How many of a thousand requests that were not throttled fail otherwise, and may be retried.
     pub(crate) errors_permille: u64,
     /// What comes with a throttle.

@@ -15,6 +15,7 @@ const USUAL: Scene = Scene {
     trip_us: 50_000,
     far: 1,
     jitter_percent: 20,
+    patient: false,
     errors_permille: 0,
     hint: Hint::None,
     quota: 500,
@@ -42,6 +43,22 @@ pub(crate) const SCENES: &[Scene] = &[
         load: Load::Closed(512),
         quota: 8_000,
         seconds: 20,
+        ..USUAL
+    },
+    Scene {
+        name: "herd-bulk",
+        question: "The same for a pipeline, whose throttled attempts are repeated until they succeed?",
+        load: Load::Closed(512),
+        patient: true,
+        seconds: 20,
+        ..USUAL
+    },
+    Scene {
+        name: "3-s-job",
+        question: "A job of 3 s, repeated likewise: what does a slow start cost?",
+        load: Load::Closed(512),
+        patient: true,
+        seconds: 3,
         ..USUAL
     },
     Scene {

@@ -218,6 +218,10 @@ impl<'a, L: Law> World<'a, L> {
     /// Tries once more, or gives up.
     fn fail(&mut self, now: u64, task: usize, reply: Reply) {
         let operation = &mut self.tasks[task];
+        if self.scene.patient && matches!(reply, Reply::Throttled(_)) {
+            operation.attempt -= 1;
+            return self.back_off(now, task, THROTTLE_BACKOFF, reply);
+        }
         if operation.attempt >= ATTEMPTS {
             self.tally.give_up(false);
             return self.end(now, task);
@@ -235,6 +239,11 @@ impl<'a, L: Law> World<'a, L> {
             return self.end(now, task);
         }
         let most = (most << (operation.attempt - 1)).min(LONGEST_BACKOFF);
+        self.back_off(now, task, most, reply);
+    }
+
+    /// Sleeps before the next attempt, `most` at most unless the service said so.
+    fn back_off(&mut self, now: u64, task: usize, most: u64, reply: Reply) {
         let mut sleep = self.rng.u64(0..most);
         if let Reply::Throttled(Some(hint)) = reply {
             sleep = hint.clamp(sleep, sleep + MOST_HINTED);

@@ -139,6 +139,18 @@ pub(crate) trait Law {
         counted: Counted,
     ) -> Option<Decision>;
 
+    /// Whether in `state` each response has to be looked at, by
+    /// [`after_response`](Self::after_response).
+    fn looks_at_each(&self, _state: State) -> bool {
+        false
+    }
+
+    /// Decides on a response at `now` that was not throttled, to a request sent at `sent`, while
+    /// the rate is used up. `None` leaves the state as it is.
+    fn after_response(&self, _state: State, _now: u64, _sent: u64) -> Option<Decision> {
+        None
+    }
+
     /// Decides on a throttle. `None` leaves the state as it is.
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision>;
 
@@ -269,6 +281,14 @@ impl Controller {
         counted: Counted,
     ) -> Option<Decision> {
         each!(self, law => law.after_window(state, now, rate, counted))
+    }
+
+    pub(crate) fn looks_at_each(&self, state: State) -> bool {
+        each!(self, law => law.looks_at_each(state))
+    }
+
+    pub(crate) fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
+        each!(self, law => law.after_response(state, now, sent))
     }
 
     pub(crate) fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {

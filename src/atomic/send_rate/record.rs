@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::{Controller, State, Throttled};
-use crate::line::{Head, Line};
+use crate::line::{FINER, Head, Line};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
 const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
@@ -116,6 +116,7 @@ impl SendRate {
         if let Some(rate) = window.counted {
             recorded = engaged.end_window(&law, elapsed, rate);
         }
+        engaged.step(&law, elapsed, sent);
         if !engaged.state.load().is_engaged() {
             engaged.hold(elapsed);
         }
@@ -197,6 +198,20 @@ impl Engaged<'_> {
         })
     }
 
+    /// Does what the law makes of a single response, if the rate is used up: half of the bucket or
+    /// more.
+    fn step(&self, law: &Controller, now: u64, sent: u64) {
+        let step = |state: State| law.after_response(state, now, sent);
+        if step(self.state.load()).is_none() {
+            return;
+        }
+        let (_, line) = self.read();
+        let half = u128::from(line.capacity()) << (FINER - 1);
+        if self.available(&line, now) <= half {
+            self.replace_state(now, |last, _| Some(last.decided(step(last)?)));
+        }
+    }
+
     /// Begins to limit if nothing is limited and the law does not allow that: it has just been
     /// given a ceiling, or a thread that had not seen the ceiling has switched the limiter off.
     pub(super) fn hold(&self, now: u64) {
@@ -271,7 +286,7 @@ impl Engaged<'_> {
             if steady > now {
                 let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
                 let end = law.window_end(reading);
-                let counting = end <= now;
+                let counting = end <= now || law.looks_at_each(state);
                 let quiet = if counting { quiet } else { quiet.min(end) };
                 self.gate.settle(gate, quiet, counting);
             }

@@ -154,6 +154,9 @@ fn ramp_length(memory: Memory) -> u64 {
 ///
 /// The same for all of a step of 17 ms. Never under the floor, nor over the ceiling.
 pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now: u64) -> Rate {
+    if memory.is_slow_start() {
+        return settings.within(memory.peak());
+    }
     let elapsed = (now & GRID).saturating_sub(since);
     let step = ramp_step(memory.trip());
     let ramp = ramp_length(memory);

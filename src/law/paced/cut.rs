@@ -42,6 +42,11 @@ const STARVED_STEP: u32 = 2;
 const BLIND_RAMP: u32 = 10;
 /// Throttles so soon after a cut belong to it, if there are few.
 const SETTLING: u64 = SECOND.wrapping_div(10);
+/// With fewer requests under way than this the rate doubles in a step of slow start: TCP's initial
+/// window (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+/// How long a step takes at least.
+const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
 /// How long what came since a cut says more than the windows.
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
@@ -69,8 +74,41 @@ pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
     Memory::new(settings.within(peak), ramp, Trip::new(trip))
 }
 
+/// Returns the memory of the next step of slow start, after a response at `now` to a request sent
+/// at `sent`, or `None` if it is not time for one: rule 14.
+pub(crate) fn after_step(
+    settings: &PacedSettings,
+    last: Cut,
+    now: u64,
+    sent: u64,
+) -> Option<Memory> {
+    let rate = last.memory.peak();
+    let higher = settings.within(
+        if rate.tokens_in(now.saturating_sub(sent)) < INITIAL_WINDOW {
+            rate.doubled()
+        } else {
+            rate.scaled(9, 8)
+        },
+    );
+    let steps = last.memory.is_slow_start()
+        && sent >= last.since
+        && now.saturating_sub(last.since) >= SHORTEST_STEP;
+    let next = Memory::slow_start(higher);
+    (steps && next != last.memory).then_some(next)
+}
+
+/// Returns the memory of the first cut after slow start: rule 14.
+fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Seen) -> Memory {
+    let delivered = seen.delivered.map(|delivered| delivered.rate(1));
+    let ramp = delivered.map_or(STARVED_STEP, |delivered| rate.halvings_to(delivered));
+    remember(settings, rate, ramp, seen.now.saturating_sub(seen.sent))
+}
+
 /// Returns the memory of the next cut, or `None` if the throttle says nothing new.
 pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<Memory> {
+    if last.memory.is_slow_start() {
+        return Some(end_of_slow_start(settings, last.memory.peak(), seen));
+    }
     // Rule 1: what was sent before the cut was sent too fast, as is known.
     if seen.sent <= last.since {
         return None;
@@ -131,7 +169,7 @@ pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &See
     let ever = seen
         .delivered
         .is_some_and(|delivered| delivered.responses() > 0);
-    let Some(last) = last else {
+    let Some(last) = last.filter(|last| !last.memory.is_slow_start()) else {
         return !ever;
     };
     let span = seen.now.saturating_sub(last.since);
@@ -184,7 +222,7 @@ pub(crate) fn after_window(
     // Three responses a second are within the error of counting.
     let proven = counted.minus(Rate::from_ratio(3, SECOND));
     let rate = rate_at(settings, last.memory, last.since, now);
-    if now < last.since || after_cut(settings, proven) <= rate {
+    if last.memory.is_slow_start() || now < last.since || after_cut(settings, proven) <= rate {
         return None;
     }
     let (peak, trip) = (last.memory.peak(), last.memory.trip());
@@ -214,8 +252,16 @@ pub(crate) fn is_over(
     settings.may_end() && calm && rate > delivered.rate(2).times_two_to(2)
 }
 
+/// Returns the memory of a slow start that begins anew where the law has nothing to do any more.
+pub(crate) fn slow_again(settings: &PacedSettings, delivered: &Delivered) -> Memory {
+    Memory::slow_start(settings.within(delivered.rate(2).doubled()))
+}
+
 /// Returns the memory of a limiter that limits to `rate` from the start.
 pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
+    if settings.starts_slowly() {
+        return Memory::slow_start(rate);
+    }
     Memory::new(
         Memory::rounded_up(before_cut(settings, rate)),
         0,

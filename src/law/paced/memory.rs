@@ -14,6 +14,8 @@ impl Trip {
     const UNIT: u32 = 24;
     /// The largest exponent.
     const LARGEST: u32 = 7;
+    /// In the place of a trip: the rate has not been throttled yet.
+    const SLOW_START: Self = Self(0x3f);
 
     /// Returns the trip of `nanos`, rounded down to one of 36 lengths.
     pub(crate) fn new(nanos: u64) -> Self {
@@ -44,7 +46,7 @@ impl Trip {
 }
 
 /// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a
-/// pause.
+/// pause. During slow start the trip is all ones, which no trip is, and the peak is the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory(u64);
 
@@ -77,6 +79,16 @@ impl Memory {
         Rate::from_raw(u128::from(peak.raw()).saturating_add(more))
     }
 
+    /// Returns the memory of slow start at `rate`: there has been no cut.
+    pub(crate) fn slow_start(rate: Rate) -> Self {
+        Self::new(rate, 0, Trip::SLOW_START)
+    }
+
+    /// Whether the rate rises from a slow start, and has not been throttled yet.
+    pub(crate) fn is_slow_start(self) -> bool {
+        self.trip() == Trip::SLOW_START
+    }
+
     /// Returns the memory of the same cut, with a pause until its time.
     pub(crate) const fn with_pause(self) -> Self {
         Self(self.0 | Self::PAUSE)
@@ -96,7 +108,7 @@ impl Memory {
         self.0
     }
 
-    /// Returns the rate that was throttled.
+    /// Returns the rate that was throttled; during slow start the rate.
     pub(crate) const fn peak(self) -> Rate {
         let bits = self.0 & ((1 << Self::PEAK_BITS) - 1);
         Rate::from_bits(bits << Self::DROPPED)

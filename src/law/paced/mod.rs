@@ -83,6 +83,24 @@
 //!     `drain`. A prototype fails 330 operations in `herd` with it and 559 without, five seeds; no
 //!     other scene changes.
 //!
+//! # Slow start
+//!
+//! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without it nothing is limited before
+//!     the first throttle, so that all that a pipeline of 512 workers has to send finds the limit at
+//!     once: 412 of 512 requests are throttled before a client can know. With it the rate begins
+//!     low, and rises with each round trip until the first throttle: at the first response to a
+//!     request that was sent after the step before, if that was 25 ms ago or more, and only while
+//!     requests use the rate up. It doubles, as TCP's does, while the rate has fewer than ten
+//!     requests under way in a trip, and is multiplied by 9/8 from then on: what a policer has saved
+//!     up hides its limit, and with doubling as much as was saved up is throttled in the trip after
+//!     that is spent. With 5/4 instead of 9/8 it is 2.3 % of the requests of `herd-bulk` instead of
+//!     1.7, for 98.2 % of the ideal instead of 98.1; with 9/8 from the beginning 1.8 %, for 92.2.
+//!
+//!     The first throttle ends it. The rate that was throttled is the peak, but most of it was what
+//!     had been saved up: the rate begins where halvings of the peak reach `D`, and doubles as
+//!     after starvation. Where rule 10 would end, slow start begins again, at twice what is
+//!     delivered.
+//!
 //! # What a shared limit costs
 //!
 //! What a limit that many share costs: let a client be cut at `p·r` a second, and let `p` at rest
@@ -147,7 +165,8 @@ mod settings;
 
 use self::curve::{STEP_BITS, is_starved, rate_at};
 use self::cut::{
-    Cut, Seen, after_throttle, after_window, first_cut, is_over, obeys_hint, started_at,
+    Cut, Seen, after_step, after_throttle, after_window, first_cut, is_over, obeys_hint,
+    slow_again, started_at,
 };
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::memory::Memory;
@@ -175,7 +194,8 @@ impl Law for PacedSettings {
     }
 
     fn held(&self) -> Option<u64> {
-        self.highest().map(|rate| started_at(self, rate).to_bits())
+        let rate = self.highest()?;
+        Some(started_at(self, self.start().unwrap_or(rate)).to_bits())
     }
 
     fn first_reading(&self, sum: u64) -> (u128, u64) {
@@ -255,7 +275,29 @@ impl Law for PacedSettings {
             });
         }
         let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
-        is_over(self, cut, now, &delivered).then_some(Decision::End)
+        if !is_over(self, cut, now, &delivered) {
+            return None;
+        }
+        Some(if self.starts_slowly() {
+            Decision::Limit {
+                since: now,
+                memory: slow_again(self, &delivered).to_bits(),
+            }
+        } else {
+            Decision::End
+        })
+    }
+
+    fn looks_at_each(&self, state: State) -> bool {
+        state.is_engaged() && cut_of(state).memory.is_slow_start()
+    }
+
+    fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
+        let memory = after_step(self, cut_of(state), now, sent)?;
+        Some(Decision::Limit {
+            since: now,
+            memory: memory.to_bits(),
+        })
     }
 
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {

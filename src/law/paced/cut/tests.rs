@@ -447,3 +447,82 @@ fn a_starved_law_that_was_given_a_time_keeps_its_rate() {
     paused.memory = paused.memory.with_pause();
     assert_eq!(after_throttle(&defaults(), paused, &none), Some(quartered));
 }
+
+fn slow(rate: Rate) -> Cut {
+    Cut {
+        memory: Memory::slow_start(rate),
+        since: SINCE,
+    }
+}
+
+#[test]
+fn a_slow_start_doubles_with_fewer_than_ten_under_way() {
+    let step = |rate, span, trip| {
+        let now = SINCE + span;
+        let next = after_step(&defaults(), slow(per_second(rate)), now, now - trip)?;
+        assert!(next.is_slow_start());
+        // Rounded to 32 bits.
+        Some(next.peak().tokens_in(SECOND + MILLI))
+    };
+    assert_eq!(step(10, 100 * MILLI, 50 * MILLI), Some(20));
+    assert_eq!(step(192, 50 * MILLI, 50 * MILLI), Some(384));
+    assert_eq!(step(208, 50 * MILLI, 50 * MILLI), Some(234));
+    assert_eq!(step(1_024, 25 * MILLI, 5 * MILLI), Some(2_050));
+    assert_eq!(step(1_024, 25 * MILLI - 1, 5 * MILLI), None, "too soon");
+    assert_eq!(step(10, 100 * MILLI, 100 * MILLI), Some(20));
+    assert_eq!(
+        step(10, 100 * MILLI, 100 * MILLI + 1),
+        None,
+        "sent at the rate before"
+    );
+}
+
+#[test]
+fn a_slow_start_stops_at_the_ceiling_and_with_the_first_cut() {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::builder().ceiling(15, second).build();
+    let settings = settings.expect("a ceiling");
+    let now = SINCE + SECOND;
+    let step = |cut| after_step(&settings, cut, now, now);
+    assert_eq!(
+        step(slow(per_second(10))),
+        Some(Memory::slow_start(per_second(15)))
+    );
+    let at_most = Memory::slow_start(settings.within(Rate::MAX));
+    let there = Cut {
+        memory: at_most,
+        since: SINCE,
+    };
+    assert_eq!(step(there), None, "no further");
+    assert_eq!(step(cut(per_second(10), 0)), None);
+}
+
+#[test]
+fn the_first_throttle_of_a_slow_start_ends_it_at_what_was_delivered() {
+    let rate = Rate::from_raw(EXACT << 5); // 1,907/s
+    let end = |delivered| {
+        let mut seen = seen(10 * MILLI, 50 * MILLI, 0);
+        seen.delivered = delivered;
+        after_throttle(&defaults(), slow(rate), &seen)
+    };
+    let with = |ramp| Some(memory(rate, ramp, 50 * MILLI));
+    // An eighth is 238/s.
+    assert_eq!(end(Some(delivered(238, SECOND))), with(3));
+    assert_eq!(end(Some(delivered(237, SECOND))), with(4));
+    assert_eq!(end(Some(delivered(1_907, SECOND))), with(0));
+    assert_eq!(end(None), with(2), "nothing is known");
+}
+
+#[test]
+fn no_window_lifts_a_slow_start_and_hints_pause_it_if_nothing_came() {
+    let last = slow(per_second(10));
+    let later = SINCE + SECOND;
+    assert_eq!(
+        after_window(&defaults(), last, later, per_second(1_000)),
+        None
+    );
+    let mut seen = seen(SECOND, MILLI, 0);
+    assert!(obeys_hint(&defaults(), Some(last), &seen));
+    seen.delivered = Some(delivered(1, SECOND));
+    assert!(!obeys_hint(&defaults(), Some(last), &seen));
+}

@@ -108,3 +108,17 @@ fn a_peak_keeps_32_significant_bits_and_what_is_low_loses_12_bits() {
         assert_eq!(Memory::new(peak, 0, Trip::default()).peak().raw(), kept);
     }
 }
+
+#[test]
+fn slow_start_is_what_no_trip_is() {
+    let rate = Rate::from_ratio(10, SECOND);
+    let slow = Memory::slow_start(rate);
+    assert!(slow.is_slow_start() && slow.with_pause().is_slow_start());
+    assert_eq!(
+        (slow.ramp(), slow.peak()),
+        (0, Memory::new(rate, 0, Trip(0)).peak())
+    );
+    for bits in 0..36 {
+        assert!(!Memory::new(rate, 31, Trip(bits)).is_slow_start());
+    }
+}

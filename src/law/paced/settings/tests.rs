@@ -247,7 +247,7 @@ fn settings_are_shown_in_rates_and_times() {
     let shown = |settings: PacedSettings| alloc::format!("{settings:?}");
     assert_eq!(
         shown(PacedSettings::new()),
-        "PacedSettings { preset: Usual, floor: 0.5/s, ceiling: None, initial_rate: None, beta_permille: 900, burst: 50ms }"
+        "PacedSettings { preset: Usual, floor: 0.5/s, ceiling: None, initial_rate: None, slow_start: false, beta_permille: 900, burst: 50ms }"
     );
     let settings = PacedSettings::exclusive()
         .to_builder()
@@ -256,7 +256,38 @@ fn settings_are_shown_in_rates_and_times() {
         .ceiling(1, NANOSECOND);
     assert_eq!(
         shown(settings.build().expect("in range")),
-        "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: Some(1000000000/s), initial_rate: Some(1.25/s), \
+        "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: Some(1000000000/s), initial_rate: Some(1.25/s), slow_start: false, \
          beta_permille: 900, burst: 50ms }"
     );
+}
+
+#[test]
+fn a_slow_start_begins_at_ten_a_second_or_the_initial_rate_within_the_limits() {
+    let begins = |builder: PacedSettingsBuilder| {
+        let settings = builder.slow_start(true).build().expect("in order");
+        assert!(settings.starts_slowly());
+        settings.start()
+    };
+    let per_second = |tokens| Some(Rate::from_ratio(tokens, SECOND));
+    let builder = PacedSettings::builder;
+    assert_eq!(begins(builder()), per_second(10));
+    assert_eq!(begins(builder().initial_rate(3, ONE_SECOND)), per_second(3));
+    assert_eq!(begins(builder().ceiling(7, ONE_SECOND)), per_second(7));
+    assert_eq!(begins(builder().ceiling(700, ONE_SECOND)), per_second(10));
+    assert_eq!(begins(builder().floor(20, ONE_SECOND)), per_second(20));
+    assert!(!PacedSettings::new().starts_slowly());
+    assert_eq!(
+        PacedSettings::new().starting_slowly(),
+        builder().slow_start(true).build().expect("in order")
+    );
+}
+
+#[test]
+fn a_slow_start_stays_as_it_was_made() {
+    let slow = PacedSettings::new().starting_slowly();
+    let setting = "slow start";
+    let unchangeable = Err(PacedSettingsError::Unchangeable { setting });
+    assert_eq!(PacedSettings::new().starts_like(&slow), unchangeable);
+    assert_eq!(slow.starts_like(&PacedSettings::new()), unchangeable);
+    assert_eq!(slow.starts_like(&slow), Ok(()));
 }

@@ -32,6 +32,11 @@ impl Preset {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+const fn is_off(yes: &bool) -> bool {
+    !*yes
+}
+
 /// What may stand in a file; what does not is as by default.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -43,6 +48,8 @@ pub(super) struct PacedText {
     ceiling: Option<RateText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     initial_rate: Option<RateText>,
+    #[serde(skip_serializing_if = "is_off")]
+    slow_start: bool,
     beta_permille: u16,
     burst: Duration,
 }
@@ -65,6 +72,7 @@ impl TryFrom<PacedText> for PacedSettings {
         let mut settings = preset
             .to_builder()
             .floor(text.floor.tokens, text.floor.per)
+            .slow_start(text.slow_start)
             .beta_permille(text.beta_permille)
             .burst(text.burst);
         if let Some(RateText { tokens, per }) = text.ceiling {
@@ -88,6 +96,7 @@ impl From<PacedSettings> for PacedText {
             floor: settings.floor.into(),
             ceiling: settings.ceiling.map(RateText::from),
             initial_rate: settings.initial.map(RateText::from),
+            slow_start: settings.slow_start,
             beta_permille: settings.permille(),
             burst: Duration::from_nanos(settings.burst),
         }
