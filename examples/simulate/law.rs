@@ -221,7 +221,7 @@ impl Kind for Bulk {
     fn rate() -> SendRate {
         let settings = PacedSettings::builder().slow_start(true).build();
         let settings = settings.expect("10/s is above the floor");
-        SendRate::paced_with_open_places(settings, Timestamp::ZERO, OPEN_PLACES)
+        SendRate::paced(settings, Timestamp::ZERO)
     }
 }
 

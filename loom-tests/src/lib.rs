@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 mod budget;
 mod counts;
 mod credit;
+mod drought;
 mod forget;
 mod latest;
 mod line;

@@ -3,7 +3,8 @@
 use crossbeam_utils::CachePadded;
 
 use super::lazy::Lazy;
-use super::sync::{AtomicU64, Ordering::Relaxed, StaticU64};
+use super::sync::{AtomicU64, AtomicU128, Ordering::Relaxed, StaticU64};
+use crate::bits::{Field, LAST_TIME, TIME_BITS};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
@@ -175,6 +176,71 @@ impl Latest {
         // Relaxed: as above. A read-modify-write, so that no late thread sets the word back.
         // Model: `latest::no_thread_sets_it_back`.
         self.0.fetch_max(value, Relaxed).max(value)
+    }
+}
+
+/// How long nothing has been delivered although it was tried. Low bits first:
+///
+/// | bits | field |
+/// |---|---|
+/// | 62 | when the first throttle came after the last delivery, in nanoseconds |
+/// | 62 | when the last throttle came |
+/// | 1 | whether there was a throttle since the last delivery; else all is zero |
+#[derive(Debug)]
+pub(crate) struct Drought(AtomicU128);
+
+const SINCE: Field = Field::lowest(TIME_BITS);
+const LATEST: Field = SINCE.above(TIME_BITS);
+const DRY: Field = LATEST.above(1);
+
+// Relaxed throughout: the word is all there is, and each change is a swap of it, so that a throttle
+// never goes on with a drought that a delivery has ended.
+// Model: `drought::a_delivery_ends_what_came_before_it`.
+impl Drought {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU128::new(0))
+    }
+
+    /// Notes a throttle at `now`, and returns the nanoseconds since the first one. A silence of
+    /// more than `longest` begins anew: nothing was tried.
+    pub(crate) fn throttled(&self, now: u64, longest: u64) -> u64 {
+        let now = now.min(LAST_TIME);
+        loop {
+            let seen = self.0.load(Relaxed);
+            let latest = LATEST.get(seen).max(now);
+            let silence = now.saturating_sub(LATEST.get(seen));
+            let since = if DRY.get(seen) == 0 || silence > longest {
+                now
+            } else {
+                SINCE.get(seen)
+            };
+            let next = SINCE.put(since) | LATEST.put(latest) | DRY.put(1);
+            if self.swap(seen, next) {
+                return now.saturating_sub(since);
+            }
+        }
+    }
+
+    /// Notes a delivery.
+    #[inline]
+    pub(crate) fn delivered(&self) {
+        let mut seen = self.0.load(Relaxed);
+        while seen != 0 && !self.swap(seen, 0) {
+            seen = self.0.load(Relaxed);
+        }
+    }
+
+    /// Returns the nanoseconds from the first throttle to `now`, or `None` if there was none since
+    /// the last delivery.
+    pub(crate) fn length(&self, now: u64) -> Option<u64> {
+        let seen = self.0.load(Relaxed);
+        (DRY.get(seen) != 0).then(|| now.saturating_sub(SINCE.get(seen)))
+    }
+
+    fn swap(&self, seen: u128, next: u128) -> bool {
+        self.0
+            .compare_exchange(seen, next, Relaxed, Relaxed)
+            .is_ok()
     }
 }
 

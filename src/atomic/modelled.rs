@@ -223,3 +223,35 @@ impl Latest {
         self.0.raise(value)
     }
 }
+
+/// How long nothing has been delivered.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Drought(cells::Drought);
+
+#[cfg(feature = "std")]
+impl Drought {
+    /// Creates a word without a throttle.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(cells::Drought::new())
+    }
+
+    /// Notes a throttle, and returns the time since the first one.
+    #[must_use]
+    pub fn throttled(&self, now: u64, longest: u64) -> u64 {
+        self.0.throttled(now, longest)
+    }
+
+    /// Notes a delivery.
+    pub fn delivered(&self) {
+        self.0.delivered();
+    }
+
+    /// Returns the time from the first throttle to `now`.
+    #[must_use]
+    pub fn length(&self, now: u64) -> Option<u64> {
+        self.0.length(now)
+    }
+}

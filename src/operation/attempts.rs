@@ -5,7 +5,9 @@ use core::{error::Error, fmt, task::Waker, time::Duration};
 use super::{Attempt, Stop, StopReason, limits::Limits};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
-    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn, hint_too_long},
+    strategy::{
+        MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn, hint_too_long,
+    },
     wait::Rest,
 };
 
@@ -64,6 +66,8 @@ use crate::{
 pub struct Attempts<S> {
     strategy: S,
     limits: Limits,
+    /// The longest wait that the service may ask for.
+    max_retry_after: Duration,
     deadline: Option<Timestamp>,
     /// `None` if the strategy gave none, and after the last attempt.
     token: Option<RetryToken>,
@@ -132,9 +136,15 @@ impl<S: RetryStrategy> Attempts<S> {
     ) -> Self {
         let token = strategy.acquire_initial_token(scope).ok();
         let delay = token.as_ref().map_or(Duration::ZERO, RetryToken::delay);
+        let total = limits
+            .total
+            .or_else(|| token.as_ref().and_then(RetryToken::time_left));
+        let said = token.as_ref().map(RetryToken::max_retry_after);
+        let max_retry_after = limits.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
             strategy,
             limits,
+            max_retry_after,
             deadline: None,
             token,
             turn: SendTurn::new(),
@@ -144,9 +154,9 @@ impl<S: RetryStrategy> Attempts<S> {
             connection_reusable: true,
         };
         // No clock is read that is not needed.
-        if limits.total.is_some() || !delay.is_zero() {
+        if total.is_some() || !delay.is_zero() {
             let now = clock.unwrap_or(attempts.strategy.clock()).now();
-            attempts.deadline = limits.total.map(|total| now.saturating_add(total));
+            attempts.deadline = total.map(|total| now.saturating_add(total));
             if !delay.is_zero() {
                 attempts.step = match attempts.out_of_time(now, delay) {
                     Some(reason) => Step::Stopped(attempts.stop_for(reason)),
@@ -225,6 +235,7 @@ impl<S: RetryStrategy> Attempts<S> {
             NotAdmitted::Refused(refused) => {
                 self.stop(StopReason::SendRefused { wait: refused.wait })
             }
+            NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error)),
         }
     }
@@ -365,7 +376,7 @@ impl<S: RetryStrategy> Attempts<S> {
         } else {
             Some(Duration::ZERO)
         };
-        let longest = self.limits.max_retry_after;
+        let longest = self.max_retry_after;
         let token = token
             .with_idempotency(self.limits.idempotency)
             .with_max_retry_after(longest)
@@ -423,7 +434,7 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(Detached {
             strategy: self.strategy,
             token: self.token,
-            max_retry_after: self.limits.max_retry_after,
+            max_retry_after: self.max_retry_after,
         })
     }
 

@@ -84,8 +84,8 @@ impl<'a, S, Z> Operation<'a, S, Z> {
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default. It is rounded up to
-    /// seconds; 18 hours and more count as no limit.
+    /// Accepts no longer wait than `span` from the service: 60 s by default, or what the strategy's
+    /// first token says. It is rounded up to seconds; 18 hours and more count as no limit.
     ///
     /// A service that asks for more, with `Retry-After` or another hint, stops the operation at
     /// once with
@@ -107,12 +107,13 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     /// assert_eq!(stopped.why(), StopReason::RetryAfterTooLong { asked: hour, max });
     /// ```
     pub fn max_retry_after(mut self, span: Duration) -> Self {
-        self.limits.max_retry_after = rounded_cap(span);
+        self.limits.max_retry_after = Some(rounded_cap(span));
         self
     }
 
-    /// Gives the operation `span` from when it is run, with all its attempts and waits. No limit by
-    /// default.
+    /// Gives the operation `span` from when it is run, with all its attempts and waits. By default
+    /// what the strategy gives ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)):
+    /// most have no limit.
     ///
     /// No backoff, wait for a turn or attempt begins after it, and none begins that would use up
     /// what is left: the operation stops at once with

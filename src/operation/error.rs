@@ -249,6 +249,13 @@ pub enum StopReason {
         /// What the retry costs.
         needed: u32,
     },
+    /// The service has throttled everything for the
+    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
+    /// [bulk](crate::Adaptive::bulk) strategy.
+    Stalled {
+        /// The time since the first throttle after which nothing was delivered.
+        span: Duration,
+    },
     /// The next send would have had to wait, and the strategy refuses rather than waits.
     SendRefused {
         /// The time until it would have been let go, at the rate of the moment.
@@ -280,6 +287,7 @@ impl StopReason {
             RefusalReason::QuotaExhausted { available, needed } => {
                 Self::QuotaExhausted { available, needed }
             }
+            RefusalReason::Stalled { span } => Self::Stalled { span },
             RefusalReason::ForeignToken(_) => Self::ForeignToken,
             RefusalReason::Other(reason) => Self::Other(reason),
         }
@@ -300,6 +308,7 @@ impl fmt::Display for StopReason {
             Self::QuotaExhausted { available, needed } => {
                 RefusalReason::QuotaExhausted { available, needed }.fmt(f)
             }
+            Self::Stalled { span } => RefusalReason::Stalled { span }.fmt(f),
             Self::SendRefused { wait } => SendRefused { wait }.fmt(f),
             Self::Weight(error) => error.fmt(f),
             Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),

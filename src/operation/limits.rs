@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Idempotency, strategy::MAX_RETRY_AFTER};
+use crate::Idempotency;
 
 /// The limits that the caller sets.
 #[derive(Clone, Copy, Debug)]
@@ -10,12 +10,12 @@ pub(super) struct Limits {
     pub(super) idempotency: Idempotency,
     /// The tokens of the send rate that each attempt takes.
     pub(super) weight: u32,
-    /// From the beginning of the operation to its end.
+    /// From the beginning of the operation to its end; `None` for what the strategy says.
     pub(super) total: Option<Duration>,
     /// Of one attempt.
     pub(super) attempt: Option<Duration>,
-    /// The longest wait that the service may ask for.
-    pub(super) max_retry_after: Duration,
+    /// The longest wait that the service may ask for; `None` for what the strategy says.
+    pub(super) max_retry_after: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -25,7 +25,7 @@ impl Default for Limits {
             weight: 1,
             total: None,
             attempt: None,
-            max_retry_after: MAX_RETRY_AFTER,
+            max_retry_after: None,
         }
     }
 }

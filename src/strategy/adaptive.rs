@@ -1,22 +1,22 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
-use alloc::sync::Arc;
+use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
     costs::RetryCosts,
-    engine::Engine,
+    engine::{Engine, Weighed},
     events,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
-    token::RetryToken,
+    token::{RetryToken, nanos},
     turn::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
-use crate::atomic::cells::{Event, State};
+use crate::atomic::cells::{Drought, Event, State};
 use crate::{
     AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
     Timestamp,
@@ -68,6 +68,8 @@ pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
     /// Shared with the places in its line.
     rate: Arc<SendRate>,
+    /// In bulk only.
+    drought: Option<Box<Drought>>,
 }
 
 /// What the sends of strategies built alike have in common.
@@ -79,6 +81,8 @@ pub(super) struct Pace {
     pub(super) law: ControlLaw,
     /// `None` for the defaults of the law.
     pub(super) paced: Option<PacedSettings>,
+    /// In bulk, for which throttled attempts count nothing: how long all may be throttled.
+    pub(super) stall_timeout: Option<Duration>,
 }
 
 impl Adaptive {
@@ -95,6 +99,43 @@ impl Adaptive {
         Self::builder().law(ControlLaw::Paced).build_checked()
     }
 
+    /// Creates a strategy for pipelines, which copy, load or delete many objects and may lose none:
+    /// [`paced`](Self::paced), and what is throttled is retried until it succeeds.
+    ///
+    /// - A throttled attempt does not count as one of `max_attempts` and takes nothing from the
+    ///   quota: the send rate holds the next one back. Other failures are limited as ever.
+    /// - An operation ends at its deadline, a day unless
+    ///   [set](crate::config::StrategyBuilder::deadline); or when everything has been throttled for
+    ///   5 minutes ([`stall_timeout`](crate::config::StrategyBuilder::stall_timeout)), with
+    ///   [`StopReason::Stalled`](crate::operation::StopReason::Stalled): an account that is disabled
+    ///   is not waited for. From then on an operation that would have to wait is refused likewise,
+    ///   until one succeeds.
+    /// - The rate begins low, and rises with each round trip until the first throttle
+    ///   ([`slow_start`](crate::law::PacedSettingsBuilder::slow_start)), so that hundreds of workers
+    ///   do not find the limit all at once.
+    ///
+    /// Only what the client classifies as throttling counts as that: object stores throttle with
+    /// 503, which is transient by default. The adapters' constructors for bulk see to it; with a
+    /// client of your own take
+    /// [`ServiceUnavailable::Throttle`](crate::classify::ServiceUnavailable::Throttle).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt};
+    ///
+    /// let strategy = Adaptive::bulk();
+    /// let copied = strategy.run(|attempt| match attempt.number() {
+    ///     1..=5 => Err(Failure::throttling()),
+    ///     number => Ok(number),
+    /// });
+    /// assert_eq!(copied.unwrap(), 6); // though `max_attempts` is 3
+    /// ```
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::builder().bulk().build_checked()
+    }
+
     /// Starts from the defaults in [`Settings`].
     pub fn builder() -> StrategyBuilder<Self> {
         StrategyBuilder::new()
@@ -104,13 +145,19 @@ impl Adaptive {
     pub(super) fn from_engine(engine: Engine<Pace>) -> Self {
         let pace = &engine.common.pace;
         let now = engine.common.clock.now();
-        let rate = match pace.paced {
-            Some(settings) => SendRate::paced(settings, now),
-            None => SendRate::new(pace.law, now),
+        let bulk = pace.stall_timeout.is_some();
+        let rate = match (pace.law, pace.paced) {
+            (ControlLaw::Paced, settings) if bulk => {
+                SendRate::paced(settings.unwrap_or_default().starting_slowly(), now)
+            }
+            (_, Some(settings)) => SendRate::paced(settings, now),
+            (law, None) => SendRate::new(law, now),
         };
+        let drought = bulk.then(|| Box::new(Drought::new()));
         Self {
             engine,
             rate: Arc::new(rate),
+            drought,
         }
     }
 
@@ -203,6 +250,13 @@ impl Adaptive {
         self.pace().max_wait
     }
 
+    /// Returns how long everything may be throttled before retries end, or `None` if it is not for
+    /// [bulk](Self::bulk).
+    #[must_use]
+    pub fn stall_timeout(&self) -> Option<Duration> {
+        self.pace().stall_timeout
+    }
+
     /// Tells whether the clock is read for every send.
     #[must_use]
     pub fn exact_timing(&self) -> bool {
@@ -280,7 +334,12 @@ impl RetryStrategy for Adaptive {
         &self,
         _scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(self.engine.initial_token())
+        let token = self.engine.initial_token();
+        Ok(match self.stall_timeout() {
+            None => token,
+            // What is throttled is not counted, so there is no most.
+            Some(longest) => token.with_attempt(1, None).with_max_retry_after(longest),
+        })
     }
 
     fn refresh_retry_token(
@@ -292,7 +351,8 @@ impl RetryStrategy for Adaptive {
         let token = self.engine.id.check(token)?;
         let outcome = outcome(failure, token.max_retry_after());
         self.record(token.send_permit(), outcome, reports);
-        self.engine.refresh(token, failure)
+        let weighed = self.weigh(failure, reports);
+        self.engine.refresh(token, failure, weighed)
     }
 
     #[inline]
@@ -307,6 +367,9 @@ impl RetryStrategy for Adaptive {
         let (sent, paid) = (token.send_permit(), token.take_paid());
         drop(token);
         self.record(sent, Outcome::NotThrottled, reports);
+        if let Some(drought) = &self.drought {
+            drought.delivered();
+        }
         self.engine.succeed(paid);
         Ok(())
     }
@@ -355,6 +418,25 @@ impl Adaptive {
         taken.map_err(|wait| AcquireError::NotInTime { wait })
     }
 
+    fn bulk_limits(&self) -> Option<(&Drought, u64)> {
+        self.drought.as_deref().zip(self.stall_timeout().map(nanos))
+    }
+
+    /// Returns what a failed attempt counts for, and takes note of one that was throttled in bulk.
+    fn weigh(&self, failure: &Failure, reports: Reports<'_>) -> Weighed {
+        let bulk = self.bulk_limits().filter(|_| failure.is_throttle());
+        let Some((drought, longest)) = bulk else {
+            return Weighed::Counts;
+        };
+        let now = reports.clock(self.clock()).now();
+        let dry = drought.throttled(now.as_nanos(), longest);
+        if dry >= longest {
+            Weighed::Stalled(Duration::from_nanos(dry))
+        } else {
+            Weighed::Free
+        }
+    }
+
     /// Takes a place in line for an attempt that was refused because of `why`.
     #[inline(never)]
     fn queue(
@@ -377,7 +459,8 @@ impl Adaptive {
         admitted
     }
 
-    /// Looks at the place in line of an attempt, or takes one.
+    /// Looks at the place in line of an attempt, or takes one. In bulk it is given up when
+    /// everything has been throttled for too long.
     fn wait(
         &self,
         turn: &mut SendTurn,
@@ -388,7 +471,23 @@ impl Adaptive {
         if let Err(NotAdmitted::Refused(_)) = admitted {
             self.engine.counts.one(Event::RefusedSend);
         }
-        admitted
+        let (Err(NotAdmitted::Wait { wait, look_in }), Some((drought, longest))) =
+            (admitted, self.bulk_limits())
+        else {
+            return admitted;
+        };
+        let now = request.now(self.clock()).as_nanos();
+        let Some(dry) = drought.length(now) else {
+            return admitted;
+        };
+        let left = longest.saturating_sub(dry);
+        if left == 0 {
+            *turn = SendTurn::new();
+            let span = Duration::from_nanos(dry);
+            return Err(NotAdmitted::Stalled { span });
+        }
+        let look_in = look_in.min(Duration::from_nanos(left));
+        Err(NotAdmitted::Wait { wait, look_in })
     }
 }
 

@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
     adaptive::{Adaptive, Pace},
-    choices::Choices,
+    choices::{Choices, STALL_TIMEOUT},
     costs::RetryCosts,
     plan::Plan,
     quota::Quota,
@@ -218,6 +218,14 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
+    /// Gives each operation `span`, unless it says otherwise by
+    /// [`Operation::deadline`](crate::Operation::deadline). No limit by default; a day in
+    /// [`bulk`](Self::bulk).
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.choices.deadline = Some(span);
+        self
+    }
+
     /// Draws jitter from `random` in place of [`ThreadRandom`](crate::backoff::ThreadRandom).
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
@@ -261,6 +269,38 @@ impl StrategyBuilder<Adaptive> {
     /// Moves the send rate by [`ControlLaw::Paced`] with `settings`.
     pub fn paced(mut self, settings: PacedSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
+        self
+    }
+
+    /// For pipelines: retries what is throttled until it succeeds. See [`Adaptive::bulk`].
+    ///
+    /// The law is [`ControlLaw::Paced`] unless [`law`](Self::law) is called, and begins with a [slow
+    /// start](crate::law::PacedSettingsBuilder::slow_start), whatever its settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Adaptive;
+    ///
+    /// let strategy = Adaptive::builder()
+    ///     .bulk()
+    ///     .max_attempts(4) // that are not throttled
+    ///     .deadline(Duration::from_secs(3_600))
+    ///     .stall_timeout(Duration::from_secs(60))
+    ///     .build()?;
+    /// assert_eq!(strategy.stall_timeout(), Some(Duration::from_secs(60)));
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn bulk(mut self) -> Self {
+        self.choices.bulk = true;
+        self
+    }
+
+    /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
+    /// by default. It is also the longest wait that the service may ask for.
+    pub fn stall_timeout(mut self, span: Duration) -> Self {
+        self.choices.stall_timeout = Some(span);
         self
     }
 
@@ -337,8 +377,16 @@ impl StrategyBuilder<Adaptive> {
             fail_fast: self.choices.fail_fast,
             max_wait: self.choices.max_wait,
             exact_timing: self.choices.exact_timing,
-            law: self.choices.law.unwrap_or(ControlLaw::Aws),
+            law: self.choices.law.unwrap_or(if self.choices.bulk {
+                ControlLaw::Paced
+            } else {
+                ControlLaw::Aws
+            }),
             paced: self.choices.paced,
+            stall_timeout: self
+                .choices
+                .bulk
+                .then(|| self.choices.stall_timeout.unwrap_or(STALL_TIMEOUT)),
         };
         self.choices.into_plan(pace)
     }

@@ -24,6 +24,10 @@ const SUCCESS_CREDIT: u32 = 1;
 const MAX_ATTEMPTS: u32 = 3;
 const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
+/// A pipeline waits for its service longer than a person does.
+const BULK_DEADLINE: Duration = Duration::from_secs(86_400);
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// DynamoDB answers fast, so it is worth asking again sooner and once more (generation 2.1 only).
 const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
 const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
@@ -63,6 +67,9 @@ pub(super) struct Choices {
     pub(super) fail_fast: bool,
     pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,
+    pub(super) bulk: bool,
+    pub(super) stall_timeout: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
 }
 
 impl Choices {
@@ -82,6 +89,8 @@ impl Choices {
             && self.quota_capacity.is_some()
         {
             Err(SettingsError::QuotaWithCapacity)
+        } else if self.stall_timeout.is_some() && !self.bulk {
+            Err(SettingsError::StallTimeoutWithoutBulk)
         } else {
             Ok(())
         }
@@ -108,6 +117,7 @@ impl Choices {
             hint_policy: self.hint_policy,
             long_polling: self.long_polling,
             success_credit: self.success_credit.unwrap_or(SUCCESS_CREDIT),
+            deadline: self.deadline.or(self.bulk.then_some(BULK_DEADLINE)),
             backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         };

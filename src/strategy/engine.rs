@@ -31,6 +31,17 @@ pub(super) struct Common<P> {
     pub(super) pace: P,
 }
 
+/// What a failed attempt counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weighed {
+    /// One attempt, whose retry is paid.
+    Counts,
+    /// Nothing: it was throttled, and the send rate holds the next one back.
+    Free,
+    /// Nothing, and there is no retry: all has been throttled for so long.
+    Stalled(Duration),
+}
+
 /// Everything that retries have to do with, and nothing that sends have.
 #[derive(Debug)]
 pub(super) struct Engine<P = ()> {
@@ -57,7 +68,10 @@ impl<P> Engine<P> {
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
         self.quota.begin();
-        RetryToken::new(self.id).with_attempt(1, Some(self.settings().max_attempts))
+        let settings = self.settings();
+        RetryToken::new(self.id)
+            .with_attempt(1, Some(settings.max_attempts))
+            .with_time_left(settings.deadline)
     }
 
     /// Decides on a retry, and takes note of the decision.
@@ -65,11 +79,12 @@ impl<P> Engine<P> {
         &self,
         token: RetryToken,
         failure: &Failure,
+        weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         if failure.is_throttle() {
             self.counts.one(Event::Throttled);
         }
-        let answer = self.decide(token, failure);
+        let answer = self.decide(token, failure, weighed);
         match &answer {
             Ok(_) => {
                 self.counts.one(Event::Granted);
@@ -86,9 +101,9 @@ impl<P> Engine<P> {
         self.counts.one(match *reason {
             RefusalReason::MaxAttempts { .. } => Event::RefusedAttempts,
             RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => Event::RefusedSafety,
-            RefusalReason::OutOfTime { .. } | RefusalReason::RetryAfterTooLong { .. } => {
-                Event::RefusedTime
-            }
+            RefusalReason::OutOfTime { .. }
+            | RefusalReason::RetryAfterTooLong { .. }
+            | RefusalReason::Stalled { .. } => Event::RefusedTime,
             RefusalReason::QuotaExhausted { .. } => Event::RefusedQuota,
             _ => Event::RefusedOther,
         });
@@ -105,7 +120,12 @@ impl<P> Engine<P> {
     /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep
     /// that is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is
     /// ours.
-    fn decide(&self, token: RetryToken, failure: &Failure) -> Result<RetryToken, RetryRefused> {
+    fn decide(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        weighed: Weighed,
+    ) -> Result<RetryToken, RetryRefused> {
         let reusable = self.connection_reusable(failure);
         let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
         if !self.settings().maybe_policy.permits(failure) {
@@ -115,8 +135,12 @@ impl<P> Engine<P> {
             return Err(refused(RefusalReason::MaybeExecuted));
         }
         let (attempt, max) = (token.attempt(), self.settings().max_attempts);
-        if attempt >= max {
-            return Err(refused(RefusalReason::MaxAttempts { max }));
+        match weighed {
+            Weighed::Counts if attempt >= max => {
+                return Err(refused(RefusalReason::MaxAttempts { max }));
+            }
+            Weighed::Stalled(span) => return Err(refused(RefusalReason::Stalled { span })),
+            Weighed::Counts | Weighed::Free => {}
         }
         let (backoff, delay) = self.delay(attempt, failure, token.backoff());
         if let Some(reason) = hint_too_long(failure, delay, token.max_retry_after()) {
@@ -124,6 +148,14 @@ impl<P> Engine<P> {
         }
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
+        }
+        let limit = token.max_attempts();
+        let token = token
+            .with_delay(delay)
+            .with_backoff(backoff)
+            .with_connection_reusable(reusable);
+        if weighed == Weighed::Free {
+            return Ok(token.with_attempt(attempt, limit));
         }
         let needed = self.tariff.get().after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
@@ -133,10 +165,7 @@ impl<P> Engine<P> {
                 .waiting(self.settings().long_polling));
         };
         Ok(token
-            .with_attempt(attempt.saturating_add(1), Some(max))
-            .with_delay(delay)
-            .with_backoff(backoff)
-            .with_connection_reusable(reusable)
+            .with_attempt(attempt.saturating_add(1), limit)
             .with_paid(permit))
     }
 

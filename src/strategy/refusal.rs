@@ -168,6 +168,13 @@ pub enum RefusalReason {
         /// What the retry costs.
         needed: u32,
     },
+    /// The service has throttled everything for the
+    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
+    /// [bulk](crate::Adaptive::bulk) strategy. No quota was asked for.
+    Stalled {
+        /// The time since the first throttle after which nothing was delivered.
+        span: Duration,
+    },
     /// The token was issued by another strategy. Nothing has changed.
     ForeignToken(RetryToken),
     /// A reason of a strategy that is not ours.
@@ -193,6 +200,9 @@ impl fmt::Display for RefusalReason {
                 f,
                 "retry quota exhausted: {available} available, {needed} needed"
             ),
+            Self::Stalled { span } => {
+                write!(f, "stalled: everything was throttled for {span:?}")
+            }
             Self::ForeignToken(_) => f.write_str("the token was issued by another strategy"),
             Self::Other(reason) => f.write_str(reason),
         }

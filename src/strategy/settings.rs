@@ -116,6 +116,7 @@ pub enum HintPolicy {
 /// | `x-amz-retry-after` | clamped to between the backoff and 5 s more |
 /// | `Retry-After` | a floor: the hint plus the backoff |
 /// | long polling | off |
+/// | deadline of an operation | none; a day in bulk |
 /// | bare status 429, 509 | throttling |
 /// | bare status 503 | transient; a switch makes it throttling |
 /// | bare status 400, 403 | never retried |
@@ -123,6 +124,8 @@ pub enum HintPolicy {
 /// | adaptive: fail fast | off |
 /// | adaptive: longest wait for a turn | none |
 /// | adaptive: exact timing | off |
+/// | adaptive: bulk | off |
+/// | bulk: stall timeout | 5 minutes |
 ///
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
 /// SDKs and Tools Reference Guide; "Retrying Requests" in Smithy's client guide.
@@ -135,6 +138,7 @@ pub struct Settings {
     pub(super) hint_policy: HintPolicy,
     pub(super) long_polling: bool,
     pub(super) success_credit: u32,
+    pub(super) deadline: Option<Duration>,
     pub(super) backoff: Arc<dyn BackoffStrategy>,
     pub(super) random: Arc<dyn Random>,
 }
@@ -182,6 +186,12 @@ impl Settings {
         self.success_credit
     }
 
+    /// Returns the time that an operation has unless it says otherwise, or `None` without a limit.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
     /// Returns the rule for delays.
     #[must_use]
     pub fn backoff(&self) -> &dyn BackoffStrategy {
@@ -206,6 +216,9 @@ pub enum SettingsError {
     FloorAboveMaxBackoff,
     /// A quota of the caller's own was given together with a capacity, which it would ignore.
     QuotaWithCapacity,
+    /// A stall timeout was given without [`bulk`](crate::config::StrategyBuilder::bulk), which
+    /// would ignore it.
+    StallTimeoutWithoutBulk,
 }
 
 impl fmt::Display for SettingsError {
@@ -216,6 +229,7 @@ impl fmt::Display for SettingsError {
             Self::BackoffWithJitter => "a jitter has no effect on a backoff of your own",
             Self::BackoffWithFloor => "a throttling floor has no effect on a backoff of your own",
             Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
+            Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
         })
     }

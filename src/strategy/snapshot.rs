@@ -52,7 +52,8 @@ pub struct StrategyCounts {
     pub refused_safety: u64,
     /// Retries refused by the quota.
     pub refused_quota: u64,
-    /// Retries refused because there was no time left for them.
+    /// Retries refused because there was no time left for them, or everything was throttled for too
+    /// long.
     pub refused_time: u64,
     /// Retries refused for any other reason.
     pub refused_other: u64,

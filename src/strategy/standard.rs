@@ -5,7 +5,7 @@ use core::fmt;
 use super::{
     builder::StrategyBuilder,
     costs::RetryCosts,
-    engine::Engine,
+    engine::{Engine, Weighed},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
     retry_strategy::RetryStrategy,
@@ -111,7 +111,7 @@ impl RetryStrategy for Standard {
         _reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id.check(token)?;
-        self.engine.refresh(token, failure)
+        self.engine.refresh(token, failure, Weighed::Counts)
     }
 
     #[inline]

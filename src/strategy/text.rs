@@ -41,6 +41,7 @@ impl<'de> Deserialize<'de> for StrategyBuilder<Standard> {
             ("fail_fast", choices.fail_fast),
             ("max_wait", choices.max_wait.is_some()),
             ("exact_timing", choices.exact_timing),
+            ("bulk", choices.bulk),
         ];
         if let Some((name, _)) = adaptive.iter().find(|(_, chosen)| *chosen) {
             return Err(D::Error::custom(format_args!(

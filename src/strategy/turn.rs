@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::token::RetryToken;
+use super::{refusal::RefusalReason, token::RetryToken};
 use crate::wait::{LOOK_AGAIN, Rest};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, wait::PlaceInLine};
 
@@ -289,6 +289,13 @@ pub enum NotAdmitted {
     },
     /// It would have to wait, and the strategy refuses rather than makes wait.
     Refused(SendRefused),
+    /// It would have to wait, and the service has throttled everything for the
+    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
+    /// [bulk](crate::Adaptive::bulk) strategy.
+    Stalled {
+        /// The time since the first throttle after which nothing was delivered.
+        span: Duration,
+    },
     /// There is no such weight.
     Weight(WeightError),
 }
@@ -316,6 +323,7 @@ impl fmt::Display for NotAdmitted {
         match self {
             Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
             Self::Refused(refused) => refused.fmt(f),
+            Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
         }
     }
