@@ -59,7 +59,7 @@ use crate::{
     strategies::Plan,
 };
 
-/// Adaptive lost an object or did not run.
+/// A mode that paces its sends lost an object, or none did run.
 const INCOMPLETE: u8 = 1;
 /// The run could not be carried out.
 const BROKEN: u8 = 2;
@@ -151,7 +151,7 @@ fn counts_agree(reports: &[Report]) -> bool {
 fn verdict(reports: &[Report]) -> ExitCode {
     let paces = |report: &&Report| report.mode.paces_sends();
     if !reports.iter().any(|report| paces(&report)) {
-        eprintln!("neither adaptive nor paced did run, so nothing is shown to succeed");
+        eprintln!("neither adaptive nor paced nor bulk did run, so nothing is shown to succeed");
         return ExitCode::from(INCOMPLETE);
     }
     let mut code = ExitCode::SUCCESS;

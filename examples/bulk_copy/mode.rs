@@ -1,4 +1,4 @@
-//! The five ways of retrying that a run compares.
+//! The six ways of retrying that a run compares.
 
 use clap::ValueEnum;
 
@@ -15,16 +15,19 @@ pub(crate) enum Mode {
     Adaptive,
     /// The same, by the crate's own law
     Paced,
+    /// The same for pipelines: throttled sends are repeated until they succeed, and the rate begins low
+    Bulk,
 }
 
 impl Mode {
     /// All modes, in the order of the table.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::None,
         Self::Legacy,
         Self::Standard,
         Self::Adaptive,
         Self::Paced,
+        Self::Bulk,
     ];
 
     /// Returns the name, as the flag has it.
@@ -35,12 +38,13 @@ impl Mode {
             Self::Standard => "standard",
             Self::Adaptive => "adaptive",
             Self::Paced => "paced",
+            Self::Bulk => "bulk",
         }
     }
 
     /// Tells whether sends are held back: everything should be copied then.
     pub(crate) const fn paces_sends(self) -> bool {
-        matches!(self, Self::Adaptive | Self::Paced)
+        matches!(self, Self::Adaptive | Self::Paced | Self::Bulk)
     }
 
     /// Returns a heading for people who have not read the flags.
@@ -51,6 +55,10 @@ impl Mode {
             Self::Standard => "backoff and a retry quota",
             Self::Adaptive => "backoff, a retry quota and a send rate that adapts",
             Self::Paced => "the same, with the crate's own law",
+            Self::Bulk => {
+                return "bulk: the same, from a slow start, until the service lets it through"
+                    .to_owned();
+            }
         };
         format!("{}: up to {attempts} sends, {what}", self.name())
     }

@@ -10,7 +10,7 @@ use crate::{mode::Mode, service::Limits};
 /// Copies objects through a service that throttles, once for each way of retrying.
 ///
 /// Every mode has a service of its own on loopback, with a limit of its own, and the modes run side
-/// by side. The exit code is 0 only if adaptive and paced copied everything; 1 if one did not, or neither was run;
+/// by side. The exit code is 0 only if adaptive, paced and bulk copied everything; 1 if one did not, or none of them was run;
 /// 2 for flags that make no sense or a run that could not start; 3 if the client and the service
 /// counted different things.
 #[derive(Clone, Debug, Parser)]
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "COUNT", default_value = "64")]
     workers: NonZeroU32,
 
-    /// Most sends for one operation in the modes that retry [default: legacy 5, standard 3, adaptive and paced 4]
+    /// Most sends for one operation in the modes that retry [default: legacy 5, standard 3, adaptive, paced and bulk 4]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<NonZeroU32>,
 

@@ -32,7 +32,7 @@ pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
 }
 
 const LEGEND: &str = "\
-sends: the most for one operation; share: of the requests, how many were throttled;
+sends: the most for one operation, in bulk without those that are throttled; share: of the requests, how many were throttled;
 goodput: objects copied, as a share of those that the limit allowed in that time (its burst, then its rate).";
 
 /// Returns what was asked for, in one line.
