@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponents,
 };
 use aws_smithy_types::retry::ErrorKind;
-use paceline::{Failure, Fault, RetryAfter};
+use paceline::{Failure, Fault, RetryAfter, classify::ServiceUnavailable};
 
 /// Returns what became of the attempt that has just ended: nothing if it succeeded.
 ///
@@ -19,10 +19,19 @@ use paceline::{Failure, Fault, RetryAfter};
 pub(crate) fn of_attempt(
     context: &InterceptorContext,
     components: &RuntimeComponents,
+    unavailable: ServiceUnavailable,
 ) -> Option<Failure> {
     match run_classifiers_on_ctx(components.retry_classifiers(), context) {
         RetryAction::RetryIndicated(RetryReason::RetryableError { kind, retry_after }) => {
-            Some(retryable(kind, timed_out(context), retry_after))
+            let failure = retryable(kind, timed_out(context), retry_after);
+            let status = context
+                .response()
+                .map(|response| response.status().as_u16());
+            Some(if status == Some(503) {
+                overloaded(failure, unavailable)
+            } else {
+                failure
+            })
         }
         _ if context.is_failed() => Some(Failure::not_retryable()),
         _ => None,
@@ -42,6 +51,19 @@ fn retryable(kind: ErrorKind, timed_out: bool, retry_after: Option<Duration>) ->
     }
 }
 
+/// Returns what a retryable failure with status 503 means. That of an error code which says that it
+/// is throttling stays.
+fn overloaded(failure: Failure, unavailable: ServiceUnavailable) -> Failure {
+    let bare = Failure::from_http_status(503, unavailable);
+    if failure.is_throttle() || !bare.is_throttle() {
+        return failure;
+    }
+    match failure.retry_after() {
+        Some(hint) => bare.with_retry_after(hint),
+        None => bare,
+    }
+}
+
 /// Tells whether nobody answered in time. Smithy has no kind of error for it, and generation 2.0
 /// charges twice.
 fn timed_out(context: &InterceptorContext) -> bool {
@@ -58,6 +80,8 @@ mod tests {
         interceptors::context::{Error, Input},
         orchestrator::OrchestratorError,
     };
+
+    use paceline::Execution;
 
     use super::*;
 
@@ -84,6 +108,27 @@ mod tests {
             let hinted = failure.with_retry_after(RetryAfter::Clamped(second));
             assert_eq!(retryable(kind, false, Some(second)), hinted);
         }
+    }
+
+    #[test]
+    fn a_503_means_what_was_said_unless_its_code_does() {
+        let hint = RetryAfter::Clamped(Duration::from_secs(1));
+        let transient = Failure::transient().with_retry_after(hint);
+        let meant = |unavailable| overloaded(transient, unavailable);
+        assert_eq!(meant(ServiceUnavailable::Transient), transient);
+        let throttle = meant(ServiceUnavailable::Throttle);
+        assert_eq!(
+            (throttle.is_throttle(), throttle.retry_after()),
+            (true, Some(hint))
+        );
+        assert_eq!(throttle.execution(), Execution::Rejected);
+        let overload = meant(ServiceUnavailable::Overloaded);
+        assert_eq!(
+            (overload.is_throttle(), overload.execution()),
+            (true, Execution::Maybe)
+        );
+        let by_code = Failure::throttling();
+        assert_eq!(overloaded(by_code, ServiceUnavailable::Overloaded), by_code);
     }
 
     #[test]

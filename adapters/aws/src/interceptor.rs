@@ -99,8 +99,8 @@ impl PacingInterceptor {
 ///
 /// Without a retry specification: with the newest one the SDK would cut the decided delay to five
 /// seconds.
-fn standard(bag: &ConfigBag, max_attempts: Option<u32>) -> RetryConfig {
-    let config = RetryConfig::standard().with_max_attempts(max_attempts.unwrap_or(u32::MAX));
+fn standard(bag: &ConfigBag, max_attempts: u32) -> RetryConfig {
+    let config = RetryConfig::standard().with_max_attempts(max_attempts);
     match bag.load::<RetryConfig>() {
         Some(users) => config.with_reconnect_mode(users.reconnect_mode()),
         None => config,
@@ -110,11 +110,10 @@ fn standard(bag: &ConfigBag, max_attempts: Option<u32>) -> RetryConfig {
 /// Switches the SDK's own limiter off, and has its header say how often we send at most.
 ///
 /// Writes nothing if the client's configuration agrees already.
-fn quieten(bag: &mut ConfigBag, max_attempts: Option<u32>) {
-    let max = max_attempts.unwrap_or(u32::MAX);
-    let agrees = bag
-        .load::<RetryConfig>()
-        .is_some_and(|config| config.mode() == RetryMode::Standard && config.max_attempts() == max);
+fn quieten(bag: &mut ConfigBag, max_attempts: u32) {
+    let agrees = bag.load::<RetryConfig>().is_some_and(|config| {
+        config.mode() == RetryMode::Standard && config.max_attempts() == max_attempts
+    });
     if !agrees {
         let config = standard(bag, max_attempts);
         bag.interceptor_state().store_put(config);
@@ -190,7 +189,8 @@ impl Intercept for PacingInterceptor {
         let Some(operation) = Operation::of(bag) else {
             return Ok(());
         };
-        let failure = failure::of_attempt(context.inner(), components);
+        let failure =
+            failure::of_attempt(context.inner(), components, self.pacing.meaning_of_503());
         let (verdict, overtook) = operation.finish(failure.as_ref());
         if overtook && context.response().is_some() {
             return Err(Misconfigured::NoHttpClient.into());

@@ -67,10 +67,7 @@ pub(crate) enum Verdict {
     /// There is no retry.
     Stop,
     /// Another attempt after this time, of so many at most.
-    Retry {
-        delay: Duration,
-        max_attempts: Option<u32>,
-    },
+    Retry { delay: Duration, max_attempts: u32 },
 }
 
 impl Storable for Operation {
@@ -103,11 +100,11 @@ impl Operation {
         self.verdict
     }
 
-    /// Returns the most attempts there may be, if that is known.
-    pub(crate) const fn max_attempts(&self) -> Option<u32> {
+    /// Returns the most attempts there may be, for the SDK, before the first of them.
+    pub(crate) fn max_attempts(&self) -> u32 {
         match &self.state {
-            State::Own(attempts) => attempts.max_attempts(),
-            State::Lent(_) | State::Ended => None,
+            State::Own(attempts) => max_attempts(attempts),
+            State::Lent(_) | State::Ended => 1,
         }
     }
 
@@ -171,9 +168,16 @@ impl Operation {
         match decided {
             Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
                 delay: rest.span(),
-                max_attempts: attempts.max_attempts(),
+                max_attempts: max_attempts(attempts),
             },
             _ => Verdict::Stop,
         }
     }
+}
+
+/// Returns the most attempts there may be, for the SDK; without a limit always one more. The SDK
+/// adds up as many timeouts each time that it looks for credentials.
+fn max_attempts(attempts: &Pending) -> u32 {
+    let next = attempts.count().saturating_add(1);
+    attempts.max_attempts().unwrap_or(next.saturating_add(1))
 }

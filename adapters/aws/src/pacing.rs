@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use aws_smithy_runtime_api::client::http::HttpClient;
-use paceline::RetryStrategy;
+use paceline::{Adaptive, RetryStrategy, classify::ServiceUnavailable};
 
 use crate::{
     classifier::PacingClassifier,
@@ -69,12 +69,38 @@ pub struct Pacing {
     strategy: Arc<dyn RetryStrategy>,
     scope: Option<Arc<str>>,
     max_retry_after: Option<Duration>,
+    unavailable: ServiceUnavailable,
 }
 
 impl Pacing {
     /// Wraps a strategy.
     pub fn new(strategy: impl RetryStrategy + 'static) -> Self {
         Self::shared(Arc::new(strategy))
+    }
+
+    /// Wraps [`Adaptive::bulk`], for pipelines that may lose no object to throttling; a 503 is
+    /// throttling.
+    ///
+    /// For other settings build the strategy with
+    /// [`bulk`](paceline::config::StrategyBuilder::bulk), and call
+    /// [`unavailable`](Self::unavailable).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use aws_sdk_s3::config::Builder;
+    /// use paceline_aws::Pacing;
+    ///
+    /// let pacing = Pacing::bulk();
+    /// let config = Builder::new()
+    ///     .http_client(pacing.default_http_client())
+    ///     .interceptor(pacing.interceptor())
+    ///     .retry_classifier(pacing.classifier())
+    ///     .build();
+    /// ```
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::new(Adaptive::bulk()).unavailable(ServiceUnavailable::Throttle)
     }
 
     /// Wraps a strategy that others have as well, to look at its state or to use it outside of the
@@ -85,7 +111,16 @@ impl Pacing {
             strategy,
             scope: None,
             max_retry_after: None,
+            unavailable: ServiceUnavailable::default(),
         }
+    }
+
+    /// Says what a response with status 503 means whose error code is not one of throttling:
+    /// transient by default, as in the SDKs.
+    #[must_use]
+    pub const fn unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
+        self.unavailable = unavailable;
+        self
     }
 
     /// Names what the operations go to, for strategies that keep a state for each scope.
@@ -147,6 +182,10 @@ impl Pacing {
 
     pub(crate) const fn longest_hint(&self) -> Option<Duration> {
         self.max_retry_after
+    }
+
+    pub(crate) const fn meaning_of_503(&self) -> ServiceUnavailable {
+        self.unavailable
     }
 
     pub(crate) fn scope_name(&self) -> Option<&str> {

@@ -308,3 +308,15 @@ async fn without_a_client_in_the_sdk_the_default_one_says_so() {
     let error = error.expect_err("these tests build none");
     assert!(error.contains("without an HTTP client"), "{error}");
 }
+
+#[tokio::test]
+async fn a_503_is_throttling_in_bulk_and_transient_otherwise() {
+    for (pacing, throttled) in [(Pacing::bulk(), 1), (Pacing::new(Adaptive::paced()), 0)] {
+        let server = Server::with(&[Answer::Unavailable, Answer::Copied]).await;
+        let client = Client::from_conf(paced(&server, TokioSleep::new(), &pacing).build());
+        copy(&client).await.expect("the second is let through");
+        let counts = pacing.strategy().snapshot().counts;
+        assert_eq!((counts.throttled, counts.granted), (throttled, 1));
+        assert_eq!(pacing.strategy().snapshot().quota.available, 500);
+    }
+}

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use object_store::{Error, path::Path};
-use paceline::{Failure, RetryStrategy, classify::Classifier};
+use paceline::{Adaptive, Failure, RetryStrategy, classify::Classifier};
 
 use crate::{errors::StoreErrors, lane::Lane, limits::Limits, prefix::Prefixes};
 
@@ -40,6 +40,13 @@ impl Lanes {
     /// Creates lanes that nobody else has.
     pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
         Self::shared(Arc::new(read), Arc::new(write))
+    }
+
+    /// Creates lanes with an [`Adaptive::bulk`] each, for pipelines that may lose no object to
+    /// throttling. Stores and connectors take a 503 for throttling.
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::new(Adaptive::bulk(), Adaptive::bulk())
     }
 
     /// Creates lanes of strategies that others have as well. The two may be the same one.
@@ -93,6 +100,12 @@ impl Pacing {
     #[must_use]
     pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
         Self::of(Scopes::One(Lanes::new(read, write)))
+    }
+
+    /// Uses [`Lanes::bulk`] for all reads and writes.
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::of(Scopes::One(Lanes::bulk()))
     }
 
     /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a
@@ -221,6 +234,27 @@ impl fmt::Debug for Scopes {
             Self::One(lanes) => lanes.fmt(f),
             Self::Prefixes(prefixes) => prefixes.fmt(f),
             Self::Chosen(_) => f.write_str(".."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_503_is_throttling_in_bulk_and_reads_and_writes_begin_slowly() {
+        let pacing = Pacing::bulk();
+        let error = Error::Generic {
+            store: "S3",
+            source: "status code: 503".into(),
+        };
+        assert!(pacing.classify(&error).is_throttle());
+        let lanes = pacing.lanes(&Path::from("x"), false);
+        for strategy in [lanes.read(), lanes.write()] {
+            let token = strategy.acquire_initial_token(None).expect("never refused");
+            assert_eq!(token.max_attempts(), None, "throttles do not count");
+            assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
         }
     }
 }

@@ -9,7 +9,7 @@ use opendal_core::{
     raw::{Layer, Servicer},
 };
 use paceline::{
-    RetryStrategy,
+    Adaptive, RetryStrategy,
     classify::{
         Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
         ServiceUnavailable,
@@ -86,6 +86,13 @@ impl PacingLayer {
     pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
         let lanes = Lanes::new(read, write);
         Self::by(move |_| lanes.clone())
+    }
+
+    /// Uses one [`Adaptive::bulk`] for all reads and one for all writes: for pipelines that may lose
+    /// no object to throttling. A 503 is throttling, as with the other constructors.
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::new(Adaptive::bulk(), Adaptive::bulk())
     }
 
     /// Asks `choose` for the lanes of each request: by its host or path, from a map of your own.
@@ -180,5 +187,26 @@ impl Layer for PacingLayer {
 impl fmt::Debug for PacingLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PacingLayer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_503_is_throttling_in_bulk_and_reads_and_writes_begin_slowly() {
+        let settings = PacingLayer::bulk().0;
+        let headers = http::HeaderMap::new();
+        let unavailable = HttpResponseParts::new(http::StatusCode::SERVICE_UNAVAILABLE, &headers);
+        let failure = settings.answers.classify(&unavailable);
+        assert!(failure.is_some_and(|failure| failure.is_throttle()));
+        for method in [Method::GET, Method::PUT] {
+            let request = Request::builder().method(method).body(Buffer::new());
+            let strategy = settings.strategy(&request.expect("a request"));
+            let token = strategy.acquire_initial_token(None).expect("never refused");
+            assert_eq!(token.max_attempts(), None, "throttles do not count");
+            assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
+        }
     }
 }

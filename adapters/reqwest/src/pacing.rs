@@ -4,7 +4,7 @@ use alloc::{boxed::Box, string::String, sync::Arc};
 use core::{fmt, time::Duration};
 
 use paceline::{
-    Failure, RetryStrategy,
+    Adaptive, Failure, RetryStrategy,
     classify::{
         Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
         ServiceUnavailable,
@@ -48,6 +48,11 @@ pub struct Pacing {
     scope: Option<Box<ScopeOf>>,
 }
 
+fn answers(unavailable: ServiceUnavailable) -> Box<Answers> {
+    let answers = HttpClassifier::new().with_unavailable(unavailable);
+    Box::new(Chain::new(RateLimitClassifier, answers))
+}
+
 enum Strategies {
     One(Arc<dyn RetryStrategy>),
     Hosts(Hosts),
@@ -58,6 +63,26 @@ impl Pacing {
     /// Uses one strategy for all requests.
     pub fn new(strategy: impl RetryStrategy + 'static) -> Self {
         Self::shared(Arc::new(strategy))
+    }
+
+    /// Uses [`Adaptive::bulk`] for all requests: for pipelines that may lose none to throttling. A
+    /// bare 503 is throttling, after which any request is sent again.
+    ///
+    /// For other settings build the strategy with
+    /// [`bulk`](paceline::config::StrategyBuilder::bulk), and give [`HttpClassifier`] the same
+    /// meaning of 503:
+    ///
+    /// ```
+    /// use paceline::{Adaptive, classify::{HttpClassifier, ServiceUnavailable}};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
+    /// let strategy = Adaptive::builder().bulk().max_attempts(8).build().unwrap();
+    /// let pacing = Pacing::new(strategy).classifier(answers);
+    /// ```
+    #[must_use]
+    pub fn bulk() -> Self {
+        Self::new(Adaptive::bulk()).with_503(ServiceUnavailable::Throttle)
     }
 
     /// Uses one strategy for all requests, which others have as well: another client, or whoever
@@ -113,15 +138,17 @@ impl Pacing {
     fn of(strategies: Strategies) -> Self {
         Self {
             strategies,
-            answers: Box::new(Chain::new(
-                RateLimitClassifier,
-                HttpClassifier::new().with_unavailable(ServiceUnavailable::Overloaded),
-            )),
+            answers: answers(ServiceUnavailable::Overloaded),
             one_shot: OneShotBody::default(),
             deadline: None,
             max_retry_after: None,
             scope: None,
         }
+    }
+
+    fn with_503(mut self, unavailable: ServiceUnavailable) -> Self {
+        self.answers = answers(unavailable);
+        self
     }
 
     /// Lets so many hosts have a strategy of their own: those that came first. With 0 all share

@@ -266,3 +266,15 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert_eq!(stop.wait().as_millis(), 100);
     assert_eq!(server.requests(), 1);
 }
+
+#[tokio::test]
+async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
+    for (pacing, expected) in [
+        (Pacing::bulk(), (200, 2)),
+        (Pacing::new(Adaptive::paced()), (503, 1)),
+    ] {
+        let server = Server::with(&[Answer::Status(503, None), OK]).await;
+        let answer = client(pacing).post(&server.url).send().await;
+        assert_eq!((status(answer), server.requests()), expected);
+    }
+}

@@ -10,7 +10,7 @@ pub use results::HttpResults;
 
 use alloc::sync::Arc;
 
-use paceline::RetryStrategy;
+use paceline::{Adaptive, RetryStrategy, classify::ServiceUnavailable};
 
 use crate::RetryLayer;
 
@@ -24,5 +24,20 @@ impl<S: RetryStrategy> RetryLayer<S, HttpResults, HttpRequests> {
     /// [`Idempotency::of_request`]: paceline::Idempotency::of_request
     pub fn http(strategy: S) -> Self {
         RetryLayer::shared(Arc::new(strategy), HttpResults::new()).replay(HttpRequests)
+    }
+}
+
+impl RetryLayer<Adaptive, HttpResults, HttpRequests> {
+    /// Creates the layer of [`http`](Self::http) with [`Adaptive::bulk`], for pipelines that may
+    /// lose no request to throttling. A bare 503 is throttling, after which any request is sent
+    /// again.
+    ///
+    /// For other settings build the strategy with
+    /// [`bulk`](paceline::config::StrategyBuilder::bulk), and use
+    /// [`HttpResults::with_unavailable`].
+    #[must_use]
+    pub fn bulk() -> Self {
+        let results = HttpResults::new().with_unavailable(ServiceUnavailable::Throttle);
+        RetryLayer::shared(Arc::new(Adaptive::bulk()), results).replay(HttpRequests)
     }
 }

@@ -359,3 +359,18 @@ async fn adaptive_clients_share_one_rate_through_their_clones() {
     assert!(begun.elapsed() >= Duration::from_millis(500));
     assert_eq!(script.asked.load(SeqCst), 6);
 }
+
+#[tokio::test]
+async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
+    const SAID: &[Said] = &[(503, &[], AT_ONCE), (200, &[], AT_ONCE)];
+    for (layer, expected) in [
+        (RetryLayer::bulk(), (200, 2)),
+        (RetryLayer::http(Adaptive::paced()), (503, 1)),
+    ] {
+        let (url, script) = serve(0, SAID).await;
+        let service = layer.layer(client());
+        let answer = service.oneshot(request(Method::POST, &url)).await;
+        let status = text(answer.expect("an answer")).await.0;
+        assert_eq!((status, script.asked.load(SeqCst)), expected);
+    }
+}

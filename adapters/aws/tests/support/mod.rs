@@ -43,6 +43,8 @@ pub(crate) enum Answer {
     Copied,
     /// 503 as S3 says it.
     SlowDown,
+    /// 503 with a code that says nothing of throttling.
+    Unavailable,
     /// 503, and when to come back.
     SlowDownFor(Duration),
     /// 500.
@@ -134,6 +136,7 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
     let response = match answer {
         Answer::Copied => copied(),
         Answer::SlowDown => error(503, "SlowDown"),
+        Answer::Unavailable => error(503, "Unavailable"),
         Answer::SlowDownFor(span) => error(503, "SlowDown").map(|mut response| {
             let millis = span.as_millis().to_string();
             let value = millis.parse().expect("digits are a header's value");
