@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
-# The real SDKs against a real S3 server behind a real rate limiter: 4,003 copies in each mode, counted at the proxy.
-# Sets up what it needs in the target folder, from package registries; leaves nothing running. Arguments pick modes.
+# The real SDKs against a real rate limiter: 4,003 copies in each mode, counted at the limiter. Behind it answers a stub
+# of nginx, which a busy machine hardly slows. Sets up what it needs in the target folder, from package registries;
+# leaves nothing running. Arguments pick modes. Settings are variables:
+#   WORKERS=64 of each client, CLIENTS=1 processes, LIMITER=nginx (a token bucket) or haproxy (a sliding window of a
+#   second), RATE=100 a second, BURST=100 at once (nginx), COPIES=4003 of all clients together, RUNS=1 of each mode.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-copies="${COPIES:-4003}" workers="${WORKERS:-64}" rate="${RATE:-100}" burst="${BURST:-100}"
-longest=150 # seconds for one mode
-all_modes="sdk-standard sdk-adaptive aws-law paced boto3-legacy boto3-standard boto3-adaptive"
+copies="${COPIES:-4003}" workers="${WORKERS:-64}" clients="${CLIENTS:-1}" runs="${RUNS:-1}"
+limiter="${LIMITER:-nginx}" rate="${RATE:-100}" burst="${BURST:-100}"
+longest=240 # seconds for one run
+all_modes="sdk-standard sdk-adaptive aws-law paced bulk boto3-legacy boto3-standard boto3-adaptive"
 declare -A titles=(
     [sdk-standard]="SDK, standard, 3" [sdk-adaptive]="SDK, adaptive, 4"
-    [aws-law]="paceline, the published law, 4" [paced]="paceline, the paced law, 4"
+    [aws-law]="paceline, the published law, 4" [paced]="paceline, the paced law, 4" [bulk]="paceline, bulk"
+    [fixed]="a client that knows the limit"
     [boto3-legacy]="boto3, legacy, 5" [boto3-standard]="boto3, standard, 3" [boto3-adaptive]="boto3, adaptive, 4"
 )
 here="$PWD/adapters/aws/compare"
 place="$CARGO_TARGET_DIR/s3" # what is set up, and is kept
-moto="moto[s3,server]==5.2.5" boto="boto3==1.44.5"
+boto="boto3==1.44.5"
+[[ -f "$here/$limiter.conf.in" ]] || { printf 'no limiter %s: nginx or haproxy\n' "$limiter" >&2; exit 2; }
 
 run="$(mktemp -d)"
 chmod 755 "$run"
@@ -29,29 +35,36 @@ stop() {
 trap 'stop; rm -rf "$run"' EXIT
 trap 'exit 130' INT TERM
 
-# unpack PACKAGE...: puts Debian's packages into the place, so that the system starts no daemon of theirs.
-unpack() {
-    mkdir -p "$place/debs" "$place/root"
-    (cd "$place/debs" && { apt-get download -qq -o APT::Sandbox::User=root "$@" || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root "$@"; }; }) >&2
-    local deb
-    for deb in "$place"/debs/*.deb; do dpkg-deb -x "$deb" "$place/root"; done
+# installed PROGRAM: prints its path. What is not installed is unpacked from Debian's packages, which starts no daemon.
+installed() {
+    local found deb
+    found="$(command -v "$1" || true)"
+    if [[ -z "$found" ]]; then
+        found="$place/root/usr/sbin/$1"
+        if [[ ! -x "$found" ]]; then
+            mkdir -p "$place/debs" "$place/root"
+            (cd "$place/debs" && { apt-get download -qq -o APT::Sandbox::User=root "$1" ||
+                { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root "$1"; }; }) >&2
+            for deb in "$place"/debs/*.deb; do dpkg-deb -x "$deb" "$place/root"; done
+        fi
+    fi
+    printf '%s\n' "$found"
 }
 
 set_up() {
     mkdir -p "$place"
-    nginx="$(command -v nginx || true)"
-    [[ -n "$nginx" ]] || nginx="$place/root/usr/sbin/nginx"
-    [[ -x "$nginx" ]] || unpack nginx
-    if [[ ! -x "$place/venv/bin/moto_server" ]]; then
+    nginx="$(installed nginx)"
+    [[ "$limiter" != haproxy ]] || haproxy="$(installed haproxy)"
+    if [[ "$*" == *boto3-* && ! -x "$place/venv/bin/python" ]]; then
         python3 -m venv "$place/venv"
-        "$place/venv/bin/pip" install --quiet "$moto" "$boto"
+        "$place/venv/bin/pip" install --quiet "$boto"
     fi
-    cargo build --manifest-path adapters/Cargo.toml -p paceline-aws --example copy_many
-    copy_many="$CARGO_TARGET_DIR/debug/examples/copy_many"
+    cargo build --release --manifest-path adapters/Cargo.toml -p paceline-aws --example copy_many
+    copy_many="$CARGO_TARGET_DIR/release/examples/copy_many"
 }
 
 free_port() {
-    "$place/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 # await_port PORT: whether something listens there within 20 s.
@@ -66,70 +79,113 @@ await_port() {
     return 1
 }
 
-start_server() {
-    server="$(free_port)"
-    "$place/venv/bin/moto_server" -H 127.0.0.1 -p "$server" >"$run/server.log" 2>&1 &
-    started+=("$!")
-    await_port "$server"
-    "$copy_many" --endpoint "http://127.0.0.1:$server" --mode seed
+# filled FILE DIR: prints it with its blanks filled in.
+filled() {
+    sed -e "s|@DIR@|$2|; s|@HERE@|$here|; s|@STUB@|$stub|; s|@LIMITER@|${port:-}|; s|@RATE@|$rate|; s|@BURST@|$burst|" "$1"
 }
 
-# start_proxy MODE: with a full bucket and an empty log.
-start_proxy() {
-    local dir="$run/$1"
-    mkdir -p "$dir"
-    proxy="$(free_port)"
-    sed -e "s|@DIR@|$dir|; s|@HERE@|$here|; s|@SERVER@|$server|; s|@PROXY@|$proxy|; s|@RATE@|$rate|; s|@BURST@|$burst|" \
-        "$here/nginx.conf.in" >"$dir/nginx.conf"
-    "$nginx" -p "$dir" -e "$dir/error.log" -c "$dir/nginx.conf" &
+# start_nginx FILE DIR PORT
+start_nginx() {
+    filled "$1" "$2" >"$2/nginx.conf"
+    "$nginx" -p "$2" -e "$2/error.log" -c "$2/nginx.conf" &
     started+=("$!")
-    await_port "$proxy"
+    await_port "$3"
 }
 
-# ended: waits for what was started last. A signal is heard meanwhile, as it would not be behind a program in front.
-ended() {
-    local last=$((${#started[@]} - 1)) came=0
-    wait "${started[last]}" || came=$?
+start_stub() {
+    stub="$(free_port)"
+    mkdir -p "$run/stub"
+    start_nginx "$here/stub.conf.in" "$run/stub" "$stub"
+}
+
+# start_limiter DIR: with nothing used up and an empty log.
+start_limiter() {
+    mkdir -p "$1"
+    port="$(free_port)"
+    if [[ "$limiter" == haproxy ]]; then
+        filled "$here/haproxy.conf.in" "$1" >"$1/haproxy.conf"
+        "$haproxy" -db -f "$1/haproxy.conf" >"$1/access.log" 2>"$1/error.log" &
+        started+=("$!")
+        await_port "$port"
+    else
+        start_nginx "$here/nginx.conf.in" "$1" "$port"
+    fi
+}
+
+# stop_last SIGNAL: ends what was started last, which writes its log down.
+stop_last() {
+    local last=$((${#started[@]} - 1))
+    kill -"$1" "${started[last]}"
+    wait "${started[last]}" || true
     unset 'started[last]'
-    return "$came"
 }
 
-# copy MODE ENDPOINT: becomes the program that does it.
-copy() {
+# client MODE ENDPOINT COPIES: becomes the program that makes them.
+client() {
     case "$1" in
-    boto3-*) exec timeout "$longest" "$place/venv/bin/python" "$here/boto_copy.py" "$2" "${1#boto3-}" "$copies" "$workers" ;;
-    *) exec timeout "$longest" "$copy_many" --endpoint "$2" --mode "$1" --copies "$copies" --workers "$workers" ;;
+    boto3-*) exec timeout "$longest" "$place/venv/bin/python" "$here/boto_copy.py" "$2" "${1#boto3-}" "$3" "$workers" ;;
+    *) exec timeout "$longest" "$copy_many" --endpoint "$2" --mode "$1" --copies "$3" --workers "$workers" --rate "$rate" ;;
     esac
 }
 
-set_up
-start_server
-ideal="$(awk -v c="$copies" -v r="$rate" -v b="$burst" 'BEGIN { printf "%.1f", (c - b) / r }')"
-rows="" status=0
-declare -A seconds=()
+# copy MODE ENDPOINT: all clients at once; whether all ended in time.
+copy() {
+    local number part ended=0 pids=()
+    for ((number = 0; number < clients; number++)); do
+        part=$(((copies + number) / clients))
+        client "$1" "$2" "$part" >&2 &
+        pids+=("$!")
+    done
+    started+=("${pids[@]}")
+    for part in "${pids[@]}"; do wait "$part" || ended=1; done
+    started=("${started[@]:0:${#started[@]}-clients}")
+    return "$ended"
+}
+
 # shellcheck disable=SC2086 # words on purpose
 (($# > 0)) || set -- $all_modes
-for mode; do
-    start_proxy "$mode"
-    printf '%s: ' "$mode" >&2
-    copy "$mode" "http://127.0.0.1:$proxy" >&2 &
-    started+=("$!")
-    ended || status=1
-    kill -QUIT "${started[-1]}" # it writes its log down
-    ended || true
-    checked=()
-    [[ "$mode" != paced ]] || checked=(--check "$rate")
-    row="$("$place/venv/bin/python" "$here/table.py" "$run/$mode/access.log" "${titles[$mode]}" "$copies" "${checked[@]}")" || status=1
-    rows+="$row"$'\n'
-    seconds["$mode"]="$(awk -F'|' '{ print $7 + 0 }' <<<"$row")"
-done
-if [[ -n "${seconds[paced]:-}" && -n "${seconds[sdk-adaptive]:-}" ]]; then
-    awk -v ours="${seconds[paced]}" -v theirs="${seconds[sdk-adaptive]}" 'BEGIN { exit !(ours < theirs) }' ||
-        { printf 'paced: took no less time than the SDK in adaptive mode\n' >&2; status=1; }
-fi
+[[ "$limiter" == nginx ]] || set -- fixed "$@"
+set_up "$@"
+start_stub
 
-printf '\n%s copies by %s workers, %s a second after a burst of %s; %s s is ideal; load %s at the end\n\n' \
-    "$copies" "$workers" "$rate" "$burst" "$ideal" "$(cut -d' ' -f1 /proc/loadavg)"
+# Without a limit: what the machine manages.
+printf 'without a limit: ' >&2
+began="$EPOCHREALTIME"
+copy sdk-standard "http://127.0.0.1:$stub"
+free="$(awk -v c="$copies" -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", c / (b - a) }')"
+
+# At nginx by its settings; elsewhere what a client that knows the limit takes, measured below.
+ideal=""
+[[ "$limiter" != nginx ]] || ideal="$(awk -v c="$copies" -v r="$rate" -v b="$burst" 'BEGIN { printf "%.1f", (c - b) / r }')"
+slow=$((free < 3 * rate))
+share=6
+((workers * clients > 64)) || share=2
+rows="" status=0
+for mode; do
+    logs=()
+    for ((number = 1; number <= runs; number++)); do
+        start_limiter "$run/$mode-$number"
+        printf '%s: ' "$mode" >&2
+        copy "$mode" "http://127.0.0.1:$port" || status=1
+        if [[ "$limiter" == haproxy ]]; then stop_last USR1; else stop_last QUIT; fi
+        logs+=("$run/$mode-$number/access.log")
+    done
+    checked=()
+    ((slow)) || [[ "$mode" != bulk ]] || checked=(--check "$share" "$ideal")
+    row="$(python3 "$here/table.py" "${titles[$mode]}" "$copies" "${checked[@]}" "${logs[@]}")" || status=1
+    rows+="$row"$'\n'
+    [[ "$mode" != fixed ]] || ideal="$(awk -F'|' '{ print $7 + 0 }' <<<"$row")"
+done
+
+printf '\n%s copies by %s workers of %s clients, %s a second by %s; %s s is ideal; load %s at the end\n' \
+    "$copies" "$workers" "$clients" "$rate" "$limiter" "$ideal" "$(cut -d' ' -f1 /proc/loadavg)"
+printf 'without a limit the machine makes %s copies a second' "$free"
+if ((slow)); then
+    printf ': less than three times the limit, so it is the bottleneck. Nothing is checked.\n\n'
+else
+    printf '\n\n'
+fi
+printf 'medians of %s runs, and their range\n\n' "$runs"
 printf '| mode, sends at most | copied | failed | requests | throttled | seconds | fewest copied in a second |\n'
 printf '|---|---|---|---|---|---|---|\n%s' "$rows"
 exit "$status"

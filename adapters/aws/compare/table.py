@@ -1,31 +1,51 @@
-"""Prints one row of the comparison from the proxy's log: LOG NAME COPIES [--check RATE].
+"""Prints one row of the comparison from the limiter's logs, one for each run: NAME COPIES [--check SHARE SECONDS] LOG...
 
-With a rate, fails if not everything was copied, if more than 1 % was throttled, or if a second is near zero: less than a
-quarter of the rate.
+Medians, and the range of more than one run. With a check, fails if not everything was copied in each run, if more than
+SHARE percent were throttled, or if it took more than 1.1 times SECONDS, by the medians.
 """
 
 import sys
+from statistics import median
 
-log, name, copies = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with open(log, encoding="ascii") as lines:
-    requests = [(float(time), status) for time, status in map(str.split, lines)]
+name, copies, logs = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+check = None
+if logs[0] == "--check":
+    check, logs = (float(logs[1]), float(logs[2])), logs[3:]
 
-first = min(time for time, _ in requests)
-seconds = max(time for time, _ in requests) - first
-copied = sum(status == "200" for _, status in requests)
-throttled = sum(status == "503" for _, status in requests)
-# Whole seconds only: the last one is cut short.
-served = [0] * max(int(seconds), 1)
-for time, status in requests:
-    if status == "200" and time - first < len(served):
-        served[int(time - first)] += 1
 
-share = 100 * throttled / len(requests)
+def counted(log: str) -> tuple[int, int, float, float, int]:
+    with open(log, encoding="ascii") as lines:
+        # haproxy also says that it has started.
+        words = [line.split() for line in lines]
+    requests = [(float(line[0]), line[1]) for line in words if len(line) == 2]
+    first = min(time for time, _ in requests)
+    seconds = max(time for time, _ in requests) - first
+    copied = sum(status == "200" for _, status in requests)
+    throttled = sum(status == "503" for _, status in requests)
+    # Whole seconds only: the last one is cut short.
+    served = [0] * max(int(seconds), 1)
+    for time, status in requests:
+        if status == "200" and time - first < len(served):
+            served[int(time - first)] += 1
+    return copied, len(requests), 100 * throttled / len(requests), seconds, min(served)
+
+
+copied, requests, shares, times, fewest = zip(*map(counted, logs))
+
+
+def shown(values, form: str) -> str:
+    middle = format(median(values), form)
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+
+
+failed = [copies - number for number in copied]
 print(
-    f"| {name} | {copied:,} | {copies - copied:,} | {len(requests):,} | {share:.2f} % |"
-    f" {seconds:.1f} | {min(served)} |"
+    f"| {name} | {shown(copied, ',.0f')} | {shown(failed, ',.0f')} | {shown(requests, ',.0f')} |"
+    f" {shown(shares, '.2f')} % | {shown(times, '.1f')} | {shown(fewest, '.0f')} |"
 )
-if "--check" in sys.argv:
-    fewest = int(sys.argv[-1]) / 4
-    if copied != copies or share > 1.0 or min(served) < fewest:
-        sys.exit(f"{name}: not all copied, more than 1 % throttled, or a second with fewer than {fewest:.0f} copies")
+if check:
+    share, seconds = check
+    if min(copied) != copies or median(shares) > share or median(times) > 1.1 * seconds:
+        sys.exit(f"{name}: not all copied, more than {share:g} % throttled, or more than 1.1 times {seconds:g} s")

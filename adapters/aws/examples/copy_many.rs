@@ -2,7 +2,8 @@
 //!
 //! `cargo run --example copy_many -- --endpoint http://127.0.0.1:9100 --mode paced`
 //!
-//! `ci/s3.sh` runs it against a real server behind a real rate limiter, mode after mode.
+//! The bucket `pipeline` and the object `source` in it have to be there. `ci/s3.sh` runs it against a
+//! server behind a real rate limiter, mode after mode.
 
 extern crate alloc;
 
@@ -10,15 +11,16 @@ use alloc::sync::Arc;
 use core::{
     error::Error,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::Duration,
 };
 use std::{env, process::ExitCode, time::Instant};
 
 use aws_sdk_s3::{
     Client,
     config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig},
-    primitives::ByteStream,
+    error::DisplayErrorContext,
 };
-use paceline::{Adaptive, ControlLaw};
+use paceline::{Adaptive, ControlLaw, classify::ServiceUnavailable, law::PacedSettings};
 use paceline_aws::Pacing;
 
 const BUCKET: &str = "pipeline";
@@ -27,22 +29,25 @@ const SOURCE: &str = "source";
 /// What retries and paces.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
-    /// Makes the bucket and the object, and copies nothing.
-    Seed,
     SdkStandard,
     SdkAdaptive,
     /// The law of the SDK's adaptive mode, by paceline.
     AwsLaw,
     Paced,
+    /// Until the service lets it through.
+    Bulk,
+    /// At a rate that is given, as a client that knows the limit.
+    Fixed,
 }
 
 impl Mode {
-    const ALL: [(&str, Self); 5] = [
-        ("seed", Self::Seed),
+    const ALL: [(&str, Self); 6] = [
         ("sdk-standard", Self::SdkStandard),
         ("sdk-adaptive", Self::SdkAdaptive),
         ("aws-law", Self::AwsLaw),
         ("paced", Self::Paced),
+        ("bulk", Self::Bulk),
+        ("fixed", Self::Fixed),
     ];
 
     fn named(name: &str) -> Result<Self, Box<dyn Error>> {
@@ -54,17 +59,22 @@ impl Mode {
     }
 
     /// Puts the mode into a client's configuration.
-    fn configure(self, config: Builder) -> Result<Builder, Box<dyn Error>> {
-        let law = match self {
-            Self::Seed => return Ok(config),
+    fn configure(self, config: Builder, rate: u32) -> Result<Builder, Box<dyn Error>> {
+        let adaptive = || Adaptive::builder().max_attempts(4);
+        let pacing = match self {
             Self::SdkStandard => return Ok(config.retry_config(RetryConfig::standard())),
             Self::SdkAdaptive => {
                 return Ok(config.retry_config(RetryConfig::adaptive().with_max_attempts(4)));
             }
-            Self::AwsLaw => ControlLaw::Aws,
-            Self::Paced => ControlLaw::Paced,
+            Self::AwsLaw => Pacing::new(adaptive().law(ControlLaw::Aws).build()?),
+            Self::Paced => Pacing::new(adaptive().law(ControlLaw::Paced).build()?),
+            Self::Bulk => Pacing::bulk(),
+            Self::Fixed => {
+                let fixed = PacedSettings::fixed(rate, Duration::from_secs(1))?;
+                let strategy = adaptive().bulk().paced(fixed).build()?;
+                Pacing::new(strategy).unavailable(ServiceUnavailable::Throttle)
+            }
         };
-        let pacing = Pacing::new(Adaptive::builder().law(law).max_attempts(4).build()?);
         let http_client = aws_smithy_http_client::Builder::new().build_http();
         Ok(config
             .http_client(pacing.http_client(http_client))
@@ -79,6 +89,8 @@ struct Options {
     mode: Mode,
     copies: u32,
     workers: u32,
+    /// Of the mode `fixed`: copies a second.
+    rate: u32,
 }
 
 impl Options {
@@ -88,6 +100,7 @@ impl Options {
             mode: Mode::Paced,
             copies: 4_003,
             workers: 64,
+            rate: 100,
         };
         while let Some(flag) = args.next() {
             let value = args.next().ok_or_else(|| format!("{flag} wants a value"))?;
@@ -96,6 +109,7 @@ impl Options {
                 "--mode" => options.mode = Mode::named(&value)?,
                 "--copies" => options.copies = value.parse()?,
                 "--workers" => options.workers = value.parse()?,
+                "--rate" => options.rate = value.parse()?,
                 _ => return Err(format!("no option `{flag}`").into()),
             }
         }
@@ -113,16 +127,10 @@ impl Options {
             .endpoint_url(&self.endpoint)
             .force_path_style(true)
             .http_client(aws_smithy_http_client::Builder::new().build_http());
-        Ok(Client::from_conf(self.mode.configure(config)?.build()))
+        Ok(Client::from_conf(
+            self.mode.configure(config, self.rate)?.build(),
+        ))
     }
-}
-
-async fn seed(client: &Client) -> Result<(), Box<dyn Error>> {
-    client.create_bucket().bucket(BUCKET).send().await?;
-    let body = ByteStream::from_static(&[b'x'; 64]);
-    let put = client.put_object().bucket(BUCKET).key(SOURCE).body(body);
-    put.send().await?;
-    Ok(())
 }
 
 /// Copies until `next` has passed `copies`, and returns how many failed.
@@ -139,7 +147,10 @@ async fn work(client: Client, next: Arc<AtomicU32>, copies: u32) -> u32 {
             .bucket(BUCKET)
             .copy_source(format!("{BUCKET}/{SOURCE}"))
             .key(format!("copies/{number:05}"));
-        if copy.send().await.is_err() {
+        if let Err(error) = copy.send().await {
+            if failed == 0 {
+                eprintln!("copy {number}: {}", DisplayErrorContext(error));
+            }
             failed = failed.saturating_add(1);
         }
     }
@@ -148,9 +159,6 @@ async fn work(client: Client, next: Arc<AtomicU32>, copies: u32) -> u32 {
 async fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::read(env::args().skip(1))?;
     let client = options.client()?;
-    if let Mode::Seed = options.mode {
-        return seed(&client).await;
-    }
     let (next, began) = (Arc::new(AtomicU32::new(0)), Instant::now());
     let workers: Vec<_> = (0..options.workers)
         .map(|_| tokio::spawn(work(client.clone(), next.clone(), options.copies)))
