@@ -3,6 +3,7 @@
 //! | guide | read it to |
 //! |---|---|
 //! | [`choosing`] | choose a mode, a law, a quota and their settings |
+//! | [`bulk_copy`] | copy, load or delete many objects through a limit |
 //! | [`clients`] | write a client with many threads and many requests |
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
@@ -19,6 +20,9 @@ use crate::{
 
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}
+
+#[doc = include_str!("guide/bulk_copy.md")]
+pub mod bulk_copy {}
 
 #[doc = include_str!("guide/clients.md")]
 pub mod clients {}

@@ -124,12 +124,13 @@ impl Adaptive {
     /// ```
     /// use paceline::{Adaptive, Failure, RetryStrategyExt};
     ///
-    /// let strategy = Adaptive::bulk();
+    /// let strategy = Adaptive::builder().bulk().max_attempts(1).build()?;
     /// let copied = strategy.run(|attempt| match attempt.number() {
-    ///     1..=5 => Err(Failure::throttling()),
+    ///     1 => Err(Failure::throttling()),
     ///     number => Ok(number),
     /// });
-    /// assert_eq!(copied.unwrap(), 6); // though `max_attempts` is 3
+    /// assert_eq!(copied.unwrap(), 2);
+    /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     #[must_use]
     pub fn bulk() -> Self {
