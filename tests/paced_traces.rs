@@ -60,6 +60,10 @@ impl Trace {
             Preset::Usual => PacedSettings::new(),
             Preset::Shared => PacedSettings::shared(),
             Preset::Exclusive => PacedSettings::exclusive(),
+            Preset::Sloped => {
+                let sloped = PacedSettings::builder().max_slope(20, Duration::from_secs(1));
+                sloped.build().expect("in range")
+            }
         };
         let mut rng = Rng::with_seed(seed);
         let start = [0, 1_700_000_000 * SECOND + 7][rng.usize(..2)];
@@ -174,7 +178,7 @@ impl Trace {
 
 /// Plays 400 traces, and asserts that each rule has answered but `never`.
 fn follows_the_model(preset: Preset, never: &[usize]) {
-    let mut sum = [0; 17];
+    let mut sum = [0; 18];
     for seed in 1..=400 {
         let answers = Trace::new(seed, preset).run();
         for (sum, times) in sum.iter_mut().zip(answers.counts()) {
@@ -201,4 +205,10 @@ fn random_traces_for_a_shared_limit_follow_the_model() {
 #[test]
 fn random_traces_for_an_exclusive_limit_follow_the_model() {
     follows_the_model(Preset::Exclusive, &[]);
+}
+
+/// Nothing lifts the rate, and the limiter does not switch itself off.
+#[test]
+fn random_traces_with_a_slope_follow_the_model() {
+    follows_the_model(Preset::Sloped, &Answers::LIFTED_AND_ENDED);
 }

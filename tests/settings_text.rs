@@ -104,6 +104,7 @@ fn paced_settings_come_back_as_they_were() {
         .ceiling(1_000, ONE_SECOND)
         .floor(3, ONE_SECOND)
         .initial_rate(77, Duration::from_secs(9))
+        .max_slope(5, Duration::from_secs(3))
         .burst(Duration::from_millis(125));
     for permille in 500..=990 {
         let settings = settings.beta_permille(permille).build().unwrap();

@@ -25,6 +25,8 @@ pub(crate) enum Preset {
     Usual,
     Shared,
     Exclusive,
+    /// As usual, with a rise of 20 per second in a second at most.
+    Sloped,
 }
 
 /// How often each rule has answered.
@@ -53,6 +55,8 @@ pub(crate) struct Answers {
 impl Answers {
     /// Which of the counts is that of the measured rate.
     pub(crate) const MEASURED: usize = 10;
+    /// Which are those of lifts, and of the end.
+    pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [15, 16, 17];
 
     pub(crate) fn counts(self) -> [u64; 18] {
         [
@@ -318,7 +322,10 @@ impl PacedModel {
             ..
         } = self.cut;
         let proven = (counted - 3.0).max(0.0);
-        if now < since || self.cut.after_cut(proven) <= self.cut.rate(now) {
+        if self.cut.preset == Preset::Sloped
+            || now < since
+            || self.cut.after_cut(proven) <= self.cut.rate(now)
+        {
             return false;
         }
         self.answers.lifted += 1;
@@ -339,7 +346,10 @@ impl PacedModel {
     /// Ends the law if half a minute was calm, and it allows over four times what is delivered.
     fn end(&mut self, now: u64) {
         let calm = now.saturating_sub(self.cut.since) > 30 * SECOND;
-        if calm && self.cut.rate(now) > 4.0 * self.delivered(now, 2) {
+        if self.cut.preset != Preset::Sloped
+            && calm
+            && self.cut.rate(now) > 4.0 * self.delivered(now, 2)
+        {
             self.enabled = false;
             self.answers.ended += 1;
         }
@@ -377,8 +387,18 @@ impl Cut {
     /// The rate between this cut and the next.
     fn rate(&self, now: u64) -> f64 {
         let elapsed = (now >> 24 << 24).saturating_sub(self.since);
+        let rate = self.along(elapsed);
+        let rate = match self.preset {
+            Preset::Sloped => rate.min(self.along(0) + 20.0 * seconds(elapsed)),
+            _ => rate,
+        };
+        rate.clamp(FLOOR, HIGHEST)
+    }
+
+    /// Without a slope.
+    fn along(&self, elapsed: u64) -> f64 {
         let (step, ramp) = (self.ramp_step(), self.ramp_length());
-        let rate = if elapsed < ramp {
+        if elapsed < ramp {
             // Doubling in each step, in straight lines.
             let steps = (ramp - elapsed) as f64 / step as f64;
             let whole = steps.ceil();
@@ -387,8 +407,7 @@ impl Cut {
             self.straight(seconds(elapsed - ramp))
         } else {
             self.returning(seconds(elapsed - ramp))
-        };
-        rate.clamp(FLOOR, HIGHEST)
+        }
     }
 
     /// A fifth power up to the peak, a cube beyond it, and a line on top.

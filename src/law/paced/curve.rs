@@ -158,13 +158,29 @@ pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now:
         return settings.within(memory.peak());
     }
     let elapsed = (now & GRID).saturating_sub(since);
+    let rate = along(settings, memory, elapsed);
+    settings.within(match settings.slope() {
+        None => rate,
+        Some(slope) => rate.min(sloped(along(settings, memory, 0), slope, elapsed)),
+    })
+}
+
+/// Returns the rate `elapsed` after a cut, as the rules without a slope have it.
+fn along(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
     let step = ramp_step(memory.trip());
     let ramp = ramp_length(memory);
-    let rate = match elapsed.checked_sub(ramp) {
+    match elapsed.checked_sub(ramp) {
         None => starved(settings, memory.peak(), ramp.wrapping_sub(elapsed), step),
         Some(elapsed) => returning(settings, memory, elapsed),
-    };
-    settings.within(rate)
+    }
+}
+
+/// The longest slope: returns `low` and what it has gained by `slope` a second, `elapsed` after.
+fn sloped(low: Rate, slope: Rate, elapsed: u64) -> Rate {
+    let gained = u128::from(slope.raw())
+        .wrapping_mul(u128::from(elapsed))
+        .wrapping_div(1_000_000_000);
+    Rate::from_raw(u128::from(low.raw()).saturating_add(gained))
 }
 
 /// Rule 6: returns the rate `left` before the end of a ramp: half of `β·peak` for each step.

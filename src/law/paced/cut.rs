@@ -222,7 +222,8 @@ pub(crate) fn after_window(
     // Three responses a second are within the error of counting.
     let proven = counted.minus(Rate::from_ratio(3, SECOND));
     let rate = rate_at(settings, last.memory, last.since, now);
-    if last.memory.is_slow_start() || now < last.since || after_cut(settings, proven) <= rate {
+    let steps = last.memory.is_slow_start() || settings.slope().is_some();
+    if steps || now < last.since || after_cut(settings, proven) <= rate {
         return None;
     }
     let (peak, trip) = (last.memory.peak(), last.memory.trip());

@@ -73,6 +73,13 @@
 //! 12. *An exclusive limit* ([`PacedSettings::exclusive`]). `K` is at least 1.2 s where 125
 //!     requests take no longer, and the rate doubles in `K`.
 //!
+//! # A longest slope
+//!
+//! Some services throttle the rise itself, and scale with a load that comes slowly. With
+//! [`max_slope`](PacedSettingsBuilder::max_slope) the rate is at most what the cut left of it and
+//! the slope times `t`. Rule 7 would lift it at once, and rule 10 without a bound: both do not hold
+//! then.
+//!
 //! # The first cut corrected
 //!
 //! 13. Where rule 8 is in doubt, what was sent before the cut, but a quarter of a trip or more

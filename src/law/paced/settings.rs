@@ -20,6 +20,7 @@ use crate::fixed::{Rate, SECOND};
 /// | ceiling | none | the same, at least the floor |
 /// | initial rate | none: unlimited until the first throttle; 10 tokens/s with slow start | between floor and ceiling |
 /// | slow start | off | on, off |
+/// | longest slope | none | a second's rise between one token in 1,000 s and 10⁹/s |
 /// | β, what a cut leaves of the rate | 90 % | 50 % to 99 % |
 /// | burst, the capacity as a time at the fill rate | 50 ms, and at least one token | up to 10 s |
 ///
@@ -60,6 +61,8 @@ pub struct PacedSettings {
     ceiling: Option<Rate>,
     initial: Option<Rate>,
     slow_start: bool,
+    /// What the rate may gain in a second. [`Rate::MAX`] if it may rise at will.
+    slope: Rate,
     /// 32 fraction bits.
     beta: u64,
     burst: u64,
@@ -101,6 +104,7 @@ impl PacedSettings {
             ceiling: None,
             initial: None,
             slow_start: false,
+            slope: Rate::MAX,
             beta: fraction(900),
             burst: SECOND.wrapping_div(20),
             profile: Profile::Usual,
@@ -204,13 +208,18 @@ impl PacedSettings {
     }
 
     /// Whether the rate rises with each round trip until the first throttle.
-    pub(crate) const fn starts_slowly(&self) -> bool {
-        self.slow_start
+    pub(crate) fn starts_slowly(&self) -> bool {
+        self.slow_start && self.slope().is_none()
     }
 
     /// Whether the limiter may switch itself off.
-    pub(crate) const fn may_end(&self) -> bool {
-        self.ceiling.is_none()
+    pub(crate) fn may_end(&self) -> bool {
+        self.ceiling.is_none() && self.slope().is_none()
+    }
+
+    /// Returns what the rate may gain in a second, if that is limited.
+    pub(crate) fn slope(&self) -> Option<Rate> {
+        (self.slope != Rate::MAX).then_some(self.slope)
     }
 
     /// Returns the highest fill rate, if there is one.
@@ -267,6 +276,8 @@ impl PacedSettings {
             "initial rate"
         } else if self.slow_start != other.slow_start {
             "slow start"
+        } else if self.slope != other.slope {
+            "longest slope"
         } else if self.profile != other.profile {
             "preset"
         } else {
@@ -354,9 +365,41 @@ impl PacedSettingsBuilder {
     /// it, all that many workers have to send finds the limit at once.
     ///
     /// It costs the time until the limit is reached: about 0.7 s to 3,500/s with round trips of 5
-    /// ms, 1.9 s with 50 ms.
+    /// ms, 1.9 s with 50 ms. With a [longest slope](Self::max_slope) the rate rises by that instead.
     pub const fn slow_start(mut self, yes: bool) -> Self {
         self.settings.slow_start = yes;
+        self
+    }
+
+    /// Lets the rate rise by `tokens` per second in each `per`, at most. For services that throttle
+    /// the rise itself, and scale with the load if that comes slowly.
+    ///
+    /// It counts from where a cut, a pause or the [initial rate](Self::initial_rate) leaves the
+    /// rate; without the last nothing is limited until the first throttle. The limiter then never
+    /// switches itself off, and what a window delivers lifts no rate.
+    ///
+    /// # Examples
+    ///
+    /// From 100/s, and 10/s more in each second:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{SendRate, Timestamp, law::PacedSettings};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let settings = PacedSettings::builder()
+    ///     .initial_rate(100, second)
+    ///     .max_slope(10, second)
+    ///     .build()?;
+    /// let rate = SendRate::paced(settings, Timestamp::ZERO);
+    /// let minute = rate.snapshot(Timestamp::from_nanos(60_000_000_000));
+    /// assert!((699.0..=700.0).contains(&minute.fill_rate));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn max_slope(mut self, tokens: u32, per: Duration) -> Self {
+        if let Some(slope) = self.noted(rate("longest slope", tokens, per)) {
+            self.settings.slope = slope;
+        }
         self
     }
 
@@ -419,6 +462,7 @@ impl fmt::Debug for PacedSettings {
             .field("ceiling", &self.ceiling.map(PerSecond))
             .field("initial_rate", &self.initial.map(PerSecond))
             .field("slow_start", &self.slow_start)
+            .field("max_slope", &self.slope().map(PerSecond))
             .field("beta_permille", &self.permille())
             .field("burst", &Duration::from_nanos(self.burst))
             .finish()

@@ -163,6 +163,26 @@ fn an_exclusive_limit_is_returned_to_and_doubled_in_half_the_time() {
 }
 
 #[test]
+fn a_slope_is_the_most_that_the_rate_gains() {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::builder().max_slope(10, second).build();
+    let settings = settings.expect("a slope");
+    let rate = |millis, ramp| {
+        let elapsed = millis * SECOND / 1_000;
+        rate_of(&settings, elapsed, memory(100, ramp, 0))
+    };
+    // A cut leaves 80/s, from which it returned to 90/s in 313 ms.
+    for (millis, expected) in [(0, 80), (300, 83), (1_000, 90), (60_000, 680)] {
+        assert_near(rate(millis, 0), expected * 1_000_000);
+    }
+    // Where the curve is slower, it holds: 2.5 s after the cut it is at the peak.
+    let usual = rate_after(5 * SECOND / 2, memory(100, 0, 0));
+    assert_eq!(rate(2_500, 0), usual);
+    // On the way out of starvation, which begins at 10/s: 250 ms later at 12.5/s, not 20/s.
+    assert_near(rate(250, 3), 12_500_000);
+}
+
+#[test]
 fn a_shared_limit_is_returned_to_in_a_straight_line() {
     let settings = PacedSettings::shared();
     // 100/s: a cut of 0.1 + 0.065; λ = 0.55·√0.1, and 0.3/s each second.
@@ -334,10 +354,20 @@ fn no_bits_overflow_and_no_rate_falls_between_two_cuts() {
     let mut rng = fastrand::Rng::with_seed(2);
     let second = Duration::from_secs(1);
     let plain = PacedSettings::new();
-    let presets = [plain, PacedSettings::shared(), PacedSettings::exclusive()];
+    let sloped = plain
+        .to_builder()
+        .max_slope(10, second)
+        .build()
+        .expect("a slope");
+    let presets = [
+        plain,
+        PacedSettings::shared(),
+        PacedSettings::exclusive(),
+        sloped,
+    ];
     for round in 0..300_000 {
-        let settings = presets[round % 3];
-        let settings = match round % 2 {
+        let settings = presets[round % 4];
+        let settings = match round % 7 {
             0 => settings,
             _ => settings
                 .to_builder()

@@ -11,10 +11,11 @@ const NANOSECOND: Duration = Duration::from_nanos(1);
 type Setter = fn(PacedSettingsBuilder, u32, Duration) -> PacedSettingsBuilder;
 
 /// The setters of a rate, with the name that an error gives them.
-const RATES: [(&str, Setter); 3] = [
+const RATES: [(&str, Setter); 4] = [
     ("floor", PacedSettingsBuilder::floor),
     ("ceiling", PacedSettingsBuilder::ceiling),
     ("initial rate", PacedSettingsBuilder::initial_rate),
+    ("longest slope", PacedSettingsBuilder::max_slope),
 ];
 
 /// Settings with the lowest floor there is, so that any rate is in order.
@@ -247,17 +248,19 @@ fn settings_are_shown_in_rates_and_times() {
     let shown = |settings: PacedSettings| alloc::format!("{settings:?}");
     assert_eq!(
         shown(PacedSettings::new()),
-        "PacedSettings { preset: Usual, floor: 0.5/s, ceiling: None, initial_rate: None, slow_start: false, beta_permille: 900, burst: 50ms }"
+        "PacedSettings { preset: Usual, floor: 0.5/s, ceiling: None, initial_rate: None, slow_start: false, max_slope: None, \
+         beta_permille: 900, burst: 50ms }"
     );
     let settings = PacedSettings::exclusive()
         .to_builder()
         .floor(1, THOUSAND_SECONDS)
         .initial_rate(5, Duration::from_secs(4))
+        .max_slope(2, ONE_SECOND)
         .ceiling(1, NANOSECOND);
     assert_eq!(
         shown(settings.build().expect("in range")),
         "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: Some(1000000000/s), initial_rate: Some(1.25/s), slow_start: false, \
-         beta_permille: 900, burst: 50ms }"
+         max_slope: Some(2/s), beta_permille: 900, burst: 50ms }"
     );
 }
 
@@ -276,6 +279,11 @@ fn a_slow_start_begins_at_ten_a_second_or_the_initial_rate_within_the_limits() {
     assert_eq!(begins(builder().ceiling(700, ONE_SECOND)), per_second(10));
     assert_eq!(begins(builder().floor(20, ONE_SECOND)), per_second(20));
     assert!(!PacedSettings::new().starts_slowly());
+    // A longest slope leaves no room for doubling.
+    let sloping = builder().slow_start(true).max_slope(5, ONE_SECOND);
+    let sloping = sloping.build().expect("in order");
+    assert!(!sloping.starts_slowly());
+    assert_eq!(sloping.start(), per_second(10));
     assert_eq!(
         PacedSettings::new().starting_slowly(),
         builder().slow_start(true).build().expect("in order")

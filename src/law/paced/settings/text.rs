@@ -50,6 +50,8 @@ pub(super) struct PacedText {
     initial_rate: Option<RateText>,
     #[serde(skip_serializing_if = "is_off")]
     slow_start: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_slope: Option<RateText>,
     beta_permille: u16,
     burst: Duration,
 }
@@ -81,6 +83,9 @@ impl TryFrom<PacedText> for PacedSettings {
         if let Some(RateText { tokens, per }) = text.initial_rate {
             settings = settings.initial_rate(tokens, per);
         }
+        if let Some(RateText { tokens, per }) = text.max_slope {
+            settings = settings.max_slope(tokens, per);
+        }
         settings.build()
     }
 }
@@ -97,6 +102,7 @@ impl From<PacedSettings> for PacedText {
             ceiling: settings.ceiling.map(RateText::from),
             initial_rate: settings.initial.map(RateText::from),
             slow_start: settings.slow_start,
+            max_slope: settings.slope().map(RateText::from),
             beta_permille: settings.permille(),
             burst: Duration::from_nanos(settings.burst),
         }
