@@ -101,14 +101,8 @@ def copied_tree():
     """A copy of what the models need, so that nobody edits what is being judged."""
     subprocess.run(["rm", "-rf", TREE], check=True)
     TREE.mkdir(parents=True)
-    files = subprocess.run(["git", "ls-files", "-z", "Cargo.toml", "Cargo.lock", "src", "loom-tests"],
-                           cwd=ROOT, check=True, capture_output=True).stdout
-    pack = subprocess.Popen(["tar", "--null", "-T", "-", "-cf", "-"], cwd=ROOT,
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    unpack = subprocess.Popen(["tar", "-xmf", "-"], cwd=TREE, stdin=pack.stdout)
-    pack.communicate(files)
-    if unpack.wait() or pack.returncode:
-        raise SystemExit("the tree could not be copied")
+    copy = "git ls-files -z Cargo.toml Cargo.lock src loom-tests | tar --null -T - -c | tar -xmC"
+    subprocess.run(["bash", "-euo", "pipefail", "-c", f"{copy} {TREE}"], cwd=ROOT, check=True)
     manifest = (TREE / "Cargo.toml").read_text()
     manifest = re.sub(r"(?ms)^\[dev-dependencies\].*?(?=^\[)", "", manifest)
     manifest = re.sub(r"(?ms)^\[\[example\]\].*?(?=^\[|\Z)", "", manifest)
@@ -160,17 +154,18 @@ def main():
     copied_tree()
     limits, missed, unneeded = {}, [], []
 
-    def judged(filters, narrow=False):
-        """Runs some models, for ten times as long as they take on the unchanged code."""
-        return models(filters, limits[narrow, *filters], narrow)
-
-    def measure(filters, narrow=False):
-        if (narrow, *filters) not in limits:
+    def judged(path, original, changed, filters, narrow):
+        """Runs some models on the changed code, for ten times as long as they take unchanged."""
+        run = (narrow, *filters)
+        if run not in limits:
+            path.write_text(original)
             models(filters, None, narrow)  # once to build it
             began = time.monotonic()
             if (failed := models(filters, None, narrow)) != "passed":
                 raise SystemExit(f"{failed} fails on the code as it is")
-            limits[narrow, *filters] = 10 * max(time.monotonic() - began, 1)
+            limits[run] = 10 * max(time.monotonic() - began, 1)
+        path.write_text(changed)
+        return models(filters, limits[run], narrow)
 
     for file, changes in todo.items():
         original = (ROOT / file).read_text()
@@ -182,11 +177,8 @@ def main():
         for key, changed in changes:
             if known.get(key) == digest and key not in excused:
                 continue
-            (TREE / file).write_text(original)
-            for run in runs:
-                measure(*run)
-            (TREE / file).write_text(changed)
-            by = next((by for run in runs if (by := judged(*run)) != "passed"), None)
+            results = (judged(TREE / file, original, changed, *run) for run in runs)
+            by = next((by for by in results if by != "passed"), None)
             if by and key in excused:
                 unneeded.append(key)
             elif by:

@@ -367,11 +367,12 @@ fn a_wrapped_line_goes_on_with_a_full_bucket() {
             paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
         let rate = SendRate::paced(settings, Timestamp::ZERO);
         let rate = Arc::new(rate);
-        // A day: 86 million million tokens, of which the bucket holds 50 million.
-        let take = |rate: &SendRate| rate.try_acquire_n(at(86_400_000), 30_000_000).is_ok();
+        // Nearly a day: 86 million million tokens, of which the bucket holds 50 million. Taken for a
+        // position, that is one ahead of all others.
+        let take = |rate: &SendRate| rate.try_acquire_n(at(86_000_000), 30_000_000).is_ok();
         let (theirs, ours) = beside(&rate, take, take);
         assert!(theirs != ours, "the bucket holds one of the two");
-        assert!(rate.try_acquire_n(at(86_400_000), 20_000_000).is_ok());
-        assert!(rate.try_acquire_n(at(86_400_000), 1).is_err());
+        assert!(rate.try_acquire_n(at(86_000_000), 20_000_000).is_ok());
+        assert!(rate.try_acquire_n(at(86_000_000), 1).is_err());
     });
 }
