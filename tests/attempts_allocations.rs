@@ -21,13 +21,13 @@ fn operate<S: RetryStrategy>(strategy: S, mut now: Timestamp, failures: u32) -> 
         .scope("table")
         .clock(&clock)
         .start();
-    let mut in_line = 0;
+    let mut in_line = 0_u32;
     loop {
         match attempts.next(&now, Some(Waker::noop())) {
             Next::Sleep(rest) => now = rest.until(),
             Next::InLine(rest) => {
                 now = rest.until();
-                in_line += 1;
+                in_line = in_line.saturating_add(1);
             }
             Next::Send(attempt) if attempt.number() > failures => {
                 attempts.succeeded(Reports::at(&now)).unwrap();

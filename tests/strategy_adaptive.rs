@@ -313,7 +313,7 @@ fn a_turn_beyond_the_longest_wait_is_refused_at_once() {
     assert_eq!(wait(admit(fourth)), 300_000);
     assert!(!fourth.is_in_line());
     // 50 ms later its turn comes in time, to the microsecond.
-    hands.sleep(ms(50) - Duration::from_micros(1));
+    hands.sleep(Duration::from_micros(49_999));
     assert_eq!(wait(admit(fourth)), 250_001);
     hands.sleep(Duration::from_micros(2));
     assert!(matches!(admit(fourth), Err(NotAdmitted::Wait { .. })));
