@@ -84,6 +84,7 @@ fn main() -> ExitCode {
 /// Plays what was asked for, and returns how many scenes that were.
 fn run(options: &Options) -> io::Result<usize> {
     let mut sections = Vec::new();
+    let mut rows = Vec::new();
     let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {
         let rivals = RIVALS.iter().filter(|law| options.allows_rival(law.name));
@@ -94,8 +95,13 @@ fn run(options: &Options) -> io::Result<usize> {
             break;
         }
         count += 1;
-        let rows = played.iter().map(|one| (one.law.name, one.summary.clone()));
-        let tables = table::tables(scene, &rows.collect::<Vec<_>>());
+        let summaries = played.iter().map(|one| (one.law.name, one.summary.clone()));
+        let summaries: Vec<_> = summaries.collect();
+        if options.table {
+            rows.push((*scene, summaries));
+            continue;
+        }
+        let tables = table::tables(scene, &summaries);
         println!("\n### {}: {}", scene.name, scene.question);
         for table in &tables {
             println!("\n{}", table::text(table, options.markdown));
@@ -113,6 +119,9 @@ fn run(options: &Options) -> io::Result<usize> {
             chart,
             tables,
         });
+    }
+    if options.table {
+        println!("{}", table::text(&table::overview(&rows), options.markdown));
     }
     if let Some(file) = &options.plot {
         write(file, &page::page(&sections, &options.seeds_in_words()))?;

@@ -10,6 +10,9 @@ use crate::scene::Scene;
 /// From so many clients on, a scene takes longer than all the others together.
 const INTERNET: u32 = 10_000;
 
+/// The limiters of the table of all scenes.
+const OVERVIEW: [&str; 4] = ["Aws, in line", "Paced", "Paced, shared", "Paced, exclusive"];
+
 /// Plays the limiters against services in virtual time, and prints what became of it.
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
@@ -33,6 +36,10 @@ pub(crate) struct Options {
     /// How many seeds: the tables show means, the charts the first one
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+
+    /// Prints one table of all scenes, of the laws of this crate unless others are asked for
+    #[arg(long)]
+    pub(crate) table: bool,
 
     /// Prints tables in Markdown
     #[arg(long)]
@@ -60,12 +67,18 @@ impl Options {
 
     /// Returns whether a limiter was asked for.
     pub(crate) fn allows(&self, law: &str) -> bool {
-        self.law.is_empty() || self.law.iter().any(|part| law.contains(part))
+        if self.law.is_empty() {
+            return !self.table || OVERVIEW.contains(&law);
+        }
+        self.law.iter().any(|part| law.contains(part))
     }
 
     /// Returns whether a limiter of others was asked for, by its name or with all of them.
     pub(crate) fn allows_rival(&self, law: &str) -> bool {
-        (self.rivals || !self.law.is_empty()) && self.allows(law)
+        if self.law.is_empty() {
+            return self.rivals;
+        }
+        self.allows(law)
     }
 
     /// Returns the seeds after the first one.

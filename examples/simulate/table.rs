@@ -31,6 +31,40 @@ pub(crate) fn tables(scene: &Scene, rows: &[(&str, Summary)]) -> Vec<Table> {
     tables
 }
 
+/// Returns the table of all scenes, of which there is at least one: for each limiter the share of the ideal, what was
+/// throttled, the operations that failed, and Jain's index if there are several clients; and the means over all scenes.
+pub(crate) fn overview(rows: &[(Scene, Vec<(&str, Summary)>)]) -> Table {
+    let cell = |of: &Summary, jain: bool| {
+        let (used, throttled) = (percent(of.share, 1), percent(of.throttled, 2));
+        let cell = format!("{used} / {throttled} / {}", count(of.failed));
+        if jain {
+            format!("{cell} / {:.3}", of.jain)
+        } else {
+            cell
+        }
+    };
+    let names = rows
+        .iter()
+        .take(1)
+        .flat_map(|(_, laws)| laws.iter().map(|(name, _)| *name));
+    let head = ["scene"].into_iter().chain(names).map(str::to_owned);
+    let mut table = vec![head.collect::<Vec<_>>()];
+    table.extend(rows.iter().map(|(scene, laws)| {
+        let cells = laws.iter().map(|(_, of)| cell(of, scene.clients > 1));
+        [scene.name.to_owned()].into_iter().chain(cells).collect()
+    }));
+    let means = (0..table[0].len() - 1).map(|law| {
+        // The scenes have different phases, which this table does not show.
+        let all = rows.iter().map(|(_, laws)| Summary {
+            phases: Vec::new(),
+            ..laws[law].1.clone()
+        });
+        cell(&Summary::mean(&all.collect::<Vec<_>>()), false)
+    });
+    table.push(["mean".to_owned()].into_iter().chain(means).collect());
+    table
+}
+
 /// Returns a table as lines: for a terminal, or in Markdown.
 pub(crate) fn text(table: &Table, markdown: bool) -> String {
     if !markdown {
@@ -119,7 +153,33 @@ fn count(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::{overview, text};
+    use crate::scenes::SCENES;
+    use crate::summary::Summary;
+    use crate::tally::Tally;
+
+    #[test]
+    fn the_table_of_all_scenes_ends_with_means() {
+        let rows = ["bucket", "10-clients"].map(|name| {
+            let scene = SCENES.iter().find(|scene| scene.name == name);
+            let mut tally = Tally::new(scene.expect("the scene is there"));
+            (tally.sent, tally.throttled, tally.failed) = (100, 10, 4);
+            if tally.scene.clients > 1 {
+                tally.throttled = 20;
+            }
+            (tally.scene, vec![("Paced", Summary::of(&tally))])
+        });
+        let lines: Vec<_> = overview(&rows).iter().map(|row| row.join(" | ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "scene | Paced",
+                "bucket | 0.0 % / 10.00 % / 4",
+                "10-clients | 0.0 % / 20.00 % / 4 / 1.000",
+                "mean | 0.0 % / 15.00 % / 4",
+            ]
+        );
+    }
 
     #[test]
     fn markdown_has_a_rule_below_the_headings() {
