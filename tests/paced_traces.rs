@@ -37,6 +37,9 @@ enum Phase {
     Open { gap: u64, one_in: u64 },
     /// As fast as the law allows, and throttled above the service's limit.
     Closed,
+    /// All at once: none is throttled while the service has so many saved up, then five in six.
+    /// They take about the same time.
+    Herd { gap: u64, saved: u64 },
 }
 
 /// A limiter and its model under one random sequence of responses.
@@ -52,6 +55,8 @@ struct Trace {
     /// The service's limit per second, and what it has left of it.
     limit: f64,
     left: f64,
+    /// How many there were in the herd.
+    responses: u64,
 }
 
 impl Trace {
@@ -76,14 +81,21 @@ impl Trace {
             trip: 0,
             limit: 10_f64.powf(rng.f64() * 4.0),
             left: 0.0,
+            responses: 0,
             rng,
         }
     }
 
     fn run(mut self) -> Answers {
-        for _ in 0..8 {
+        for index in 0..8 {
             self.trip = 1 << self.rng.u32(10..35);
-            let phase = if self.rng.bool() {
+            let phase = if index == 0 && self.rng.bool() {
+                self.trip = 1 << self.rng.u32(16..28);
+                Phase::Herd {
+                    gap: self.trip / self.rng.u64(100..1_000),
+                    saved: self.rng.u64(40..200),
+                }
+            } else if self.rng.bool() {
                 Phase::Closed
             } else {
                 Phase::Open {
@@ -91,7 +103,11 @@ impl Trace {
                     one_in: [2, 5, 30, 500, u64::MAX][self.rng.usize(..5)],
                 }
             };
-            for _ in 0..self.rng.u64(1..400) {
+            let most = match phase {
+                Phase::Herd { .. } => 1_500,
+                Phase::Open { .. } | Phase::Closed => 400,
+            };
+            for _ in 0..self.rng.u64(1..most) {
                 self.respond(phase);
             }
             // A silence now and then.
@@ -108,8 +124,17 @@ impl Trace {
                 self.rng.u64(..one_in) == 0
             }
             Phase::Closed => self.send_as_allowed(),
+            Phase::Herd { gap, saved } => {
+                self.now += self.rng.u64(..=2 * gap);
+                self.responses += 1;
+                self.responses > saved && self.rng.u8(..6) > 0
+            }
         };
-        let sent = self.now - self.rng.u64(..=self.trip).min(self.now);
+        let shortest = match phase {
+            Phase::Herd { .. } => self.trip - self.trip / 8,
+            Phase::Open { .. } | Phase::Closed => 0,
+        };
+        let sent = self.now - self.rng.u64(shortest..=self.trip).min(self.now);
         let permit = SendPermit::sent_at(self.time(sent));
         let now = self.time(self.now);
         if throttled {
@@ -178,7 +203,7 @@ impl Trace {
 
 /// Plays 400 traces, and asserts that each rule has answered but `never`.
 fn follows_the_model(preset: Preset, never: &[usize]) {
-    let mut sum = [0; 18];
+    let mut sum = [0; 20];
     for seed in 1..=400 {
         let answers = Trace::new(seed, preset).run();
         for (sum, times) in sum.iter_mut().zip(answers.counts()) {

@@ -302,3 +302,97 @@ fn a_change_by_an_older_clock_mints_nothing() {
         assert!(available < 1_000.001, "{available}");
     });
 }
+
+/// Responses to so many tokens' worth of requests.
+fn record_many(rate: &SendRate, now: u64, sent: u64, weight: u32) {
+    // While nothing is limited anything is granted.
+    let free = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    let permit = free.try_acquire_n(at(sent), weight).expect("not limited");
+    rate.record(at(now), permit, Outcome::NotThrottled);
+}
+
+/// A limiter before its first throttle, with 64 responses to its first requests.
+fn before_the_first_throttle() -> SendRate {
+    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    record_many(&rate, 60, 10, 64);
+    rate
+}
+
+fn first_throttle(rate: &SendRate) {
+    record(rate, 70, 20, Outcome::Throttled);
+}
+
+/// What was sent before the first throttle comes back: so many done, and one throttled.
+fn come_back(rate: &SendRate, done: u32) {
+    record_many(rate, 110, 50, done);
+    record(rate, 110, 50, Outcome::Throttled);
+}
+
+/// The response to the first request that was sent later.
+fn later_response(rate: &SendRate) {
+    record(rate, 130, 80, Outcome::NotThrottled);
+}
+
+/// A response that comes after the first throttle is known counts for the correction: without it
+/// there are too few.
+#[test]
+fn no_response_after_the_first_throttle_goes_uncounted() {
+    explore(Some(1), || {
+        let rate = LoomArc::new(before_the_first_throttle());
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let throttle = thread::spawn(move || first_throttle(&one));
+        let response = thread::spawn(move || {
+            let known = two.snapshot(at(90)).enabled;
+            record(&two, 90, 50, Outcome::NotThrottled);
+            known
+        });
+        throttle.join().expect("the thread returns");
+        let known = response.join().expect("the thread returns");
+        let first = rate.snapshot(at(110)).last_max_rate;
+        come_back(&rate, 14);
+        later_response(&rate);
+        let corrected = rate.snapshot(at(130)).last_max_rate < first;
+        assert!(corrected || !known, "it was counted");
+    });
+}
+
+/// Of two responses that come back at once both count for the correction: without either there
+/// are too few.
+#[test]
+fn responses_that_come_back_at_once_all_count() {
+    explore(Some(2), || {
+        let rate = before_the_first_throttle();
+        first_throttle(&rate);
+        come_back(&rate, 13);
+        let first = rate.snapshot(at(110)).last_max_rate;
+        let rate = LoomArc::new(rate);
+        let threads = [115, 116].map(|now| {
+            let rate = LoomArc::clone(&rate);
+            thread::spawn(move || record(&rate, now, 60, Outcome::NotThrottled))
+        });
+        for thread in threads {
+            thread.join().expect("the thread returns");
+        }
+        later_response(&rate);
+        assert!(rate.snapshot(at(130)).last_max_rate < first, "both count");
+    });
+}
+
+/// The correction of the first throttle never undoes a second one, which cuts to 604/s at most: the
+/// corrected peak is 1,000/s.
+#[test]
+fn a_correction_never_undoes_a_throttle() {
+    explore(Some(1), || {
+        let rate = before_the_first_throttle();
+        first_throttle(&rate);
+        come_back(&rate, 15);
+        let rate = LoomArc::new(rate);
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let correction = thread::spawn(move || later_response(&one));
+        let throttle = thread::spawn(move || record(&two, 200, 180, Outcome::Throttled));
+        correction.join().expect("the thread returns");
+        throttle.join().expect("the thread returns");
+        let peak = rate.snapshot(at(210)).last_max_rate;
+        assert!(peak < 700.0, "{peak}");
+    });
+}

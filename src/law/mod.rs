@@ -16,7 +16,7 @@ mod state;
 
 pub use paced::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
-pub(crate) use state::State;
+pub(crate) use state::{Draining, State};
 
 use crate::fixed::Rate;
 use aws::Aws;
@@ -66,6 +66,28 @@ pub(crate) struct Throttled {
     pub(crate) counted: Counted,
     /// How many have been counted since the state was entered, if that is known.
     pub(crate) since_change: Option<u64>,
+}
+
+/// A response, as a law counts it that corrects its first decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Response {
+    pub(crate) now: u64,
+    /// When the request was sent, at most `now`. `None` if nobody looked, which is so only for
+    /// requests that were sent while nothing was limited.
+    pub(crate) sent: Option<u64>,
+    pub(crate) weight: u32,
+    pub(crate) throttled: bool,
+}
+
+/// What a response does to what is counted after a first decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drain {
+    /// It does not belong to that.
+    Unchanged,
+    /// It is in these counts, 112 bits.
+    Counted(u128),
+    /// All have come back: the state has this memory instead, if any, and the time that it had.
+    Over(Option<u64>),
 }
 
 /// What a snapshot shows of a law.
@@ -153,6 +175,17 @@ pub(crate) trait Law {
 
     /// Decides on a throttle. `None` leaves the state as it is.
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision>;
+
+    /// Returns the counts of no responses, if what comes back after a first decision, which left
+    /// `memory`, may correct it. `trip` is the round trip of the request that was throttled.
+    fn drain_of(&self, _memory: u64, _trip: u64) -> Option<u128> {
+        None
+    }
+
+    /// Looks at a response after the first decision, beside what has been counted.
+    fn drain(&self, _state: State, _counts: u128, _response: &Response) -> Drain {
+        Drain::Over(None)
+    }
 
     /// Returns the reading of a window that begins at `now` from zero, and its end; or `None` if
     /// none has begun.
@@ -293,6 +326,14 @@ impl Controller {
 
     pub(crate) fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
         each!(self, law => law.after_throttle(state, throttled))
+    }
+
+    pub(crate) fn drain_of(&self, memory: u64, trip: u64) -> Option<u128> {
+        each!(self, law => law.drain_of(memory, trip))
+    }
+
+    pub(crate) fn drain(&self, state: State, counts: u128, response: &Response) -> Drain {
+        each!(self, law => law.drain(state, counts, response))
     }
 
     pub(crate) fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {

@@ -92,3 +92,70 @@ impl State {
 }
 
 const _: () = assert!(State::VERSION.is_last(), "the fields fill the word");
+
+/// What is counted after the first throttle: 112 bits of the law's counts, below the version of the
+/// state that they may correct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Draining(u128);
+
+impl Draining {
+    const VERSION_SHIFT: u32 = 112;
+
+    /// Nothing is counted.
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) const fn new(version: u64, counts: u128) -> Self {
+        Self(((version as u128) << Self::VERSION_SHIFT) | counts)
+    }
+
+    pub(crate) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    const fn version(self) -> u64 {
+        (self.0 >> Self::VERSION_SHIFT) as u64
+    }
+
+    /// Returns the counts, if they are those of the state of `version`.
+    pub(crate) const fn of(self, version: u64) -> Option<u128> {
+        if self.0 != 0 && self.version() == version {
+            Some(self.0 & ((1 << Self::VERSION_SHIFT) - 1))
+        } else {
+            None
+        }
+    }
+
+    /// Whether they are those of a state that is past, when the last one has `version`: they must
+    /// be dropped before their version comes back.
+    pub(crate) const fn is_past(self, version: u64) -> bool {
+        let age = version.wrapping_sub(self.version()) & 0xffff;
+        self.0 != 0 && age != 0 && age < 1 << 15
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Draining;
+
+    #[test]
+    fn counts_are_past_behind_their_version_and_not_before() {
+        let of_seven = Draining::new(7, 9);
+        assert_eq!((of_seven.of(7), of_seven.of(8)), (Some(9), None));
+        for (version, past) in [
+            (6, false),
+            (7, false),
+            (8, true),
+            (2, false),
+            (0x7fff, true),
+        ] {
+            assert_eq!(of_seven.is_past(version), past, "{version}");
+        }
+        // Versions wrap.
+        assert!(Draining::new(0xffff, 9).is_past(2));
+        assert!(!Draining::NONE.is_past(2) && Draining::NONE.of(0).is_none());
+    }
+}

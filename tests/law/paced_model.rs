@@ -3,7 +3,7 @@
 //!
 //! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is
 //! rounded down to whole requests. Where the words of the limiter round, it rounds alike: window
-//! starts down to 2¹⁶ ns, the clock of the curve down to 2²⁴ ns, trips to three bits, peaks and
+//! starts down to 2¹⁶ ns, times after the first cut down to 2¹⁰ ns, the clock of the curve down to 2²⁴ ns, trips to three bits, peaks and
 //! delivered rates to 32 bits and to steps of 2.2 × 10⁻⁷ per second. What is left is the rounding
 //! of rates to 44 bits and of products to 32 fraction bits.
 
@@ -50,6 +50,8 @@ pub(crate) struct Answers {
     lifted: u64,
     lifted_starved: u64,
     ended: u64,
+    drained: u64,
+    corrected: u64,
 }
 
 impl Answers {
@@ -58,7 +60,7 @@ impl Answers {
     /// Which are those of lifts, and of the end.
     pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [15, 16, 17];
 
-    pub(crate) fn counts(self) -> [u64; 18] {
+    pub(crate) fn counts(self) -> [u64; 20] {
         [
             self.first,
             self.blind,
@@ -78,6 +80,8 @@ impl Answers {
             self.lifted,
             self.lifted_starved,
             self.ended,
+            self.drained,
+            self.corrected,
         ]
     }
 }
@@ -94,6 +98,17 @@ struct Cut {
     pause: bool,
 }
 
+/// What came back after the first cut, of the requests that were sent before it.
+#[derive(Clone, Copy, Debug)]
+struct Drained {
+    /// The round trip of the request that was throttled.
+    trip: u64,
+    done: u64,
+    throttled: u64,
+    /// How long after the cut the last of them came.
+    last: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacedModel {
     pub(crate) enabled: bool,
@@ -105,6 +120,7 @@ pub(crate) struct PacedModel {
     /// The rate of the window before, or zero.
     before: f64,
     since_cut: u64,
+    drained: Option<Drained>,
 }
 
 impl PacedModel {
@@ -146,6 +162,7 @@ impl PacedModel {
     pub(crate) fn succeed(&mut self, now: u64, sent: u64) {
         self.count += 1;
         self.since_cut += 1;
+        self.drain(now, sent, false);
         let Some(began) = self.window else {
             let began = sent.max(now.saturating_sub(SECOND));
             self.window = Some(window_start(began));
@@ -174,25 +191,73 @@ impl PacedModel {
 
     /// A response that was throttled, with a hint in nanoseconds.
     pub(crate) fn throttle(&mut self, now: u64, sent: u64, hint: u64) {
+        self.drain(now, sent, true);
         let until = now + hint.min(60 * SECOND);
         let hinted = until > now;
         let pauses = hinted && self.obeys_hint(now);
         let since = if pauses { until } else { now };
+        let mut doubt = false;
         let answer = if self.enabled {
             self.next_cut(now, sent, hinted)
         } else {
-            Some(self.first_cut(now, sent, hinted))
+            let (peak, ramp) = self.first_cut(now, sent, hinted);
+            doubt = (1..=3).contains(&ramp);
+            Some((peak, ramp))
         };
         if let Some((peak, ramp)) = answer {
             self.remember(peak, ramp, now - sent, since);
+            let trip = (now - sent) >> 10 << 10;
+            self.drained = (doubt && trip > 0).then_some(Drained {
+                trip,
+                done: 0,
+                throttled: 0,
+                last: 0,
+            });
         } else if pauses && until > self.cut.since {
             self.answers.paused += 1;
             self.cut.since = until;
             self.since_cut = 0;
+            self.drained = None;
         } else {
             return;
         }
         self.cut.pause = pauses;
+    }
+
+    /// Counts what was sent before the first cut, and corrects that when all has come back.
+    fn drain(&mut self, now: u64, sent: u64, throttled: bool) {
+        let (Some(mut drained), since) = (self.drained, self.cut.since) else {
+            return;
+        };
+        let after = now.saturating_sub(since);
+        if sent <= since && after <= 4 * drained.trip {
+            let quarter = drained.trip / 4;
+            if sent >= since.saturating_sub(drained.trip - quarter) {
+                drained.done += u64::from(!throttled);
+                drained.throttled += u64::from(throttled);
+                drained.last = drained.last.max(after >> 10 << 10);
+                self.drained = Some(drained);
+            }
+            return;
+        }
+        self.drained = None;
+        self.answers.drained += 1;
+        let Drained {
+            done,
+            throttled,
+            last,
+            ..
+        } = drained;
+        if done < 8 || done + throttled < 16 || throttled == 0 {
+            return;
+        }
+        let served = done as f64 / (0.75 * seconds(last.max(1)));
+        let peak = (2.0 * served).clamp(FLOOR, HIGHEST);
+        if kept(peak) < self.cut.peak {
+            self.answers.corrected += 1;
+            self.cut.peak = kept(peak);
+            self.cut.ramp = 1;
+        }
     }
 
     /// Whether nothing gets through.
@@ -372,6 +437,7 @@ impl PacedModel {
         };
         self.since_cut = 0;
         self.enabled = true;
+        self.drained = None;
     }
 }
 
@@ -422,7 +488,7 @@ impl Cut {
             }
             _ => (
                 (15.0 / peak).clamp(2.5, 12.0).max(8.0 * trip),
-                2.5_f64.max(4.0 * trip),
+                (15.0 / peak).clamp(2.5, 12.0).max(4.0 * trip),
             ),
         };
         let part = if elapsed < until {
@@ -454,7 +520,7 @@ impl Cut {
         }
         let (extra, deepest) = match self.preset {
             Preset::Shared => (0.65, 0.3),
-            _ => (1.0, (0.2 + 0.06 * peak).min(0.45)),
+            _ => (1.0, (0.18 + 0.06 * peak).min(0.45)),
         };
         peak * (1.0 - (1.0 - BETA + extra / peak.sqrt()).min(deepest))
     }

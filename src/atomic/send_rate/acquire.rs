@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::controller::{BoundLaw, CurveCache, CutBaseline, LastState, Meter};
+use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState, Meter};
 use super::gate::{Gate, Seen};
 use super::head::LineWords;
 use super::hint::Hint;
@@ -26,6 +26,7 @@ pub(super) struct Words {
     pub(super) line: LineWords,
     pub(super) state: LastState,
     pub(super) baseline: CutBaseline,
+    pub(super) drain: DrainWord,
     pub(super) curve: CurveCache,
     pub(super) waiters: Waiters,
     /// What every limited request writes, in a cache line of its own.
@@ -60,6 +61,7 @@ impl Words {
             line: LineWords::new(BEGINNING, burst),
             state: LastState::new(),
             baseline: CutBaseline::new(),
+            drain: DrainWord::new(),
             curve: CurveCache::new(),
             waiters: Waiters::new(GIVEN_UP),
             promised: CachePadded::new(Promised {

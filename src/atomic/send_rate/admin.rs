@@ -82,6 +82,8 @@ impl SendRate {
         self.gate.disturb();
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
+            // Its times were counted from the one before.
+            engaged.drain.clear();
         }
         let law = self.law.get();
         let seen = self.gate.look();

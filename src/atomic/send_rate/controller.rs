@@ -12,7 +12,7 @@ use crate::fixed::Rate;
 use crate::law::aws::{Aws, Windows};
 use crate::law::cubic::time_to_peak;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::law::{Controller, Counted, State, Window};
+use crate::law::{Controller, Counted, Draining, State, Window};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 #[derive(Debug)]
@@ -263,7 +263,18 @@ impl CutBaseline {
     /// Notes the count at the state of `version`, unless `seen` has been replaced: by that of a
     /// later one.
     pub(super) fn advance(&self, seen: u64, version: u64, meter: &Meter) {
-        let next = (version << Self::VERSION_SHIFT) | (meter.sum() & Self::COUNT);
+        self.replace(seen, version, meter.sum());
+    }
+
+    /// Keeps the count of the state of `last` for that of `version`, which is the same cut.
+    pub(super) fn carry(&self, seen: u64, last: u64, version: u64) {
+        if seen >> Self::VERSION_SHIFT == last {
+            self.replace(seen, version, seen);
+        }
+    }
+
+    fn replace(&self, seen: u64, version: u64, count: u64) {
+        let next = (version << Self::VERSION_SHIFT) | (count & Self::COUNT);
         let _ = self.0.compare_exchange(seen, next, Relaxed, Relaxed);
     }
 
@@ -279,6 +290,47 @@ impl CutBaseline {
         Some(counted)
             .filter(|counted| *counted <= Self::COUNT >> 1)
             .or(Some(0))
+    }
+}
+
+/// What is counted after the first throttle, until all that was sent before it has come back: it
+/// may show that the first estimate was wrong.
+#[derive(Debug)]
+pub(super) struct DrainWord(AtomicU128);
+
+// Relaxed throughout: all counts are in one word, which says of which state it is. It is begun
+// before the state is swapped in, so that a thread that has loaded that state, with acquire, finds
+// it begun. Models: `paced::no_response_after_the_first_throttle_goes_uncounted`,
+// `paced::responses_that_come_back_at_once_all_count`.
+impl DrainWord {
+    pub(super) fn new() -> Self {
+        Self(AtomicU128::new(0))
+    }
+
+    pub(super) fn load(&self) -> Draining {
+        Draining::from_bits(self.0.load(Relaxed))
+    }
+
+    /// Begins to count for the state of `version`, which is about to be swapped in, unless another
+    /// thread has.
+    pub(super) fn begin(&self, version: u64, counts: u128) {
+        let seen = self.load();
+        if seen.of(version).is_none() {
+            let _ = self.replace(seen, Draining::new(version, counts));
+        }
+    }
+
+    /// Counts no more.
+    pub(super) fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    /// Replaces the counts. False if another response was counted first.
+    pub(super) fn replace(&self, seen: Draining, next: Draining) -> bool {
+        let (seen, next) = (seen.to_bits(), next.to_bits());
+        self.0
+            .compare_exchange(seen, next, Relaxed, Relaxed)
+            .is_ok()
     }
 }
 

@@ -283,7 +283,10 @@ impl SendRate {
 
     /// Returns the words of the limiter, which is about to limit.
     fn about_to_limit(&self) -> Engaged<'_> {
-        self.with(self.words.get_or_make(|| Words::new(self.law.get().burst())))
+        self.with(
+            self.words
+                .get_or_make(|| Words::new(self.law.get().burst())),
+        )
     }
 
     fn with<'a>(&'a self, words: &'a Words) -> Engaged<'a> {

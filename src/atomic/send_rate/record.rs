@@ -9,7 +9,7 @@ use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
-use crate::law::{Controller, State, Throttled};
+use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
 use crate::line::{FINER, Head, Line};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
@@ -112,6 +112,7 @@ impl SendRate {
         if permit.is_timed() {
             engaged.note_trip(elapsed.saturating_sub(sent));
         }
+        engaged.drain(&law, elapsed, permit, false);
         let mut recorded = Recorded::Counted;
         if let Some(rate) = window.counted {
             recorded = engaged.end_window(&law, elapsed, rate);
@@ -162,6 +163,7 @@ impl Engaged<'_> {
             let (window, _) = self.meter.turn(&law, self.state.load(), now, now);
             now = window.at;
         }
+        self.drain(&law, now, permit, true);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
         let until = now.saturating_add(pause.min(LONGEST_PAUSE)).min(LAST_TIME);
         self.replace_state(now, |last, fill| {
@@ -179,8 +181,58 @@ impl Engaged<'_> {
                 since_change: self.baseline.since(last.version(), self.meter),
             };
             let decision = law.after_throttle(last, &throttled)?;
-            Some(last.decided(decision))
+            let next = last.decided(decision);
+            if !last.is_engaged() {
+                // Before the state: see `DrainWord`.
+                let counts = law.drain_of(next.memory(), now.saturating_sub(sent));
+                counts.inspect(|counts| self.drain.begin(next.version(), *counts));
+            }
+            Some(next)
         })
+    }
+
+    /// Counts a response after the first throttle, until all that was sent before it has come back,
+    /// and corrects the state then, if it was wrong.
+    fn drain(&self, law: &Controller, now: u64, permit: SendPermit, throttled: bool) {
+        let sent = permit.is_timed().then(|| sent_at(self.start, permit, now));
+        let response = Response {
+            now,
+            sent,
+            weight: permit.weight(),
+            throttled,
+        };
+        let word = &self.words.drain;
+        loop {
+            // In this order: see `DrainWord`.
+            let state = self.state.load();
+            let seen = word.load();
+            let Some(counts) = seen.of(state.version()) else {
+                if seen.is_past(state.version()) {
+                    let _ = word.replace(seen, Draining::NONE);
+                }
+                return;
+            };
+            let next = match law.drain(state, counts, &response) {
+                Drain::Unchanged => return,
+                Drain::Counted(counts) => Draining::new(state.version(), counts),
+                Drain::Over(None) => Draining::NONE,
+                Drain::Over(Some(memory)) => {
+                    // If there was another throttle meanwhile it is that one's rate.
+                    self.replace_state(now, |last, _| {
+                        (last == state).then(|| last.next(last.since(), memory))
+                    });
+                    return;
+                }
+            };
+            if word.replace(seen, next) {
+                return;
+            }
+        }
+    }
+
+    /// Whether responses are counted to correct the first throttle, so that each has to look.
+    fn is_draining(&self, state: State) -> bool {
+        self.words.drain.load().of(state.version()).is_some()
     }
 
     /// Does what the law makes of a window that has counted `rate`.
@@ -286,7 +338,7 @@ impl Engaged<'_> {
             if steady > now {
                 let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
                 let end = law.window_end(reading);
-                let counting = end <= now || law.looks_at_each(state);
+                let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);
                 let quiet = if counting { quiet } else { quiet.min(end) };
                 self.gate.settle(gate, quiet, counting);
             }
@@ -325,7 +377,12 @@ impl Engaged<'_> {
             if !self.state.replace(last, next) {
                 continue;
             }
-            self.baseline.advance(baseline, next.version(), self.meter);
+            if next.since() == last.since() {
+                self.baseline
+                    .carry(baseline, last.version(), next.version());
+            } else {
+                self.baseline.advance(baseline, next.version(), self.meter);
+            }
             self.gate.disturb();
             self.apply_state(now);
             return self.effect(last, fill, next, now);

@@ -18,8 +18,7 @@ const LONGEST_RETURN: u64 = SECOND.wrapping_mul(12);
 const RETURN_REQUESTS: u64 = 15;
 /// How many round trips it takes at least: what is throttled is what was sent too fast in one.
 const RETURN_TRIPS: u64 = 8;
-/// How long the rate takes from its peak to twice that, and in how many round trips at least.
-const DOUBLING: u64 = SHORTEST_RETURN;
+/// In how many round trips at least the rate rises from its peak to twice that.
 const DOUBLING_TRIPS: u64 = 4;
 /// How long a starved rate takes to double, on its way back to its peak.
 const RAMP_STEP: u64 = SECOND.wrapping_div(4);
@@ -28,7 +27,7 @@ const DEEPEST_CUT: u64 = percent(45);
 const DEEPEST_SHARED: u64 = percent(30);
 /// The most that a cut takes of next to no rate, and more of it for each request per second, 32
 /// fraction bits.
-const SHALLOWEST_CUT: u64 = percent(20);
+const SHALLOWEST_CUT: u64 = percent(18);
 const DEEPER: u64 = percent(6);
 /// What a cut takes of one request per second besides `1 − β`, 32 fraction bits.
 const EXTRA_CUT: u64 = ONE;
@@ -54,7 +53,7 @@ const fn percent(percent: u64) -> u64 {
     ONE.wrapping_mul(percent).wrapping_div(100)
 }
 
-/// Returns β at `peak`, 32 fraction bits: `1 − min((1 − β) + 1/√peak, 0.45, 0.2 + 0.06·peak)`; of a
+/// Returns β at `peak`, 32 fraction bits: `1 − min((1 − β) + 1/√peak, 0.45, 0.18 + 0.06·peak)`; of a
 /// shared limit `1 − min((1 − β) + 0.65/√peak, 0.3)`. A cut takes `1 − β` in any case.
 ///
 /// Rule 2. At low rates a cut is deeper: one throttled request of few says as much as many of many.
@@ -109,8 +108,8 @@ fn fraction_of(rate: Rate, factor: u64) -> Rate {
     Rate::from_raw(u128::from(rate.raw()).wrapping_mul(u128::from(factor)) >> 32)
 }
 
-/// Returns the time from a cut to its peak, in nanoseconds.
-fn time_to_peak(profile: Profile, peak: Rate, trip: Trip) -> u64 {
+/// Returns the time from a cut to its peak, in nanoseconds, if round trips are short.
+fn return_time(profile: Profile, peak: Rate) -> u64 {
     let takes = |requests: u64| {
         let nanos = (u128::from(requests) << 64)
             .checked_div(u128::from(peak.raw()))
@@ -121,18 +120,22 @@ fn time_to_peak(profile: Profile, peak: Rate, trip: Trip) -> u64 {
         Profile::Usual | Profile::Shared => SHORTEST_RETURN,
         Profile::Exclusive => takes(EXCLUSIVE_REQUESTS).clamp(SHORTEST_EXCLUSIVE, SHORTEST_RETURN),
     };
-    takes(RETURN_REQUESTS)
-        .clamp(shortest, LONGEST_RETURN)
-        .max(trip.nanos().wrapping_mul(RETURN_TRIPS))
+    takes(RETURN_REQUESTS).clamp(shortest, LONGEST_RETURN)
+}
+
+/// Returns the time from a cut to its peak, in nanoseconds.
+fn time_to_peak(profile: Profile, peak: Rate, trip: Trip) -> u64 {
+    return_time(profile, peak).max(trip.nanos().wrapping_mul(RETURN_TRIPS))
 }
 
 /// Returns how long the rate takes from its peak to twice that.
-fn doubling_time(profile: Profile, until: u64, trip: Trip) -> u64 {
-    let shortest = match profile {
-        Profile::Usual | Profile::Shared => DOUBLING,
-        Profile::Exclusive => until,
+fn doubling_time(profile: Profile, peak: Rate, trip: Trip) -> u64 {
+    let (shortest, trips) = match profile {
+        Profile::Usual => (return_time(profile, peak), DOUBLING_TRIPS),
+        Profile::Shared => (SHORTEST_RETURN, DOUBLING_TRIPS),
+        Profile::Exclusive => (return_time(profile, peak), RETURN_TRIPS),
     };
-    shortest.max(trip.nanos().wrapping_mul(DOUBLING_TRIPS))
+    shortest.max(trip.nanos().wrapping_mul(trips))
 }
 
 /// Returns how long the rate takes to double on its way out of starvation.
@@ -219,7 +222,7 @@ fn returning(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
             let cut = ONE.saturating_sub(beta(settings, peak));
             ONE.saturating_sub(product(cut, fifth))
         }
-        Some(past) => away(past, doubling_time(profile, until, memory.trip())),
+        Some(past) => away(past, doubling_time(profile, peak, memory.trip())),
     };
     let grown = u128::from(fraction_of(peak, factor).raw());
     Rate::from_raw(grown.saturating_add(risen(peak, elapsed)))
@@ -256,7 +259,7 @@ fn straight(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
         .checked_div(slope(peak))
         .unwrap_or(u128::MAX);
     let past = elapsed.saturating_sub(u64::try_from(calm).unwrap_or(u64::MAX));
-    let doubling = doubling_time(Profile::Shared, 0, memory.trip());
+    let doubling = doubling_time(Profile::Shared, peak, memory.trip());
     fraction_of(line, away(past, doubling))
 }
 

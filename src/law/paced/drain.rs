@@ -1,73 +1,139 @@
 //! The first cut, corrected by what comes after it: rule 13.
 //!
-//! At the first cut it is not known how much of what was delivered the service had saved up. All
-//! that was sent before it, but after the throttled request, comes back within a trip: what is
-//! delivered of that is served at the limit.
-//!
-//! For this the words of a limiter keep, while it drains, two counts and two times. `drains_from`
-//! is asked once, at the first cut. Until `has_drained`, each response to a request sent from then
-//! on is counted as done or throttled, and the first and the last of them are dated. Then
-//! `after_drain` says whether the memory of the cut is to be replaced, if it still is the last one;
-//! the time of the cut stays. It is the way of a first second only: nothing is counted afterwards.
+//! At the first cut it is not known how much of what was delivered the service had saved up. When
+//! it throttles for the first time, nothing is saved up any more: what it serves from then on, it
+//! serves at its limit. Those responses come back within a trip of the cut. A limiter counts them
+//! in one word, and none afterwards.
 
-use super::cut::{Cut, Seen};
+use super::cut::Cut;
 use super::delivered::MOST_DOUBT;
 use super::memory::Memory;
 use super::settings::PacedSettings;
+use crate::bits::Field;
 use crate::fixed::Rate;
+use crate::law::{Drain, Response};
 
 /// So many must have been done, and twice as many answered.
 const ENOUGH: u64 = 8;
 
 /// What came of the requests that were sent before the first cut, but too late to be served from
-/// what the service had saved up: from [`drains_from`] on, until [`has_drained`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Drained {
-    /// Responses that were not throttled.
-    pub(crate) done: u64,
-    /// Responses that were.
-    pub(crate) throttled: u64,
-    /// Nanoseconds from the first of them to the last.
-    pub(crate) span: u64,
-}
-
-/// returns from when on requests must have been sent to be counted, if the first cut is in doubt: a
-/// quarter of a trip after the one that was throttled first.
-pub(crate) fn drains_from(first: Memory, seen: &Seen) -> Option<u64> {
-    let trip = seen.now.saturating_sub(seen.sent);
-    let doubtful = (1..=MOST_DOUBT).contains(&first.ramp());
-    doubtful.then(|| seen.sent.saturating_add(trip / 4))
-}
-
-/// whether all that was sent before the first cut, at `since`, has come back: a request sent at
-/// `sent`, after that, was answered at `now`, or four trips have passed.
-pub(crate) fn has_drained(first: Cut, sent: u64, now: u64) -> bool {
-    let trips = first.memory.trip().nanos().saturating_mul(4);
-    sent > first.since || now.saturating_sub(first.since) > trips
-}
-
-/// returns the memory of the first cut as it should have been, or `None` if it is not known to be
-/// wrong. The time of the cut stays.
+/// what the service had saved up. Low bits first:
 ///
-/// What the service had saved up is used up by then, so that it serves at its limit. The ends of
-/// the span are thin: half of the limit is counted, so that twice that is taken.
-pub(crate) fn after_drain(
+/// | bits | field |
+/// |---|---|
+/// | 26 | the round trip of the request that was throttled first, in 2¹⁰ ns |
+/// | 28 | how long after the cut the last response came, in 2¹⁰ ns |
+/// | 24 | tokens of responses that were not throttled |
+/// | 5 | responses that were, 31 at most |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drained(u128);
+
+/// What a time loses.
+const COARSER: u32 = 10;
+const LONGEST_TRIP: u64 = (1 << 26) - 1;
+const MOST_DONE: u64 = (1 << 24) - 1;
+const MOST_THROTTLED: u64 = (1 << 5) - 1;
+
+impl Drained {
+    const TRIP: Field = Field::lowest(26);
+    const LAST: Field = Self::TRIP.above(28);
+    const DONE: Field = Self::LAST.above(24);
+    const THROTTLED: Field = Self::DONE.above(5);
+
+    pub(super) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    pub(super) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Begins at the first cut, by a request of this round trip, if the cut is in doubt.
+    pub(super) fn begin(first: Memory, trip: u64) -> Option<Self> {
+        let trip = (trip >> COARSER).min(LONGEST_TRIP);
+        (is_doubtful(first) && trip > 0).then(|| Self(Self::TRIP.put(trip)))
+    }
+
+    fn trip(self) -> u64 {
+        Self::TRIP.get(self.0) << COARSER
+    }
+
+    fn last(self) -> u64 {
+        Self::LAST.get(self.0) << COARSER
+    }
+
+    fn done(self) -> u64 {
+        Self::DONE.get(self.0)
+    }
+
+    fn throttled(self) -> u64 {
+        Self::THROTTLED.get(self.0)
+    }
+
+    /// Counts a response that came `after` the cut, in nanoseconds. `None` if there is no room.
+    fn with(self, after: u64, response: &Response) -> Option<Self> {
+        let (mut done, mut throttled) = (self.done(), self.throttled());
+        if response.throttled {
+            throttled = throttled.saturating_add(1).min(MOST_THROTTLED);
+        } else {
+            done = done.saturating_add(response.weight.into());
+        }
+        let counted = Self::TRIP.put(Self::TRIP.get(self.0))
+            | Self::LAST.put((after >> COARSER).max(Self::LAST.get(self.0)))
+            | Self::DONE.put(done)
+            | Self::THROTTLED.put(throttled);
+        (done <= MOST_DONE).then_some(Self(counted))
+    }
+}
+
+const fn is_doubtful(first: Memory) -> bool {
+    let ramp = first.ramp();
+    0 < ramp && ramp <= MOST_DOUBT
+}
+
+/// Returns what a response does to what is counted after the first cut.
+///
+/// It is counted if its request was sent a quarter of a trip or more after the one that was
+/// throttled, and before the cut. A request without a time is taken for one that took a trip. All
+/// of them have come back when a later request is answered, or after four trips.
+pub(super) fn drain(
     settings: &PacedSettings,
-    first: Memory,
-    drained: &Drained,
-) -> Option<Memory> {
-    let Drained {
-        done,
-        throttled,
-        span,
-    } = *drained;
+    first: Cut,
+    drained: Drained,
+    response: &Response,
+) -> Drain {
+    let trip = drained.trip();
+    let after = response.now.saturating_sub(first.since);
+    let is_later = response.sent.is_some_and(|sent| sent > first.since);
+    if is_later || after > trip.saturating_mul(4) {
+        return Drain::Over(corrected(settings, first.memory, drained).map(Memory::to_bits));
+    }
+    let sent = response.sent.unwrap_or(response.now.saturating_sub(trip));
+    let from = first.since.saturating_sub(trip.saturating_sub(trip / 4));
+    let counted = (sent >= from).then(|| drained.with(after, response));
+    match counted.flatten() {
+        Some(counted) => Drain::Counted(counted.to_bits()),
+        None => Drain::Unchanged,
+    }
+}
+
+/// Returns the memory of the first cut as it should have been, or `None` if it is not known to be
+/// wrong.
+///
+/// The service has had nothing saved up since it throttled for the first time, and what it served
+/// in the first quarter of a trip is not counted: the rest was served in three quarters of the time
+/// since then. That is 0.6 to 1.2 times the limit, from 200/s to a million a second. The peak is
+/// twice as much, with a halving: a peak that is too low costs seconds.
+fn corrected(settings: &PacedSettings, first: Memory, drained: Drained) -> Option<Memory> {
+    let (done, throttled) = (drained.done(), drained.throttled());
     let enough = done >= ENOUGH && done.saturating_add(throttled) >= ENOUGH << 1;
-    if !enough || throttled == 0 || span == 0 {
+    if !is_doubtful(first) || !enough || throttled == 0 {
         return None;
     }
-    let count = u32::try_from(done.saturating_mul(2)).unwrap_or(u32::MAX);
-    let peak = settings.within(Rate::from_ratio(count, span));
-    (peak < first.peak()).then(|| Memory::new(peak, first.ramp().min(1), first.trip()))
+    let count = u32::try_from(done.saturating_mul(8)).unwrap_or(u32::MAX);
+    let peak = Rate::from_ratio(count, drained.last().saturating_mul(3));
+    let peak = settings.within(peak);
+    (peak < first.peak()).then(|| Memory::new(peak, 1, first.trip()))
 }
 
 #[cfg(test)]
@@ -80,101 +146,191 @@ mod tests {
     use super::*;
     use crate::fixed::SECOND;
 
-    const MILLI: u64 = SECOND / 1_000;
     const SINCE: u64 = SECOND;
-    const TRIP: u64 = 80 * MILLI;
+    /// 82 ms, in whole units.
+    const TRIP: u64 = 80_000 << COARSER;
 
     fn first(ramp: u32) -> Memory {
         Memory::new(Rate::from_ratio(9_000, SECOND), ramp, Trip::new(TRIP))
     }
 
-    fn drained(done: u64, throttled: u64, millis: u64) -> Drained {
-        Drained {
-            done,
-            throttled,
-            span: millis * MILLI,
+    fn cut(ramp: u32) -> Cut {
+        Cut {
+            memory: first(ramp),
+            since: SINCE,
         }
     }
 
-    fn peak(ramp: u32, drained: &Drained) -> Option<Memory> {
-        after_drain(&PacedSettings::new(), first(ramp), drained)
+    fn begun() -> Drained {
+        Drained::begin(first(2), TRIP).expect("it is in doubt")
+    }
+
+    /// A response so long after the cut, to a request that was sent then.
+    fn response(after: u64, sent: Option<u64>) -> Response {
+        Response {
+            now: SINCE + after,
+            sent,
+            weight: 1,
+            throttled: false,
+        }
+    }
+
+    fn counts(drained: Drained) -> (u64, u64, u64) {
+        (drained.done(), drained.throttled(), drained.last())
+    }
+
+    /// What is counted after `drained` and a response.
+    fn after(drained: Drained, response: &Response) -> Drain {
+        drain(&PacedSettings::new(), cut(2), drained, response)
+    }
+
+    fn counted(drained: Drained, response: &Response) -> Drained {
+        match after(drained, response) {
+            Drain::Counted(bits) => Drained::from_bits(bits),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_a_doubtful_cut_with_a_trip_is_looked_at() {
+        for (ramp, trip, looks) in [
+            (0, TRIP, false),
+            (1, TRIP, true),
+            (3, TRIP, true),
+            (4, TRIP, false),
+            (10, TRIP, false), // next to nothing was delivered
+            (2, 1_023, false),
+            (2, 1_024, true),
+        ] {
+            let begun = Drained::begin(first(ramp), trip);
+            assert_eq!(begun.is_some(), looks, "{ramp} halvings, {trip} ns");
+            if let Some(begun) = begun {
+                assert_eq!((begun.trip(), counts(begun)), (trip, (0, 0, 0)));
+            }
+        }
+        let longest = Drained::begin(first(1), u64::MAX).map(Drained::trip);
+        assert_eq!(longest, Some(LONGEST_TRIP << COARSER));
     }
 
     #[test]
     fn requests_count_from_a_quarter_trip_after_the_throttled_one() {
-        let seen = Seen {
-            now: SINCE,
-            sent: SINCE - TRIP,
-            hinted: false,
-            since_cut: None,
-            delivered: None,
-        };
-        for (ramp, from) in [
-            (0, None),
-            (1, Some(SINCE - TRIP * 3 / 4)),
-            (3, Some(SINCE - TRIP * 3 / 4)),
-            (4, None),
-            (10, None), // next to nothing was delivered
-        ] {
-            assert_eq!(drains_from(first(ramp), &seen), from, "{ramp} halvings");
+        let from = SINCE - TRIP * 3 / 4;
+        assert_eq!(
+            after(begun(), &response(9, Some(from - 1))),
+            Drain::Unchanged
+        );
+        for sent in [from, SINCE] {
+            let one = counted(begun(), &response(5 << COARSER, Some(sent)));
+            assert_eq!(counts(one), (1, 0, 5 << COARSER));
         }
+        // One without a time took a trip.
+        let quarter = TRIP / 4;
+        assert_eq!(
+            after(begun(), &response(quarter - 1, None)),
+            Drain::Unchanged
+        );
+        assert_eq!(counts(counted(begun(), &response(quarter, None))).0, 1);
+    }
+
+    #[test]
+    fn counts_keep_the_latest_response_and_weights() {
+        let heavy = Response {
+            weight: 7,
+            ..response(9 << COARSER, Some(SINCE))
+        };
+        let throttled = Response {
+            throttled: true,
+            ..response(3 << COARSER, Some(SINCE))
+        };
+        let mut drained = counted(begun(), &heavy);
+        for times in 1..=40 {
+            drained = counted(drained, &throttled);
+            assert_eq!(counts(drained), (7, times.min(31), 9 << COARSER));
+        }
+        assert_eq!(drained.trip(), TRIP);
+        let most = Response {
+            weight: (1 << 24) - 8,
+            ..heavy
+        };
+        let full = counted(drained, &most);
+        assert_eq!(counts(full), ((1 << 24) - 1, 31, 9 << COARSER));
+        assert_eq!(
+            after(full, &response(9 << COARSER, Some(SINCE))),
+            Drain::Unchanged
+        );
     }
 
     #[test]
     fn all_has_drained_with_a_later_request_or_after_four_trips() {
-        let cut = Cut {
-            memory: first(2),
-            since: SINCE,
-        };
-        let trips = 4 * cut.memory.trip().nanos();
-        for (sent, now, over) in [
-            (SINCE, SINCE + 1, false),
-            (SINCE + 1, SINCE + 1, true),
-            (0, SINCE + trips, false),
-            (0, SINCE + trips + 1, true),
-            (0, 0, false),
+        for (sent, after_cut, over) in [
+            (Some(SINCE), 4 * TRIP, false),
+            (Some(SINCE), 4 * TRIP + 1, true),
+            (Some(SINCE + 1), 1, true),
+            (None, 4 * TRIP, false),
+            (None, 4 * TRIP + 1, true),
         ] {
-            assert_eq!(has_drained(cut, sent, now), over, "{sent} at {now}");
+            let is_over = after(begun(), &response(after_cut, sent)) == Drain::Over(None);
+            assert_eq!(is_over, over, "sent {sent:?}, {after_cut} ns after the cut");
         }
+    }
+
+    /// What is left of a peak of 9,000/s after so much was counted within the milliseconds.
+    fn peak(ramp: u32, done: u64, throttled: u64, millis: u64) -> Option<Memory> {
+        let last = (millis * 1_000_000) >> COARSER;
+        let drained =
+            Drained::LAST.put(last) | Drained::DONE.put(done) | Drained::THROTTLED.put(throttled);
+        corrected(&PacedSettings::new(), first(ramp), Drained(drained))
     }
 
     #[test]
     fn twice_what_was_served_is_the_peak_if_that_is_less() {
-        let of = |per_second, ramp| {
+        // 128 ms are a whole number of units.
+        let of = |per_second| {
             let rate = Rate::from_ratio(per_second, SECOND);
-            Some(Memory::new(rate, ramp, Trip::new(TRIP)))
+            Some(Memory::new(rate, 1, Trip::new(TRIP)))
         };
-        assert_eq!(peak(3, &drained(20, 30, 80)), of(500, 1));
-        assert_eq!(peak(1, &drained(20, 30, 80)), of(500, 1));
-        assert_eq!(peak(2, &drained(359, 1, 80)), of(8_975, 1));
-        assert_eq!(peak(2, &drained(360, 1, 80)), None, "no less");
+        for ramp in 1..=3 {
+            assert_eq!(peak(ramp, 24, 8, 128), of(500));
+        }
+        assert_eq!(
+            peak(2, 431, 1, 128),
+            Some(Memory::new(
+                Rate::from_ratio(431 * 8, 384_000_000),
+                1,
+                Trip::new(TRIP)
+            ))
+        );
+        assert_eq!(peak(2, 432, 1, 128), None, "no less");
     }
 
     #[test]
     fn few_or_none_throttled_correct_nothing() {
         for (done, throttled, millis, corrects) in [
             (8, 8, 50, true),
-            (7, 90, 50, false),
+            (7, 31, 50, false),
             (8, 7, 50, false),
             (20, 0, 50, false),
             (20, 1, 50, true),
             (20, 1, 0, false),
-            (u64::MAX, u64::MAX, 50, false), // faster than any peak
         ] {
-            let drained = drained(done, throttled, millis);
-            assert_eq!(peak(2, &drained).is_some(), corrects, "{drained:?}");
+            let corrected = peak(2, done, throttled, millis).is_some();
+            assert_eq!(corrected, corrects, "{done}, {throttled} in {millis} ms");
+        }
+        for ramp in [0, 4, 10] {
+            assert_eq!(peak(ramp, 20, 10, 50), None, "{ramp} halvings");
         }
     }
 
     #[test]
     fn a_corrected_peak_keeps_to_the_limits() {
-        let second = core::time::Duration::from_secs(1);
-        let settings = PacedSettings::builder()
-            .floor(600, second)
-            .build()
-            .expect("a floor");
-        let next = after_drain(&settings, first(2), &drained(20, 30, 80));
+        let settings = PacedSettings::builder().floor(600, core::time::Duration::from_secs(1));
+        let settings = settings.build().expect("a floor");
+        let drained =
+            Drained::LAST.put(125_000) | Drained::DONE.put(24) | Drained::THROTTLED.put(8);
         let floor = Memory::new(settings.lowest(), 1, Trip::new(TRIP));
-        assert_eq!(next, Some(floor));
+        assert_eq!(
+            corrected(&settings, first(2), Drained(drained)),
+            Some(floor)
+        );
     }
 }
