@@ -306,14 +306,14 @@ fn a_change_by_an_older_clock_mints_nothing() {
 /// Responses to so many tokens' worth of requests.
 fn record_many(rate: &SendRate, now: u64, sent: u64, weight: u32) {
     // While nothing is limited anything is granted.
-    let free = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    let free = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
     let permit = free.try_acquire_n(at(sent), weight).expect("not limited");
     rate.record(at(now), permit, Outcome::NotThrottled);
 }
 
 /// A limiter before its first throttle, with 64 responses to its first requests.
 fn before_the_first_throttle() -> SendRate {
-    let rate = SendRate::with_open_places(ControlLaw::Paced, Timestamp::ZERO, 32);
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
     record_many(&rate, 60, 10, 64);
     rate
 }
