@@ -14,7 +14,7 @@ pub(crate) mod cubic;
 pub(crate) mod paced;
 mod state;
 
-pub use paced::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
+pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
 pub(crate) use state::{Draining, State};
 

@@ -20,9 +20,9 @@ impl SendRate {
     ///
     /// # Errors
     ///
-    /// [`PacedSettingsError::Unchangeable`] if the preset or the burst is another than the limiter
-    /// was made with, or the initial rate if one is given, moved by the new floor and ceiling;
-    /// or if its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings.
+    /// [`PacedSettingsError::Unchangeable`] if the preset, the burst, the slow start or the longest
+    /// slope is another than the limiter was made with, or the initial rate if one is given, moved
+    /// by the new floor and ceiling; or if its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings.
     /// Nothing is changed then.
     ///
     /// # Examples

@@ -5,6 +5,7 @@ use core::fmt;
 use super::SendRate;
 use crate::Timestamp;
 use crate::fixed::Rate;
+use crate::law::LearnedRate;
 use crate::law::State;
 use crate::law::cubic::time_to_peak;
 use crate::line::{Head, Line, capacity};
@@ -133,6 +134,27 @@ impl SendRate {
                 .filter(|trip| *trip > 0)
                 .map(|trip| in_flight(fill, trip)),
         }
+    }
+
+    /// Returns the rate for the limiter of the next process to [begin
+    /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the rate if that is lower.
+    /// `None` while nothing is limited, and under the published law.
+    #[must_use]
+    pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
+        let elapsed = self.elapsed(now);
+        let law = self.law.get();
+        let engaged = self.words().filter(|_| law.paced().is_some())?;
+        let state = engaged.state.load();
+        if !state.is_engaged() {
+            return None;
+        }
+        let (head, line) = engaged.read();
+        let peak = law.shown(state, self.meter.counted(), elapsed).peak;
+        let rate = match self.fill(state, head, &line, elapsed) {
+            Rate::LEAST => peak, // in a pause
+            fill => fill.min(peak),
+        };
+        Some(LearnedRate::new(rate))
     }
 
     /// Returns the fill rate of a limiter that limits.

@@ -167,6 +167,7 @@ mod curve;
 mod cut;
 mod delivered;
 mod drain;
+mod learned;
 mod memory;
 mod settings;
 
@@ -177,6 +178,7 @@ use self::cut::{
 };
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
+pub use self::learned::LearnedRate;
 use self::memory::Memory;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 use super::{Counted, Decision, Drain, Law, Response, Shown, State, Throttled, Window};

@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
+use super::LearnedRate;
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
@@ -163,7 +164,21 @@ impl PacedSettings {
     pub const fn to_builder(self) -> PacedSettingsBuilder {
         PacedSettingsBuilder {
             settings: self,
+            learned: None,
             error: None,
+        }
+    }
+
+    /// Returns the settings with a slow start at `learned`, if there is such a rate, as far as floor
+    /// and ceiling allow it.
+    fn beginning_at(self, learned: Option<Rate>) -> Self {
+        let Some(rate) = learned else {
+            return self;
+        };
+        Self {
+            initial: Some(self.within(rate)),
+            slow_start: true,
+            ..self
         }
     }
 
@@ -328,6 +343,7 @@ impl PacedSettings {
 #[must_use = "settings are made by `build`"]
 pub struct PacedSettingsBuilder {
     settings: PacedSettings,
+    learned: Option<Rate>,
     /// The first one.
     error: Option<PacedSettingsError>,
 }
@@ -403,6 +419,36 @@ impl PacedSettingsBuilder {
         self
     }
 
+    /// Begins where another limiter has ended, `age` ago: at the rate that it had
+    /// [learned](crate::SendRate::learned), in place of an initial rate, with a [slow
+    /// start](Self::slow_start).
+    ///
+    /// Half of the rate is forgotten each hour, and all after a day. It is kept between floor and
+    /// ceiling. A rate that has become too low costs the time of a slow start, and one that is too
+    /// high is cut by the first throttle, as a rate that was found.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let first = PacedSettings::builder().initial_rate(80, second).build()?;
+    /// let rate = SendRate::paced(first, Timestamp::ZERO);
+    /// let learned = rate.learned(Timestamp::ZERO).unwrap(); // ... kept in a file, say
+    ///
+    /// let hour = Duration::from_secs(3_600);
+    /// let next = PacedSettings::builder().learned(learned, hour).build()?;
+    /// let next = SendRate::paced(next, Timestamp::ZERO).snapshot(Timestamp::ZERO);
+    /// assert!((39.9..=40.0).contains(&next.fill_rate));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn learned(mut self, rate: LearnedRate, age: Duration) -> Self {
+        self.learned = rate.aged(age);
+        self
+    }
+
     /// Sets what a cut leaves of the rate, in thousandths: 500 to 990. At peaks under 100/s a cut
     /// takes more.
     pub fn beta_permille(mut self, permille: u16) -> Self {
@@ -440,7 +486,7 @@ impl PacedSettingsBuilder {
     pub fn build(self) -> Result<PacedSettings, PacedSettingsError> {
         match self.error {
             Some(error) => Err(error),
-            None => self.settings.ordered(),
+            None => Ok(self.settings.ordered()?.beginning_at(self.learned)),
         }
     }
 
@@ -465,6 +511,14 @@ impl fmt::Debug for PacedSettings {
             .field("max_slope", &self.slope().map(PerSecond))
             .field("beta_permille", &self.permille())
             .field("burst", &Duration::from_nanos(self.burst))
+            .finish()
+    }
+}
+
+impl fmt::Debug for LearnedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LearnedRate")
+            .field(&PerSecond(self.0))
             .finish()
     }
 }
@@ -567,7 +621,7 @@ impl fmt::Display for PacedSettingsError {
 impl Error for PacedSettingsError {}
 
 #[cfg(feature = "serde")]
-mod text;
+pub(super) mod text;
 
 #[cfg(test)]
 mod tests;

@@ -5,13 +5,14 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PacedSettings, PacedSettingsError, Profile};
+use super::{PacedSettings, PacedSettingsError, Profile, rate};
 use crate::fixed::Rate;
+use crate::law::paced::LearnedRate;
 
 /// So many tokens in a time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RateText {
+pub(in crate::law::paced) struct RateText {
     tokens: u32,
     per: Duration,
 }
@@ -106,6 +107,20 @@ impl From<PacedSettings> for PacedText {
             beta_permille: settings.permille(),
             burst: Duration::from_nanos(settings.burst),
         }
+    }
+}
+
+impl From<LearnedRate> for RateText {
+    fn from(learned: LearnedRate) -> Self {
+        learned.0.into()
+    }
+}
+
+impl TryFrom<RateText> for LearnedRate {
+    type Error = PacedSettingsError;
+
+    fn try_from(text: RateText) -> Result<Self, PacedSettingsError> {
+        rate("learned rate", text.tokens, text.per).map(Self::new)
     }
 }
 
