@@ -376,3 +376,25 @@ fn a_wrapped_line_goes_on_with_a_full_bucket() {
         assert!(rate.try_acquire_n(at(86_000_000), 1).is_err());
     });
 }
+
+/// A caller that loads the line as it was before it wrapped, and all else after it goes on, takes
+/// no position of the old one.
+#[test]
+fn a_caller_is_never_between_a_wrapped_line_and_the_next() {
+    explore(Some(2), || {
+        let second = core::time::Duration::from_secs(1);
+        let settings =
+            paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
+        let rate = Arc::new(rate);
+        let now = at(86_000_000);
+        let (one, many) = beside(
+            &rate,
+            move |rate| rate.try_acquire(now).is_ok(),
+            move |rate| rate.try_acquire_n(now, 30_000_000).is_ok(),
+        );
+        assert!(one && many, "the bucket holds 50 million");
+        assert!(rate.try_acquire_n(now, 19_999_999).is_ok());
+        assert!(rate.try_acquire_n(now, 1).is_err());
+    });
+}
