@@ -7,6 +7,7 @@
 //! | [`clients`] | write a client with many threads and many requests |
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
+//! | [`declared`] | stay under a limit that a service says in its responses |
 //! | [`comparing`] | compare limiters |
 //! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
 //! | [`architecture`] | understand how paceline is built, or change it |
@@ -32,6 +33,9 @@ pub mod the_loop {}
 
 #[doc = include_str!("guide/embedding.md")]
 pub mod embedding {}
+
+#[doc = include_str!("guide/declared.md")]
+pub mod declared {}
 
 #[doc = include_str!("guide/comparing.md")]
 pub mod comparing {}

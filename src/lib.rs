@@ -155,8 +155,8 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    AcquireError, Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot,
-    WeightError,
+    AcquireError, DeclaredLimit, Observed, Reservation, RetryBudget, RetryQuota, SendCredit,
+    SendRate, SendRateSnapshot, WeightError,
 };
 pub use budget::QuotaSettingsError;
 #[cfg(feature = "std")]

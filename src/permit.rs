@@ -18,6 +18,12 @@ pub enum ControlLaw {
     /// published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
     /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
     Paced,
+    /// It goes by what the service declares in its responses
+    /// ([`SendRate::observe`](crate::SendRate::observe)): what remains of a limit lasts until its
+    /// reset, for one client or for several. Where nothing is declared it is [`Paced`](Self::Paced).
+    /// [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings; the rules stand in
+    /// `src/law/declared/mod.rs`.
+    Declared,
 }
 
 /// What became of a request, as far as the send rate is concerned.
@@ -48,6 +54,8 @@ pub enum Recorded {
     Cut,
     /// It ended the limit: nothing is limited until the next throttle.
     Ended,
+    /// It was throttled although enough was left of the limit that the service declares.
+    Contradicted,
 }
 
 /// A request that was let go, and when.
@@ -59,6 +67,9 @@ pub struct SendPermit {
     sent_at: Timestamp,
     /// Never 0, so that an `Option` of it is no larger.
     weight: NonZeroU32,
+    /// The low 31 bits of the position that it was sent at, itself included, among all sends of a
+    /// limiter that obeys declared limits, above a 1; 0 if that is not known.
+    order: u32,
 }
 
 impl SendPermit {
@@ -84,7 +95,31 @@ impl SendPermit {
                 Some(weight) => weight,
                 None => NonZeroU32::MIN,
             },
+            order: 0,
         }
+    }
+
+    /// Returns the permit of a request that took `weight` tokens at `t`, the last of them at
+    /// `position`.
+    pub(super) const fn ordered(t: Timestamp, weight: u32, position: u64) -> Self {
+        let mut permit = Self::of_weight(t, weight);
+        permit.order = Self::known(position);
+        permit
+    }
+
+    /// Returns the position that it was sent at, by that of the last request `sent`, which is the
+    /// answer if its own is not known.
+    pub(super) const fn order(self, sent: u64) -> u64 {
+        if self.order == 0 {
+            return sent;
+        }
+        let since = Self::known(sent).wrapping_sub(self.order) >> 1;
+        sent.wrapping_sub(since as u64)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are kept")]
+    const fn known(position: u64) -> u32 {
+        ((position as u32) << 1) | 1
     }
 
     /// Returns the permit of a request that was sent at no known time.
@@ -92,6 +127,7 @@ impl SendPermit {
         Self {
             sent_at: Timestamp::from_nanos(Self::UNTIMED),
             weight: NonZeroU32::MIN,
+            order: 0,
         }
     }
 

@@ -9,6 +9,7 @@
 pub mod answers;
 mod clock;
 pub mod config;
+pub mod declared;
 pub mod headers;
 pub mod law;
 pub mod limiter;

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use paceline_fuzz::{answers, config, headers, law, limiter, line, quota};
+use paceline_fuzz::{answers, config, declared, headers, law, limiter, line, quota};
 
 /// Runs `target` over `inputs` generated inputs of up to `longest` bytes, and over its corpus.
 fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
@@ -51,6 +51,11 @@ fn limiter() {
 #[test]
 fn config() {
     run("config", 20_000, 1_024, config::config);
+}
+
+#[test]
+fn declared() {
+    run("declared", 5_000, 512, declared::declared);
 }
 
 #[test]

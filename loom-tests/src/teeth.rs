@@ -428,3 +428,35 @@ fn a_walk_that_counts_nobody_leaves_a_waiter_behind() {
         assert_eq!(line.walk(), 1, "the next walk finds it");
     });
 }
+
+/// A pair that is written word by word in its place.
+#[test]
+#[should_panic(expected = "both words are of one value")]
+fn a_pair_written_in_its_place_is_read_torn() {
+    model(|| {
+        let pair = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let shared = Arc::clone(&pair);
+        let writer = thread::spawn(move || {
+            for word in shared.iter() {
+                word.store(1, SeqCst);
+            }
+        });
+        let [first, second] = [0, 1].map(|index: usize| pair[index].load(SeqCst));
+        assert_eq!(first, second, "both words are of one value");
+        writer.join().expect("the writer returns");
+    });
+}
+
+/// Reports taken in the order in which they come.
+#[test]
+#[should_panic(expected = "that of the later send stays")]
+fn a_report_taken_by_arrival_lets_the_older_one_stay() {
+    model(|| {
+        let left = Arc::new(AtomicU32::new(50));
+        let shared = Arc::clone(&left);
+        let reporter = thread::spawn(move || shared.store(30, SeqCst));
+        left.store(20, SeqCst);
+        reporter.join().expect("the reporter returns");
+        assert_eq!(left.load(SeqCst), 20, "that of the later send stays");
+    });
+}

@@ -11,6 +11,7 @@ use mocked as lazy;
 mod mocked;
 #[cfg(all(loom, feature = "loom"))]
 pub mod modelled;
+mod multi_word;
 mod retry_budget;
 mod retry_quota;
 mod send_rate;
@@ -25,5 +26,6 @@ pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
 #[cfg(feature = "std")]
 pub(crate) use send_rate::Held;
 pub use send_rate::{
-    AcquireError, Reservation, SendCredit, SendRate, SendRateSnapshot, WeightError,
+    AcquireError, DeclaredLimit, Observed, Reservation, SendCredit, SendRate, SendRateSnapshot,
+    WeightError,
 };

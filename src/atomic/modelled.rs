@@ -2,6 +2,7 @@
 
 use super::cells::{self, Counts, State};
 use super::counter::{Slots, Stripes};
+use super::multi_word::MultiWord;
 use super::usage;
 
 /// The numbers of threads.
@@ -253,5 +254,37 @@ impl Drought {
     #[must_use]
     pub fn length(&self, now: u64) -> Option<u64> {
         self.0.length(now)
+    }
+}
+
+/// A value of two words that is replaced as a whole.
+#[derive(Debug)]
+pub struct Pair(MultiWord<2>);
+
+impl Pair {
+    /// Creates the pair of zeros.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(MultiWord::new([0, 0]))
+    }
+
+    /// Returns both words.
+    #[must_use]
+    pub fn read(&self) -> [u64; 2] {
+        self.0.read().words
+    }
+
+    /// Adds one to each word, unless another thread replaces the pair meanwhile.
+    #[must_use]
+    pub fn step(&self) -> bool {
+        let read = self.0.read();
+        let next = read.words.map(|word| word.wrapping_add(1));
+        self.0.replace(&read, next)
+    }
+
+    /// Takes a ticket and writes the first word, as a thread that stops then.
+    pub fn stop_within(&self) {
+        self.0.write_first(&self.0.read(), u64::MAX);
     }
 }

@@ -8,6 +8,8 @@ mod code;
 mod http;
 mod io;
 #[cfg(feature = "http")]
+mod limits;
+#[cfg(feature = "http")]
 mod modelled;
 #[cfg(feature = "http")]
 mod parts;
@@ -19,6 +21,7 @@ mod request;
 pub use self::{
     clock_skew::{ClockSkew, ClockSkewClassifier},
     http::HttpClassifier,
+    limits::HeaderLimits,
     modelled::ModelledError,
     parts::HttpResponseParts,
     rate_limit::RateLimitClassifier,

@@ -3,7 +3,7 @@
 #[cfg(feature = "structured-fields")]
 pub(super) mod field;
 #[cfg(feature = "http")]
-mod headers;
+pub(super) mod headers;
 
 use core::time::Duration;
 

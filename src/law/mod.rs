@@ -11,15 +11,20 @@
 pub(crate) mod aimd;
 pub(crate) mod aws;
 pub(crate) mod cubic;
+pub(crate) mod declared;
 pub(crate) mod paced;
 mod state;
 
+pub use declared::{
+    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Reset, Spend,
+};
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
 pub(crate) use state::{Draining, State};
 
 use crate::fixed::Rate;
 use aws::Aws;
+use declared::Declared;
 
 /// What a law makes of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +218,7 @@ pub(crate) trait Law {
 pub(crate) enum Controller {
     Aws(Aws),
     Paced(PacedSettings),
+    Declared(Declared),
     #[cfg(test)]
     Aimd(aimd::Aimd),
 }
@@ -223,6 +229,7 @@ macro_rules! each {
         match $controller {
             Controller::Aws($law) => $call,
             Controller::Paced($law) => $call,
+            Controller::Declared($law) => $call,
             #[cfg(test)]
             Controller::Aimd($law) => $call,
         }
@@ -357,15 +364,26 @@ impl Controller {
         match self {
             Self::Aws(law) => Self::Aws(law.with_word(word)),
             Self::Paced(law) => Self::Paced(law.with_word(word)),
+            Self::Declared(law) => Self::Declared(law.with_word(word)),
             #[cfg(test)]
             Self::Aimd(law) => Self::Aimd(law.with_word(word)),
         }
     }
 
-    /// Returns the settings of the paced law, `None` if it is another one.
+    /// Returns the declared law, `None` if it is another one.
+    pub(crate) const fn declared(&self) -> Option<Declared> {
+        match self {
+            Self::Declared(law) => Some(*law),
+            _ => None,
+        }
+    }
+
+    /// Returns the settings of the paced law, also as the one that the declared law falls back to;
+    /// `None` if it is another one.
     pub(crate) const fn paced(&self) -> Option<PacedSettings> {
         match self {
             Self::Paced(settings) => Some(*settings),
+            Self::Declared(law) => Some(law.paced()),
             Self::Aws(_) => None,
             #[cfg(test)]
             Self::Aimd(_) => None,

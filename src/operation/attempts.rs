@@ -283,6 +283,22 @@ impl<S: RetryStrategy> Attempts<S> {
         self.repeatable = repeatable;
     }
 
+    /// Takes in what the service declares about its limits when the headers of its response come,
+    /// ahead of the outcome.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSending`] if there is no attempt under way.
+    pub fn observe(&self, reports: Reports<'_>) -> Result<(), NotSending> {
+        let Step::Sending = self.step else {
+            return Err(NotSending);
+        };
+        if let Some(token) = &self.token {
+            self.strategy.observe(token, reports);
+        }
+        Ok(())
+    }
+
     /// Reports that the attempt under way succeeded. The operation has ended.
     ///
     /// # Errors

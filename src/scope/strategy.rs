@@ -76,6 +76,16 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         }
     }
 
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        if let Some(strategy) = self.responsible(token.hold()) {
+            strategy.observe(token, reports);
+        }
+    }
+
+    fn obeys_limits(&self) -> bool {
+        self.shared().obeys_limits()
+    }
+
     /// Returns the state of operations without a scope. The scopes' own are seen by
     /// [`for_each`](Self::for_each), and how many there are by the
     /// [`snapshot`](Scopes::snapshot) that is no trait's.

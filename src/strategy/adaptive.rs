@@ -18,9 +18,9 @@ use super::{
 };
 use crate::atomic::cells::{Drought, Event, State};
 use crate::{
-    AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
+    AcquireError, Clock, ControlLaw, Observed, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
     Timestamp,
-    law::paced::{PacedSettings, PacedSettingsError},
+    law::{DeclaredSettings, PacedSettings, PacedSettingsError},
 };
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
@@ -81,6 +81,7 @@ pub(super) struct Pace {
     pub(super) law: ControlLaw,
     /// `None` for the defaults of the law.
     pub(super) paced: Option<PacedSettings>,
+    pub(super) declared: Option<DeclaredSettings>,
     /// In bulk, for which throttled attempts count nothing: how long all may be throttled.
     pub(super) stall_timeout: Option<Duration>,
 }
@@ -137,6 +138,15 @@ impl Adaptive {
         Self::builder().bulk().build_checked()
     }
 
+    /// Creates the strategy with the defaults in [`Settings`], but for the law:
+    /// [`ControlLaw::Declared`], which goes by what the service declares in its responses.
+    ///
+    /// The reports come with the [`Reports`] of an outcome; adapters read them from the headers.
+    #[must_use]
+    pub fn declared() -> Self {
+        Self::builder().law(ControlLaw::Declared).build_checked()
+    }
+
     /// Starts from the defaults in [`Settings`].
     pub fn builder() -> StrategyBuilder<Self> {
         StrategyBuilder::new()
@@ -151,6 +161,7 @@ impl Adaptive {
             (ControlLaw::Paced, settings) if bulk => {
                 SendRate::paced(settings.unwrap_or_default().starting_slowly(), now)
             }
+            (ControlLaw::Declared, _) => SendRate::declared(pace.declared.unwrap_or_default(), now),
             (_, Some(settings)) => SendRate::paced(settings, now),
             (law, None) => SendRate::new(law, now),
         };
@@ -267,9 +278,26 @@ impl Adaptive {
     /// Tells the send rate how the send in progress came out.
     #[inline]
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
+        if reports.limits().is_some() {
+            self.hear(sent, reports);
+        }
         let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
             self.record_at(reports.clock(self.clock()).now(), sent, outcome);
+        }
+    }
+
+    /// Hands on what the service declares.
+    #[inline(never)]
+    fn hear(&self, sent: Option<SendPermit>, reports: Reports<'_>) {
+        let Some(limits) = reports.limits().filter(|_| self.obeys_limits()) else {
+            return;
+        };
+        let now = reports.clock(self.clock()).now();
+        let permit = sent.unwrap_or(SendPermit::sent_at(now));
+        let observed = self.rate.observe(now, permit, limits);
+        if observed > Observed::Taken {
+            events::declared(self.engine.id, || self.rate.declared_limit(now));
         }
     }
 
@@ -290,7 +318,11 @@ impl Adaptive {
 
     /// Tells the send rate of a throttle, and takes note of what it makes of that.
     fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        if self.rate.record(now, permit, outcome) == Recorded::Cut {
+        let recorded = self.rate.record(now, permit, outcome);
+        if recorded == Recorded::Contradicted {
+            events::contradicted(self.engine.id, || self.rate.declared_limit(now));
+        }
+        if recorded == Recorded::Cut {
             let state = || self.rate.snapshot(now);
             self.engine.counts.one(Event::Cut);
             if self.engine.counts.note(State::Limiting, true) {
@@ -380,6 +412,16 @@ impl RetryStrategy for Adaptive {
             rate: Some(self.rate.snapshot(self.clock().now())),
             ..self.engine.snapshot()
         }
+    }
+
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        if token.strategy() == self.engine.id {
+            self.hear(token.send_permit(), reports);
+        }
+    }
+
+    fn obeys_limits(&self) -> bool {
+        self.rate.law() == ControlLaw::Declared
     }
 
     #[inline]

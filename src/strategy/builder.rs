@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Clock, ControlLaw, RetryQuota,
     backoff::{BackoffStrategy, Jitter},
-    law::paced::PacedSettings,
+    law::{DeclaredSettings, PacedSettings},
     random::Random,
 };
 
@@ -263,12 +263,14 @@ impl StrategyBuilder<Adaptive> {
     /// Moves the send rate by `law`, with the law's own settings.
     pub fn law(mut self, law: ControlLaw) -> Self {
         (self.choices.law, self.choices.paced) = (Some(law), None);
+        self.choices.declared = None;
         self
     }
 
     /// Moves the send rate by [`ControlLaw::Paced`] with `settings`.
     pub fn paced(mut self, settings: PacedSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
+        self.choices.declared = None;
         self
     }
 
@@ -301,6 +303,13 @@ impl StrategyBuilder<Adaptive> {
     /// by default. It is also the longest wait that the service may ask for.
     pub fn stall_timeout(mut self, span: Duration) -> Self {
         self.choices.stall_timeout = Some(span);
+        self
+    }
+
+    /// Moves the send rate by [`ControlLaw::Declared`] with `settings`.
+    pub fn declared(mut self, settings: DeclaredSettings) -> Self {
+        self = self.law(ControlLaw::Declared);
+        self.choices.declared = Some(settings);
         self
     }
 
@@ -383,6 +392,7 @@ impl StrategyBuilder<Adaptive> {
                 ControlLaw::Aws
             }),
             paced: self.choices.paced,
+            declared: self.choices.declared,
             stall_timeout: self
                 .choices
                 .bulk

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Clock, ControlLaw, MonotonicClock, RetryQuota,
     backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
-    law::paced::PacedSettings,
+    law::{DeclaredSettings, PacedSettings},
     random::{Random, ThreadRandom},
 };
 
@@ -64,6 +64,8 @@ pub(super) struct Choices {
     pub(super) clock: Option<Arc<dyn Clock>>,
     pub(super) law: Option<ControlLaw>,
     pub(super) paced: Option<PacedSettings>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) declared: Option<DeclaredSettings>,
     pub(super) fail_fast: bool,
     pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,

@@ -3,7 +3,7 @@
 //! Without the feature `tracing` each of these is empty.
 
 use super::token::StrategyId;
-use crate::SendRateSnapshot;
+use crate::{DeclaredLimit, SendRateSnapshot};
 
 /// Tells that the quota refused a retry, after it had granted the one before.
 pub(super) fn quota_exhausted(strategy: StrategyId, available: u32, needed: u32) {
@@ -41,6 +41,34 @@ pub(super) fn cut(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot
     }
     #[cfg(not(feature = "tracing"))]
     let _ = (strategy, state);
+}
+
+/// Tells that the service declares a limit that was not known, or has changed one.
+pub(super) fn declared(strategy: StrategyId, limit: impl FnOnce() -> Option<DeclaredLimit>) {
+    #[cfg(feature = "tracing")]
+    if let Some(limit) = limit() {
+        let (dimension, policy) = (limit.dimension, limit.policy);
+        tracing::info!(
+            target: "paceline", ?strategy, limit = limit.limit, window = ?limit.window, %dimension, %policy,
+            "limit declared"
+        );
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, limit);
+}
+
+/// Tells that the service throttled although enough was left of the limit that it declares.
+pub(super) fn contradicted(strategy: StrategyId, limit: impl FnOnce() -> Option<DeclaredLimit>) {
+    #[cfg(feature = "tracing")]
+    if let Some(limit) = limit() {
+        let (dimension, policy) = (limit.dimension, limit.policy);
+        tracing::warn!(
+            target: "paceline", ?strategy, limit = limit.limit, %dimension, %policy,
+            "declared limit contradicted"
+        );
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (strategy, limit);
 }
 
 /// Tells that sends are no longer limited.

@@ -103,6 +103,20 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// issued it.
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
 
+    /// Takes in what the service declares about its limits, when the headers of a response come:
+    /// for a response whose outcome is known much later. By default nothing is done.
+    ///
+    /// Limits that come with the outcome are taken from its `reports`, and need no call.
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        let _ = (token, reports);
+    }
+
+    /// Tells whether the strategy goes by what services declare about their limits. By default it
+    /// does not, so that no headers need to be read for it.
+    fn obeys_limits(&self) -> bool {
+        false
+    }
+
     /// Asks for leave to send an attempt. By default it is given at once.
     ///
     /// To be asked after the token's delay, with a new `turn` for each attempt, and again with the
@@ -170,6 +184,14 @@ macro_rules! by_pointer {
                 reports: Reports<'_>,
             ) -> Result<(), ForeignToken> {
                 (**self).record_success(token, reports)
+            }
+
+            fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+                (**self).observe(token, reports);
+            }
+
+            fn obeys_limits(&self) -> bool {
+                (**self).obeys_limits()
             }
 
             fn admit(

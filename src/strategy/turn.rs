@@ -5,7 +5,10 @@ use core::{error::Error, fmt, task::Waker, time::Duration};
 
 use super::{refusal::RefusalReason, token::RetryToken};
 use crate::wait::{LOOK_AGAIN, Rest};
-use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, wait::PlaceInLine};
+use crate::{
+    AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, law::LimitReports,
+    wait::PlaceInLine,
+};
 
 /// A place in line that owns what it needs.
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
@@ -348,8 +351,8 @@ impl Error for SendRefused {}
 
 /// What came with a response besides its outcome: when it came, and what the service reported.
 ///
-/// There is nothing to report yet but the time. What services declare about their limits will stand
-/// here, so the type is opaque.
+/// What a service declares about its limits ([`LimitReports`]) paces a strategy whose law is
+/// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
 ///
 /// # Examples
 ///
@@ -366,18 +369,37 @@ impl Error for SendRefused {}
 #[must_use = "reports are for a strategy"]
 pub struct Reports<'a> {
     clock: Option<&'a dyn Clock>,
+    limits: Option<&'a LimitReports>,
 }
 
 impl<'a> Reports<'a> {
     /// Creates the reports of a response that came now, by the strategy's own clock.
     pub const fn new() -> Self {
-        Self { clock: None }
+        Self {
+            clock: None,
+            limits: None,
+        }
     }
 
     /// Creates the reports of a response that came at `clock`: a [`Timestamp`], or a clock that is
     /// read only if the time matters. It has to be of the strategy's own clock.
     pub const fn at(clock: &'a dyn Clock) -> Self {
-        Self { clock: Some(clock) }
+        Self {
+            clock: Some(clock),
+            limits: None,
+        }
+    }
+
+    /// Adds what the service declared about its limits.
+    pub const fn declaring(mut self, limits: &'a LimitReports) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Returns what the service declared about its limits, if anything.
+    #[must_use]
+    pub const fn limits(&self) -> Option<&'a LimitReports> {
+        self.limits
     }
 
     /// Returns what tells the time, `own` if the response came now.

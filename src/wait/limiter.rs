@@ -5,7 +5,10 @@ use core::{any::type_name, fmt, ops::Deref, time::Duration};
 
 use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking};
 use crate::atomic::Held;
-use crate::{AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
+use crate::{
+    AcquireError, Clock, MonotonicClock, Observed, Outcome, SendPermit, SendRate, Timestamp,
+    law::LimitReports,
+};
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
 ///
@@ -93,6 +96,11 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     #[must_use]
     pub fn send_rate(&self) -> &SendRate {
         &self.rate
+    }
+
+    /// Takes in what the service declares about its limits: see [`SendRate::observe`].
+    pub fn observe(&self, permit: SendPermit, reports: &LimitReports) -> Observed {
+        self.rate.observe(self.clock.now(), permit, reports)
     }
 
     /// Records what became of a request, and wakes those whose turn comes sooner for it.

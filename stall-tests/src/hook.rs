@@ -80,9 +80,14 @@ pub(crate) fn bounded<R>(most: u64, operation: impl FnOnce() -> R) -> R {
 /// Runs `operation` until its step number `step`, from 0, and stops there for ever: `None`, or its
 /// result if it finished before.
 pub(crate) fn stopped_at<R>(step: u64, operation: impl FnOnce() -> R) -> Option<R> {
+    stopped_within(2 * MOST, step, operation)
+}
+
+/// As [`stopped_at`], of an operation that takes `most` steps.
+pub(crate) fn stopped_within<R>(most: u64, step: u64, operation: impl FnOnce() -> R) -> Option<R> {
     let count = Count {
         stop_at: step,
-        most: 2 * MOST,
+        most,
         ..FREE
     };
     let run = AssertUnwindSafe(|| counting(count, operation).0);

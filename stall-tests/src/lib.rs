@@ -32,6 +32,8 @@ mod budget;
 #[cfg(feature = "counts")]
 mod counts;
 #[cfg(not(feature = "counts"))]
+mod declared;
+#[cfg(not(feature = "counts"))]
 mod hook;
 #[cfg(not(feature = "counts"))]
 mod paced;

@@ -57,13 +57,15 @@ impl Middleware for Pacing {
                     Some(Failure::timeout()),
                 ),
             };
-            let Some(failure) = failure else {
-                attempts
-                    .succeeded(Reports::at(clock))
-                    .map_err(Error::middleware)?;
-                return result;
+            let verdict = {
+                let limits = self.limits(&*strategy, &result);
+                let reports = Reports::at(clock).declaring(&limits);
+                let Some(failure) = failure else {
+                    attempts.succeeded(reports).map_err(Error::middleware)?;
+                    return result;
+                };
+                attempts.failed(&failure, reports)
             };
-            let verdict = attempts.failed(&failure, Reports::at(clock));
             match (verdict.map_err(Error::middleware)?, copy) {
                 (Verdict::Again(_), Some(copy)) => request = copy,
                 (Verdict::Stop(stop), _) => {

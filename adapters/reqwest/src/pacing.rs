@@ -6,9 +6,10 @@ use core::{fmt, time::Duration};
 use paceline::{
     Adaptive, Failure, RetryStrategy,
     classify::{
-        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
+        Chain, Classifier, HeaderLimits, HttpClassifier, HttpResponseParts, RateLimitClassifier,
         ServiceUnavailable,
     },
+    law::LimitReports,
 };
 use reqwest::Request;
 use reqwest_middleware::Result;
@@ -19,6 +20,7 @@ use crate::{OneShotBody, error, hosts::Hosts};
 const MAX_HOSTS: usize = 1_024;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
+type Limits = dyn Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync;
 type ScopeOf = dyn Fn(&Request) -> Option<String> + Send + Sync;
 type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 
@@ -46,6 +48,7 @@ pub struct Pacing {
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
     scope: Option<Box<ScopeOf>>,
+    limits: Box<Limits>,
 }
 
 fn answers(unavailable: ServiceUnavailable) -> Box<Answers> {
@@ -143,6 +146,7 @@ impl Pacing {
             deadline: None,
             max_retry_after: None,
             scope: None,
+            limits: Box::new(|parts| HeaderLimits::new().read(parts)),
         }
     }
 
@@ -181,6 +185,43 @@ impl Pacing {
         classifier: impl for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync + 'static,
     ) -> Self {
         self.answers = Box::new(classifier);
+        self
+    }
+
+    /// Lets `read` say what a response declares about the service's limits: by default
+    /// [`HeaderLimits`] does. Only a strategy that obeys them is told, as
+    /// [`Adaptive::declared`](paceline::Adaptive::declared) does.
+    ///
+    /// # Examples
+    ///
+    /// A client of GitHub that is not throttled:
+    ///
+    /// ```
+    /// use paceline::Adaptive;
+    /// use paceline_reqwest::Pacing;
+    /// use reqwest_middleware::ClientBuilder;
+    ///
+    /// let pacing = Pacing::by_host(|_host| Adaptive::declared());
+    /// let client = ClientBuilder::new(reqwest::Client::new()).with(pacing).build();
+    /// ```
+    ///
+    /// A service whose headers nobody else has:
+    ///
+    /// ```
+    /// use paceline::{Adaptive, law::{LimitReport, LimitReports}};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::new(Adaptive::declared()).limits_by(|response| {
+    ///     let left = response.headers().get("x-left").and_then(|left| left.to_str().ok()?.parse().ok());
+    ///     left.map_or(LimitReports::new(), |left| LimitReport::new(left).limit(100).into())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn limits_by(
+        mut self,
+        read: impl Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync + 'static,
+    ) -> Self {
+        self.limits = Box::new(read);
         self
     }
 
@@ -249,6 +290,21 @@ impl Pacing {
 
     pub(crate) fn scope_of(&self, request: &Request) -> Option<String> {
         self.scope.as_ref().and_then(|scope| scope(request))
+    }
+
+    /// Returns what a response declares about the service's limits, if `strategy` wants to know.
+    pub(crate) fn limits(
+        &self,
+        strategy: &dyn RetryStrategy,
+        answer: &Result<reqwest::Response>,
+    ) -> LimitReports {
+        match answer {
+            Ok(response) if strategy.obeys_limits() => (self.limits)(&HttpResponseParts::new(
+                response.status(),
+                response.headers(),
+            )),
+            _ => LimitReports::new(),
+        }
     }
 
     /// Returns what became of an attempt: nothing if it succeeded.

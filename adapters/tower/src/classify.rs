@@ -6,6 +6,7 @@ use std::io;
 use paceline::{
     Failure,
     classify::{Classifier, IoErrorClassifier},
+    law::LimitReports,
 };
 
 use crate::{BoxError, Refused, Settle};
@@ -37,6 +38,12 @@ pub trait Classify<Res, E> {
     /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will
     /// tell.
     fn classify(&self, result: Result<&Res, &E>) -> Option<Failure>;
+
+    /// Returns what a response declares about the service's limits. Nothing by default.
+    fn limits(&self, response: &Res) -> LimitReports {
+        let _ = response;
+        LimitReports::new()
+    }
 
     /// Hands on a response for which there will be no other.
     ///

@@ -16,6 +16,7 @@ use crate::atomic::cells::Setting;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
+use crate::law::declared::ledger::Plan;
 use crate::line::{
     FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
@@ -44,7 +45,15 @@ pub(super) struct Promised {
     /// The tokens of all places that are neither claimed nor given up.
     pub(super) open: AtomicU64,
     agreed: Agreed,
+    /// The position of the last request sent, if declared limits are obeyed.
+    pub(super) sent: AtomicU64,
+    /// How many requests of the first burst were given a token beyond the bucket's.
+    pub(super) first: AtomicU64,
 }
+
+/// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
+/// every test crosses it.
+const FIRST_SEND: u64 = (1 << 31) - 2;
 
 /// Where the line begins: one and a half tokens before the wrap of places and of counts, so that
 /// every test crosses it.
@@ -69,6 +78,8 @@ impl Words {
                 hint: Hint::new(),
                 open: AtomicU64::new(0),
                 agreed: Agreed::new(),
+                sent: AtomicU64::new(FIRST_SEND),
+                first: AtomicU64::new(0),
             }),
             trip: Setting::new(0),
         }
@@ -156,7 +167,7 @@ impl Engaged<'_> {
                     let wait = line.wait_for(elapsed, next).unwrap_or(0);
                     self.promised.hint.note(gate, elapsed.saturating_add(wait));
                 }
-                Ok(SendPermit::sent_at(now))
+                Ok(self.permit(now, 1))
             }
             Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_by_itself() => {
                 Err(line.wait_for_next(elapsed, issued, cancelled))
@@ -180,6 +191,7 @@ impl Engaged<'_> {
         });
         if moved.is_ok() {
             self.forget_hint();
+            let _counted = self.permit(now, taken);
             return Ok(taken);
         }
         let granted = self.try_again(now);
@@ -191,17 +203,18 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, now: Timestamp) -> Result<SendPermit, u64> {
         let elapsed = self.elapsed(now);
-        let granted = Ok(SendPermit::sent_at(now));
+        let granted = || Ok(self.permit(now, 1));
         self.renew(elapsed);
         let Some(nanos) = self.take(elapsed) else {
-            return granted;
+            return granted();
         };
-        if !self.catch_up(elapsed) {
+        let first = self.first_burst(1);
+        if !self.catch_up(elapsed) && !first {
             return Err(nanos);
         }
         let gate = self.gate.look();
         let Some(nanos) = self.take(elapsed) else {
-            return granted;
+            return granted();
         };
         if gate.is_quiet(elapsed) {
             self.promised.hint.note(gate, elapsed.saturating_add(nanos));
@@ -254,16 +267,21 @@ impl Engaged<'_> {
         if !line.is_paused() {
             return line.wait_for(elapsed, rank);
         }
-        let resumed = self.resumed(line);
+        let resumed = self.resumed(line, elapsed);
         let left = resumed.since.saturating_sub(elapsed);
         let after = resumed.wait_for(elapsed.max(resumed.since), rank);
         Some(left.saturating_add(after.unwrap_or(0)).max(1))
     }
 
     /// Returns the line after the pause of `line`: the one that the change which ends it makes.
-    fn resumed(&self, line: &Line) -> Line {
+    fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
-        line.changed(state.since().max(line.since), self.law.get().resumed(state))
+        let (end, rate) = match self.plan(state, elapsed) {
+            Some(Plan::Rate(rate)) => (elapsed, rate),
+            Some(Plan::Wait { until, then }) => (until, then),
+            None => (state.since(), self.law.get().resumed(state)),
+        };
+        line.changed(end.max(line.since), rate)
     }
 
     /// Returns the current line, or `None` if the limiter limits nothing.
@@ -355,7 +373,7 @@ impl Engaged<'_> {
             return Some(line.wait_for_next(elapsed, issued, cancelled));
         }
         // The bucket is empty until the pause ends.
-        let end = self.resumed(&line).since.max(elapsed);
+        let end = self.resumed(&line, elapsed).since.max(elapsed);
         let next = line.settled(end, issued, cancelled).plus(TOKEN);
         self.wait_of(&line, elapsed, next.less_tokens(cancelled))
     }
@@ -457,7 +475,7 @@ impl Engaged<'_> {
 
     /// Returns the line after the pause of `line` if there was one, and it is over at `elapsed`.
     fn after_pause(&self, line: &Line, elapsed: u64) -> Option<Line> {
-        let resumed = line.is_paused().then(|| self.resumed(line))?;
+        let resumed = line.is_paused().then(|| self.resumed(line, elapsed))?;
         (elapsed >= resumed.since).then_some(resumed)
     }
 

@@ -84,6 +84,8 @@ impl SendRate {
             engaged.state.bring_back(elapsed);
             // Its times were counted from the one before.
             engaged.drain.clear();
+            // Theirs may be ahead too. The next report declares them again.
+            engaged.forget_limits();
         }
         let law = self.law.get();
         let seen = self.gate.look();
@@ -133,6 +135,7 @@ impl SendRate {
             return; // there was none
         };
         let elapsed = self.elapsed(now);
+        engaged.forget_limits();
         let initial = self.law.get().initial();
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
@@ -204,7 +207,7 @@ impl Engaged<'_> {
             return true;
         }
         let elapsed = self.elapsed(now);
-        if !self.law.get().is_at_start(state, elapsed) {
+        if !self.law.get().is_at_start(state, elapsed) || !self.has_whole_limits(elapsed) {
             return false;
         }
         let (_, line) = self.read();

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 
+use super::limits::Limits;
 use crate::atomic::counter::{Stripe, Stripes};
+use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
@@ -11,6 +13,7 @@ use crate::bits::Field;
 use crate::fixed::Rate;
 use crate::law::aws::{Aws, Windows};
 use crate::law::cubic::time_to_peak;
+use crate::law::declared::Dimension;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::law::{Controller, Counted, Draining, State, Window};
 
@@ -20,6 +23,8 @@ pub(super) struct BoundLaw {
     /// Boxed, so that a limiter stays small. `None` is the published law, which has no settings.
     tuned: Option<Box<Tuned>>,
     windows: Windows,
+    /// Whether declared limits are obeyed.
+    listens: bool,
 }
 
 #[derive(Debug)]
@@ -27,6 +32,10 @@ struct Tuned {
     made_with: Controller,
     /// The settings in force, as the law packs them.
     word: AtomicU128,
+    /// Made by the first report. `None` under laws that do not listen.
+    limits: Option<Lazy<Limits>>,
+    /// Of which dimension declared limits are obeyed.
+    obeyed: Dimension,
 }
 
 // Orderings of `word`. Relaxed: it is all there is to the settings, so they are always those of one
@@ -40,9 +49,48 @@ impl BoundLaw {
             Box::new(Tuned {
                 made_with: law,
                 word: AtomicU128::new(law.to_word()),
+                limits: law.declared().map(|_| Lazy::new(Limits::new)),
+                obeyed: Dimension::Requests,
             })
         });
-        Self { tuned, windows }
+        Self {
+            tuned,
+            windows,
+            listens: law.declared().is_some(),
+        }
+    }
+
+    /// Sets which declared limits are obeyed.
+    pub(super) fn obey(&mut self, dimension: Dimension) {
+        if let Some(tuned) = &mut self.tuned {
+            tuned.obeyed = dimension;
+        }
+    }
+
+    /// Whether declared limits are obeyed.
+    #[inline]
+    pub(super) const fn listens(&self) -> bool {
+        self.listens
+    }
+
+    /// Returns which declared limits are obeyed, if the law listens.
+    pub(super) fn obeys(&self) -> Option<Dimension> {
+        let tuned = self.tuned.as_ref().filter(|_| self.listens)?;
+        Some(tuned.obeyed)
+    }
+
+    /// Returns the declared limits, if there has been a report.
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        if !self.listens {
+            return None;
+        }
+        self.tuned.as_ref()?.limits.as_ref()?.get()
+    }
+
+    /// Returns the declared limits, of a law that listens.
+    pub(super) fn make_limits(&self) -> Option<&Limits> {
+        let limits = self.tuned.as_ref()?.limits.as_ref()?;
+        Some(limits.get_or_make(Limits::new))
     }
 
     /// Returns the law with the settings that are in force.
@@ -79,6 +127,7 @@ impl BoundLaw {
         let tuned = self.tuned.as_ref().ok_or(unchangeable)?;
         let made_with = tuned.made_with.paced().ok_or(unchangeable)?;
         settings.starts_like(&made_with)?;
+        // The declared law packs the settings of the paced one.
         tuned
             .word
             .store(Controller::Paced(settings).to_word(), Relaxed);

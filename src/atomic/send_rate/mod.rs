@@ -4,9 +4,11 @@ mod acquire;
 mod admin;
 mod controller;
 mod credit;
+mod declared;
 mod gate;
 mod head;
 mod hint;
+mod limits;
 mod record;
 mod reserve;
 mod snapshot;
@@ -25,14 +27,16 @@ use super::lazy::Lazy;
 use crate::Timestamp;
 use crate::law::Controller;
 use crate::law::aws::{Aws, Windows};
+use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
 use crate::permit::{self, ControlLaw, SendPermit};
 
 pub use self::credit::SendCredit;
+pub use self::declared::Observed;
 #[cfg(feature = "std")]
 pub(crate) use self::reserve::Held;
 pub use self::reserve::{AcquireError, Reservation, WeightError};
-pub use self::snapshot::SendRateSnapshot;
+pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.
 ///
@@ -92,6 +96,7 @@ impl SendRate {
         let law = match law {
             ControlLaw::Aws => Controller::Aws(Aws { windows }),
             ControlLaw::Paced => Controller::Paced(PacedSettings::new()),
+            ControlLaw::Declared => return Self::declared(DeclaredSettings::new(), start),
         };
         Self::build(law, start)
     }
@@ -120,6 +125,12 @@ impl SendRate {
         rate
     }
 
+    /// Sets which declared limits are obeyed, before anything is declared.
+    fn obeying(mut self, dimension: Dimension) -> Self {
+        self.law.obey(dimension);
+        self
+    }
+
     /// Engages a limiter that is to limit from the start, with a full bucket.
     fn limit_from_the_start(&self, memory: u64) {
         self.gate.engage();
@@ -136,6 +147,8 @@ impl SendRate {
     pub const fn law(&self) -> ControlLaw {
         if self.law.is_published() {
             ControlLaw::Aws
+        } else if self.law.listens() {
+            ControlLaw::Declared
         } else {
             ControlLaw::Paced
         }

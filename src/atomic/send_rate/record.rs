@@ -9,6 +9,7 @@ use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
+use crate::law::declared::ledger::Plan;
 use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
 use crate::line::{FINER, Head, Line};
 
@@ -164,9 +165,10 @@ impl Engaged<'_> {
             now = window.at;
         }
         self.drain(&law, now, permit, true);
+        let contradicted = self.refuse(now, permit, hint);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
         let until = now.saturating_add(pause.min(LONGEST_PAUSE)).min(LAST_TIME);
-        self.replace_state(now, |last, fill| {
+        let recorded = self.replace_state(now, |last, fill| {
             let sent = if permit.is_timed() || !last.is_engaged() {
                 sent_at(self.start, permit, now)
             } else {
@@ -188,7 +190,15 @@ impl Engaged<'_> {
                 counts.inspect(|counts| self.drain.begin(next.version(), *counts));
             }
             Some(next)
-        })
+        });
+        if self.law.limits().is_some() {
+            self.gate.disturb();
+            self.follow(now);
+        }
+        if contradicted {
+            return Recorded::Contradicted;
+        }
+        recorded
     }
 
     /// Counts a response after the first throttle, until all that was sent before it has come back,
@@ -297,6 +307,12 @@ impl Engaged<'_> {
                 self.apply_state(now);
                 continue;
             }
+            if state.is_engaged() && !(line.is_stale(now) && line.rate != Rate::ZERO) {
+                self.roll(now);
+                if let Some(plan) = self.plan(state, now) {
+                    return self.follow_plan(head, &line, state, now, plan, gate);
+                }
+            }
             // In a pause there is nothing to move.
             if !state.is_engaged() || (line.is_paused() && now < state.since()) {
                 return;
@@ -334,14 +350,28 @@ impl Engaged<'_> {
         // One try: a loss means that another response, which computes the same curve, or a
         // throttle, which must not be undone, came first.
         if rate == line.rate || self.change(head, line, now, rate, state) {
-            let steady = law.steady_until(state, now, rate, reading);
-            if steady > now {
-                let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
-                let end = law.window_end(reading);
-                let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);
-                let quiet = if counting { quiet } else { quiet.min(end) };
-                self.gate.settle(gate, quiet, counting);
-            }
+            self.settle_gate(law, state, now, rate, u64::MAX, gate);
+        }
+    }
+
+    /// Notes until when `rate`, which was found at `now`, stays: `until` at most.
+    pub(super) fn settle_gate(
+        &self,
+        law: &Controller,
+        state: State,
+        now: u64,
+        rate: Rate,
+        until: u64,
+        gate: super::gate::Seen,
+    ) {
+        let reading = self.meter.reading();
+        let steady = law.steady_until(state, now, rate, reading).min(until);
+        if steady > now {
+            let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
+            let end = law.window_end(reading);
+            let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);
+            let quiet = if counting { quiet } else { quiet.min(end) };
+            self.gate.settle(gate, quiet, counting);
         }
     }
 
@@ -420,7 +450,12 @@ impl Engaged<'_> {
             if head.follows(state.version()) {
                 return;
             }
-            let (from, rate) = self.law.get().first_rate(state, now);
+            let planned = state.is_engaged().then(|| self.plan(state, now)).flatten();
+            let (from, rate) = match planned {
+                Some(Plan::Rate(rate)) => (now, rate),
+                Some(Plan::Wait { .. }) => (now, Rate::LEAST),
+                None => self.law.get().first_rate(state, now),
+            };
             self.change(head, &line, from, rate, state);
         }
     }

@@ -142,7 +142,7 @@ impl SendRate {
         if let (Turn::Placed { .. }, Some(engaged)) = (turn, self.words()) {
             engaged.close(weight);
         }
-        Ok(SendPermit::of_weight(now, weight))
+        Ok(self.permit(now, weight))
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -207,6 +207,14 @@ impl SendRate {
         }
         engaged.weigh(elapsed, weight)?;
         engaged.queue_up(now, weight, patience)
+    }
+
+    /// Returns the permit of a request that took `weight` tokens at `now`.
+    fn permit(&self, now: Timestamp, weight: u32) -> SendPermit {
+        match self.words() {
+            Some(engaged) => engaged.permit(now, weight),
+            None => SendPermit::of_weight(now, weight),
+        }
     }
 
     /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
@@ -322,8 +330,10 @@ impl Engaged<'_> {
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
     fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        if weight == 1 {
-            return Ok(()); // at any rate
+        // One at any rate; and a heavy request is paid for while it waits, where what is declared
+        // may be less than its weight in a moment.
+        if weight == 1 || self.law.listens() {
+            return Ok(());
         }
         let Some(line) = self.line_at(elapsed) else {
             return Ok(());
@@ -469,14 +479,18 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         }
         if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
             let elapsed = engaged.elapsed(now);
-            if let Some(nanos) = engaged.nanos_until(place, elapsed) {
+            let mut wait = engaged.nanos_until(place, elapsed);
+            if wait.is_some() && engaged.first_burst(self.weight) {
+                wait = engaged.nanos_until(place, elapsed);
+            }
+            if let Some(nanos) = wait {
                 return Err(engaged.wait(now, nanos));
             }
             engaged.close(self.weight);
             engaged.leave(slot);
             engaged.wake_due(elapsed);
         }
-        let permit = SendPermit::of_weight(now, self.weight);
+        let permit = self.rate.permit(now, self.weight);
         self.turn = Turn::Claimed(permit);
         Ok(permit)
     }

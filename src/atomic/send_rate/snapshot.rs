@@ -1,6 +1,7 @@
 //! What a limiter looks like to people: the only floating point of the crate.
 
 use core::fmt;
+use core::time::Duration;
 
 use super::SendRate;
 use crate::Timestamp;
@@ -8,6 +9,8 @@ use crate::fixed::Rate;
 use crate::law::LearnedRate;
 use crate::law::State;
 use crate::law::cubic::time_to_peak;
+use crate::law::declared::ledger::{Kind, Ledger, Plan};
+use crate::law::{Dimension, LimitName};
 use crate::line::{Head, Line, capacity};
 
 /// The state of a [`SendRate`], for diagnostics.
@@ -44,6 +47,57 @@ pub struct SendRateSnapshot {
     /// fewer the rate may not be reached. `None` while not enabled, and before a round trip is
     /// known.
     pub in_flight: Option<u64>,
+    /// The declared limit of which the least is left, under
+    /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
+    pub declared: Option<DeclaredLimit>,
+}
+
+/// A limit that a service has declared, for diagnostics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct DeclaredLimit {
+    /// What it counts.
+    pub dimension: Dimension,
+    /// Its name, empty if it has none.
+    pub policy: LimitName,
+    /// How much it is.
+    pub limit: u64,
+    /// In what time it may be used once, as declared or found out.
+    pub window: Duration,
+    /// Whether it comes back all the time (true) or at a reset (false); `None` while that is not
+    /// known.
+    pub refills: Option<bool>,
+    /// What is left, by the last report and what was sent since.
+    pub remaining: f64,
+    /// How long ago the last report came.
+    pub heard_ago: Duration,
+    /// Whether it decides the rate. If not, the paced law does: reports have stopped, or they do
+    /// not say what is allowed.
+    pub in_force: bool,
+    /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
+    pub contradicted: bool,
+}
+
+impl fmt::Display for DeclaredLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            remaining,
+            limit,
+            dimension,
+            window,
+            ..
+        } = self;
+        write!(
+            f,
+            "declared: {remaining:.0} of {limit} {dimension} in {window:?} left"
+        )?;
+        f.write_str(match (self.in_force, self.contradicted) {
+            (false, _) => ", not obeyed",
+            (true, true) => ", contradicted",
+            (true, false) => "",
+        })
+    }
 }
 
 impl fmt::Display for SendRateSnapshot {
@@ -89,6 +143,7 @@ impl fmt::Debug for SendRateSnapshot {
             .field("last_max_rate", &self.last_max_rate)
             .field("waiting", &self.waiting)
             .field("in_flight", &self.in_flight)
+            .field("declared", &self.declared)
             .finish()
     }
 }
@@ -133,6 +188,7 @@ impl SendRate {
                 .map(|(engaged, _)| engaged.trip.get())
                 .filter(|trip| *trip > 0)
                 .map(|trip| in_flight(fill, trip)),
+            declared: self.declared_limit(now),
         }
     }
 
@@ -157,10 +213,32 @@ impl SendRate {
         Some(LearnedRate::new(rate))
     }
 
+    /// Returns the declared limit of which the least is left, if a service has declared one.
+    #[must_use]
+    pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
+        let engaged = self.words()?;
+        let now = self.elapsed(now);
+        let (sent, answered) = (engaged.sent(), engaged.meter.sum());
+        let spend = engaged.law.get().declared()?.spend();
+        let ledgers = engaged.law.limits()?.ledgers();
+        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
+        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
+        let in_force = least.plan(spend, now, sent, answered, 0).is_some();
+        Some(declared_limit(&least, now, sent, in_force))
+    }
+
     /// Returns the fill rate of a limiter that limits.
     fn fill(&self, state: State, head: Head, line: &Line, elapsed: u64) -> Rate {
         let law = self.law.get();
         if law.moves_by_itself() {
+            let plan = self
+                .words()
+                .and_then(|engaged| engaged.plan(state, elapsed));
+            match plan {
+                Some(Plan::Rate(rate)) => return rate,
+                Some(Plan::Wait { .. }) => return Rate::LEAST,
+                None => {}
+            }
             // Where time has moved it to, even if that has not been looked at.
             return law.rate(state, elapsed, self.meter.reading(), time_to_peak);
         }
@@ -176,6 +254,36 @@ impl SendRate {
     pub(crate) fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());
         state.is_some_and(State::is_engaged)
+    }
+}
+
+/// Returns what there is to show of a declared limit.
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "for diagnostics"
+)]
+pub(super) fn declared_limit(
+    ledger: &Ledger,
+    now: u64,
+    sent: u64,
+    in_force: bool,
+) -> DeclaredLimit {
+    let (level, _) = ledger.level(now, sent);
+    DeclaredLimit {
+        dimension: ledger.dimension,
+        policy: ledger.policy,
+        limit: ledger.limit,
+        window: Duration::from_nanos(ledger.window),
+        refills: match ledger.kind {
+            Kind::Refill => Some(true),
+            Kind::Window => Some(false),
+            Kind::Unknown | Kind::Sliding => None,
+        },
+        remaining: level.max(0) as f64 / f64::from(1 << 20),
+        heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
+        in_force,
+        contradicted: ledger.is_contradicted(now),
     }
 }
 

@@ -191,6 +191,11 @@ const fn cut_of(state: State) -> Cut {
     }
 }
 
+/// Returns the memory of a law that begins at `rate`, for a law that falls back to this one.
+pub(crate) fn started(settings: &PacedSettings, rate: Rate) -> u64 {
+    started_at(settings, rate).to_bits()
+}
+
 impl Law for PacedSettings {
     const COUNTS_THROTTLES: bool = false;
     const MOVES_BY_ITSELF: bool = true;

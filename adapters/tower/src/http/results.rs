@@ -3,7 +3,8 @@
 use http::Response;
 use paceline::{
     Failure,
-    classify::{Classifier, HttpClassifier, ServiceUnavailable},
+    classify::{Classifier, HeaderLimits, HttpClassifier, HttpResponseParts, ServiceUnavailable},
+    law::LimitReports,
 };
 
 use crate::{
@@ -66,6 +67,10 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
             Ok(response) => self.responses.classify(response),
             Err(error) => Some(failure_of(error)),
         }
+    }
+
+    fn limits(&self, response: &Response<B>) -> LimitReports {
+        HeaderLimits::new().read(&HttpResponseParts::of(response))
     }
 
     fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {

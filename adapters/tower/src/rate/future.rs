@@ -10,7 +10,8 @@ use core::{
 };
 
 use paceline::{
-    Clock, Failure, Outcome, SendLimiter, SendPermit, SendRate,
+    Clock, ControlLaw, Failure, Outcome, SendLimiter, SendPermit, SendRate,
+    law::LimitReports,
     wait::{Acquire, Sleep},
 };
 use pin_project_lite::pin_project;
@@ -120,11 +121,19 @@ where
 }
 
 /// Tells the rate what is known, or leaves that to the answer.
-fn finish<Res, J: Classify<Res, BoxError>, O: Settle>(
+fn finish<Res, J, R, C, Z>(
     classifier: &J,
     result: Result<Res, BoxError>,
-    rated: O,
-) -> Result<J::Answer<O>, BoxError> {
+    rated: Rated<R, C, Z>,
+) -> Result<J::Answer<Rated<R, C, Z>>, BoxError>
+where
+    J: Classify<Res, BoxError>,
+    R: Deref<Target = SendRate>,
+    C: Clock,
+{
+    if let Ok(response) = &result {
+        rated.observe(|| classifier.limits(response));
+    }
     let outcome = match classifier.classify(result.as_ref()) {
         None => Some(rated),
         Some(failure) => {
@@ -145,6 +154,15 @@ fn finish<Res, J: Classify<Res, BoxError>, O: Settle>(
 pub struct Rated<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     permit: SendPermit,
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z> Rated<R, C, Z> {
+    /// Tells the rate what a response declares, if it wants to know.
+    fn observe(&self, limits: impl FnOnce() -> LimitReports) {
+        if self.limiter.send_rate().law() == ControlLaw::Declared {
+            self.limiter.observe(self.permit, &limits());
+        }
+    }
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> Settle for Rated<R, C, Z> {

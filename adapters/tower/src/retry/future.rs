@@ -10,6 +10,7 @@ use core::{
 
 use paceline::{
     Failure, Operation, RetryStrategy,
+    law::LimitReports,
     operation::{Attempts, Verdict, Waiter},
     strategy::Reports,
     wait::DefaultSleep,
@@ -207,7 +208,15 @@ where
             }
             None => (Err(Refused::cut_off().into()), Some(Failure::timeout())),
         };
+        let strategy = &this.shared.settings.strategy;
+        let limits = match &result {
+            Ok(response) if strategy.obeys_limits() => classifier.limits(response),
+            _ => LimitReports::new(),
+        };
+        let reports = Reports::at(strategy.clock()).declaring(&limits);
         let Some(failure) = failure else {
+            // The outcome may come at the end of the body.
+            let _sending = attempts.observe(reports);
             let outcome = Retried::new(this.attempts.take()?);
             return Some(match result {
                 Ok(response) => Ok(classifier.answer(response, outcome)),
@@ -217,8 +226,7 @@ where
                 }
             });
         };
-        let clock = this.shared.settings.strategy.clock();
-        match attempts.failed(&failure, Reports::at(clock)) {
+        match attempts.failed(&failure, reports) {
             Ok(Verdict::Again(_)) => {
                 drop(result); // a response may hold its connection
                 this.stage.set(Stage::Pausing);

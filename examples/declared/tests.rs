@@ -1,0 +1,61 @@
+//! What the declared law promises, in scenes short enough for a test.
+
+use crate::client::Law;
+use crate::scene::{SCENES, Scene};
+use crate::world::play;
+use crate::{Figures, line};
+
+fn figures(name: &str, law: Law, seed: u64) -> Figures {
+    let scene = SCENES.iter().find(|scene| scene.name == name);
+    let scene: &Scene = scene.expect("the scene is there");
+    Figures::of(scene, &play(scene, law, seed))
+}
+
+#[test]
+fn a_declared_limit_is_used_without_throttles() {
+    for name in [
+        "a7", "b3", "b5", "c1", "d1", "d3", "d4", "e3", "e6", "e8", "ea", "eb",
+    ] {
+        let declared = figures(name, Law::Declared, 7);
+        assert!(declared.used >= 0.97, "{name}: {declared:?}");
+        assert!(declared.throttled <= 0.002, "{name}: {declared:?}");
+        assert!(declared.failed < 1.0, "{name}: {declared:?}");
+    }
+}
+
+#[test]
+fn four_clients_come_to_equal_parts_without_throttles() {
+    for name in ["a8", "b4", "b6", "c2", "d2", "f3", "g3", "g4", "g5", "gb"] {
+        let declared = figures(name, Law::Declared, 7);
+        assert!(declared.used >= 0.97, "{name}: {declared:?}");
+        assert!(declared.throttled <= 0.001, "{name}: {declared:?}");
+        assert!(declared.jain >= 0.97, "{name}: {declared:?}");
+        assert!(declared.failed < 1.0, "{name}: {declared:?}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
+    for name in ["h1", "h2", "h3"] {
+        let (declared, paced) = (
+            figures(name, Law::Declared, 7),
+            figures(name, Law::Paced, 7),
+        );
+        assert!(
+            declared.throttled < paced.throttled,
+            "{name}: {declared:?}, {paced:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers() {
+    let scene = SCENES.iter().find(|scene| scene.name == "d1");
+    let scene = scene.expect("the scene is there");
+    let run = || line(scene, Law::Declared, &figures("d1", Law::Declared, 3));
+    assert_eq!(run(), run());
+    assert_ne!(
+        run(),
+        line(scene, Law::Declared, &figures("d1", Law::Declared, 4))
+    );
+}

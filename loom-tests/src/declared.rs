@@ -1,0 +1,75 @@
+//! Reports of declared limits, beside takes and beside each other.
+
+use core::time::Duration;
+
+use loom::{sync::Arc, thread};
+use paceline::{
+    ControlLaw, SendRate, Timestamp,
+    law::{LimitReport, LimitReports, Reset},
+};
+
+use crate::explore;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+fn report(remaining: u64) -> LimitReports {
+    let reset = Reset::In(Duration::from_secs(60));
+    LimitReport::new(remaining).limit(100).reset(reset).into()
+}
+
+fn limiter() -> SendRate {
+    SendRate::new(ControlLaw::Declared, Timestamp::ZERO)
+}
+
+fn remaining(rate: &SendRate, now: Timestamp) -> f64 {
+    let declared = rate.snapshot(now).declared;
+    declared.expect("it is declared").remaining
+}
+
+/// What was sent after the request of a report is taken off what the report says, whenever the
+/// report is taken in.
+#[test]
+fn a_report_beside_a_take_counts_it_or_not() {
+    explore(Some(1), || {
+        let rate = Arc::new(limiter());
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND), first, &report(50));
+        let now = at(3 * SECOND);
+        let shared = Arc::clone(&rate);
+        let reporter = thread::spawn(move || {
+            shared.observe(now, first, &report(40));
+        });
+        let taken = rate.try_acquire(now).is_ok();
+        reporter.join().expect("the reporter returns");
+        let left = remaining(&rate, now);
+        // The second report is of the same send, and changes nothing.
+        let want = if taken { 49.0 } else { 50.0 };
+        assert!((left - want).abs() < 1e-9, "left {left}, taken {taken}");
+    });
+}
+
+/// Of two reports at once that of the later send is the one that stays.
+#[test]
+fn of_two_reports_that_of_the_later_send_stays() {
+    explore(Some(1), || {
+        let rate = Arc::new(limiter());
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND), first, &report(50));
+        let second = rate.try_acquire(at(3 * SECOND)).expect("its turn");
+        let third = rate.try_acquire(at(6 * SECOND)).expect("its turn");
+        let now = at(7 * SECOND);
+        let shared = Arc::clone(&rate);
+        let reporter = thread::spawn(move || {
+            shared.observe(now, second, &report(30));
+        });
+        rate.observe(now, third, &report(20));
+        reporter.join().expect("the reporter returns");
+        let left = remaining(&rate, now);
+        // Others are seen to take some; the other report says ten more.
+        assert!((18.0..=20.0).contains(&left), "left {left}");
+    });
+}

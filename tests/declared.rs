@@ -1,0 +1,577 @@
+//! The declared law from outside: what reports do to the rate.
+#![allow(
+    clippy::float_arithmetic,
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+use core::time::Duration;
+
+use fastrand::Rng;
+use paceline::{
+    ControlLaw, Observed, Outcome, Recorded, SendPermit, SendRate, Timestamp,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset, Spend},
+};
+
+const SECOND: u64 = 1_000_000_000;
+const MILLI: u64 = 1_000_000;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn declared() -> SendRate {
+    SendRate::new(ControlLaw::Declared, Timestamp::ZERO)
+}
+
+fn minute(remaining: u64, reset: u64) -> LimitReport {
+    LimitReport::new(remaining)
+        .limit(600)
+        .window(seconds(60))
+        .reset(Reset::In(seconds(reset)))
+        .refills(false)
+}
+
+fn hear(rate: &SendRate, nanos: u64, permit: SendPermit, report: LimitReport) -> Observed {
+    rate.observe(at(nanos), permit, &report.into())
+}
+
+/// Returns how many may go by `nanos`, asked each millisecond.
+fn granted(rate: &SendRate, from: u64, to: u64) -> usize {
+    let mut now = from;
+    let mut granted = 0;
+    while now < to {
+        granted += usize::from(rate.try_acquire(at(now)).is_ok());
+        now += MILLI;
+    }
+    granted
+}
+
+fn left(rate: &SendRate, nanos: u64) -> f64 {
+    let declared = rate.declared_limit(at(nanos));
+    declared.expect("a limit is declared").remaining
+}
+
+#[test]
+fn only_the_first_burst_goes_before_the_first_report() {
+    for burst in [1, 3] {
+        let settings = DeclaredSettings::new().first_burst(burst);
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        assert_eq!(granted(&rate, 0, SECOND), burst as usize);
+    }
+    let all = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
+    assert_eq!(granted(&all, 0, SECOND), 1_000);
+}
+
+#[test]
+fn eight_answers_without_a_report_let_the_paced_law_decide() {
+    let rate = declared();
+    for answer in 0..8 {
+        let now = at(answer * SECOND);
+        rate.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+    }
+    assert_eq!(granted(&rate, 8 * SECOND, 9 * SECOND), 1_000);
+    let now = at(9 * SECOND);
+    let cut = rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
+    assert_eq!(cut, Recorded::Cut);
+    assert!(rate.snapshot(now).fill_rate < 2_000.0);
+}
+
+#[test]
+fn what_is_left_lasts_until_the_reset() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    assert_eq!(
+        hear(&rate, SECOND / 5, first, minute(300, 60)),
+        Observed::Declared
+    );
+    // Every send is answered at once with what is left.
+    let (mut sends, mut remaining, mut last) = (0, 300, 0);
+    for millis in 200..60_000 {
+        let now = millis * MILLI;
+        if let Ok(permit) = rate.try_acquire(at(now)) {
+            (sends, remaining, last) = (sends + 1, remaining - 1, millis);
+            let reset = (60_200 - millis).div_ceil(1_000);
+            hear(&rate, now, permit, minute(remaining, reset));
+        }
+        if millis == 30_000 {
+            assert!((140..=165).contains(&sends), "{sends} in half of the time");
+        }
+    }
+    assert!((295..=300).contains(&sends), "{sends} of 300");
+    assert!(last > 55_000, "the last one at {last} ms");
+}
+
+#[test]
+fn fast_spends_what_is_left_at_once_and_waits() {
+    let settings = DeclaredSettings::new().spend(Spend::Fast);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, 10 * MILLI, first, minute(100, 60));
+    let early = granted(&rate, SECOND, 10 * SECOND);
+    assert!((90..=100).contains(&early), "{early} of 100");
+    assert_eq!(granted(&rate, 10 * SECOND, 58 * SECOND), 100 - early);
+}
+
+#[test]
+fn what_is_in_flight_is_counted() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(300, 60));
+    let in_flight = granted(&rate, SECOND, 11 * SECOND);
+    assert!(in_flight > 40);
+    // The answer to the first of them.
+    let late = left(&rate, 11 * SECOND);
+    #[expect(clippy::cast_precision_loss, reason = "small")]
+    let want = 300.0 - in_flight as f64;
+    assert!((late - want).abs() < 1e-3, "{late}, not {want}");
+}
+
+#[test]
+fn a_late_report_raises_nothing() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(300, 60));
+    let second = rate.try_acquire(at(SECOND)).expect("its turn");
+    let third = rate.try_acquire(at(2 * SECOND)).expect("its turn");
+    assert_eq!(
+        hear(&rate, 3 * SECOND, third, minute(200, 57)),
+        Observed::Taken
+    );
+    assert_eq!(
+        hear(&rate, 3 * SECOND, second, minute(299, 57)),
+        Observed::Nothing
+    );
+    assert!(left(&rate, 3 * SECOND) <= 200.0);
+}
+
+#[test]
+fn an_old_answer_does_not_open_the_new_window() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(10, 5));
+    let second = rate.try_acquire(at(2 * SECOND)).expect("its turn");
+    let now = 10 * SECOND;
+    let fresh = left(&rate, now);
+    assert!(fresh > 590.0, "a new window: {fresh}");
+    let third = rate.try_acquire(at(now)).expect("its turn");
+    // Sent before the reset, and counted before it.
+    assert_eq!(hear(&rate, now, second, minute(9, 0)), Observed::Nothing);
+    assert!(left(&rate, now) > 590.0);
+    assert_eq!(
+        hear(&rate, now + MILLI, third, minute(500, 55)),
+        Observed::Taken
+    );
+    assert!(left(&rate, now + MILLI) <= 500.0);
+}
+
+#[test]
+fn clocks_that_are_hours_apart_make_no_difference() {
+    for hours in [0, 2, 10_000] {
+        let date = 1_700_000_000 + hours * 3_600;
+        let rate = declared();
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        let report = LimitReport::new(4_000)
+            .limit(5_000)
+            .reset(Reset::At(seconds(date + 2_000)));
+        let dated = LimitReports::from(report).with_date(seconds(date));
+        assert_eq!(
+            rate.observe(at(SECOND / 5), first, &dated),
+            Observed::Declared
+        );
+        let now = at(10 * SECOND);
+        let pace = rate.snapshot(now).fill_rate;
+        assert!(
+            (2.0..2.1).contains(&pace),
+            "{pace}/s with {hours} h between the clocks"
+        );
+        // Without a date a time says nothing.
+        let other = declared();
+        let first = other.try_acquire(at(0)).expect("the first one goes");
+        assert_eq!(
+            other.observe(at(1), first, &report.into()),
+            Observed::Nothing
+        );
+        assert_eq!(other.ignored_reports(), 1);
+    }
+}
+
+#[test]
+fn a_refill_is_told_from_a_window() {
+    // 600 a minute, ten a second: what is used comes back in used/10 s.
+    let (refill, window) = (declared(), declared());
+    for (rate, refills) in [(&refill, true), (&window, false)] {
+        let mut permit = rate.try_acquire(at(0)).expect("the first one goes");
+        for step in 1_u64..40 {
+            let now = step * SECOND / 2;
+            let used = 10 * step;
+            let reset = if refills {
+                Duration::from_millis(used * 100)
+            } else {
+                Duration::from_millis(60_000 - now / MILLI)
+            };
+            let report = LimitReport::new(600 - used)
+                .limit(600)
+                .reset(Reset::In(reset));
+            hear(rate, now, permit, report);
+            permit = rate.try_acquire(at(now)).unwrap_or(permit);
+        }
+    }
+    let refills = |rate: &SendRate| rate.declared_limit(at(20 * SECOND)).unwrap().refills;
+    assert_eq!(
+        (refills(&refill), refills(&window)),
+        (Some(true), Some(false))
+    );
+    let window = refill.declared_limit(at(20 * SECOND)).unwrap().window;
+    assert_eq!(window, seconds(60));
+}
+
+#[test]
+fn the_paced_law_decides_when_reports_stop() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(300, 60));
+    let in_force = |now| rate.declared_limit(at(now)).unwrap().in_force;
+    assert!(in_force(1_000 * SECOND), "no answers: nothing has stopped");
+    for answer in 0..8 {
+        let now = at((200 + answer) * SECOND);
+        rate.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+    }
+    assert!(!in_force(208 * SECOND));
+    assert!(rate.snapshot(at(208 * SECOND)).fill_rate > 1e8);
+    let permit = rate.try_acquire(at(209 * SECOND)).expect("nothing limits");
+    hear(&rate, 209 * SECOND, permit, minute(300, 60));
+    assert!(in_force(210 * SECOND));
+}
+
+#[test]
+fn a_throttle_in_spite_of_the_reports_gives_the_paced_law_a_say() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(500, 60));
+    let second = rate.try_acquire(at(SECOND)).expect("its turn");
+    let now = 2 * SECOND;
+    hear(&rate, now, second, minute(499, 58));
+    let recorded = rate.record(at(now), second, Outcome::Throttled);
+    assert_eq!(recorded, Recorded::Contradicted);
+    assert!(rate.declared_limit(at(now)).unwrap().contradicted);
+    let pace = rate.snapshot(at(now)).fill_rate;
+    assert!(pace < 5.0, "{pace}/s");
+    // It explains itself if nothing is left.
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(0, 60));
+    assert_ne!(
+        rate.record(at(SECOND), first, Outcome::Throttled),
+        Recorded::Contradicted
+    );
+}
+
+#[test]
+fn reports_that_say_too_much_are_learned() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(130, 10));
+    let second = rate.try_acquire(at(SECOND)).expect("its turn");
+    hear(&rate, 2 * SECOND, second, minute(120, 8));
+    let hint = Outcome::ThrottledFor(seconds(8));
+    assert_eq!(
+        rate.record(at(2 * SECOND), second, hint),
+        Recorded::Contradicted
+    );
+    assert_eq!(
+        granted(&rate, 2 * SECOND, 10 * SECOND),
+        0,
+        "a pause as long as it asked for"
+    );
+    // In the next window 120 are taken off.
+    let third = rate.try_acquire(at(12 * SECOND)).expect("a new window");
+    hear(&rate, 13 * SECOND, third, minute(620, 57));
+    let left = left(&rate, 13 * SECOND);
+    // Others are seen to take some too.
+    assert!((470.0..=500.0).contains(&left), "{left}");
+}
+
+#[test]
+fn a_pause_holds_until_its_end() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(0, 30));
+    let wait = rate.try_acquire(at(SECOND)).expect_err("nothing is left");
+    assert!((seconds(28)..seconds(31)).contains(&wait), "{wait:?}");
+    let mut place = rate.reserve(at(SECOND));
+    assert!(place.claim(at(29 * SECOND)).is_err());
+    assert!(place.claim(at(33 * SECOND)).is_ok());
+}
+
+#[test]
+fn wrong_reports_change_nothing_and_are_counted() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let endless = Reset::In(Duration::MAX);
+    for wrong in [
+        LimitReport::new(3),
+        LimitReport::new(0).limit(0).reset(Reset::In(seconds(1))),
+        LimitReport::new(u64::MAX)
+            .limit(u64::MAX)
+            .reset(Reset::In(seconds(1))),
+        LimitReport::new(3).limit(5).reset(endless),
+        LimitReport::new(3).limit(5).window(Duration::ZERO),
+    ] {
+        assert_eq!(hear(&rate, 1, first, wrong), Observed::Nothing, "{wrong:?}");
+        assert_eq!(rate.declared_limit(at(1)), None);
+    }
+    assert_eq!(rate.ignored_reports(), 5);
+}
+
+#[test]
+fn limits_of_another_dimension_are_left_alone() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let tokens = minute(0, 60).dimension(Dimension::Tokens);
+    assert_eq!(hear(&rate, 1, first, tokens), Observed::Nothing);
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    assert_eq!(hear(&rate, 1, first, tokens), Observed::Declared);
+    for law in [ControlLaw::Aws, ControlLaw::Paced] {
+        let rate = SendRate::new(law, Timestamp::ZERO);
+        assert_eq!(hear(&rate, 1, first, minute(0, 60)), Observed::Nothing);
+    }
+}
+
+#[test]
+fn of_several_limits_the_tightest_holds() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let day = LimitReport::new(100)
+        .limit(100_000)
+        .reset(Reset::In(seconds(40_000)))
+        .policy(paceline::law::LimitName::new("day"));
+    let mut reports = LimitReports::from(minute(600, 60));
+    reports.push(day);
+    assert_eq!(
+        rate.observe(at(SECOND / 5), first, &reports),
+        Observed::Declared
+    );
+    let pace = rate.snapshot(at(20 * SECOND)).fill_rate;
+    assert!((0.002..0.003).contains(&pace), "{pace}/s");
+    assert_eq!(
+        rate.declared_limit(at(20 * SECOND))
+            .unwrap()
+            .policy
+            .as_str(),
+        "day"
+    );
+}
+
+#[test]
+fn a_changed_limit_is_told() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(600, 60));
+    let second = rate.try_acquire(at(SECOND)).expect("its turn");
+    let halved = minute(299, 59).limit(300);
+    assert_eq!(hear(&rate, 2 * SECOND, second, halved), Observed::Changed);
+    assert_eq!(rate.declared_limit(at(2 * SECOND)).unwrap().limit, 300);
+}
+
+#[test]
+fn a_heavy_request_waits_and_goes() {
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let mut first = rate.reserve_n(at(0), 50).expect("any weight");
+    let permit = first.claim(at(0)).expect("the first one goes");
+    let report = minute(550, 60).dimension(Dimension::Tokens);
+    hear(&rate, SECOND / 5, permit, report);
+    let mut second = rate.reserve_n(at(SECOND), 50).expect("any weight");
+    let wait = second
+        .claim(at(SECOND))
+        .expect_err("50 tokens take a while");
+    assert!((seconds(3)..seconds(6)).contains(&wait), "{wait:?}");
+    assert!(second.claim(at(8 * SECOND)).is_ok());
+}
+
+#[test]
+fn a_ceiling_holds_over_what_is_declared() {
+    let ceiling = paceline::law::PacedSettings::builder()
+        .ceiling(1, seconds(1))
+        .build();
+    let settings = DeclaredSettings::new().otherwise(ceiling.expect("in range"));
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(600, 60));
+    let pace = rate.snapshot(at(20 * SECOND)).fill_rate;
+    assert!((pace - 1.0).abs() < 1e-9, "{pace}/s");
+}
+
+#[test]
+fn what_was_declared_can_be_forgotten() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(0, 60));
+    assert!(rate.try_acquire(at(SECOND)).is_err());
+    rate.forget_throttles(at(SECOND));
+    assert_eq!(rate.declared_limit(at(SECOND)), None);
+}
+
+/// Rules 2 to 4 in floating point, for a window: what is left, and the rate.
+struct Model {
+    left: f64,
+    sent: f64,
+    at: f64,
+    own: f64,
+    foreign: f64,
+    trip: f64,
+    shortest: f64,
+    reset: (f64, f64),
+    first: f64,
+}
+
+const LIMIT: f64 = 600.0;
+const WINDOW: f64 = 60.0;
+
+impl Model {
+    fn hear(&mut self, sent_at: f64, now: f64, order: f64, remaining: f64, reset: f64) {
+        let trip = now - sent_at;
+        let begun = self.trip > 0.0;
+        self.shortest = if begun { self.shortest.min(trip) } else { trip };
+        self.trip = if begun {
+            self.trip * 0.875 + trip * 0.125
+        } else {
+            trip
+        };
+        let at = sent_at + self.shortest / 2.0;
+        if begun {
+            let (own, passed) = (order - self.sent, (at - self.at).max(0.0));
+            let foreign = self.left - own - remaining;
+            let tau = (4.0 * self.trip).max(5.0);
+            self.own = (self.own * tau + own) / (tau + passed);
+            self.foreign = (self.foreign * tau + foreign) / (tau + passed);
+        } else {
+            self.first = now;
+        }
+        (self.left, self.sent, self.at) = (remaining, order, at);
+        let heard = (sent_at + reset - 0.001, now + reset + 0.001);
+        self.reset = if begun {
+            (self.reset.0.max(heard.0), self.reset.1.min(heard.1))
+        } else {
+            heard
+        };
+    }
+
+    fn rate(&self, now: f64, sent: f64) -> f64 {
+        let (own, foreign) = (self.own.max(0.0), self.foreign.max(0.0));
+        let seen = (now - self.at).max(0.0).min(4.0 * self.trip);
+        let level = self.left - foreign * seen - (sent - self.sent);
+        let kept = if self.foreign * 10.0 > self.own {
+            1.0 + (self.foreign / self.own).min(8.0) / 4.0
+        } else {
+            0.0
+        };
+        let rest = (self.reset.0 - now).max(0.0);
+        let margin = 2.0 * self.trip + (self.reset.1 - self.reset.0);
+        let spread = rest - margin.min((rest + 1.0) / 10.0);
+        let spread = spread.max(self.trip / 2.0).max(0.05);
+        let part = if foreign > 0.0 {
+            own / (own + foreign)
+        } else {
+            1.0
+        };
+        let rate = part.powf(0.75) * (level - kept) / spread;
+        if now < self.first + 2.0 * self.trip {
+            rate.min(LIMIT / WINDOW)
+        } else {
+            rate
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn the_rate_is_that_of_the_formula_to_a_millionth() {
+    let mut compared = 0;
+    for seed in 0..200 {
+        let mut rng = Rng::with_seed(seed);
+        let rate = declared();
+        let mut model = Model {
+            left: 0.0,
+            sent: 0.0,
+            at: 0.0,
+            own: 0.0,
+            foreign: 0.0,
+            trip: 0.0,
+            shortest: 0.0,
+            reset: (0.0, 0.0),
+            first: 0.0,
+        };
+        let f = |nanos: u64| nanos as f64 / 1e9;
+        let reset_at = 60 * SECOND + 500_001;
+        let (mut sent, mut taken) = (0_u64, 0_u64);
+        let mut permit = rate.try_acquire(at(0)).expect("the first one goes");
+        let mut sent_at = 0;
+        for step in 0..30 {
+            sent += u64::from(step == 0);
+            let now = sent_at + rng.u64(50 * MILLI..800 * MILLI);
+            taken += rng.u64(0..8);
+            let remaining = 600_u64.saturating_sub(sent + taken);
+            let reset = reset_at - now;
+            let report = LimitReport::new(remaining)
+                .limit(600)
+                .window(seconds(60))
+                .refills(false)
+                .reset(Reset::In(Duration::from_nanos(reset)));
+            if reset % SECOND == 0 {
+                continue;
+            }
+            hear(&rate, now, permit, report);
+            model.hear(f(sent_at), f(now), sent as f64, remaining as f64, f(reset));
+            let later = now + rng.u64(0..300 * MILLI);
+            let (got, want) = (
+                rate.snapshot(at(later)).fill_rate,
+                model.rate(f(later), sent as f64),
+            );
+            if want > 0.1 {
+                compared += 1;
+                assert!(
+                    (got - want).abs() <= 1e-6 * want,
+                    "seed {seed}: {got}, not {want}"
+                );
+            }
+            sent_at = later;
+            while sent_at < later + 5 * SECOND {
+                if let Ok(next) = rate.try_acquire(at(sent_at)) {
+                    (permit, sent) = (next, sent + 1);
+                    break;
+                }
+                sent_at += 20 * MILLI;
+            }
+        }
+    }
+    assert!(compared > 3_000, "{compared}");
+}
+
+#[test]
+fn only_the_first_report_takes_memory() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let allocated = |work: &mut dyn FnMut()| allocation_counter::measure(work).count_total;
+    let none = allocated(&mut || {
+        rate.observe(at(1), first, &LimitReports::new());
+        rate.record(at(1), first, Outcome::NotThrottled);
+    });
+    assert_eq!(none, 0);
+    let some = allocated(&mut || {
+        hear(&rate, SECOND / 5, first, minute(300, 60));
+    });
+    assert!((1..=2).contains(&some), "{some}");
+    let more = allocated(&mut || {
+        hear(&rate, SECOND / 4, first, minute(300, 60));
+        assert!(rate.try_acquire(at(5 * SECOND)).is_ok());
+    });
+    assert_eq!(more, 0);
+}
