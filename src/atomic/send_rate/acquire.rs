@@ -12,7 +12,6 @@ use super::hint::Hint;
 use super::permit::SendPermit;
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
-use crate::atomic::cells::Setting;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
@@ -33,7 +32,7 @@ pub(super) struct Words {
     /// What every limited request writes, in a cache line of its own.
     pub(super) promised: CachePadded<Promised>,
     /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
-    pub(super) trip: Setting,
+    pub(super) trip: AtomicU64,
 }
 
 /// What has been promised, and a hint for those who get nothing.
@@ -81,7 +80,7 @@ impl Words {
                 sent: AtomicU64::new(FIRST_SEND),
                 first: AtomicU64::new(0),
             }),
-            trip: Setting::new(0),
+            trip: AtomicU64::new(0),
         }
     }
 }

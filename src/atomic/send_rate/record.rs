@@ -7,6 +7,7 @@ use super::acquire::{Engaged, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
+use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::declared::ledger::Plan;
@@ -146,12 +147,13 @@ impl Engaged<'_> {
     /// Averages the trip of a request that was looked at into those before. Of two threads at once
     /// one is lost, and the next makes up for it.
     fn note_trip(&self, trip: u64) {
-        let last = self.trip.get();
+        // Relaxed, in both places and in the snapshot: an average that is only shown.
+        let last = self.trip.load(Relaxed);
         let next = match last {
             0 => trip,
             last => last.wrapping_sub(last >> 3).saturating_add(trip >> 3),
         };
-        self.trip.set(next.max(1));
+        self.trip.store(next.max(1), Relaxed);
     }
 
     /// Records a throttle that asked for a pause of `hint`.

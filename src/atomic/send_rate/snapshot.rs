@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::SendRate;
 use crate::Timestamp;
+use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
 use crate::law::LearnedRate;
 use crate::law::State;
@@ -185,7 +186,7 @@ impl SendRate {
             last_max_rate: per_second(shown.peak),
             waiting,
             in_flight: limited
-                .map(|(engaged, _)| engaged.trip.get())
+                .map(|(engaged, _)| engaged.trip.load(Relaxed))
                 .filter(|trip| *trip > 0)
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
