@@ -373,16 +373,15 @@ impl<'a> Scene<'a> {
             return;
         }
         self.give_back(before);
-        match answer {
-            Err(wait) => self.check(self.missing(TOKEN), Err(wait), "credit"),
-            Ok(_) => {
-                let taken = i128::from(held + 1) * TOKEN;
-                self.check(self.missing(taken), Ok(()), "credit");
-                self.issued = self.settled() + taken;
-                self.grant(taken);
-                self.taken[pick] = self.nanos();
-            }
+        if let Err(wait) = answer {
+            self.check(self.missing(TOKEN), Err(wait), "credit");
+            return;
         }
+        let taken = i128::from(held + 1) * TOKEN;
+        self.check(self.missing(taken), Ok(()), "credit");
+        self.issued = self.settled() + taken;
+        self.grant(taken);
+        self.taken[pick] = self.nanos();
     }
 
     fn compare(&mut self) {
@@ -398,7 +397,7 @@ impl<'a> Scene<'a> {
             (shown.available - want).abs() <= 0.01,
             "{shown:?}, not {want} available"
         );
-        let waiting = (-balance).max(0) as u64;
+        let waiting = u64::try_from((-balance).max(0)).expect("a small number");
         let shown = shown.waiting * 1_000;
         assert!(
             shown + 4 >= waiting && shown <= waiting + 1_004,
