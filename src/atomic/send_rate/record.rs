@@ -12,7 +12,7 @@ use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::declared::ledger::Plan;
 use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
-use crate::line::{FINER, Head, Line};
+use crate::line::{FINER, Head, Line, TOKEN};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
 const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
@@ -262,16 +262,16 @@ impl Engaged<'_> {
         })
     }
 
-    /// Does what the law makes of a single response, if the rate is used up: half of the bucket or
-    /// more.
+    /// Does what the law makes of a single response, if the rate is used up: the bucket holds less
+    /// than half of what it can, or no token.
     fn step(&self, law: &Controller, now: u64, sent: u64) {
         let step = |state: State| law.after_response(state, now, sent);
         if step(self.state.load()).is_none() {
             return;
         }
         let (_, line) = self.read();
-        let half = u128::from(line.capacity()) << (FINER - 1);
-        if self.available(&line, now) <= half {
+        let little = u128::from(line.capacity().wrapping_div(2).max(TOKEN)) << FINER;
+        if self.available(&line, now) < little {
             self.replace_state(now, |last, _| Some(last.decided(step(last)?)));
         }
     }
