@@ -83,7 +83,7 @@ fn an_older_clock_mints_nothing() {
 /// Of two throttles at the same time both cut, one after the other.
 #[test]
 fn two_throttles_both_cut() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let rate = Arc::new(measured());
         let cut = |rate: &SendRate| record(rate, 700, Outcome::Throttled);
         beside(&rate, cut, cut);

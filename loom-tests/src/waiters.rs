@@ -119,7 +119,7 @@ impl Scene {
 /// The one ahead gives up while the one behind begins to wait: its turn has come, and it knows.
 #[test]
 fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let scene = Scene::new();
         let ahead = scene.place();
         let mut waiter = scene.waiter();
@@ -135,7 +135,7 @@ fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
 /// behind.
 #[test]
 fn a_walk_finds_who_came_before_it_or_walks_again() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let scene = Scene::new();
         let (mut first, mut waiter) = (scene.waiter(), scene.waiter());
         let (_between, behind) = (first.poll(), scene.place());
@@ -171,7 +171,7 @@ fn who_gives_up_leaves_nobody_behind() {
 /// Two begin to wait at once, in one table: both are found.
 #[test]
 fn two_who_come_at_once_are_both_found() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let scene = Scene::new();
         let ahead = scene.place();
         let (mut one, mut two) = (scene.waiter(), scene.waiter());
