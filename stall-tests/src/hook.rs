@@ -8,8 +8,9 @@ use std::panic::{catch_unwind, resume_unwind};
 /// The most atomic steps that an operation may take that meets no thread at work, beside stopped
 /// ones or not.
 ///
-/// The longest here, a throttle or a reset that first finishes what others left, takes over sixty.
-pub(crate) const MOST: u64 = 80;
+/// The longest here, a throttle or a reset that first finishes what others left and looks at thirteen
+/// waiters more than once, takes over a hundred.
+pub(crate) const MOST: u64 = 200;
 
 #[derive(Clone, Copy)]
 struct Count {

@@ -14,8 +14,7 @@ use crate::workload::later;
 
 type Call = fn(&SendRate);
 
-/// The most steps of a call. Time goes in leaps here: all blocks of the ring, sixteen, may come due
-/// in one.
+/// The most steps of a call.
 const LONG: u64 = 2 * MOST;
 
 fn take(rate: &SendRate, now: Timestamp) -> Result<(), Duration> {

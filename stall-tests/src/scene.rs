@@ -16,7 +16,7 @@ pub(crate) fn record(rate: &SendRate, now: Timestamp, outcome: Outcome) {
 }
 
 /// How many places were taken at [`Stage::Queued`].
-const PLACES: u32 = 40;
+const PLACES: u32 = 13;
 
 /// What a limiter has gone through when the thread stops in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Quiet,
     /// It was throttled at 0.6 s, and mints 22.4/s.
     Limited,
-    /// Besides, forty places were taken, more than a block, and every third was given up.
+    /// Besides, thirteen places were taken, more than the first table has slots, and some given up.
     Queued,
 }
 
@@ -44,8 +44,8 @@ impl Stage {
         Arc::new(rate)
     }
 
-    /// Takes the places in line, and returns those that others still hold: some of the first block,
-    /// which retires while threads stop, and the last.
+    /// Takes the places in line, and returns those that others still hold: the first ones, which come
+    /// due while threads stop, and the last.
     pub(crate) fn queue(self, rate: &SendRate) -> Vec<Reservation<'_>> {
         if self != Self::Queued {
             return Vec::new();

@@ -56,7 +56,7 @@ fn stop_everywhere(credit: impl Fn(&LockedQuota)) {
 }
 
 #[test]
-#[should_panic(expected = "not finished after 80 steps")]
+#[should_panic(expected = "not finished after 200 steps")]
 fn a_flag_that_a_stopped_writer_holds_stops_everybody() {
     stop_everywhere(|quota| quota.credit(2));
 }
