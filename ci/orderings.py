@@ -65,6 +65,8 @@ def mutations(file):
         orders = orders[-2:] if name.startswith("compare") else orders[-1:]
         attributed.update(at for at, _ in orders)
         function = re.findall(r"\bfn (\w+)", code[: call.start()])[-1]
+        owner = re.findall(r"(?m)^impl(?:<[^>{]*>)? (\w+)", code[: call.start()])
+        function = "::".join(owner[-1:] + [function])
         site = " ".join(code[call.start() : end].split()).replace("( ", "(").replace(", )", ")")
         site = f"{file} {function} {site}"
         seen[site] = seen.get(site, 0) + 1
