@@ -123,7 +123,11 @@ impl fmt::Display for SendRateSnapshot {
             f,
             " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, \
              throttled at {last_max_rate:.1}/s)"
-        )
+        )?;
+        match self.declared {
+            Some(declared) => write!(f, ", {declared}"),
+            None => Ok(()),
+        }
     }
 }
 
