@@ -54,8 +54,9 @@ fn compare(make: impl Fn() -> SendRate, waiters: usize, script: &Script, millis:
     );
     for (task, want) in world.tasks.iter().zip(want) {
         let ended = task.went_at();
+        // The twin looks every millisecond, so that its rate rises in finer steps: 2 ms either way.
         assert!(
-            ended.saturating_sub(want) <= 50 * MILLI && want.saturating_sub(ended) <= 2 * MILLI,
+            ended.saturating_sub(want) <= 52 * MILLI && want.saturating_sub(ended) <= 2 * MILLI,
             "went at {ended}, not at {want}"
         );
     }
