@@ -154,7 +154,7 @@ fn a_walk_finds_who_came_before_it_or_walks_again() {
 /// Two who are ahead give up at once, one of them a waiter: the one behind is woken.
 #[test]
 fn who_gives_up_leaves_nobody_behind() {
-    explore(Some(2), || {
+    explore(Some(1), || {
         let scene = Scene::new();
         let place = scene.place();
         let (mut ahead, mut behind) = (scene.waiter(), scene.waiter());
