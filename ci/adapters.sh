@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# The oldest version of each host that an adapter supports, and of what else has to be as old; those who need it first.
+# The oldest version of each host that an adapter supports, and of what else has to be as old; the packages that need it first.
 # shellcheck disable=SC2034 # read by its name
 oldest_aws="
 aws-sdk-s3 1.150.0

@@ -34,7 +34,7 @@ skip() {
     skipped+=("$1: $2")
 }
 
-# Prints what became of the steps, and fails if one of them did.
+# Prints the results of the steps, and fails if one of them did.
 closing() {
     printf '\nThe whole took %d s.\n' "$SECONDS"
     ((${#skipped[@]} == 0)) || printf 'Skipped: %s\n' "${skipped[@]}"

@@ -168,13 +168,13 @@ step_package() {
 
 step_adapters() { step adapters ci/adapters.sh; }
 
-# The comparison with the real SDKs, which fails if ours does not copy everything as it should.
+# The comparison with the real SDKs, which fails if paceline does not copy everything as it should.
 step_s3() {
     have python3 || { skip s3 "no Python for the server"; return; }
     step s3 ci/s3.sh
 }
 
-# This adapter has a workspace of its own: its example builds without the others' hosts. The server is for the tests to start: none is to run by itself.
+# This adapter has its own workspace: its example builds without the others' hosts. Only the tests start the server.
 fleet() {
     local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
     cargo fmt --manifest-path "$manifest" --check &&

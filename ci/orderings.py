@@ -100,7 +100,7 @@ def excuses():
 
 
 def copied_tree():
-    """A copy of what the models need, so that nobody edits what is being judged."""
+    """A copy of what the models need, so that edits do not change what is judged."""
     subprocess.run(["rm", "-rf", TREE], check=True)
     TREE.mkdir(parents=True)
     copy = "git ls-files -z Cargo.toml Cargo.lock src loom-tests | tar --null -T - -c | tar -xmC"

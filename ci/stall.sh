@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Threads stopped for ever at every atomic step: the others must finish in a bounded number of steps.
+# Threads stopped at every atomic step: the others must finish in a bounded number of steps.
 # Then the accesses of each operation to shared cache lines, counted. Arguments go to the test runner.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,7 +1,9 @@
-//! Many processes and one allowance: runs the example of the adapter `paceline-fleet`, which has a separate workspace.
+//! Many processes and one allowance: runs the example of the adapter `paceline-fleet`, which has a
+//! separate workspace.
 //!
-//! Starts a `redis-server` and a service that throttles, lets 8 processes send alone and then as a fleet, prints a table,
-//! draws who sent how much, and fails unless the fleet stayed within the allowance and used 97 % of it.
+//! Starts a `redis-server` and a service that throttles, lets 8 processes send alone and then as a
+//! fleet, prints a table, draws who sent how much, and fails unless the fleet stayed within the
+//! allowance and used 97 % of it.
 //!
 //! `cargo run --release --example fleet -- [MEMBERS] [SECONDS]`
 

@@ -295,7 +295,7 @@ impl Level {
 
     /// Takes the next token.
     ///
-    /// The two answers are two cases on purpose: a caller that swaps each at a place of its own
+    /// The two answers are two cases on purpose: a caller that swaps each at its own place
     /// lets the processor guess which one it is, and the swap need not wait for what the guess
     /// is made of.
     #[inline]
@@ -352,7 +352,7 @@ fn nanos_for(needed: u128, rate: Rate) -> u64 {
 /// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at
 /// least one, but none in a pause.
 ///
-/// A function of the rate alone, so that it needs no word of its own.
+/// A function of the rate alone, so that it needs no word.
 #[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
 pub(crate) const fn capacity(rate: Rate, burst: u64) -> u64 {
     let exact = tokens_of(rate, burst);

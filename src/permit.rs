@@ -13,20 +13,20 @@ use crate::Timestamp;
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
-    /// Ours: it paces at the rate that is delivered, cuts once for each overshoot, and is back at
-    /// the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which the
+    /// paceline's law: it paces at the rate that is delivered, cuts once for each overshoot, and is
+    /// back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which the
     /// published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
     /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
     Paced,
     /// It goes by what the service declares in its responses
     /// ([`SendRate::observe`](crate::SendRate::observe)): what remains of a limit lasts until its
-    /// reset, for one client or for several. Where nothing is declared it is [`Paced`](Self::Paced).
-    /// [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings; the rules stand in
-    /// `src/law/declared/mod.rs`.
+    /// reset, for one client or for several. Where nothing is declared it is
+    /// [`Paced`](Self::Paced). [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings;
+    /// the rules stand in `src/law/declared/mod.rs`.
     Declared,
 }
 
-/// What became of a request, as far as the send rate is concerned.
+/// The outcome of a request, as far as the send rate is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -131,7 +131,7 @@ impl SendPermit {
         }
     }
 
-    /// Returns when the request was let go, [`Timestamp::ZERO`] if nobody looked
+    /// Returns when the request was let go, [`Timestamp::ZERO`] if the clock was not read
     /// ([`SendRate::try_acquire_with`](crate::SendRate::try_acquire_with)).
     #[must_use]
     pub const fn time(self) -> Timestamp {
@@ -156,8 +156,9 @@ impl SendPermit {
 
 /// What a retry was paid with.
 ///
-/// It belongs to the one operation that acquired it. Hand it back with [`RetryQuota::release`](crate::RetryQuota::release) when
-/// the retry it paid for succeeds; drop it and it is spent.
+/// It belongs to the one operation that acquired it. Hand it back with
+/// [`RetryQuota::release`](crate::RetryQuota::release) when the retry it paid for succeeds; drop it
+/// and it is spent.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is spent"]
 pub struct QuotaPermit {

@@ -23,7 +23,7 @@ fn a_capacity_of_1_is_one_token() {
     let quota = RetryQuota::new(1);
     assert!(
         quota.try_acquire(2).is_none(),
-        "above the capacity, for ever"
+        "above the capacity for good"
     );
     let permit = quota.try_acquire(1).expect("it is full");
     assert!(quota.try_acquire(1).is_none());

@@ -82,10 +82,10 @@ fn a_wait_is_exact_in_every_state_also_on_an_older_clock() {
     }
 }
 
-/// Those asked first are the last in line: a rule by which a hole goes to whoever asks would let
+/// Those asked first are the last in line: a rule by which a hole goes to the next caller would let
 /// them pass.
 #[test]
-fn asked_from_back_to_front_nobody_jumps_the_queue() {
+fn asked_from_back_to_front_no_place_jumps_the_queue() {
     for given_up in 0..8 {
         let rate = at_the_floor();
         let mut places: Vec<Reservation<'_>> = (0..8).map(|_| rate.reserve(at(0))).collect();

@@ -1,5 +1,5 @@
-//! Headers that say when to retry: accepted values, bounds of their numbers, and how a strategy uses
-//! the hint.
+//! Headers that say when to retry: accepted values, bounds of their numbers, and how a strategy
+//! uses the hint.
 #![cfg(feature = "std")]
 
 use core::{error::Error, time::Duration};

@@ -221,7 +221,7 @@ fn without_a_deadline_no_clock_is_read() {
     struct Unread;
     impl paceline::Clock for Unread {
         fn now(&self) -> paceline::Timestamp {
-            panic!("nobody asked for the time")
+            panic!("the time is not needed")
         }
     }
     let strategy = standard().build().unwrap();

@@ -37,7 +37,7 @@ fn what_is_in_use_is_never_dropped() {
     });
     assert!(answer.is_ok());
     assert_eq!(scopes.snapshot().evicted, 0);
-    assert!(scopes.get("b").is_ok(), "now nobody uses it");
+    assert!(scopes.get("b").is_ok(), "now it is not in use");
     assert!(scopes.find("a").is_none());
     let now = scopes.snapshot();
     assert_eq!((now.scopes, now.max_scopes), (1, 1));
@@ -232,7 +232,7 @@ fn among_many_the_bound_holds_and_each_finds_room() {
     assert_eq!(scopes.evict_idle(), 100);
 }
 
-/// A strategy without state, whose `is_idle` panics while it is told to.
+/// A strategy without state, whose `is_idle` panics while a flag is set.
 #[derive(Debug)]
 struct Fragile(Legacy, Arc<AtomicBool>);
 

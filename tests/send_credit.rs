@@ -114,8 +114,8 @@ fn a_throttle_that_anyone_records_ends_what_is_held() {
     assert_eq!(credit.held(), 0);
 }
 
-/// At every moment no more has been granted than the bucket held and was minted, whoever holds
-/// what.
+/// At every moment no more has been granted than the bucket held and was minted, whichever credit
+/// holds what.
 #[test]
 fn credits_together_never_grant_more_than_was_minted() {
     let rate = limiter();

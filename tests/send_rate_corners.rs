@@ -156,7 +156,7 @@ fn a_pause_that_is_over_shows_what_there_is() {
     assert!(rate.try_acquire(at(3 * SECOND)).is_ok());
 }
 
-/// What the bucket held when a pause began is gone, whoever looks when.
+/// What the bucket held when a pause began is gone, whenever a caller looks.
 #[test]
 fn a_pause_empties_the_bucket_for_a_snapshot_too() {
     let settings = PacedSettings::fixed(100, PER).expect("in range");

@@ -71,12 +71,12 @@ fn those_ahead_of_a_gap_stay_after_a_week_without_a_line() {
         .count();
     assert_eq!(
         early, 0,
-        "giving up the last thousand lets nobody ahead of them go"
+        "giving up the last thousand lets no place ahead of them go"
     );
 }
 
 #[test]
-fn a_wrong_timestamp_lets_nobody_go_at_true_time() {
+fn a_wrong_timestamp_lets_no_request_go_at_true_time() {
     let mut rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     record(&rate, 0, Outcome::Throttled);
     {
@@ -170,10 +170,10 @@ fn a_reset_writes_off_what_a_wrong_timestamp_has_promised() {
     );
 }
 
-/// A long line leaves no choice but to go by that clock: for those who stand in it, not for those
+/// A long line leaves no choice but to go by that clock: for waiters in it, not for callers
 /// who come later.
 #[test]
-fn a_wrong_timestamp_moves_nobody_who_comes_later() {
+fn a_wrong_timestamp_moves_no_later_caller() {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     record(&rate, 0, Outcome::Throttled);
     let mut before: Vec<_> = (0..320).map(|_| rate.reserve(at(0))).collect();

@@ -176,7 +176,7 @@ fn a_hint_pauses_the_whole_bucket_and_the_wait_is_exact() {
 }
 
 #[test]
-fn whoever_asks_again_after_the_wait_is_let_go_though_nobody_looked_in_between() {
+fn a_caller_is_let_go_after_the_wait_without_a_look_before() {
     for hint in [1, 16 * MILLI, 17 * MILLI, 999 * MILLI, 30 * SECOND] {
         for late in [0, MILLI, 500 * MILLI] {
             let rate = engaged();
@@ -195,7 +195,7 @@ fn whoever_asks_again_after_the_wait_is_let_go_though_nobody_looked_in_between()
 }
 
 #[test]
-fn a_pause_ends_in_time_even_if_nobody_looks_for_long() {
+fn a_pause_ends_in_time_without_a_look() {
     // A rate that 44 bits hold to the nanosecond at these times: a token every 2³³ ns.
     let token = 1 << 33;
     let every = Duration::from_nanos(token);
@@ -351,7 +351,7 @@ fn after_half_a_minute_of_calm_nothing_is_limited_until_the_next_throttle() {
 }
 
 #[test]
-fn the_law_does_not_end_while_somebody_waits_in_line() {
+fn the_law_does_not_end_while_a_place_is_in_line() {
     let settings = PacedSettings::builder().burst(Duration::ZERO).build();
     let rate = engaged_with(settings.expect("in range"));
     calm(&rate, 1..=33);

@@ -47,7 +47,7 @@ fn engaged_at(cut: u64) -> SendRate {
 }
 
 #[test]
-fn a_caller_with_an_older_clock_than_the_cut_pauses_nobody() {
+fn an_older_clock_than_the_cut_pauses_no_caller() {
     for older in [1, MILLI, 900 * MILLI, DAY] {
         let cut = 2 * DAY;
         let rate = engaged_at(cut);

@@ -84,7 +84,7 @@ fn quota_says_once_that_it_is_exhausted_and_once_that_it_has_recovered() {
             ["retry quota exhausted strategy available=6 needed=14"]
         );
         strategy.quota().refill();
-        assert_eq!(log.lines(), [""; 0], "nobody has been granted one yet");
+        assert_eq!(log.lines(), [""; 0], "none has been granted yet");
         fail(&strategy, &http(500));
         assert_eq!(log.lines(), ["retry quota recovered strategy available=6"]);
     });
@@ -127,7 +127,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
     });
 }
 
-/// Keeps what it is told, by name and labels.
+/// Keeps what is recorded, by name and labels.
 #[derive(Clone, Default)]
 struct Board(Arc<Mutex<Vec<String>>>);
 

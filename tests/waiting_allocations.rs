@@ -141,7 +141,7 @@ fn who_does_not_have_to_wait_allocates_nothing() {
         .clock(Hands::default())
         .sleep_on(Never);
     let mut cx = Context::from_waker(Waker::noop());
-    // The thread gets its number, and a stripe of its own to count in.
+    // The thread gets its number, and its own stripe to count in.
     limiter.record(SendPermit::sent_at(Timestamp::ZERO), Outcome::NotThrottled);
     let count = allocations(|| {
         assert!(limiter.token().acquire_blocking().is_ok());

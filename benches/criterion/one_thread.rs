@@ -1,4 +1,5 @@
-//! Each case on one thread, under criterion: `cargo bench -p paceline-benches --bench one_thread -- standard`.
+//! Each case on one thread, under criterion:
+//! `cargo bench -p paceline-benches --bench one_thread -- standard`.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ fn one_thread(criterion: &mut Criterion) {
     for path in Path::ALL {
         let mut group = criterion.benchmark_group(path.key());
         for case in cases.iter().filter(|case| case.path == path) {
-            // Made when the case is chosen, and kept: some take a second to get where they are measured.
+            // Made when the case is chosen, and kept: some take a second to get where they are
+            // measured.
             let mut stage = None;
             group.bench_function(case.name, |bencher| {
                 let stage = stage.get_or_insert_with(case.stage);

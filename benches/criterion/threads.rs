@@ -1,6 +1,8 @@
-//! Each case on 1 to N threads, under criterion: `cargo bench -p paceline-benches --bench threads -- standard`.
+//! Each case on 1 to N threads, under criterion:
+//! `cargo bench -p paceline-benches --bench threads -- standard`.
 //!
-//! The time is that of one thread's operation while the others do as many; the report draws it over the threads.
+//! The time is that of one thread's operation while the others do as many; the report draws it over
+//! the threads.
 
 use std::thread::available_parallelism;
 

@@ -18,7 +18,8 @@ pub const LEAST: f64 = 1.8;
 
 const SLICES: u32 = 7;
 
-/// An arithmetic loop that shares nothing: two cores do twice of it, unless something else is at work.
+/// An arithmetic loop that shares nothing: two cores do twice of it, unless something else is at
+/// work.
 pub struct Bracket {
     stage: Stage,
     times: u64,
@@ -56,7 +57,8 @@ impl Bracket {
     }
 }
 
-/// Returns the nanoseconds that a cache line takes from one core to another, and back halved: the median of rounds.
+/// Returns the nanoseconds that a cache line takes from one core to another, and back halved: the
+/// median of rounds.
 #[must_use]
 pub fn line_transfer(cores: &[CoreId]) -> f64 {
     const LAPS: u64 = 2_000;

@@ -1,4 +1,5 @@
-//! Time as the caller has it: a number that moves on with every operation and costs next to nothing.
+//! Time as the caller has it: a number that moves on with every operation and costs next to
+//! nothing.
 
 use alloc::sync::Arc;
 use core::cell::Cell;
@@ -11,8 +12,8 @@ use crate::case::Seat;
 
 /// How far time moves on from one operation to the next, all threads together: a million a second.
 ///
-/// That is slower than the operations follow upon each other here, so that what is done once in so much time is
-/// charged to fewer of them, which favours the peers only.
+/// That is slower than the operations follow upon each other here, so that what is done once in so
+/// much time is charged to fewer of them, which favours the peers only.
 pub const STEP: u64 = 1_000;
 
 /// How many operations a thread does before it looks at what time the others have.

@@ -39,8 +39,8 @@ pub enum Whose {
 
 /// How often an operation writes a cache line that other threads write too.
 ///
-/// Paceline's are counted by `stall-tests`, the peers' were read in their source; a lock is taken and given back, and a
-/// shared reference counted up and down: two each.
+/// Paceline's are counted by `stall-tests`, the peers' were read in their source; a lock is taken
+/// and given back, and a shared reference counted up and down: two each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writes(pub u32);
 
@@ -56,7 +56,8 @@ pub struct Case {
     pub writes: Writes,
     /// Whether it is to be granted every time, or never.
     pub granted: bool,
-    /// Whether it runs under an instruction counter: not with a time stamp counter that is calibrated.
+    /// Whether it runs under an instruction counter: not with a time stamp counter that is
+    /// calibrated.
     pub countable: bool,
     /// What issue it is held to.
     pub target: Option<Target>,
@@ -121,10 +122,12 @@ impl fmt::Debug for Case {
     }
 }
 
-/// Makes a stage of the object `shared` and of the operation `op`, which says whether it was granted.
+/// Makes a stage of the object `shared` and of the operation `op`, which says whether it was
+/// granted.
 ///
-/// `local` makes the state of one thread. The object shares no cache line. The operation is compiled into
-/// the loop; the compiler knows neither the object's value nor how the answer is used.
+/// `local` makes the state of one thread. The object shares no cache line. The operation is
+/// compiled into the loop; the compiler knows neither the object's value nor how the answer is
+/// used.
 pub fn stage<S, L>(
     shared: S,
     local: impl Fn(&S, Seat) -> L + Send + Sync + 'static,

@@ -1,6 +1,8 @@
-//! Paceline beside its peers: what is measured ([`cases`]), how ([`pool`], [`rounds`]), and what is made of the results.
+//! Paceline beside its peers: what is measured ([`cases`]), how ([`pool`], [`rounds`]), and what is
+//! made of the results.
 //!
-//! A case is one operation on one object that threads share. Cases on the same [`path`] of a request are alternatives.
+//! A case is one operation on one object that threads share. Cases on the same [`path`] of a
+//! request are alternatives.
 #![expect(
     clippy::float_arithmetic,
     clippy::arithmetic_side_effects,

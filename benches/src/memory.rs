@@ -1,4 +1,5 @@
-//! What a limiter occupies, and how long it takes to make one. Each is measured in a separate process.
+//! What a limiter occupies, and how long it takes to make one. Each is measured in a separate
+//! process.
 
 use core::hint::black_box;
 use core::time::Duration;

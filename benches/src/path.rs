@@ -15,7 +15,8 @@ pub enum Path {
     Standard,
     /// A whole healthy request in adaptive mode, nothing throttled yet.
     Adaptive,
-    /// A token taken and its response recorded while throttling is answered to; the caller has the time.
+    /// A token taken and its response recorded while throttling is answered to; the caller has the
+    /// time.
     Engaged,
     /// The same through the strategies, which read their clock.
     EngagedRequest,

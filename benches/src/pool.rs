@@ -133,7 +133,8 @@ pub fn measure(stage: &Stage, threads: usize, times: u64, slices: u32, cores: &[
     }
 }
 
-/// Lets `threads` threads do `times` operations each, all at once, and returns how long the slowest took.
+/// Lets `threads` threads do `times` operations each, all at once, and returns how long the slowest
+/// took.
 ///
 /// # Panics
 ///
@@ -200,9 +201,9 @@ impl Work {
         }
     }
 
-    /// Whether others had the core: for a hundredth of the time as the system counts, or for a quarter by the lengths
-    /// of slices, which show when the host was busy. A thread that sleeps has uneven slices anyway, and
-    /// waits a little whenever it wakes up.
+    /// Whether others had the core: for a hundredth of the time as the system counts, or for a
+    /// quarter by the lengths of slices, which show when the host was busy. A thread that sleeps
+    /// has uneven slices anyway, and waits a little whenever it wakes up.
     fn is_disturbed(&self) -> bool {
         let sleeps = self.slept > 0;
         self.waited > if sleeps { 0.1 } else { 0.01 } || (self.uneven > 1.25 && !sleeps)

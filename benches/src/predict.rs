@@ -1,16 +1,17 @@
 //! Many cores on paper: what the counted writes of shared lines allow.
 //!
-//! An operation that writes a shared line needs it in its own core's cache, and a line is in one cache at a time. So
-//! however many cores there are, all of them together do no more operations than the line changes hands, divided by
-//! how often an operation writes one. That is the whole model: the lesser of that and of what the cores would do
-//! without each other.
+//! An operation that writes a shared line needs it in its own core's cache, and a line is in one
+//! cache at a time. So however many cores there are, all of them together do no more operations
+//! than the line changes hands, divided by how often an operation writes one. That is the whole
+//! model: the lesser of that and of what the cores would do without each other.
 //!
-//! It is reckoned twice. At worst each write moves the line, at the time of a ping-pong. At best a core keeps the line
-//! until it is done with it, and for several operations, as it does under hammering: then an operation needs it once,
-//! for as long as one shared `fetch_add` takes of two threads.
-//! Across sockets a line takes longer. David, Guerraoui and Trigonakis, "Everything you always wanted to know about
-//! synchronization but were afraid to ask" (SOSP 2013), table 2, have 289 cycles for one hop and 400 for two on an
-//! eight-socket Xeon of 2.13 GHz: 136 and 188 ns; hence [`ACROSS`].
+//! It is reckoned twice. At worst each write moves the line, at the time of a ping-pong. At best a
+//! core keeps the line until it is done with it, and for several operations, as it does under
+//! hammering: then an operation needs it once, for as long as one shared `fetch_add` takes of two
+//! threads. Across sockets a line takes longer. David, Guerraoui and Trigonakis, "Everything you
+//! always wanted to know about synchronization but were afraid to ask" (SOSP 2013), table 2, have
+//! 289 cycles for one hop and 400 for two on an eight-socket Xeon of 2.13 GHz: 136 and 188 ns;
+//! hence [`ACROSS`].
 
 use crate::case::Whose;
 use crate::rounds::{Measured, Results};
@@ -73,7 +74,8 @@ impl HandOver {
     }
 }
 
-/// Returns the table of predictions, with the measured rate of two threads beside the predicted one.
+/// Returns the table of predictions, with the measured rate of two threads beside the predicted
+/// one.
 #[must_use]
 pub fn table(results: &Results<'_>) -> Option<String> {
     let hand_over = HandOver::of(results)?;

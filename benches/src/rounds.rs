@@ -22,7 +22,8 @@ pub struct Course {
     pub plan: Plan,
 }
 
-/// A turn of one case: a sample for each number of threads, and what the empty loop scaled to before and after.
+/// A turn of one case: a sample for each number of threads, and what the empty loop scaled to
+/// before and after.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// In the order of [`Course::threads`].
@@ -153,7 +154,8 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn prepare(&self, case: &Case) -> Ready {
-        // On a thread that ends: its number, and what else belongs to a thread, is free for those that are measured.
+        // On a thread that ends: its number, and what else belongs to a thread, is free for those
+        // that are measured.
         let prepare = || {
             let stage = (case.stage)();
             let times = calibrate(&stage, self.course.plan.length);

@@ -1,7 +1,7 @@
 //! Measurements in a file, for tables and charts of several machines.
 //!
-//! Tab-separated: after the line with the machine, which begins with `#`, and one with the names of the columns, there
-//! is a row for each case and number of threads.
+//! Tab-separated: after the line with the machine, which begins with `#`, and one with the names of
+//! the columns, there is a row for each case and number of threads.
 
 use core::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! How long one operation takes where there are many more threads than cores: what a thread that was preempted in the
-//! midst of one does to the others.
+//! How long one operation takes where there are many more threads than cores: what a thread that
+//! was preempted in the midst of one does to the others.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -42,14 +42,16 @@ pub fn is_wanted(case: &Case) -> bool {
     empty || path && (case.whose != Whose::Peer || case.name.starts_with("aws"))
 }
 
-/// Measures a case for so long, with so many nanoseconds of work of a thread's own between operations.
+/// Measures a case for so long, with so many nanoseconds of work of a thread's own between
+/// operations.
 ///
 /// # Panics
 ///
 /// If the operation does.
 #[must_use]
 pub fn measure(case: &Case, threads: usize, length: Duration, work: u64) -> Tail {
-    // On a thread that ends: the numbers of threads are those of the workers, here and in what is measured next.
+    // On a thread that ends: the numbers of threads are those of the workers, here and in what is
+    // measured next.
     let stage = thread::scope(|scope| scope.spawn(case.stage).join());
     let stage = stage.expect("a case is made");
     let (start, stop) = (Barrier::default(), AtomicBool::new(false));

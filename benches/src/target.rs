@@ -12,7 +12,8 @@ pub enum Time {
 /// The least that two threads have to do.
 #[derive(Clone, Copy, Debug)]
 pub enum Scaling {
-    /// Nearly what an empty loop scales to in the same rounds: at least 0.95 of it, printed as 1.9 x.
+    /// Nearly what an empty loop scales to in the same rounds: at least 0.95 of it, printed as 1.9
+    /// x.
     AsEmptyLoop,
     /// That many times what one does.
     Times(f64),

@@ -18,11 +18,13 @@ fn each_case_is_granted_every_time_or_never() {
         });
         let granted = runner(TIMES);
         assert_eq!(granted, TIMES * u64::from(case.granted), "{case:?}");
-        // It loses tokens when two threads meet in it (udoprog/leaky-bucket#39), sometimes all of them.
+        // It loses tokens when two threads meet in it (udoprog/leaky-bucket#39), sometimes all of
+        // them.
         if case.name == "leaky-bucket, unfair" {
             continue;
         }
-        // A thread that lost its core may ask with a time long past, or hold what others then fail to get.
+        // A thread that lost its core may ask with a time long past, or hold what others then fail
+        // to get.
         let both = measure(&stage, 2, TIMES, 3, &[]);
         let expected = f64::from(u8::from(case.granted));
         assert!(

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_nobody_answers_is_counted_as_such() {
+    async fn a_request_without_an_answer_is_counted_as_such() {
         let (service, client, tally) = loopback(9).await;
         let address = service.address();
         drop(service);
@@ -192,7 +192,7 @@ mod tests {
         while tokio::net::TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
-        let error = copy(&client, 0).await.expect_err("nobody listens");
+        let error = copy(&client, 0).await.expect_err("there is no server");
         assert!(matches!(error, CallError::Connection(_)), "{error}");
         assert_eq!((tally.counts().sent, tally.counts().unanswered), (1, 1));
     }

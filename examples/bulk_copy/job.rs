@@ -87,7 +87,7 @@ impl Work {
         }
     }
 
-    /// Copies objects that nobody has taken yet until there are none.
+    /// Copies objects until none is left.
     async fn work(self: Arc<Self>) {
         loop {
             // Relaxed: taking a number hands over nothing but the number.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The way through the code: [`settings`] are the flags; [`job`] runs one mode, with a [`service`]
-//! of its own and workers that each [`copy`] an object at a time; [`copy`] is where the crate is
+//! and workers that each [`copy`] an object at a time; [`copy`] is where the crate is
 //! used. Every number in the [`table`] and the [`chart`] was counted by the client's [`tally`] and
 //! by the service's [`ledger`], and the program fails if these differ.
 

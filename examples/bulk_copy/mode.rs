@@ -11,11 +11,13 @@ pub(crate) enum Mode {
     Legacy,
     /// Up to three sends, and retries paid from a quota
     Standard,
-    /// Up to four sends, a quota, and a send rate that follows what the service admits, by the published law
+    /// Up to four sends, a quota, and a send rate that follows what the service admits, by the
+    /// published law
     Adaptive,
     /// The same, by the crate's own law
     Paced,
-    /// The same for pipelines: throttled sends are repeated until they succeed, and the rate begins low
+    /// The same for pipelines: throttled sends are repeated until they succeed, and the rate begins
+    /// low
     Bulk,
 }
 

@@ -1,4 +1,4 @@
-//! An object service on a port of its own: PUT, GET and server-side copy, with a limit on each kind.
+//! An object service on its own port: PUT, GET and server-side copy, with a limit on each kind.
 
 use alloc::sync::Arc;
 use core::{

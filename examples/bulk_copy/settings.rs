@@ -9,10 +9,10 @@ use crate::{mode::Mode, service::Limits};
 
 /// Copies objects through a service that throttles, once for each way of retrying.
 ///
-/// Every mode has a service of its own on loopback, with a limit of its own, and the modes run side
-/// by side. The exit code is 0 only if adaptive, paced and bulk copied everything; 1 if one did not, or none of them was run;
-/// 2 for flags that make no sense or a run that could not start; 3 if the client and the service
-/// counted different things.
+/// Every mode has its own service on loopback, with its own limit, and the modes run side
+/// by side. The exit code is 0 only if adaptive, paced and bulk copied everything; 1 if one did
+/// not, or none of them was run; 2 for flags that make no sense or a run that could not start; 3 if
+/// the client and the service counted different things.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "bulk_copy")]
 pub(crate) struct Settings {
@@ -20,7 +20,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "COUNT")]
     objects: Option<NonZeroU32>,
 
-    /// Requests a second that the service allows, of each kind [default: 100; with --full-scale 3500]
+    /// Requests a second that the service allows, of each kind [default: 100; with --full-scale
+    /// 3500]
     #[arg(long, value_name = "PER_SECOND")]
     limit: Option<NonZeroU32>,
 
@@ -40,7 +41,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "COUNT", default_value = "64")]
     workers: NonZeroU32,
 
-    /// Most sends for one operation in the modes that retry [default: legacy 5, standard 3, adaptive, paced and bulk 4]
+    /// Most sends for one operation in the modes that retry [default: legacy 5, standard 3,
+    /// adaptive, paced and bulk 4]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<NonZeroU32>,
 
@@ -52,7 +54,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "HOW", default_value = "server")]
     pub(crate) via: Via,
 
-    /// The real service's limit, 3500/s, with the modes one after another so that they get the whole machine
+    /// The real service's limit, 3500/s, with the modes one after another so that they get the
+    /// whole machine
     #[arg(long)]
     full_scale: bool,
 

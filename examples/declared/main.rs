@@ -7,8 +7,8 @@
 //! Each line: the share of the limit that was used in steady state, how many of the requests were
 //! throttled, operations that failed, Jain's index of the clients' parts in the second half, the
 //! median and the 99th percentile of the waits from the first ask to the send that succeeded, and
-//! the share of all that was offered, the first full bucket included. Means over the seeds. The same
-//! seed gives the same numbers on any machine.
+//! the share of all that was offered, the first full bucket included. Means over the seeds. The
+//! same seed gives the same numbers on any machine.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"

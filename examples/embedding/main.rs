@@ -1,5 +1,6 @@
-//! A small retry crate that embeds paceline's operation. Its host brings its clock and its sleep, and has
-//! neither a run time nor the system's timers: here it is a simulation, so an hour takes no time.
+//! A small retry crate that embeds paceline's operation. Its host brings its clock and its sleep,
+//! and has neither a run time nor the system's timers: here it is a simulation, so an hour takes no
+//! time.
 //!
 //! ```text
 //! cargo run --example embedding
@@ -73,7 +74,8 @@ impl Host for Simulation {
     }
 }
 
-/// Sends `count` requests at 10 a second, every third of which fails once. Returns the simulated time.
+/// Sends `count` requests at 10 a second, every third of which fails once. Returns the simulated
+/// time.
 fn simulate(count: u32) -> Result<Duration, Box<dyn core::error::Error>> {
     let host = Arc::new(Simulation::default());
     let settings = PacedSettings::fixed(10, Duration::from_secs(1))?;

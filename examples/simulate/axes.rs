@@ -132,7 +132,8 @@ fn width(panels: usize) -> f64 {
     (Axes::WIDTH - Axes::LEFT - Axes::MARGIN - gaps) / columns
 }
 
-/// Returns how many bins make a step: so that there are not too many of them, nor too few requests in one.
+/// Returns how many bins make a step: so that there are not too many of them, nor too few requests
+/// in one.
 fn step(scene: &Scene) -> usize {
     let limit = scene.limit.iter().map(|(_, limit)| *limit).max();
     let most_steps = usize::try_from(scene.seconds * 10 / 120).unwrap_or(1);
@@ -142,7 +143,8 @@ fn step(scene: &Scene) -> usize {
     steps.into_iter().find(|step| *step >= least).unwrap_or(100)
 }
 
-/// Returns the highest rate to draw: not more than twice what can be used, else one burst makes all else flat.
+/// Returns the highest rate to draw: not more than twice what can be used, else one burst makes all
+/// else flat.
 fn highest(scene: &Scene, played: &[Played], step: usize) -> f64 {
     let ideal = scene.ideal();
     let window = 2_000;

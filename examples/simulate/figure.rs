@@ -35,7 +35,7 @@ pub(crate) const BOLD: Font = Font {
     color: INK,
 };
 
-/// One limiter and what became of it.
+/// One limiter and its results.
 pub(crate) struct Played {
     pub(crate) law: &'static Entry,
     /// The run of the first seed.
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_rate_above_the_scale_is_told() {
-        // The bucket is full at the start: more than a thousand a second get through for a moment, unless the client
-        // keeps to the limit.
+        // The bucket is full at the start: more than a thousand a second get through for a moment,
+        // unless the client keeps to the limit.
         let cut = chart("bucket").matches("\u{25b2} up to 1,").count();
         assert!(cut > 0 && cut < LAWS.len(), "{cut}");
     }

@@ -22,7 +22,7 @@ pub(crate) enum Retry {
 
 /// A client's limiter.
 pub(crate) trait Law: Sized {
-    /// What somebody who waits holds.
+    /// What a waiter holds.
     type Seat<'a>
     where
         Self: 'a;
@@ -40,10 +40,11 @@ pub(crate) trait Law: Sized {
     /// Asks whether a request may go, and if not, in how many nanoseconds to ask again.
     fn ask<'a>(&'a self, now: u64, seat: &mut Option<Self::Seat<'a>>) -> Result<SendPermit, u64>;
 
-    /// Tells what became of a request.
+    /// Records the outcome of a request.
     fn record(&self, now: u64, permit: SendPermit, reply: Reply);
 
-    /// Returns how many requests it allows in a thousand seconds, unless it does not limit; only for the charts.
+    /// Returns how many requests it allows in a thousand seconds, unless it does not limit; only
+    /// for the charts.
     fn allowed(&self, _now: u64) -> Option<u64> {
         None
     }
@@ -254,7 +255,7 @@ impl<K: Kind + 'static> Law for InLine<K> {
     }
 }
 
-/// A fixed rate: somebody told each client its equal part of the limit, and of every change.
+/// A fixed rate: each client knows its equal part of the limit, and every change.
 #[derive(Debug)]
 pub(crate) struct Told {
     scene: Scene,

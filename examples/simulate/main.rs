@@ -1,16 +1,17 @@
-//! Plays the limiters against services in virtual time, and prints what became of it.
+//! Plays the limiters against services in virtual time, and prints the results.
 //!
 //! ```text
 //! cargo run --release --example simulate -- --scenario all [--plot FILE.html]
 //! ```
 //!
-//! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`; and what others have
-//! published, [`rivals`], by `--rivals`. The same
-//! seed gives the same numbers on any machine: times are integer nanoseconds, and floating point is for printing.
+//! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`;
+//! and what others have published, [`rivals`], by `--rivals`. The same seed gives the same numbers
+//! on any machine: times are integer nanoseconds, and floating point is for printing.
 //!
-//! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters, which [`laws`]
-//! lists; [`world`] plays a scene with one of them against a [`service`], and counts in a [`tally`]. [`summary`] and
-//! [`table`] are what is printed; [`figure`] is the chart of a scene, and [`page`] has all of them.
+//! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters,
+//! which [`laws`] lists; [`world`] plays a scene with one of them against a [`service`], and counts
+//! in a [`tally`]. [`summary`] and [`table`] are what is printed; [`figure`] is the chart of a
+//! scene, and [`page`] has all of them.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"

@@ -13,11 +13,12 @@ const INTERNET: u32 = 10_000;
 /// The limiters of the table of all scenes.
 const OVERVIEW: [&str; 4] = ["Aws, in line", "Paced", "Paced, shared", "Paced, exclusive"];
 
-/// Plays the limiters against services in virtual time, and prints what became of it.
+/// Plays the limiters against services in virtual time, and prints the results.
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 pub(crate) struct Options {
-    /// A scene, `all`, or `internet` for those of ten thousand clients, which are not among all; may be repeated
+    /// A scene, `all`, or `internet` for those of ten thousand clients, which are not among all;
+    /// may be repeated
     #[arg(long, value_name = "NAME", default_value = "all")]
     scenario: Vec<String>,
 

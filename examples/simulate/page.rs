@@ -70,7 +70,7 @@ wishes with another limiter in the client.</p>\n\
 <p><b>How to read a panel:</b> time runs to the right, requests per second go up. Blue got through, orange was \
 throttled, and the upper edge of both is all that was sent. The dashed line is the limit of the service. A good \
 limiter fills the space below the dashed line with blue and shows no orange. The purple line, where there is a single \
-client, is the rate that its limiter allows itself. <i>Used</i> is what got through, as a share of what somebody who \
+client, is the rate that its limiter allows itself. <i>Used</i> is what got through, as a share of what a client that \
 knows the limit would have got through; <i>lost</i> are operations given up on.</p>";
 
 const STYLE: &str = "\

@@ -10,8 +10,8 @@ const SLOTS: u64 = 1_024;
 
 /// Numbers in their order, whose upper 64 bits are a time.
 ///
-/// A wheel of slots, since millions of events are on their way at once and a heap of all of them does not fit the
-/// cache: only those of the present slot are sorted.
+/// A wheel of slots, since millions of events are on their way at once and a heap of all of them
+/// does not fit the cache: only those of the present slot are sorted.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// What is due in the present slot, or was before.

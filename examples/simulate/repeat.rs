@@ -1,15 +1,16 @@
 //! The same seed gives the same numbers, in each run and on any machine.
 //!
-//! Each line below is one run, as it was when it was committed. A change of the scenes, of the order of events or of a
-//! law changes them, and then the new ones, which the failing test prints, belong here.
+//! Each line below is one run, as it was when it was committed. A change of the scenes, of the
+//! order of events or of a law changes them, and then the new ones, which the failing test prints,
+//! belong here.
 
 use crate::laws::LAWS;
 use crate::scene::Scene;
 use crate::scenes::SCENES;
 use crate::tally::Tally;
 
-/// Scenes that between them have each policer, each load, hints, failures, an outage and distant clients; and how many
-/// seconds of them are played.
+/// Scenes that between them have each policer, each load, hints, failures, an outage and distant
+/// clients; and how many seconds of them are played.
 const SHORT: [(&str, u64); 6] = [
     ("errors", 5),
     ("window", 3),

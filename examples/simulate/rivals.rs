@@ -1,4 +1,5 @@
-//! Limiters that others have published, from their rules. Each is the rule alone, in the simulator's queue and with its retries.
+//! Limiters that others have published, from their rules. Each is the rule alone, in the
+//! simulator's queue and with its retries.
 
 #![expect(
     clippy::float_arithmetic,
@@ -52,7 +53,7 @@ pub(crate) struct Rival<R: Copy> {
     filled: Cell<u64>,
 }
 
-/// How often those who wait ask at least, and at most.
+/// How often waiters ask at least, and at most.
 const ASK: (u64, u64) = (MILLI, 20 * MILLI);
 
 impl<R: Rule + 'static> Law for Rival<R> {
@@ -112,8 +113,9 @@ impl<R: Rule + 'static> Law for Rival<R> {
     }
 }
 
-/// Polars, August 2026 (PR 28591, `http_rate_limit.rs`): search from 1,000/s by doubling, cut to 0.7 of the smaller of the rate
-/// and what was delivered, hold 2 s, double up to where it was cut, then a tenth of that each second.
+/// Polars, August 2026 (PR 28591, `http_rate_limit.rs`): search from 1,000/s by doubling, cut to
+/// 0.7 of the smaller of the rate and what was delivered, hold 2 s, double up to where it was cut,
+/// then a tenth of that each second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Polars {
     rate: f64,
@@ -186,7 +188,8 @@ impl Rule for Polars {
     }
 }
 
-/// Lance, March 2026 (`lance_aimd_*`): from 2,000/s, half after a second with a throttle, else 300/s more.
+/// Lance, March 2026 (`lance_aimd_*`): from 2,000/s, half after a second with a throttle, else
+/// 300/s more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lance(f64);
 

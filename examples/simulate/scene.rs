@@ -16,7 +16,7 @@ pub(crate) enum Policer {
 pub(crate) enum Load {
     /// So many workers, each of which begins an operation when it has finished one.
     Closed(u32),
-    /// So many operations per second, whatever became of the earlier ones.
+    /// So many operations per second, however the earlier ones ended.
     Open(u64),
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Scene {
     pub(crate) hint: Hint,
     /// The capacity of each client's retry quota.
     pub(crate) quota: u32,
-    /// The longest that somebody in line sleeps before asking again.
+    /// The longest that a waiter sleeps before asking again.
     pub(crate) reask_ms: u64,
     /// How long it goes on.
     pub(crate) seconds: u64,
@@ -92,7 +92,8 @@ impl Scene {
         now - now % (on + off) + on + off
     }
 
-    /// Returns what the service's bucket holds at the start: all it can, unless nothing is allowed then.
+    /// Returns what the service's bucket holds at the start: all it can, unless nothing is allowed
+    /// then.
     pub(crate) fn first_level(&self) -> u64 {
         match self.policer {
             Policer::Bucket(burst) if self.limit_at(0) > 0 => burst,
@@ -100,7 +101,8 @@ impl Scene {
         }
     }
 
-    /// Returns how many requests an oracle that knows the limit gets through in each millisecond's end.
+    /// Returns how many requests an oracle that knows the limit gets through in each millisecond's
+    /// end.
     ///
     /// It sends as much as is wanted and allowed, and nothing else. Millionths of requests.
     pub(crate) fn ideal(&self) -> Vec<u64> {
@@ -112,7 +114,8 @@ impl Scene {
             level = self.refilled(level, ms);
             if now >= first {
                 let wanted = self.demand(now - first);
-                // A worker that was not served waits with its one request; a client that is open has more.
+                // A worker that was not served waits with its one request; a client that is open
+                // has more.
                 let asked = match self.load {
                     Load::Open(_) => backlog + wanted,
                     Load::Closed(_) => wanted,

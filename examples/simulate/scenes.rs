@@ -344,7 +344,7 @@ const STORM: Scene = Scene {
     ..USUAL
 };
 
-/// Clients that want half again as much as is allowed, whatever became of what they sent before.
+/// Clients that want half again as much as is allowed, however their earlier requests ended.
 const OVERLOAD: Scene = Scene {
     name: "internet-overload",
     question: "10,000 clients want 1.5 million a second of a million: what do retries add?",

@@ -9,7 +9,7 @@ use crate::scene::{Hint, MILLI, Policer, Scene};
 pub(crate) enum Reply {
     /// It did what was asked.
     Done,
-    /// It failed, for a reason of its own.
+    /// It failed, for another reason.
     Failed,
     /// It throttled the request, and may have said for how many nanoseconds.
     Throttled(Option<u64>),

@@ -36,7 +36,7 @@ pub(crate) struct Summary {
     pub(crate) phases: Vec<Phase>,
 }
 
-/// What became of a run while one limit held.
+/// The results of a run while one limit held.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     /// Whether it began with the start, not with a change.
@@ -233,7 +233,8 @@ mod tests {
     use crate::scenes::SCENES;
     use crate::tally::Tally;
 
-    /// Returns a tally of `halved` whose client sends nothing until this bin, and then what the limit allows.
+    /// Returns a tally of `halved` whose client sends nothing until this bin, and then what the
+    /// limit allows.
     fn silent_until(start: usize) -> Tally {
         let scene = SCENES.iter().find(|scene| scene.name == "halved");
         let mut tally = Tally::new(scene.expect("the scene is there"));

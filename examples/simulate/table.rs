@@ -31,8 +31,9 @@ pub(crate) fn tables(scene: &Scene, rows: &[(&str, Summary)]) -> Vec<Table> {
     tables
 }
 
-/// Returns the table of all scenes, of which there is at least one: for each limiter the share of the ideal, what was
-/// throttled, the operations that failed, and Jain's index if there are several clients; and the means over all scenes.
+/// Returns the table of all scenes, of which there is at least one: for each limiter the share of
+/// the ideal, what was throttled, the operations that failed, and Jain's index if there are several
+/// clients; and the means over all scenes.
 pub(crate) fn overview(rows: &[(Scene, Vec<(&str, Summary)>)]) -> Table {
     let cell = |of: &Summary, jain: bool| {
         let (used, throttled) = (percent(of.share, 1), percent(of.throttled, 2));

@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) scene: Scene,
     pub(crate) sent: u64,
     pub(crate) throttled: u64,
-    /// What the service did not throttle, failures of its own included.
+    /// What the service did not throttle, its failures included.
     pub(crate) useful: u64,
     pub(crate) finished: u64,
     pub(crate) failed: u64,
@@ -89,12 +89,12 @@ impl Tally {
         }
     }
 
-    /// A timer woke somebody.
+    /// A timer woke a client.
     pub(crate) fn wake(&mut self) {
         self.wakes += 1;
     }
 
-    /// Somebody sleeps before a retry: waking from that is not waiting for a turn.
+    /// A client sleeps before a retry: waking from that is not waiting for a turn.
     pub(crate) fn sleep(&mut self) {
         self.sleeps += 1;
     }

@@ -1,4 +1,5 @@
-//! Discrete events in virtual time: clients, their operations, and the network between them and the service.
+//! Discrete events in virtual time: clients, their operations, and the network between them and the
+//! service.
 
 use fastrand::Rng;
 use paceline::{QuotaPermit, RetryQuota, SendPermit, Timestamp};
@@ -14,7 +15,8 @@ const ATTEMPTS: u32 = 4;
 /// What a retry after a throttle costs, and after another failure.
 const THROTTLE_COST: u32 = 5;
 const FAILURE_COST: u32 = 14;
-/// The most that the first retry waits after a throttle, after another failure, and that any retry waits.
+/// The most that the first retry waits after a throttle, after another failure, and that any retry
+/// waits.
 const THROTTLE_BACKOFF: u64 = 1_000 * MILLI;
 const FAILURE_BACKOFF: u64 = 50 * MILLI;
 const LONGEST_BACKOFF: u64 = 20_000 * MILLI;
@@ -24,7 +26,7 @@ const MOST_HINTED: u64 = 5_000 * MILLI;
 /// What a task does next.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A client that sends whatever became of earlier operations begins another one.
+    /// A client that does not wait for earlier operations begins another one.
     Arrive,
     /// An operation begins.
     Begin,
@@ -288,7 +290,8 @@ impl<'a, L: Law> World<'a, L> {
     }
 }
 
-/// One event as a number that orders by time, then by serial. Low bits first: 24 of task, 40 of serial, 64 of time.
+/// One event as a number that orders by time, then by serial. Low bits first: 24 of task, 40 of
+/// serial, 64 of time.
 fn pack(at: u64, serial: u64, task: usize) -> u128 {
     (u128::from(at) << 64) | (u128::from(serial & ((1 << 40) - 1)) << 24) | task as u128
 }

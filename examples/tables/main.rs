@@ -1,8 +1,10 @@
-//! A client of three tables, of which one is hot: each has its state, and the hot one slows no other.
+//! A client of three tables, of which one is hot: each has its state, and the hot one slows no
+//! other.
 //!
-//! Every table is throttled separately, as DynamoDB's are. `clicks` is asked for far more than it allows; `orders` and
-//! `users` for less. First all calls go by one limiter, as by an SDK's client, and wait in one line; then by `Scopes`, in
-//! a line for each table. Prints a table for both, and fails if with scopes a call of a cold table had to wait.
+//! Every table is throttled separately, as DynamoDB's are. `clicks` is asked for far more than it
+//! allows; `orders` and `users` for less. First all calls go by one limiter, as by an SDK's client,
+//! and wait in one line; then by `Scopes`, in a line for each table. Prints a table for both, and
+//! fails if with scopes a call of a cold table had to wait.
 //!
 //! ```text
 //! cargo run --release --example tables

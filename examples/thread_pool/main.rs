@@ -1,9 +1,10 @@
 //! A pool of threads that share one retry strategy, and block for it.
 //!
-//! Sixteen threads take jobs from a queue; each job is a call of a service that allows 200 a second, refuses what is
-//! above that, and fails now and then for other reasons. All threads go by one `Adaptive`: each waits parked for its turn to
-//! send, and pays for its retries from the one quota. Prints a table, and fails unless each job was done exactly
-//! once, or has failed and was counted so.
+//! Sixteen threads take jobs from a queue; each job is a call of a service that allows 200 a
+//! second, refuses what is above that, and fails now and then for other reasons. All threads go by
+//! one `Adaptive`: each waits parked for its turn to send, and pays for its retries from the one
+//! quota. Prints a table, and fails unless each job was done exactly once, or has failed and was
+//! counted so.
 //!
 //! ```text
 //! cargo run --release --example thread_pool

@@ -1,9 +1,11 @@
-//! A web handler that sheds load: a request that cannot be served soon is refused at once, with the time to retry.
+//! A web handler that sheds load: a request that cannot be served soon is refused at once, with the
+//! time to retry.
 //!
-//! Every request needs a call of an upstream service, which allows 100 calls a second and throttles the rest. Three
-//! times as many requests come in. The handler learns the limit from the throttling; a request whose turn is further
-//! off than its caller's patience gets 503 with `Retry-After`, and nothing piles up. Prints a table, and fails if a
-//! request went without an answer, or if a busy answer did not say when to come back.
+//! Every request needs a call of an upstream service, which allows 100 calls a second and throttles
+//! the rest. Three times as many requests come in. The handler learns the limit from the
+//! throttling; a request whose turn is further off than its caller's patience gets 503 with
+//! `Retry-After`, and nothing piles up. Prints a table, and fails if a request went without an
+//! answer, or if a busy answer did not say when to come back.
 //!
 //! ```text
 //! cargo run --release --example web_handler

@@ -93,7 +93,8 @@ pub fn answers(data: &[u8]) {
     }
 }
 
-/// Of any bytes only this is known: a code is a part of them, and space before them changes nothing.
+/// Of any bytes only this is known: a code is a part of them, and space before them changes
+/// nothing.
 fn check_any(bytes: &[u8]) {
     let code = aws_error_code(bytes);
     if let Some(code) = code {

@@ -1,8 +1,8 @@
 //! `config`: profile files and variables of any text, against a plain reading of them.
 //!
 //! The first byte says how the rest is meant and what the program asks for itself. The rest are up
-//! to five parts with a zero byte between them: the config file, the credentials file, the mode, the
-//! number of sends, the profile.
+//! to five parts with a zero byte between them: the config file, the credentials file, the mode,
+//! the number of sends, the profile.
 
 use core::num::NonZeroU32;
 use std::{ffi::OsString, io, path::Path};

@@ -16,7 +16,7 @@ enum Step {
         gap: Gap,
         responses: u8,
     },
-    /// Asks, and if it is refused waits for just as long as it is told: then it must be granted.
+    /// Asks, and if it is refused waits for just as long as it must: then it must be granted.
     WaitOut,
 }
 

@@ -1,8 +1,9 @@
 //! The fuzz targets, as plain functions over bytes.
 //!
-//! Each takes the input for a sequence of operations, or for texts to read, runs it on the real type
-//! and on a plain model, and compares every answer. The same function runs under libFuzzer (`fuzz_targets/`) and,
-//! over the corpus and over generated inputs, as an ordinary test (`tests/targets.rs`).
+//! Each takes the input for a sequence of operations, or for texts to read, runs it on the real
+//! type and on a plain model, and compares every answer. The same function runs under libFuzzer
+//! (`fuzz_targets/`) and, over the corpus and over generated inputs, as an ordinary test
+//! (`tests/targets.rs`).
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_precision_loss, reason = "counts here stay small")]
 

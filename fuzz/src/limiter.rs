@@ -1,9 +1,9 @@
-//! `limiter`: the whole limiter, with weights, credits, clocks that go back, and what else there is to
-//! call, against a plain list.
+//! `limiter`: the whole limiter, with weights, credits, clocks that go back, and what else there is
+//! to call, against a plain list.
 //!
 //! While only tokens and places are asked for, every answer is the list's. Once the rate may have
-//! moved, the tokens granted are held against all that may have been minted. At the end nobody is
-//! left, and the bucket fills again.
+//! moved, the tokens granted are held against all that may have been minted. At the end no waiter
+//! is left, and the bucket fills again.
 
 use core::{num::NonZeroU32, time::Duration};
 

@@ -16,7 +16,7 @@ enum Step {
     TryAcquire,
     Reserve,
     Claim(u8),
-    /// Claims, and if it is not due waits for just as long as it is told: then it must be.
+    /// Claims, and if it is not due waits for just as long as it must: then it must be.
     WaitOut(u8),
     Drop(u8),
     Record {

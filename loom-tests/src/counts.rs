@@ -21,7 +21,7 @@ fn news_is_told_once() {
     });
 }
 
-/// What ends is told as often as it began, but for what is so still.
+/// An end is noted as often as a beginning, but for a state that still holds.
 #[test]
 fn beginnings_and_ends_take_turns() {
     explore(None, || {

@@ -56,11 +56,11 @@ fn a_throttle_beside_it_counts_before_or_after() {
     });
 }
 
-/// Who stands in line goes once it is forgotten. Those who come after the next throttle wait for
+/// Who stands in line goes once it is forgotten. Callers who come after the next throttle wait for
 /// their own token, for what is left of one that was begun, and at most for the token of who took a
 /// place meanwhile.
 #[test]
-fn nobody_is_left_behind() {
+fn no_waiter_is_left_behind() {
     explore(Some(2), || {
         let rate = at_the_floor();
         let (mut first, mut second) = (rate.reserve(at(0)), rate.reserve(at(0)));

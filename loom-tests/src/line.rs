@@ -1,6 +1,6 @@
 //! Models of places in line, and of giving them up.
 //!
-//! Claim: a place given up moves those behind it up by one and nobody ahead, is counted once, and
+//! Claim: a place given up moves places behind it up by one and none ahead, is counted once, and
 //! never lets more go than were minted. Exhaustive over two threads unless a model says otherwise.
 
 use core::time::Duration;
@@ -51,7 +51,7 @@ fn places_are_distinct_and_in_order() {
     });
 }
 
-/// Somebody behind a place given up moves up by one, sooner or later, and never by two.
+/// A place behind one that is given up moves up by one, sooner or later, and never by two.
 #[test]
 fn a_place_given_up_is_counted_once() {
     explore(Some(2), || {
@@ -69,7 +69,7 @@ fn a_place_given_up_is_counted_once() {
             .as_secs();
         assert!([2, 4, 6].contains(&before), "waits {before} s");
         other.join().expect("the other thread returns");
-        // With both gone, ours is the only place left, wherever it was.
+        // With both gone, this is the only place left, wherever it was.
         assert_eq!(
             ours.claim(at(0))
                 .expect_err("nothing is due at 0")
@@ -79,9 +79,9 @@ fn a_place_given_up_is_counted_once() {
     });
 }
 
-/// While somebody gives up a place, one who tries and one who waits never get the same token.
+/// While a place is given up, a try and a waiter never get the same token.
 #[test]
-fn nobody_is_let_go_early() {
+fn no_waiter_is_let_go_early() {
     explore(Some(3), || {
         let rate = Arc::new(at_the_floor());
         let first = rate.reserve(at(0));

@@ -1,5 +1,5 @@
-//! Models of [`SendRate`] under the paced law: what its cuts, its windows, its end and those who
-//! ask do to each other.
+//! Models of [`SendRate`] under the paced law: what its cuts, its windows, its end and the waiters
+//! that ask do to each other.
 //!
 //! Claim: the words end as some order of the calls leaves them. Each model compares with both
 //! orders, run by one thread.
@@ -142,7 +142,7 @@ fn a_throttle_outlives_the_end() {
     );
 }
 
-/// Whoever asks moves the rate along, but never back over a throttle.
+/// A caller moves the rate along, but never back over a throttle.
 #[test]
 fn who_asks_never_undoes_a_throttle() {
     fn setup() -> SendRate {
@@ -162,7 +162,7 @@ fn who_asks_never_undoes_a_throttle() {
     );
 }
 
-/// Once a pause is recorded nobody is let go before it ends.
+/// Once a pause is recorded no request is let go before it ends.
 #[test]
 fn a_pause_stops_everybody() {
     explore(Some(2), || {

@@ -357,8 +357,8 @@ fn a_reset_keeps_a_throttle() {
     });
 }
 
-/// After a silence in which positions have wrapped the bucket is full: once, whoever notices it,
-/// and whatever the line had promised.
+/// After a silence in which positions have wrapped the bucket is full: once, whichever thread
+/// notices it, and whatever the line had promised.
 #[test]
 fn a_wrapped_line_goes_on_with_a_full_bucket() {
     explore(Some(3), || {
@@ -367,8 +367,8 @@ fn a_wrapped_line_goes_on_with_a_full_bucket() {
             paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
         let rate = SendRate::paced(settings, Timestamp::ZERO);
         let rate = Arc::new(rate);
-        // Nearly a day: 86 million million tokens, of which the bucket holds 50 million. Taken for a
-        // position, that is one ahead of all others.
+        // Nearly a day: 86 million million tokens, of which the bucket holds 50 million. Taken for
+        // a position, that is one ahead of all others.
         let take = |rate: &SendRate| rate.try_acquire_n(at(86_000_000), 30_000_000).is_ok();
         let (theirs, ours) = beside(&rate, take, take);
         assert!(theirs != ours, "the bucket holds one of the two");

@@ -93,7 +93,7 @@ fn a_credit_that_loads_then_stores_loses_one() {
     });
 }
 
-/// A change of capacity that also brings what is available under it, in a step of its own.
+/// A change of capacity that also brings what is available under it, in a separate step.
 #[test]
 #[should_panic(expected = "a permit that is out finds room")]
 fn a_capacity_kept_beside_what_is_available_loses_what_is_out() {
@@ -373,7 +373,7 @@ fn a_hole_in_the_line_keeps_those_behind_waiting() {
 }
 
 #[test]
-#[should_panic(expected = "nobody ahead moves up")]
+#[should_panic(expected = "no place ahead moves up")]
 fn a_line_made_longer_lets_those_ahead_go() {
     model(|| {
         let line = BrokenLine::shared();
@@ -381,12 +381,12 @@ fn a_line_made_longer_lets_those_ahead_go() {
         on_two(&line, BrokenLine::give_up, |_| {});
         assert!(
             !line.is_due_with_a_longer_line(first),
-            "nobody ahead moves up"
+            "no place ahead moves up"
         );
     });
 }
 
-/// Those who wait, and the first slot at which one may stand. A walk moves that on even if somebody
+/// Waiters, and the first slot at which one may stand. A walk moves that on even if a thread
 /// has come meanwhile.
 struct UncountedFront {
     front: AtomicU32,
@@ -394,7 +394,7 @@ struct UncountedFront {
 }
 
 impl UncountedFront {
-    const NOBODY: u32 = 2;
+    const NONE: u32 = 2;
 
     fn stand(&self, at: u32) {
         self.stands[at as usize].store(1, SeqCst);
@@ -407,7 +407,7 @@ impl UncountedFront {
     fn walk(&self) -> u32 {
         let front = self.front.load(SeqCst);
         let stands = |at: &u32| self.stands[*at as usize].load(SeqCst) == 1;
-        let found = (front..Self::NOBODY).find(stands).unwrap_or(Self::NOBODY);
+        let found = (front..Self::NONE).find(stands).unwrap_or(Self::NONE);
         let _ = self.front.compare_exchange(front, found, SeqCst, SeqCst);
         found
     }
@@ -415,7 +415,7 @@ impl UncountedFront {
 
 #[test]
 #[should_panic(expected = "the next walk finds it")]
-fn a_walk_that_counts_nobody_leaves_a_waiter_behind() {
+fn a_walk_that_counts_none_leaves_a_waiter_behind() {
     model(|| {
         let line = Arc::new(UncountedFront {
             front: AtomicU32::new(0),

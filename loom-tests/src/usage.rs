@@ -14,12 +14,12 @@ use paceline::modelled::Usage;
 
 use crate::explore;
 
-/// A state that nobody uses, and whether it is idle. Its word is relaxed, as those of the buckets
+/// A state that is not in use, and whether it is idle. Its word is relaxed, as those of the buckets
 /// are.
 struct State {
     usage: Usage,
     engaged: AtomicU32,
-    /// Set by whoever retires it.
+    /// Set by the thread that retires it.
     gone: AtomicU32,
 }
 
@@ -96,10 +96,10 @@ fn what_is_used_is_never_retired() {
     });
 }
 
-/// Somebody who engages the limiter between the look and the retirement, and is gone by then,
+/// A user who engages the limiter between the look and the retirement, and is gone by then,
 /// prevents it.
 #[test]
-fn whoever_has_been_there_is_noticed() {
+fn a_user_in_between_is_noticed() {
     explore(None, || {
         let state = State::idle();
         let user = {
@@ -109,7 +109,7 @@ fn whoever_has_been_there_is_noticed() {
         let retired = state.evict();
         let [first, second] = user.join().unwrap();
         assert_ne!(second, retired, "an engaged limiter is kept");
-        assert!(first || retired, "nobody else keeps out the first");
+        assert!(first || retired, "no other user keeps out the first");
         assert!(!state.usage.is_used(), "all have left");
     });
 }
@@ -123,7 +123,7 @@ fn what_a_user_did_is_seen_before_it_is_retired() {
             let state = Arc::clone(&state);
             thread::spawn(move || state.visit(true))
         };
-        // Two looks: the second finds nobody's mark but what the first has cleared.
+        // Two looks: the second finds no mark, as the first has cleared it.
         let retired = state.evict() || state.evict();
         assert_ne!(user.join().unwrap(), retired, "an engaged limiter is kept");
         assert!(retired || !state.evict(), "and stays");
@@ -145,7 +145,7 @@ fn what_its_maker_did_is_seen_too() {
     });
 }
 
-/// Of one who evicts and one who removes by force, one retires it, and nobody in use is hurt.
+/// Of one who evicts and one who removes by force, one retires it, and no user in between is hurt.
 #[test]
 fn it_is_retired_once() {
     explore(None, || {
@@ -242,7 +242,7 @@ mod twin {
             self.users.fetch_add(1, SeqCst) & RETIRED == 0
         }
 
-        /// Between the look and the store somebody may enter.
+        /// Between the look and the store a user may enter.
         fn check_then_retire(&self) -> bool {
             let unused = self.users.load(SeqCst) == 0;
             if unused {
@@ -251,7 +251,7 @@ mod twin {
             unused
         }
 
-        /// A swap that nobody uses: but somebody may have come and gone since the look.
+        /// A swap of an unused state: but a user may have come and gone since the look.
         fn retire_unmarked(&self) -> bool {
             let idle = self.users.load(SeqCst) == 0 && self.engaged.load(SeqCst) == 0;
             let swapped = self.users.compare_exchange(0, RETIRED, SeqCst, SeqCst);

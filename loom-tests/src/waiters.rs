@@ -1,6 +1,6 @@
-//! Models of those who wait in line, and of who wakes them.
+//! Models of waiters in line, and of the threads that wake them.
 //!
-//! Claim: whoever moves the line while somebody begins to wait, the waiter either sees it or is
+//! Claim: if a thread moves the line while another begins to wait, the waiter either sees it or is
 //! woken; and however walks, comings and goings meet, the next walk finds all who wait. A waiter
 //! who was told nothing still has its timer, so that none of these models has one that fires.
 
@@ -153,7 +153,7 @@ fn a_walk_finds_who_came_before_it_or_walks_again() {
 
 /// Two who are ahead give up at once, one of them a waiter: the one behind is woken.
 #[test]
-fn who_gives_up_leaves_nobody_behind() {
+fn who_gives_up_leaves_no_waiter_behind() {
     explore(Some(1), || {
         let scene = Scene::new();
         let place = scene.place();

@@ -26,7 +26,7 @@ fn limited() -> Arc<SendRate> {
 /// Five threads throttle, deliver, ask and stand in line at one moment: they get no more than there
 /// was.
 #[test]
-fn whatever_moves_the_rate_nobody_gets_more_than_was_minted() {
+fn no_more_is_granted_than_was_minted() {
     let hint = Outcome::ThrottledFor(Duration::from_millis(300));
     explore(1_500, move || {
         let rate = limited();

@@ -12,7 +12,8 @@ use paceline::{
 
 use crate::{explore, on_threads};
 
-/// A clock that moves when a thread waits. Its word is not shuttle's: no thread is switched out at it.
+/// A clock that moves when a thread waits. Its word is not shuttle's: no thread is switched out at
+/// it.
 #[derive(Debug, Default)]
 struct Hands(AtomicU64);
 

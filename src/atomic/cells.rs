@@ -107,9 +107,9 @@ impl Counts {
         };
         let (before, after) = (u64::from(!so), u64::from(so));
         words.states.get(state as usize).is_some_and(|word| {
-            // Relaxed: read-modify-writes of one word are totally ordered, so that of those who
-            // swap it one way exactly one succeeds before it is swapped back; nothing
-            // else goes with it. Model: `counts::news_is_told_once`.
+            // Relaxed: read-modify-writes of one word are totally ordered, so that of the threads
+            // that swap it one way exactly one succeeds before it is swapped back; nothing else
+            // goes with it. Model: `counts::news_is_told_once`.
             word.load(Relaxed) == before
                 && word
                     .compare_exchange(before, after, Relaxed, Relaxed)

@@ -6,7 +6,7 @@ use once_cell::race::OnceBox;
 
 /// A value that is made when it is first needed, and stays.
 ///
-/// Nobody waits: of two threads that make it at once, one lets its own go. Who finds the value
+/// No thread waits: of two threads that make it at once, one lets its own go. Who finds the value
 /// finds it whole (its pointer is stored with release and loaded with acquire).
 #[derive(Debug)]
 pub(crate) struct Lazy<T>(OnceBox<T>);

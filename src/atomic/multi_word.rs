@@ -119,14 +119,14 @@ pub(super) struct Read<const N: usize> {
     from: u64,
 }
 
-// Orderings. `current` is swapped with release after the words of a copy are written and loaded with
-// acquire before they are read, so that a reader finds those of the published ticket, or later ones,
-// which bear another ticket. Model: `multi_word::a_reader_finds_one_value`. The words are swapped
-// with release and loaded with acquire for the reader that finds a later one: its writer had seen
-// that another copy is published, and so does the reader's next lap. Model:
-// `multi_word::a_ticket_that_was_called_in_writes_nothing`, which never ends otherwise. A ticket is taken with a relaxed swap: it publishes nothing.
-// That a late thread writes into no published copy is by the tickets alone. Model:
-// `multi_word::a_ticket_that_was_called_in_writes_nothing`.
+// Orderings. `current` is swapped with release after the words of a copy are written and loaded
+// with acquire before they are read, so that a reader finds those of the published ticket, or later
+// ones, which bear another ticket. Model: `multi_word::a_reader_finds_one_value`. The words are
+// swapped with release and loaded with acquire for the reader that finds a later one: its writer
+// had seen that another copy is published, and so does the reader's next lap. Model:
+// `multi_word::a_ticket_that_was_called_in_writes_nothing`, which never ends otherwise. A ticket is
+// taken with a relaxed swap: it publishes nothing. That a late thread writes into no published copy
+// is by the tickets alone. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.
 impl<const N: usize> MultiWord<N> {
     pub(super) fn new(words: [u64; N]) -> Self {
         let word = |copy: usize, index: usize| {

@@ -49,7 +49,7 @@ const KEPT: usize = 16;
 /// the last window, and so many a second besides.
 ///
 /// Where [`RetryQuota`](crate::RetryQuota) is a store that failures empty and successes fill, this
-/// bounds what retries add to the load, whatever became of the requests. The window moves by
+/// bounds what retries add to the load, however the requests ended. The window moves by
 /// tenths: it is between nine tenths of its length and the whole. A retry counts as one whatever it
 /// costs, and is never given back.
 ///

@@ -141,12 +141,12 @@ impl RetryQuota {
         self.try_acquire(cost)
     }
 
-    /// Adds what time has paid by `now` and nobody has added yet, as much of it as fits, and
+    /// Adds what time has paid by `now` and is not added yet, as much of it as fits, and
     /// returns how much that is.
     ///
     /// An older clock adds nothing. After a timestamp far in the future nothing is added until that
     /// time has come. A thread that stops within this call keeps what it was about to add;
-    /// nobody waits for it, and nothing is added twice.
+    /// no thread waits for it, and nothing is added twice.
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"

@@ -2,7 +2,7 @@
 //! stall`.
 //!
 //! The hook belongs to a thread. It may count, or unwind: then the access and all that would have
-//! followed it never happen, as in a thread that is stopped there for ever. A second hook is told
+//! followed it never happen, as in a thread that stops there. A second hook is called
 //! of each access after it.
 
 #[cfg(not(feature = "std"))]

@@ -36,7 +36,7 @@ impl Usage {
         // ordering, so that either this comes before a retirement, which then fails, or
         // after it. The thing itself was published by the map.
         // Models: `usage::what_is_used_is_never_retired`,
-        // `usage::whoever_has_been_there_is_noticed`.
+        // `usage::a_user_in_between_is_noticed`.
         let before = self.0.fetch_add(1, Relaxed);
         if before & TOUCHED == 0 {
             // No look clears it before this user leaves.
@@ -152,7 +152,7 @@ impl Usage {
 /// One word holds how many places are taken, and which thing took the last one. A thing takes its
 /// place by one swap that counts it and names it, so that any thread can finish what the one that
 /// stops after it has left: note at the thing that it has its place, before another name takes the
-/// place of its own. No thing takes two places, whichever threads take one for it.
+/// own place. No thing takes two places, whichever threads take one for it.
 #[derive(Debug)]
 pub(crate) struct Occupancy {
     taken: AtomicU128,
@@ -284,8 +284,8 @@ mod tests {
         assert!(usage.is_used(), "one of two has left");
         usage.leave();
         assert!(!usage.is_used());
-        assert_eq!(usage.look(), Some(true), "somebody had entered");
-        assert_eq!(usage.look(), Some(false), "nobody since");
+        assert_eq!(usage.look(), Some(true), "a user had entered");
+        assert_eq!(usage.look(), Some(false), "no user since");
         assert!(usage.retire());
         assert!(usage.is_retired() && !usage.is_used());
         assert!(!usage.enter() && !usage.enter());

@@ -77,8 +77,8 @@ pub(crate) struct Throttled {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response {
     pub(crate) now: u64,
-    /// When the request was sent, at most `now`. `None` if nobody looked, which is so only for
-    /// requests that were sent while nothing was limited.
+    /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
+    /// for requests that were sent while nothing was limited.
     pub(crate) sent: Option<u64>,
     pub(crate) weight: u32,
     pub(crate) throttled: bool,

@@ -1,4 +1,4 @@
-//! What an operation is told about the attempt it is to make.
+//! What an operation knows of the attempt that it is to make.
 
 use core::{fmt, time::Duration};
 

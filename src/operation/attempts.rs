@@ -30,7 +30,7 @@ use crate::{
 ///
 /// # Examples
 ///
-/// The loop of a host with a sleep of its own:
+/// The loop of a host with its own sleep:
 ///
 /// ```
 /// use std::thread::sleep;
@@ -520,7 +520,7 @@ impl<S: fmt::Debug> fmt::Debug for Attempts<S> {
 /// trailers and streamed bodies. From [`Attempts::detach`].
 ///
 /// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
-/// is taken for it. Dropped before it is told, it records nothing: the request was cancelled.
+/// is taken for it. Dropped before it is recorded, it records nothing: the request was cancelled.
 ///
 /// # Examples
 ///

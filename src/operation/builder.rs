@@ -112,8 +112,9 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     }
 
     /// Gives the operation `span` from when it is run, with all its attempts and waits. By default
-    /// what the strategy gives ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)):
-    /// most have no limit.
+    /// what the strategy gives
+    /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)): most have no
+    /// limit.
     ///
     /// No backoff, wait for a turn or attempt begins after it, and none begins that would use up
     /// what is left: the operation stops at once with
@@ -171,8 +172,8 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     }
 
     /// Takes the time from `clock` in place of the [strategy's](RetryStrategy::clock): for
-    /// deadlines, backoffs, and what the strategy is told. For strategies with a send rate the
-    /// two have to agree.
+    /// deadlines, backoffs, and the times that the strategy gets. For strategies with a send rate
+    /// the two have to agree.
     pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
         self.clock = Some(clock);
         self

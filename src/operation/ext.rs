@@ -118,7 +118,7 @@ pub trait RetryStrategyExt: RetryStrategy {
             .run_async_with(classify, op)
     }
 
-    /// Begins an operation with settings of its own: a scope, another way to sleep.
+    /// Begins an operation with its own settings: a scope, another way to sleep.
     ///
     /// # Examples
     ///

@@ -27,8 +27,8 @@ use crate::{
 /// turn once the service has throttled.
 ///
 /// What moves the send rate is a choice: [`ControlLaw::Aws`] is the published law, to the letter,
-/// and the default; [`ControlLaw::Paced`] is ours ([`paced`](Self::paced)), which sends two to
-/// three times as much where one client has a limit to itself.
+/// and the default; [`ControlLaw::Paced`] is paceline's ([`paced`](Self::paced)), which sends two
+/// to three times as much where one client has a limit to itself.
 ///
 /// All operations of one strategy share one send rate, so use a strategy for each resource that is
 /// throttled on its own (for S3 a prefix, for DynamoDB a table): otherwise one hot resource slows
@@ -108,12 +108,12 @@ impl Adaptive {
     /// - An operation ends at its deadline, a day unless
     ///   [set](crate::config::StrategyBuilder::deadline); or when everything has been throttled for
     ///   5 minutes ([`stall_timeout`](crate::config::StrategyBuilder::stall_timeout)), with
-    ///   [`StopReason::Stalled`](crate::operation::StopReason::Stalled): an account that is disabled
-    ///   is not waited for. From then on an operation that would have to wait is refused likewise,
-    ///   until one succeeds.
+    ///   [`StopReason::Stalled`](crate::operation::StopReason::Stalled): an account that is
+    ///   disabled is not waited for. From then on an operation that would have to wait is refused
+    ///   likewise, until one succeeds.
     /// - The rate begins low, and rises with each round trip until the first throttle
-    ///   ([`slow_start`](crate::law::PacedSettingsBuilder::slow_start)), so that hundreds of workers
-    ///   do not find the limit all at once.
+    ///   ([`slow_start`](crate::law::PacedSettingsBuilder::slow_start)), so that hundreds of
+    ///   workers do not find the limit all at once.
     ///
     /// Only what the client classifies as throttling counts as that: object stores throttle with
     /// 503, which is transient by default. The adapters' constructors for bulk see to it; with a
@@ -347,8 +347,8 @@ impl Adaptive {
     }
 }
 
-/// Returns what the send rate is told about `failure`. It pauses for no longer than the operation
-/// would.
+/// Returns the outcome that the send rate records for `failure`. It pauses for no longer than the
+/// operation would.
 fn outcome(failure: &Failure, longest: Duration) -> Outcome {
     match Outcome::from(failure) {
         Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(longest)),

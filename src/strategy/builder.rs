@@ -86,7 +86,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Gives the strategy a quota of its own of `tokens`. 0 refuses every retry.
+    /// Gives the strategy its own quota of `tokens`. 0 refuses every retry.
     pub fn quota_capacity(mut self, tokens: u32) -> Self {
         self.choices.quota_capacity = Some(tokens);
         self
@@ -186,13 +186,13 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Says what becomes of failures that may or may not be safe to retry.
+    /// Sets how failures are handled that may or may not be safe to retry.
     pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
         self.choices.maybe_policy = policy;
         self
     }
 
-    /// Says what becomes of the service's clamped hints.
+    /// Sets how the service's clamped hints are handled.
     pub fn hint_policy(mut self, policy: HintPolicy) -> Self {
         self.choices.hint_policy = policy;
         self
@@ -276,8 +276,8 @@ impl StrategyBuilder<Adaptive> {
 
     /// For pipelines: retries what is throttled until it succeeds. See [`Adaptive::bulk`].
     ///
-    /// The law is [`ControlLaw::Paced`] unless [`law`](Self::law) is called, and begins with a [slow
-    /// start](crate::law::PacedSettingsBuilder::slow_start), whatever its settings.
+    /// The law is [`ControlLaw::Paced`] unless [`law`](Self::law) is called, and begins with a
+    /// [slow start](crate::law::PacedSettingsBuilder::slow_start), whatever its settings.
     ///
     /// # Examples
     ///

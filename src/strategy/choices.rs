@@ -36,7 +36,7 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {
     pub(super) generation: Option<RetryGeneration>,
     pub(super) dynamodb: bool,

@@ -1,4 +1,4 @@
-//! What is told to `tracing`: changes of state, and nothing that every request does.
+//! What goes to `tracing`: changes of state, and nothing that every request does.
 //!
 //! Without the feature `tracing` each of these is empty.
 

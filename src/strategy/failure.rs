@@ -196,7 +196,7 @@ impl Failure {
     }
 }
 
-/// What a send rate is told: whether the service throttled, and for how long it asked to be left
+/// What a send rate records: whether the service throttled, and for how long it asked to be left
 /// alone.
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {

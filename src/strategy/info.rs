@@ -38,7 +38,7 @@ pub enum Execution {
     NotSent,
     /// The service turned the request away and did nothing: it throttled.
     Rejected,
-    /// The work may have been done, in whole or in part, or nobody knows.
+    /// The work may have been done, in whole or in part, or it is unknown.
     #[default]
     Maybe,
 }

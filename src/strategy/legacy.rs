@@ -80,7 +80,7 @@ impl Legacy {
         self.max_attempts
     }
 
-    /// Returns what becomes of failures that may or may not be safe to retry.
+    /// Returns how failures are handled that may or may not be safe to retry.
     #[must_use]
     pub const fn maybe_policy(&self) -> MaybePolicy {
         self.maybe_policy
@@ -175,7 +175,7 @@ impl LegacyBuilder {
         self
     }
 
-    /// Says what becomes of failures that may or may not be safe to retry.
+    /// Sets how failures are handled that may or may not be safe to retry.
     pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
         self.maybe_policy = policy;
         self

@@ -123,7 +123,7 @@ pub(super) enum Payer {
     Other {
         quota: Arc<dyn Quota>,
         clock: Arc<dyn Clock>,
-        /// A published one that nobody pays from.
+        /// A published one that no retry pays from.
         none: Arc<RetryQuota>,
     },
 }
@@ -204,7 +204,7 @@ impl Payer {
         }
     }
 
-    /// Returns the published quota; an empty one that nobody pays from if it is another kind.
+    /// Returns the published quota; an empty one that no retry pays from if it is another kind.
     pub(super) fn published(&self) -> &RetryQuota {
         match self {
             Self::Own { quota, .. } => quota,

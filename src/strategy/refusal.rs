@@ -177,7 +177,7 @@ pub enum RefusalReason {
     },
     /// The token was issued by another strategy. Nothing has changed.
     ForeignToken(RetryToken),
-    /// A reason of a strategy that is not ours.
+    /// The reason of another crate's strategy.
     Other(&'static str),
 }
 

@@ -66,12 +66,12 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Begins an operation.
     ///
     /// `scope` names what the operation goes to, for strategies that keep a state for each, as
-    /// `Scopes` does (feature `scopes`). The others of ours keep one and ignore it.
+    /// `Scopes` does (feature `scopes`). The other strategies of this crate keep one and ignore it.
     ///
     /// # Errors
     ///
     /// Returns [`InitialTokenRefused`] if there is no token. The operation must then be sent
-    /// exactly once. Ours always give one, even with an empty quota.
+    /// exactly once. Those of this crate always give one, even with an empty quota.
     fn acquire_initial_token(&self, scope: Option<&str>)
     -> Result<RetryToken, InitialTokenRefused>;
 
@@ -150,9 +150,9 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Tells whether the strategy is as good as new, so that one built in its place would decide
     /// alike.
     ///
-    /// Ours are while their own quota is full and their send rate limits nothing, or no more than a
-    /// new one's. `Scopes` (feature `scopes`) asks before it drops a state that nobody uses. By
-    /// default `false`: never dropped.
+    /// Those of this crate are while their own quota is full and their send rate limits nothing, or
+    /// no more than a new one's. `Scopes` (feature `scopes`) asks before it drops a state that is
+    /// not in use. By default `false`: never dropped.
     fn is_idle(&self) -> bool {
         false
     }

@@ -55,7 +55,7 @@ impl RetryGeneration {
     }
 }
 
-/// What becomes of a failure whose [`RetrySafety`] is [`Maybe`](RetrySafety::Maybe).
+/// How a failure is handled whose [`RetrySafety`] is [`Maybe`](RetrySafety::Maybe).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -81,7 +81,7 @@ impl MaybePolicy {
     }
 }
 
-/// What becomes of a [`RetryAfter::Clamped`](crate::RetryAfter::Clamped) hint.
+/// How a [`RetryAfter::Clamped`] is handled(crate::RetryAfter::Clamped) hint.
 ///
 /// A [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast) is a floor under either policy: the delay
 /// is the hint plus the backoff.
@@ -162,13 +162,13 @@ impl Settings {
         self.max_backoff
     }
 
-    /// Returns what becomes of failures that may or may not be safe to retry.
+    /// Returns how failures are handled that may or may not be safe to retry.
     #[must_use]
     pub const fn maybe_policy(&self) -> MaybePolicy {
         self.maybe_policy
     }
 
-    /// Returns what becomes of the service's clamped hints.
+    /// Returns how the service's clamped hints are handled.
     #[must_use]
     pub const fn hint_policy(&self) -> HintPolicy {
         self.hint_policy

@@ -7,7 +7,7 @@ use crate::atomic::cells::{Counts, Event};
 /// The state of a strategy, for people to read:
 /// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
 ///
-/// Taking one every second costs nobody anything: it only loads. What is counted is counted where
+/// Taking one every second is free for others: it only loads. What is counted is counted where
 /// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.
 /// Each field was true at some moment of the call, not necessarily the same one for all.
 ///

@@ -209,7 +209,8 @@ impl RetryToken {
         self
     }
 
-    /// Attaches what a strategy wants to remember of the operation. Ours attach nothing.
+    /// Attaches what a strategy wants to remember of the operation. Those of this crate attach
+    /// nothing.
     pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
         self.state = State(Some(state));
         self
@@ -327,8 +328,8 @@ impl RetryToken {
 
     /// Takes out what the last retry was paid with.
     ///
-    /// Whoever ends a token takes this, drops the token, and only then does what may panic: a token
-    /// that would be dropped on that way has to stand in memory.
+    /// The call that ends a token takes this, drops the token, and only then does what may panic: a
+    /// token that would be dropped on that way has to stand in memory.
     pub(super) const fn take_paid(&mut self) -> Option<QuotaPermit> {
         self.paid.take()
     }

@@ -69,7 +69,7 @@ impl SendTurn {
     /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there.
     /// For strategies that have a send rate.
     ///
-    /// `clock` is that of the rate. It is read where the request brings no time of its own, and
+    /// `clock` is that of the rate. It is read where the request brings no time, and
     /// when a place is given back.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl SendTurn {
     /// that put a further gate before the sends of another one.
     ///
     /// The permit is the gate's. Given up between the two, what `inside` granted is spent. A gate
-    /// wakes nobody, so it is asked every 50 ms, or sooner if it says so.
+    /// wakes no waiter, so it is asked every 50 ms, or sooner if it says so.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl Default for SendTurn {
 /// attempt.
 ///
 /// By default an attempt of weight 1 without a token, at the time of the strategy's own clock, that
-/// nobody can wake.
+/// no thread can wake.
 ///
 /// # Examples
 ///
@@ -363,7 +363,7 @@ impl Error for SendRefused {}
 /// let token = strategy.acquire_initial_token(None).unwrap();
 /// let now = Timestamp::from_nanos(7);
 /// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::at(&now)).unwrap();
-/// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its own clock
+/// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its clock
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "reports are for a strategy"]

@@ -1,4 +1,4 @@
-//! Sleeping by async-io's timer, which serves any run time: it has a thread of its own.
+//! Sleeping by async-io's timer, which serves any run time: it has its own thread.
 
 use core::{
     future::Future,

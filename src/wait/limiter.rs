@@ -24,10 +24,10 @@ use crate::{
 ///
 /// First come, first served. Tokens that cannot come in time are refused at once, with how long it
 /// would have been; who gives up, or drops what it holds, leaves no debt. Each waiter sleeps by a
-/// timer of its own until its turn comes at today's rate, and is woken before only if it comes over
+/// own timer until its turn comes at today's rate, and is woken before only if it comes over
 /// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
 /// ms of their new turns; when it falls, they look again when their old ones have come. Without the
-/// feature `wake` nobody is woken, and waiters look every 50 ms.
+/// feature `wake` no waiter is woken, and waiters look every 50 ms.
 ///
 /// `R` is what holds the rate: an `Arc`, or a reference, as to that of
 /// [`Adaptive`](crate::Adaptive). Several limiters of one rate share its line. All timestamps of
@@ -103,7 +103,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
         self.rate.observe(self.clock.now(), permit, reports)
     }
 
-    /// Records what became of a request, and wakes those whose turn comes sooner for it.
+    /// Records the outcome of a request, and wakes the waiters whose turn comes sooner for it.
     ///
     /// Call it once for every response, as [`SendRate::record_with`], which does the same.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {

@@ -20,7 +20,7 @@ pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock> {
     deadline: Option<Timestamp>,
 }
 
-/// How often a waiter looks whom nobody can wake: the rate may have risen meanwhile.
+/// How often a waiter looks if no thread can wake it: the rate may have risen meanwhile.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How long to rest before the next look, and until when.
@@ -106,7 +106,7 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     /// # Errors
     ///
     /// Returns the time left, never zero, as today's rate has it. It shrinks when the rate rises or
-    /// somebody ahead gives up, and grows when the rate falls: look again after a part of a
+    /// a place ahead is given up, and grows when the rate falls: look again after a part of a
     /// long wait.
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         self.held.claim_with(|| self.clock.now())

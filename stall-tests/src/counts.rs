@@ -60,7 +60,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does `work` on a thread of its own, whose number is free again afterwards.
+/// Does `work` on a new thread, whose number is free again afterwards.
 fn apart<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(work).join()).expect("the work does not panic")
 }

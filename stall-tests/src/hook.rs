@@ -8,8 +8,8 @@ use std::panic::{catch_unwind, resume_unwind};
 /// The most atomic steps that an operation may take that meets no thread at work, beside stopped
 /// ones or not.
 ///
-/// The longest here, a throttle or a reset that first finishes what others left and looks at thirteen
-/// waiters more than once, takes over a hundred.
+/// The longest here, a throttle or a reset that first finishes what others left and looks at
+/// thirteen waiters more than once, takes over a hundred.
 pub(crate) const MOST: u64 = 200;
 
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ pub(crate) fn bounded<R>(most: u64, operation: impl FnOnce() -> R) -> R {
     counting(Count { most, ..FREE }, operation).0
 }
 
-/// Runs `operation` until its step number `step`, from 0, and stops there for ever: `None`, or its
+/// Runs `operation` until its step number `step`, from 0, and stops there: `None`, or its
 /// result if it finished before.
 pub(crate) fn stopped_at<R>(step: u64, operation: impl FnOnce() -> R) -> Option<R> {
     stopped_within(2 * MOST, step, operation)

@@ -1,4 +1,4 @@
-//! Threads stopped for ever, at every atomic step of every operation: the others must go on.
+//! Threads stopped at every atomic step of every operation: the others must go on.
 //!
 //! Claim: wherever a thread stops, every call of any other finishes within a stated number of its
 //! own atomic steps, no token is granted that was not minted, no later throttle is lost, places

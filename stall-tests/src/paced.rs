@@ -184,7 +184,7 @@ fn go_on(rate: &SendRate, now: u64) {
 
 /// Wherever a thread stops inside the law, everybody else goes on, and the law does too.
 #[test]
-fn a_thread_stopped_in_the_paced_law_stops_nobody() {
+fn a_thread_stopped_in_the_paced_law_stops_no_other() {
     for setting in CALLS {
         for (name, call) in setting.calls {
             let stopped = (0..=2 * MOST).find(|step| {
@@ -202,7 +202,7 @@ fn a_thread_stopped_in_the_paced_law_stops_nobody() {
 
 /// Likewise for two threads, one after the other: the second finishes, unless it is stopped too.
 #[test]
-fn two_threads_stopped_in_the_paced_law_stop_nobody() {
+fn two_threads_stopped_in_the_paced_law_stop_no_other() {
     for setting in CALLS {
         for (_, first) in setting.calls {
             for (_, second) in setting.calls {

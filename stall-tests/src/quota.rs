@@ -7,8 +7,8 @@ use paceline::RetryQuota;
 use crate::hook::{bounded, overtaken_and_stopped_at, stopped_at};
 use crate::threads::quota_is_conserved;
 
-/// The most steps of an operation that meets nobody: a load of the capacity, one of the count, and
-/// a compare-and-swap.
+/// The most steps of an operation that meets no other thread: a load of the capacity, one of the
+/// count, and a compare-and-swap.
 const MOST: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ fn check(quota: &Arc<RetryQuota>) {
 
 /// Wherever a thread stops, its operation has happened or not, and everybody else goes on.
 #[test]
-fn a_stopped_thread_stops_nobody() {
+fn a_stopped_thread_stops_no_other() {
     for operation in Operation::ALL {
         let steps = operation.steps();
         for step in 0..=steps {
@@ -102,9 +102,9 @@ fn a_stopped_thread_stops_nobody() {
     }
 }
 
-/// A thread that lost its compare-and-swap to another one, and stops then, stops nobody.
+/// A thread that lost its compare-and-swap to another one, and stops then, stops no other.
 #[test]
-fn a_thread_that_was_overtaken_and_stops_later_stops_nobody() {
+fn a_thread_overtaken_and_stopped_stops_no_other() {
     for operation in Operation::ALL {
         for other in Operation::ALL {
             let steps = operation.steps();

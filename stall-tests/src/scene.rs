@@ -44,8 +44,8 @@ impl Stage {
         Arc::new(rate)
     }
 
-    /// Takes the places in line, and returns those that others still hold: the first ones, which come
-    /// due while threads stop, and the last.
+    /// Takes the places in line, and returns those that others still hold: the first ones, which
+    /// come due while threads stop, and the last.
     pub(crate) fn queue(self, rate: &SendRate) -> Vec<Reservation<'_>> {
         if self != Self::Queued {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// The operations, each at a moment of its own. A window ends at 1 s.
+/// The operations, each at a different moment. A window ends at 1 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     TryAcquire,

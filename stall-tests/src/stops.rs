@@ -26,7 +26,7 @@ pub(crate) fn everywhere(mut scenario: impl FnMut(Stage, Operation, u64) -> bool
 
 /// Wherever a thread stops, everybody else goes on.
 #[test]
-fn a_stopped_thread_stops_nobody() {
+fn a_stopped_thread_stops_no_other() {
     everywhere(|stage, operation, step| {
         let rate = stage.limiter();
         let places = stage.queue(&rate);
@@ -38,7 +38,7 @@ fn a_stopped_thread_stops_nobody() {
 
 /// Wherever two threads stop, one after the other, everybody else goes on.
 #[test]
-fn two_stopped_threads_stop_nobody() {
+fn two_stopped_threads_stop_no_other() {
     everywhere(|stage, first, first_step| {
         let mut first_stopped = false;
         for second in Operation::ALL {
@@ -58,9 +58,9 @@ fn two_stopped_threads_stop_nobody() {
 }
 
 /// A thread that was overtaken, so that it finishes what is no longer to be done, or does it again,
-/// and stops while it does, stops nobody.
+/// and stops while it does, stops no other.
 #[test]
-fn a_thread_that_was_overtaken_and_stops_later_stops_nobody() {
+fn a_thread_overtaken_and_stopped_stops_no_other() {
     everywhere(|stage, operation, overtaken| {
         let mut reached = false;
         for other in Operation::ALL {

@@ -165,12 +165,12 @@ fn stand_in_line(rate: &SendRate, now: Timestamp, held: u32) -> Timestamp {
         assert!(close(between, apart), "one token each: {waits:?}");
     }
     bounded(MOST, || drop(ManuallyDrop::into_inner(second)));
-    assert_eq!(wait(&mut first), waits[0], "nobody ahead notices");
+    assert_eq!(wait(&mut first), waits[0], "no place ahead notices");
     assert_eq!(wait(&mut third), waits[1], "those behind move up by one");
     let (early, due) = (later(now, waits[0]), later(now, waits[1]));
     assert!(
         bounded(MOST, || third.claim(early)).is_err(),
-        "nobody jumps"
+        "no place jumps"
     );
     assert!(bounded(MOST, || first.claim(early)).is_ok(), "its turn");
     assert!(bounded(MOST, || third.claim(due)).is_ok(), "its turn");

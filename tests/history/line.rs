@@ -222,7 +222,7 @@ impl Sequential for List {
                 } => self.refuses(at, unseen, wait, |seen| seen.next(at)),
                 Did::Reserve { at, id } => {
                     next.last = self.next(at);
-                    // Those whose token is not back yet are out of line already.
+                    // A place whose token is not back yet is out of line already.
                     let gone = i128::try_from(self.leaving.len()).expect("a small number");
                     next.waiting.push((id, next.last - gone * self.pace.token));
                     true

@@ -113,7 +113,7 @@ pub(crate) fn record<S: Shared>(
                         let one = |_| {
                             let began = clock.fetch_add(1, SeqCst);
                             if rng.u8(..8) == 0 {
-                                thread::yield_now(); // on few cores little overlaps by itself
+                                thread::yield_now(); // on few cores little overlaps
                             }
                             let did = object.call(hand, &mut rng);
                             let ended = clock.fetch_add(1, SeqCst);

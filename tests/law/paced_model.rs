@@ -3,9 +3,9 @@
 //!
 //! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is
 //! rounded down to whole requests. Where the words of the limiter round, it rounds alike: window
-//! starts down to 2¹⁶ ns, times after the first cut down to 2¹⁰ ns, the clock of the curve down to 2²⁴ ns, trips to three bits, peaks and
-//! delivered rates to 32 bits and to steps of 2.2 × 10⁻⁷ per second. What is left is the rounding
-//! of rates to 44 bits and of products to 32 fraction bits.
+//! starts down to 2¹⁶ ns, times after the first cut down to 2¹⁰ ns, the clock of the curve down to
+//! 2²⁴ ns, trips to three bits, peaks and delivered rates to 32 bits and to steps of 2.2 × 10⁻⁷ per
+//! second. What is left is the rounding of rates to 44 bits and of products to 32 fraction bits.
 
 const SECOND: u64 = 1_000_000_000;
 /// What a rate of one unit is, per second.

@@ -100,7 +100,7 @@ fn when_the_rate_rises_each_is_woken_once_more() {
     assert_eq!(most, 2, "to be told, and to go");
 }
 
-/// Somebody's clock was a minute ahead once, and took the tokens of that time.
+/// One caller's clock was a minute ahead once, and took the tokens of that time.
 #[test]
 fn a_reset_lets_those_go_who_waited_for_a_wrong_time() {
     let mut world = World::default();
@@ -149,10 +149,10 @@ fn forgotten_throttles_let_all_go_and_a_higher_ceiling_lets_them_go_sooner() {
     assert!(world.order.iter().copied().eq(0..5), "at the new rate");
 }
 
-/// Whoever raised the rate has stopped before it woke anybody: each goes when its own timer fires,
+/// The thread that raised the rate has stopped before it woke a waiter: each goes by its own timer,
 /// as late as it was told at first, and no later.
 #[test]
-fn whom_nobody_wakes_is_served_by_its_own_timer() {
+fn a_waiter_that_is_not_woken_goes_by_its_timer() {
     let mut world = World::default();
     let limiter = limiter(at_the_floor(), &world.hands);
     for task in 0..20 {
@@ -185,7 +185,7 @@ fn when_the_rate_falls_waiters_go_later() {
     assert!(most < 40, "woken {most} times");
 }
 
-/// The paced law's curve rises by itself, and nothing is recorded.
+/// The paced law's curve rises with time, and nothing is recorded.
 #[test]
 fn the_first_in_line_follows_a_curve_that_rises_by_itself() {
     for tokens in [1, 3, 20, 300] {
@@ -205,7 +205,7 @@ fn the_first_in_line_follows_a_curve_that_rises_by_itself() {
 }
 
 #[test]
-fn a_pause_delays_all_and_its_end_delays_nobody_further() {
+fn a_pause_delays_all_and_its_end_delays_none_further() {
     let hint = Outcome::ThrottledFor(ms(3_000));
     let script = [(450, hint), (600, Outcome::NotThrottled)];
     let most = compare(|| fixed(5), 10, &script, 30_000);

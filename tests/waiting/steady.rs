@@ -123,9 +123,9 @@ fn who_is_dropped_leaves_no_debt_and_those_behind_move_up() {
     );
 }
 
-/// Nobody has to be polled for those behind to be served: their own timers do.
+/// No waiter has to be polled for those behind it to be served: their own timers do.
 #[test]
-fn a_future_that_is_never_polled_again_holds_up_nobody() {
+fn a_future_that_is_never_polled_again_holds_up_none() {
     let mut world = World::default();
     let limiter = limiter(fixed(5), &world.hands);
     for _ in 0..5 {

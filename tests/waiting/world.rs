@@ -153,7 +153,7 @@ type Waiting = Pin<Box<dyn Future<Output = Result<SendPermit, AcquireError>> + S
 pub(crate) struct Task {
     future: Option<Waiting>,
     alarm: Arc<Alarm>,
-    /// How often it was polled; the first time nobody has woken it.
+    /// How often it was polled; the first poll is not a wake.
     pub(crate) polls: u32,
     pub(crate) ended: Option<(u64, Result<SendPermit, AcquireError>)>,
 }
@@ -208,7 +208,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets nobody wake a task any more but its own timer.
+    /// From now on only its own timer wakes a task.
     pub(crate) fn deafen(&mut self, task: usize) {
         self.tasks[task].alarm.deaf.store(true, SeqCst);
     }
@@ -223,7 +223,7 @@ impl World {
         self.held.push(self.tasks[task].future.take());
     }
 
-    /// Polls those who were woken until nobody is.
+    /// Polls the woken tasks until none is.
     pub(crate) fn settle(&mut self) {
         loop {
             let Some(number) = self.queue.lock().unwrap().pop_front() else {

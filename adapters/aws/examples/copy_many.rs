@@ -2,8 +2,8 @@
 //!
 //! `cargo run --example copy_many -- --endpoint http://127.0.0.1:9100 --mode paced`
 //!
-//! The bucket `pipeline` and the object `source` in it have to be there. `ci/s3.sh` runs it against a
-//! server behind a real rate limiter, mode after mode.
+//! The bucket `pipeline` and the object `source` in it have to be there. `ci/s3.sh` runs it against
+//! a server behind a real rate limiter, mode after mode.
 
 extern crate alloc;
 

@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release --example healthy`
 //!
-//! No network: the HTTP client answers at once. The clients take turns for many short rounds, of which the least disturbed
-//! counts. A lock that threads share would show in the last column, beside the bare client's.
+//! No network: the HTTP client answers at once. The clients take turns for many short rounds, of
+//! which the least disturbed counts. A lock that threads share would show in the last column,
+//! beside the bare client's.
 
 use std::{sync::Barrier, thread, time::Instant};
 
@@ -57,7 +58,8 @@ fn paced(pacing: &Pacing) -> Builder {
         .retry_classifier(pacing.classifier())
 }
 
-/// Sends [`REQUESTS`] on each of `threads` at once, and returns the nanoseconds that each one took of the whole.
+/// Sends [`REQUESTS`] on each of `threads` at once, and returns the nanoseconds that each one took
+/// of the whole.
 fn measure(client: &Client, threads: u32) -> u128 {
     let together = Barrier::new(usize::try_from(threads).expect("few threads"));
     let client_thread = || {

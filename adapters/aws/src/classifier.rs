@@ -11,9 +11,10 @@ use aws_smithy_types::retry::ErrorKind;
 std::thread_local! {
     /// The decision on the attempt that ended last on this thread.
     ///
-    /// The SDK asks its classifiers right after the interceptors, in the same poll of the operation's future, so what
-    /// the interceptor leaves here is found by its own operation. Should an SDK ever do something in between, the
-    /// address does not match, and the SDK's own backoff applies.
+    /// The SDK asks its classifiers right after the interceptors, in the same poll of the
+    /// operation's future, so what the interceptor leaves here is found by its own operation.
+    /// Should an SDK ever do something in between, the address does not match, and the SDK's own
+    /// backoff applies.
     static DECISION: Cell<Option<(usize, Decision)>> = const { Cell::new(None) };
 }
 
@@ -21,7 +22,7 @@ std::thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Forbid,
-    /// The kind matters to nobody: the SDK's quota costs nothing by then.
+    /// The kind does not matter: the SDK's quota costs nothing by then.
     Retry(Duration),
 }
 

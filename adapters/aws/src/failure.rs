@@ -12,7 +12,7 @@ use aws_smithy_runtime_api::client::{
 use aws_smithy_types::retry::ErrorKind;
 use paceline::{Failure, Fault, RetryAfter, classify::ServiceUnavailable};
 
-/// Returns what became of the attempt that has just ended: nothing if it succeeded.
+/// Returns the outcome of the attempt that has just ended: nothing if it succeeded.
 ///
 /// An output that a classifier wants to see again counts as a failure, as it does for Smithy's own
 /// strategy.
@@ -64,7 +64,7 @@ fn overloaded(failure: Failure, unavailable: ServiceUnavailable) -> Failure {
     }
 }
 
-/// Tells whether nobody answered in time. Smithy has no kind of error for it, and generation 2.0
+/// Tells whether no answer came in time. Smithy has no kind of error for it, and generation 2.0
 /// charges twice.
 fn timed_out(context: &InterceptorContext) -> bool {
     let Some(Err(error)) = context.output_or_error() else {

@@ -171,7 +171,7 @@ impl Intercept for PacingInterceptor {
     ) -> Result<(), BoxError> {
         let presigned = context.request().uri().contains("X-Amz-Signature=");
         let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
-            return Ok(()); // a request that is only signed is sent by somebody else
+            return Ok(()); // a request that is only signed is sent by another client
         };
         if let Some(turn) = operation.take_turn(&self.pacing)? {
             context.request_mut().add_extension(turn);

@@ -153,7 +153,7 @@ impl Pacing {
         PacedHttpClient::new(inner)
     }
 
-    /// Wraps the HTTP client that the SDK would have used by itself.
+    /// Wraps the HTTP client that the SDK would have used.
     ///
     /// Which one that is depends on the features of the SDK's crates. Without any (see the feature
     /// `default-https-client`) every request fails, as it does without paceline.

@@ -71,7 +71,8 @@ fn a_healthy_request_allocates_what_the_host_forces_and_nothing_else() {
             .http_client(pacing.http_client(Well::client()))
             .interceptor(pacing.interceptor())
             .retry_classifier(pacing.classifier());
-        // The bag boxes what is put into it, twice; a connector is shared, and made for each attempt.
+        // The bag boxes what is put into it, twice; a connector is shared, and made for each
+        // attempt.
         assert_eq!(
             allocations(paced).checked_sub(bare),
             Some(3),

@@ -97,7 +97,8 @@ async fn polled<T, E>(times: u32, operation: impl Future<Output = Result<T, E>>)
     .await
 }
 
-/// Begins an operation again and again, drops it one await later each time, and looks for what it left behind.
+/// Begins an operation again and again, drops it one await later each time, and looks for what it
+/// left behind.
 async fn dropped_everywhere(begin: impl AsyncFn(u32, &Service, &Moments, Pacing) -> bool) {
     let mut stages = Vec::new();
     for polls in 0..100 {

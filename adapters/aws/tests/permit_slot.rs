@@ -1,5 +1,6 @@
-//! The one permit slot of Smithy's own strategy, in which overlapping operations burn each other's tokens, and its
-//! absence here. Both clients do the same: two copies fail, both are to be retried, then both retries succeed.
+//! The one permit slot of Smithy's own strategy, in which overlapping operations burn each other's
+//! tokens, and its absence here. Both clients do the same: two copies fail, both are to be retried,
+//! then both retries succeed.
 
 mod support;
 
@@ -20,7 +21,8 @@ use support::{Answer, Naps, Server, bare, copy, get, paced};
 /// Two retries' worth.
 const TOKENS: u32 = 10;
 
-/// Fails two requests, and answers the next two when both are there: by then both retries have been paid.
+/// Fails two requests, and answers the next two when both are there: by then both retries have been
+/// paid.
 async fn overlapping() -> Server {
     let both = Arc::new(tokio::sync::Barrier::new(2));
     Server::start(move |n| match n {

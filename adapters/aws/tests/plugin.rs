@@ -57,7 +57,7 @@ async fn every_send_takes_one_turn_though_the_orchestrator_asks_again_before_ret
     operation.invoke(()).await.expect("the third succeeds");
     let slept: Duration = skips.naps.taken().iter().sum();
     assert_eq!((server.requests(), slept), (3, 2 * SECOND));
-    // Nobody holds a place any more.
+    // No place is left in line.
     let now = strategy.clock().now();
     assert_eq!(strategy.send_rate().try_acquire(now), Err(SECOND));
 }

@@ -1,4 +1,5 @@
-//! The real `aws-sdk-s3` with paceline in it, against a server that throttles, breaks and stays silent.
+//! The real `aws-sdk-s3` with paceline in it, against a server that throttles, breaks and stays
+//! silent.
 
 mod support;
 
@@ -131,7 +132,7 @@ async fn silence_is_a_timeout_and_costs_as_one() {
     let timeouts = TimeoutConfig::builder().read_timeout(SECOND);
     let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
     let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("nobody answers");
+    error.expect_err("there is no answer");
     assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
 }
 
@@ -144,7 +145,7 @@ async fn an_operation_that_has_run_out_of_time_pays_for_no_retry() {
     let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_nanos(1));
     let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
     let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("nobody answers");
+    error.expect_err("there is no answer");
     assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
 }
 
@@ -291,7 +292,7 @@ async fn a_client_that_lacks_a_part_says_which() {
         .retry_classifier(pacing.classifier());
     let client = Client::from_conf(config.build());
     copy(&client).await.expect("the bucket held one token");
-    let error = copy(&client).await.expect_err("nobody waits");
+    let error = copy(&client).await.expect_err("nothing waits");
     assert!(error.contains(".http_client("), "{error}");
 }
 

@@ -1,4 +1,5 @@
-//! What a strategy is told: the scope, and with each outcome the permit that the request was sent with.
+//! What a strategy sees: the scope, and with each outcome the permit that the request was sent
+//! with.
 
 mod support;
 
@@ -20,7 +21,7 @@ use paceline::{
 use paceline_aws::Pacing;
 use support::{Always, Answer, Server, Skips, copy, paced};
 
-/// A strategy that writes down what it is told and leaves the rest to another.
+/// A strategy that writes down its calls and leaves the rest to another.
 #[derive(Debug)]
 struct Witness {
     strategy: Adaptive,
@@ -99,7 +100,7 @@ fn witness(skips: &Skips, fail_fast: bool) -> Arc<Witness> {
 }
 
 #[tokio::test]
-async fn the_permit_is_that_of_the_turn_whoever_waited_for_it() {
+async fn the_permit_is_that_of_the_turn() {
     let server = Server::with(&[Answer::Broken, Answer::Copied]).await;
     let skips = Skips::default();
     let witness = witness(&skips, false);

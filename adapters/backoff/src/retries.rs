@@ -75,8 +75,8 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default. A service that asks for
-    /// more gets no retry.
+    /// Accepts no longer wait than `span` from the service: 60 s by default. A service that asks
+    /// for more gets no retry.
     pub fn max_retry_after(mut self, span: Duration) -> Self {
         self.token = self.token.map(|token| token.with_max_retry_after(span));
         self

@@ -97,7 +97,7 @@
 //!
 //! * A round trip is a request's and a lease's together, since what was granted before a cut is
 //!   sent after it. For two of them after a cut no throttle counts, not even for starvation (rule
-//!   6): what was delivered is told a lease late. A cut in the two seconds before starvation was
+//!   6): what was delivered is known a lease late. A cut in the two seconds before starvation was
 //!   seen is taken back for the same reason. What is expected is what was granted.
 //! * Starvation halves the rate eight times at most, and it doubles every 250 ms or two round trips
 //!   of a request, without the lease: a fleet that went further down would not be back within 3 s.
@@ -120,8 +120,8 @@
 //! busy to hear the engine within its patience counts as cut off.
 //!
 //! An engine that is emptied twice within two seconds has little to grant. With [`Away::Alone`] a
-//! member then goes on alone, until it was remembered for two seconds; otherwise it takes what there
-//! is.
+//! member then goes on alone, until it was remembered for two seconds; otherwise it takes what
+//! there is.
 //!
 //! A member asks four times a second until the engine is back. 0.3 s after that all members have a
 //! lease, and with the first answer each drops what it granted itself. There is no burst: the

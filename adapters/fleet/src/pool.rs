@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overtakes_those_in_line() {
+    fn a_newcomer_does_not_overtake_the_line() {
         let pool = Pool::new();
         pool.pour(1);
         pool.good_until(at(10));

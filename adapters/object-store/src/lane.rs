@@ -60,7 +60,7 @@ impl Lane {
         attempts.detach().map_err(|error| generic(error.into()))
     }
 
-    /// Records what became of a request that was let go. There is no retry, so no quota is taken.
+    /// Records the outcome of a request that was let go. There is no retry, so no quota is taken.
     pub(crate) fn end(&self, sending: Sending, error: Option<&Error>) {
         match error {
             None => sending.succeeded(Reports::new()),

@@ -37,7 +37,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Creates lanes that nobody else has.
+    /// Creates lanes that are not shared.
     pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
         Self::shared(Arc::new(read), Arc::new(write))
     }

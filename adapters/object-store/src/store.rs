@@ -41,7 +41,7 @@ impl<T: ObjectStore + ?Sized> PacedStore<T> {
         Self { pacing, inner }
     }
 
-    /// Returns the store, whose requests wait for nobody.
+    /// Returns the store, whose requests wait for no turn.
     #[must_use]
     pub fn inner(&self) -> &Arc<T> {
         &self.inner

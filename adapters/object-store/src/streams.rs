@@ -85,7 +85,7 @@ pub(crate) fn deleted(
                 // The store returns it, and there is nothing to record.
                 Err(error) => (None, Err(error)),
             };
-            // Nobody listens only if nobody polls.
+            // There is no listener only if the stream is not polled.
             drop(begun.send(record));
             location
         }

@@ -78,7 +78,7 @@ impl Server {
             .join(" ")
     }
 
-    /// Returns a store of its, which does not retry by itself.
+    /// Returns a store of its, which does not retry.
     fn store(&self, lanes: Lanes) -> AmazonS3 {
         let store = AmazonS3Builder::new()
             .with_endpoint(&self.url)
@@ -119,7 +119,7 @@ fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
     Ok(response.body(body.into()).expect("a response"))
 }
 
-/// A strategy for everything.
+/// A strategy for all requests.
 fn one(strategy: &Arc<Standard>) -> Lanes {
     Lanes::shared(strategy.clone(), strategy.clone())
 }
@@ -165,7 +165,8 @@ async fn what_the_wrapper_cannot_send_again_is_sent_again_here() {
         (listed.len(), server.requests().as_str()),
         (2, "GET GET GET")
     );
-    // Every retry was paid back, but for the first of the part's two; and a success without one has given 1 since.
+    // Every retry was paid back, but for the first of the part's two; and a success without one has
+    // given 1 since.
     assert_eq!(strategy.quota().available(), 496);
 }
 

@@ -1,4 +1,4 @@
-//! What is sent again, what is told to the strategy, and what it costs.
+//! What is sent again, what the strategy records, and what it costs.
 
 mod support;
 

@@ -16,7 +16,8 @@ use paceline_object_store::{Lanes, PacedStore, Pacing};
 use support::{Paused, SECOND, Scripted, fixed};
 use tokio::time::timeout;
 
-/// Ten reads and two writes a second. Tokio's timer is up to a millisecond late, so times are in hundredths.
+/// Ten reads and two writes a second. Tokio's timer is up to a millisecond late, so times are in
+/// hundredths.
 fn lanes() -> Lanes {
     Lanes::shared(fixed(10), fixed(2))
 }

@@ -12,7 +12,7 @@ use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path};
 use paceline_object_store::{Lanes, PacedStore, Pacing};
 use support::{Paused, Script, Scripted, fixed};
 
-/// Ten turns a second for everything, lists of four to a page, and the objects `d/0` to `d/5`.
+/// Ten turns a second for all requests, lists of four to a page, and the objects `d/0` to `d/5`.
 struct Fixture {
     store: PacedStore<Scripted>,
     script: Arc<Script>,

@@ -32,7 +32,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Creates lanes that nobody else has.
+    /// Creates lanes that are not shared.
     pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
         Self::shared(Arc::new(read), Arc::new(write))
     }
@@ -88,8 +88,8 @@ impl PacingLayer {
         Self::by(move |_| lanes.clone())
     }
 
-    /// Uses one [`Adaptive::bulk`] for all reads and one for all writes: for pipelines that may lose
-    /// no object to throttling. A 503 is throttling, as with the other constructors.
+    /// Uses one [`Adaptive::bulk`] for all reads and one for all writes: for pipelines that may
+    /// lose no object to throttling. A 503 is throttling, as with the other constructors.
     #[must_use]
     pub fn bulk() -> Self {
         Self::new(Adaptive::bulk(), Adaptive::bulk())

@@ -1,4 +1,5 @@
-//! What takes a turn, what is sent again, and what it costs: an operator for S3 against a server on loopback.
+//! What takes a turn, what is sent again, and what it costs: an operator for S3 against a server on
+//! loopback.
 
 mod support;
 
@@ -19,7 +20,7 @@ fn lanes() -> PacingLayer {
     PacingLayer::new(lane(10), lane(2))
 }
 
-/// A strategy for everything, of three attempts without a backoff.
+/// A strategy for all requests, of three attempts without a backoff.
 fn standard() -> (PacingLayer, Arc<Standard>) {
     let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
     let strategy = Arc::new(strategy.build().expect("the settings are in range"));

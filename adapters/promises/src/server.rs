@@ -1,4 +1,4 @@
-//! A server on loopback that says what it is told to.
+//! A server on loopback with scripted answers.
 
 use alloc::sync::Arc;
 use core::{convert::Infallible, time::Duration};

@@ -4,7 +4,7 @@ use core::{error::Error, fmt};
 
 use reqwest::StatusCode;
 
-/// What becomes of a request whose body is a stream, which can be sent only once.
+/// How a request is handled whose body is a stream, which can be sent only once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OneShotBody {

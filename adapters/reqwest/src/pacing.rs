@@ -88,8 +88,8 @@ impl Pacing {
         Self::new(Adaptive::bulk()).with_503(ServiceUnavailable::Throttle)
     }
 
-    /// Uses one strategy for all requests, which others have as well: another client, or whoever
-    /// looks at its state.
+    /// Uses one strategy for all requests, which others have as well: another client, or the code
+    /// that looks at its state.
     #[must_use]
     pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
         Self::of(Strategies::One(strategy))
@@ -189,7 +189,7 @@ impl Pacing {
     }
 
     /// Lets `read` say what a response declares about the service's limits: by default
-    /// [`HeaderLimits`] does. Only a strategy that obeys them is told, as
+    /// [`HeaderLimits`] does. Only a strategy that obeys them gets them, as
     /// [`Adaptive::declared`](paceline::Adaptive::declared) does.
     ///
     /// # Examples
@@ -205,7 +205,7 @@ impl Pacing {
     /// let client = ClientBuilder::new(reqwest::Client::new()).with(pacing).build();
     /// ```
     ///
-    /// A service whose headers nobody else has:
+    /// A service with its own headers:
     ///
     /// ```
     /// use paceline::{Adaptive, law::{LimitReport, LimitReports}};
@@ -225,7 +225,7 @@ impl Pacing {
         self
     }
 
-    /// Says what becomes of requests whose body is a stream. [`OneShotBody::SendOnce`] by default.
+    /// Sets how requests are handled whose body is a stream. [`OneShotBody::SendOnce`] by default.
     #[must_use]
     pub fn one_shot_body(mut self, what: OneShotBody) -> Self {
         self.one_shot = what;
@@ -307,7 +307,7 @@ impl Pacing {
         }
     }
 
-    /// Returns what became of an attempt: nothing if it succeeded.
+    /// Returns the failure of an attempt: none if it succeeded.
     pub(crate) fn classify(&self, answer: &Result<reqwest::Response>) -> Option<Failure> {
         match answer {
             Ok(response) => {

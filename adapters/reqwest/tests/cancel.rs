@@ -52,7 +52,8 @@ impl Service {
     }
 }
 
-/// Polls `operation` so often at most, a time step apart, then drops it. Tells whether it had ended well by then.
+/// Polls `operation` so often at most, a time step apart, then drops it. Tells whether it had ended
+/// well by then.
 async fn polled(times: u32, operation: impl Future<Output = Result<Response>>) -> bool {
     let mut operation = pin!(operation);
     for _ in 0..times {
@@ -106,7 +107,8 @@ async fn nothing_is_lost_at_any_await() {
     }
     let awaits = stages.len();
     stages.dedup();
-    // Sent, failed and in line, sent again, ended: and looked at the line every 50 ms of what was left of the second.
+    // Sent, failed and in line, sent again, ended: and looked at the line every 50 ms of what was
+    // left of the second.
     assert_eq!(stages, [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)]);
     assert!(awaits > 20, "{awaits}");
 }

@@ -1,4 +1,5 @@
-//! A client of tonic's, with retries: `cargo run --example grpc --features grpc -- http://localhost:50051 /pkg.Service/Call`.
+//! A client of tonic's, with retries:
+//! `cargo run --example grpc --features grpc -- http://localhost:50051 /pkg.Service/Call`.
 //!
 //! The call has an empty message. Generated clients take the same channel.
 

@@ -1,4 +1,4 @@
-//! For those who keep tower's own retries.
+//! For services that keep tower's own retries.
 
 mod budget;
 mod retry_policy;

@@ -2,7 +2,7 @@
 
 use paceline::Failure;
 
-/// Something that is to hear, once, what became of a request.
+/// A part that is to learn, once, the outcome of a request.
 ///
 /// Dropped before that, it hears nothing: the request was cancelled.
 pub trait Settle {

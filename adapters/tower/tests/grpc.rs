@@ -136,7 +136,8 @@ impl UnaryService<Bytes> for Unary {
     }
 }
 
-/// Starts a server on a free port, that resets its first connections. It ends with the test's run time.
+/// Starts a server on a free port, that resets its first connections. It ends with the test's run
+/// time.
 async fn serve(resets: usize, says: &'static [Say]) -> (Channel, Script) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -29,7 +29,8 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 type Said = (u16, &'static [(&'static str, &'static str)], Duration);
 
-/// What the server says to one request after the other; the last for ever. It echoes the body.
+/// What the server says to one request after the other; the last again and again. It echoes the
+/// body.
 #[derive(Clone)]
 struct Script {
     said: &'static [Said],
@@ -50,7 +51,8 @@ async fn answer(State(script): State<Script>, body: Bytes) -> impl IntoResponse 
     response
 }
 
-/// Starts a server on a free port, that resets its first connections. It ends with the test's run time.
+/// Starts a server on a free port, that resets its first connections. It ends with the test's run
+/// time.
 async fn serve(resets: usize, said: &'static [Said]) -> (String, Script) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
@@ -190,7 +192,7 @@ async fn a_post_that_may_have_arrived_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_asked_three_times() {
+async fn a_missing_server_is_asked_three_times() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     drop(listener);
@@ -253,7 +255,7 @@ impl Body for Pieces {
 #[tokio::test]
 async fn bodies_that_cannot_be_cloned_are_kept_if_they_are_there_and_fit() {
     const SAID: &[Said] = &[(503, &[], AT_ONCE), (200, &[], AT_ONCE)];
-    // Pieces, whether they come later, the limit; and what becomes of it.
+    // Pieces, whether they come later, the limit; and the outcome.
     for (left, pending, limit, status) in [
         (3, false, 9, 200),
         (3, false, 8, 503),

@@ -41,7 +41,7 @@ async fn clones_take_turns_and_wait_in_the_call() {
         let mut service = service.clone();
         calls.spawn(async move {
             let ready = ServiceExt::<u32>::ready(&mut service).await;
-            ready.expect("at once, whoever waits");
+            ready.expect("at once, even if others wait");
             assert_eq!(begun.elapsed(), Duration::ZERO);
             call(&mut service).await.expect("an answer");
             begun.elapsed()

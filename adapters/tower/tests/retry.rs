@@ -1,4 +1,4 @@
-//! Retries, over a service that does what it is told.
+//! Retries, over a scripted service.
 
 extern crate alloc;
 
@@ -155,7 +155,7 @@ async fn a_deadline_of_nothing_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strategy_that_fails_fast_makes_nobody_wait() {
+async fn a_strategy_that_fails_fast_makes_no_request_wait() {
     let builder = Adaptive::builder()
         .clock(Arc::new(TokioClock::start()))
         .backoff(Arc::new(Always(SECOND / 2)))
@@ -226,7 +226,8 @@ async fn errors_are_known_by_their_causes() {
     }
 }
 
-/// Says in which scope it was asked, delays its first send, and asks nobody whether work may be done twice.
+/// Says in which scope it was asked, delays its first send, and retries whether or not work may be
+/// done twice.
 #[derive(Debug)]
 struct Own(paceline::strategy::StrategyId, Mutex<Vec<String>>);
 
@@ -238,7 +239,7 @@ impl RetryStrategy for Own {
         let scope = scope.unwrap_or_default();
         self.1
             .lock()
-            .expect("nobody panicked")
+            .expect("no thread panicked")
             .push(scope.to_owned());
         match scope {
             "closed" => Err(paceline::strategy::InitialTokenRefused),
@@ -291,7 +292,7 @@ async fn strategies_of_ones_own_are_kept_to_the_rules() {
         500
     );
     assert_eq!((script.sent(), begun.elapsed()), (1, SECOND));
-    assert_eq!(*own.1.lock().expect("nobody panicked"), ["", "closed"]);
+    assert_eq!(*own.1.lock().expect("no thread panicked"), ["", "closed"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! A send rate that answers to throttling: a token is taken, and its response recorded.
 //!
-//! Time is the caller's and moves on with each operation, a million of them a second, so that there are tokens to
-//! take. The published law is met where it is dearest: on its curve, where every response moves the rate.
+//! Time is the caller's and moves on with each operation, a million of them a second, so that there
+//! are tokens to take. The published law is met where it is dearest: on its curve, where every
+//! response moves the rate.
 
 use alloc::sync::Arc;
 use core::num::NonZeroU32;
@@ -26,8 +27,8 @@ use crate::target::{Scaling, Target, Time};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long after its throttle a curve is met: near its plateau, at 1.4 million a second, of which twice the measured
-/// rate is more and what is asked for less.
+/// How long after its throttle a curve is met: near its plateau, at 1.4 million a second, of which
+/// twice the measured rate is more and what is asked for less.
 pub(super) const ON_THE_CURVE: u64 = 103 * SECOND;
 
 /// As [`ON_THE_CURVE`], but so late that twice the measured rate is all that holds.
@@ -39,8 +40,8 @@ pub(super) trait Drive {
     fn record(&self, now: u64, throttled: bool);
 }
 
-/// Lets `limiter` measure 1.4 million responses a second and throttles it, then a million a second at a time `after`
-/// that, and returns the time when it has measured those.
+/// Lets `limiter` measure 1.4 million responses a second and throttles it, then a million a second
+/// at a time `after` that, and returns the time when it has measured those.
 pub(super) fn throttle_once(limiter: &impl Drive, after: u64) -> u64 {
     // The window's rate is smoothed: four fifths of this count are measured.
     const COUNT: u64 = 875_000;

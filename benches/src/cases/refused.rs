@@ -142,7 +142,8 @@ fn by_clock() -> Vec<Case> {
     ]
 }
 
-/// At the lowest rate, that of a limiter throttled before it measured anything; all tokens are taken.
+/// At the lowest rate, that of a limiter throttled before it measured anything; all tokens are
+/// taken.
 fn ours(rate: SendRate) -> Stage {
     let now = Timestamp::from_nanos(NOW);
     rate.record(

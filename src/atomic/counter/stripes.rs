@@ -35,7 +35,7 @@ pub(in crate::atomic) struct Stripes {
     more: Lazy<Wide>,
 }
 
-/// Stripes for everybody.
+/// Stripes for all threads.
 #[derive(Debug)]
 struct Wide {
     /// By the number of the thread.
@@ -124,7 +124,8 @@ impl Stripes {
         self.more.get()
     }
 
-    /// Whether `own` belongs to the thread with `number`. If it is nobody's it does from now on.
+    /// Whether `own` belongs to the thread with `number`. If it belongs to none, it does from now
+    /// on.
     fn is_owner(&self, number: usize) -> bool {
         let Some(mark) = (number < SLOTS)
             .then(|| u32::try_from(number).ok()?.checked_add(1))

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_keeps_its_number_and_nobody_else_has_it() {
+    fn a_thread_keeps_its_number_and_no_other_has_it() {
         let mine = number();
         assert_eq!(number(), mine);
         for _ in 0..1_000 {

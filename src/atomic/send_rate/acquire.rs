@@ -29,13 +29,13 @@ pub(super) struct Words {
     pub(super) drain: DrainWord,
     pub(super) curve: CurveCache,
     pub(super) waiters: Waiters,
-    /// What every limited request writes, in a cache line of its own.
+    /// What every limited request writes, in its own cache line.
     pub(super) promised: CachePadded<Promised>,
     /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
     pub(super) trip: AtomicU64,
 }
 
-/// What has been promised, and a hint for those who get nothing.
+/// What has been promised, and a hint for callers who get nothing.
 #[derive(Debug)]
 pub(super) struct Promised {
     /// The last token promised.
@@ -406,7 +406,7 @@ impl Engaged<'_> {
         &self,
         mut step: impl FnMut(Place) -> Result<Place, R>,
     ) -> Result<Place, R> {
-        // Relaxed throughout: the word is a chain of read-modify-writes, totally ordered by itself,
+        // Relaxed throughout: the word is a chain of read-modify-writes, which is totally ordered,
         // and publishes nothing. It was read after `cancelled`, whose acquire makes it at
         // least as new. Models: `send_rate::grants_never_exceed_what_was_minted`,
         // `send_rate::live_places_never_run_backwards`.

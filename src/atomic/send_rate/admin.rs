@@ -22,8 +22,8 @@ impl SendRate {
     ///
     /// [`PacedSettingsError::Unchangeable`] if the preset, the burst, the slow start or the longest
     /// slope is another than the limiter was made with, or the initial rate if one is given, moved
-    /// by the new floor and ceiling; or if its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings.
-    /// Nothing is changed then.
+    /// by the new floor and ceiling; or if its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws),
+    /// which has no settings. Nothing is changed then.
     ///
     /// # Examples
     ///
@@ -108,7 +108,7 @@ impl SendRate {
     ///
     /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes
     /// on may keep its token, for which those wait who come after the next throttle. If the
-    /// thread stops for ever within this call, requests may be limited by the old rate until
+    /// thread stops within this call, requests may be limited by the old rate until
     /// the next response is recorded.
     ///
     /// Of two calls at once each may write off what is owed. No more is written off than the open
@@ -130,7 +130,7 @@ impl SendRate {
     /// ```
     pub fn forget_throttles(&self, now: Timestamp) {
         // No atomic here. Models: `forget::a_throttle_beside_it_counts_before_or_after`,
-        // `forget::nobody_is_left_behind`.
+        // `forget::no_waiter_is_left_behind`.
         let Some(engaged) = self.words() else {
             return; // there was none
         };
@@ -226,7 +226,7 @@ mod tests {
 
     /// A response that had seen no ceiling switches the limiter off after one was set.
     #[test]
-    fn a_ceiling_holds_whoever_switches_the_limiter_off_beside_it() {
+    fn a_ceiling_outlives_a_limiter_that_is_switched_off() {
         let at = Timestamp::from_nanos;
         let second = 1_000_000_000;
         let rate = SendRate::paced(PacedSettings::new(), Timestamp::ZERO);

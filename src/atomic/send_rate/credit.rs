@@ -34,7 +34,8 @@ const UNSEEN: u64 = 1_000_000;
 /// - who waits in line for less than a batch is passed by those tokens; no later ones.
 ///
 /// A throttle that has been recorded, by anyone, ends what is held: the tokens go back. The rate
-/// follows the law up to a millisecond late, and so do the ends of windows, if nobody else records.
+/// follows the law up to a millisecond late, and so do the ends of windows, if no other thread
+/// records.
 ///
 /// # Examples
 ///
@@ -115,8 +116,8 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         let Some(engaged) = self.rate.engaged() else {
             return Ok(SendPermit::sent_at(now));
         };
-        // The line that is taken from is then as new as this throttle, or newer: whoever answers to
-        // one may have stopped before it took effect.
+        // The line that is taken from is then as new as this throttle, or newer: the thread that
+        // answers to one may have stopped before it took effect.
         let version = engaged.state.load().version();
         engaged.apply_state(engaged.elapsed(now));
         let taken = engaged.try_acquire_up_to(now, self.batch.get())?;
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
     use crate::law::paced::PacedSettings;
 
-    /// Whoever answers to a throttle may stop before it takes effect.
+    /// The thread that answers to a throttle may stop before it takes effect.
     #[test]
     fn a_throttle_that_has_yet_to_take_effect_is_taken_from_no_more() {
         let second = Duration::from_secs(1);

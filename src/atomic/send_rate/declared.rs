@@ -128,7 +128,7 @@ impl Engaged<'_> {
         if !self.law.listens() {
             return SendPermit::of_weight(now, weight);
         }
-        // Relaxed: a chain of additions, totally ordered by itself. A report is compared with
+        // Relaxed: a chain of additions, which is totally ordered. A report is compared with
         // positions that its own request was sent after. Model:
         // `declared::a_report_beside_a_take_counts_it_or_not`.
         let before = self.promised.sent.fetch_add(u64::from(weight), Relaxed);

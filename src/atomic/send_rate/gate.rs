@@ -20,7 +20,7 @@ use crate::atomic::sync::{
 /// one that it read before it looked. A change of the law's state or settings raises the version
 /// and clears the time before it takes effect and once more afterwards: a thread that read the old
 /// state fails at one of the two, unless the changing thread stops in between. Then the time runs
-/// out by itself: it is at most [`LONGEST_QUIET`] off.
+/// out: it is at most [`LONGEST_QUIET`] off.
 #[derive(Debug)]
 pub(super) struct Gate(AtomicU64);
 

@@ -5,9 +5,9 @@
 //! `origin' = origin + (rate − rate') · end`. Nothing is left half done by a thread that stops, so
 //! there is nothing to help with, and one load is one line.
 //!
-//! `since` is a time before which no change has been. It is raised before the swap, so that a change
-//! never begins before the line that it replaces; it may be ahead of the line, if the thread that
-//! raised it has stopped or lost.
+//! `since` is a time before which no change has been. It is raised before the swap, so that a
+//! change never begins before the line that it replaces; it may be ahead of the line, if the thread
+//! that raised it has stopped or lost.
 //!
 //! Places wrap after 2⁴⁰ tokens. A line that has not been changed for 68 s is renewed: `since` is
 //! moved along, and what no longer fits the bucket is written off. If so many tokens have been
@@ -34,13 +34,13 @@ pub(super) struct LineWords {
     burst: u64,
 }
 
-// Orderings. `since` is raised, with release, before the swap of `head`, which releases too. `raise`
-// loads it after the caller has loaded a head, with acquire, so that no change begins before the
-// line that it replaces. Model: `paced::a_change_by_an_older_clock_mints_nothing`. `read` loads it
-// before the head, with acquire: a thread that finds it unmarked finds the head that goes on from
-// there, or a later one. In the other order it would take positions of a line that has wrapped for
-// those of the next. What it has may then be behind the beginning of the line, which mints less.
-// Models: `send_rate::a_wrapped_line_goes_on_with_a_full_bucket`,
+// Orderings. `since` is raised, with release, before the swap of `head`, which releases too.
+// `raise` loads it after the caller has loaded a head, with acquire, so that no change begins
+// before the line that it replaces. Model: `paced::a_change_by_an_older_clock_mints_nothing`.
+// `read` loads it before the head, with acquire: a thread that finds it unmarked finds the head
+// that goes on from there, or a later one. In the other order it would take positions of a line
+// that has wrapped for those of the next. What it has may then be behind the beginning of the line,
+// which mints less. Models: `send_rate::a_wrapped_line_goes_on_with_a_full_bucket`,
 // `send_rate::a_caller_is_never_between_a_wrapped_line_and_the_next`.
 impl LineWords {
     /// Creates the words of a line that mints nothing, and stands at `place`; of buckets that hold

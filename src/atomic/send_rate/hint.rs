@@ -1,4 +1,4 @@
-//! When there will be another token, for those who ask before.
+//! When there will be another token, for callers who ask before.
 
 use super::gate::Seen;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};

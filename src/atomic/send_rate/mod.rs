@@ -45,9 +45,9 @@ pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 /// every response with [`record`](Self::record).
 ///
 /// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free): a thread stopped
-/// at any instruction, for ever, keeps no other from acquiring, recording or reading. Until the
-/// first throttle a request writes one count, in a cache line that threads share only if there are
-/// more of them than four for each core (one for all without the feature `std`).
+/// at any instruction, and never goes on, keeps no other from acquiring, recording or reading.
+/// Until the first throttle a request writes one count, in a cache line that threads share only if
+/// there are more of them than four for each core (one for all without the feature `std`).
 ///
 /// # Time
 ///

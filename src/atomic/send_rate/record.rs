@@ -41,7 +41,7 @@ impl SendRate {
             .record_throttled(elapsed, permit, hint)
     }
 
-    /// Records what became of a request like [`record`](Self::record), and asks for the time only
+    /// Records the outcome of a request like [`record`](Self::record), and asks for the time only
     /// if it matters.
     ///
     /// A look at the clock costs more than all the rest of a request that nothing holds back. While

@@ -22,7 +22,7 @@ use crate::line::{LONGEST_QUEUE, Place, TOKEN, capacity};
 pub enum WeightError {
     /// The request would take no token.
     Zero,
-    /// The bucket never holds as much at today's rate: the request would wait for ever, or hold up
+    /// The bucket never holds as much at today's rate: the request would never go, or hold up
     /// all others.
     AboveCapacity {
         /// The tokens asked for.
@@ -370,7 +370,7 @@ pub(super) enum Turn {
 ///
 /// Its turn comes when as many tokens have been minted as there are places before it, and itself,
 /// that were not given up. If the rate rises it comes sooner, if it falls later. Dropped unclaimed,
-/// its token goes back: those behind it move up by one, nobody ahead of it notices. It has no
+/// its token goes back: places behind it move up by one, places ahead do not change. It has no
 /// clock, so that waiters who sleep are woken for that at the next response, or by their own
 /// timers.
 ///
@@ -408,7 +408,7 @@ impl<'a> Reservation<'a> {
     /// # Errors
     ///
     /// If the turn has not come: the time until then at today's rate, never zero. It may shrink,
-    /// when the rate rises or somebody ahead gives up, and grow, when the rate falls: ask again
+    /// when the rate rises or a place ahead is given up, and grow, when the rate falls: ask again
     /// when it has passed, or sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
         self.0.claim_with(|| now)

@@ -26,7 +26,7 @@ fn a_gate_that_was_engaged_for_a_throttle_that_never_came_limits_nothing() {
 }
 
 #[test]
-fn a_throttle_that_has_yet_to_take_effect_does_once_somebody_asks() {
+fn a_throttle_takes_effect_at_the_next_call() {
     let ways: [fn(&SendRate) -> bool; 3] = [
         |rate| rate.try_acquire(at(0)).is_err(),
         |rate| rate.reserve(at(0)).claim(at(0)).is_err(),

@@ -454,8 +454,8 @@ fn tables() -> Tables {
 }
 
 // Orderings of `retired`: it is loaded with acquire before the slots and swapped with release after
-// the slot that it named before was freed, so that no thread counts tokens both in it and in a slot.
-// Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
+// the slot that it named before was freed, so that no thread counts tokens both in it and in a
+// slot. Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
 impl Waiters {
     /// Creates a line of no waiters in which `total` tokens have been given up.
     pub(super) fn new(total: u64) -> Self {
@@ -718,7 +718,8 @@ impl Waiters {
         fence(SeqCst); // rule 6; model: `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`
     }
 
-    /// Wakes the waiters that are late: those that are due, and of the others among the first `most`.
+    /// Wakes the waiters that are late: those that are due, and of the others among the first
+    /// `most`.
     ///
     /// `look` returns what there is to know about a waiter: how many stand before it whose turn has
     /// not come, its place, and its timer. One that was woken and has not looked since is passed

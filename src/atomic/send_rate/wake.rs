@@ -68,7 +68,7 @@ impl Engaged<'_> {
 
     /// Returns in how many nanoseconds the first in line looks again, if its turn comes in `nanos`.
     ///
-    /// The curve of the paced law rises by itself, but its line only where somebody looks. It is
+    /// The curve of the paced law rises with time, but its line only at a look. It is
     /// enough to look once the curve has risen by the part of itself that 5 ms are of the wait:
     /// however often that is, up to the least time between looks, they cost the first in line
     /// no more than these 5 ms together.
@@ -98,7 +98,7 @@ impl Engaged<'_> {
 
 impl<R: Deref<Target = SendRate>> Held<R> {
     /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
-    /// again, by a timer that the waiter sets by itself. `None` if there are too many waiters
+    /// again, by the waiter's own timer. `None` if there are too many waiters
     /// already.
     ///
     /// The line may have moved meanwhile: the caller looks at it once more.

@@ -565,8 +565,8 @@ impl Ledger {
         self.offset_known = true;
     }
 
-    /// Returns when the limit is whole by a report, on the limiter's clock. A window without a reset
-    /// ends when the service's clock shows a multiple of it.
+    /// Returns when the limit is whole by a report, on the limiter's clock. A window without a
+    /// reset ends when the service's clock shows a multiple of it.
     fn reset_of(&self, seen: &Seen, window: Option<u64>) -> Option<Within> {
         let aligned = || {
             let (date, window) = (seen.date?, window.or(self.declared_window())?);

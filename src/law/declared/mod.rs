@@ -22,28 +22,29 @@
 //! 5. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored, so that a late answer never raises what is left. After a reset only a later reset,
 //!    or a request sent since, opens the new window.
-//! 6. *Refill or window* is found out. By the reports of a window the reset is one instant; by those
-//!    of a refill the time until the reset is in proportion to what is used. Both are intervals that
-//!    shrink by intersection: whole seconds leave wide ones. A reset that passes twice and leaves
-//!    more than half of what was used is that of a sliding window, of which what remains says
-//!    nothing: the paced law decides.
+//! 6. *Refill or window* is found out. By the reports of a window the reset is one instant; by
+//!    those of a refill the time until the reset is in proportion to what is used. Both are
+//!    intervals that shrink by intersection: whole seconds leave wide ones. A reset that passes
+//!    twice and leaves more than half of what was used is that of a sliding window, of which what
+//!    remains says nothing: the paced law decides.
 //! 7. *Clocks.* A reset at a time counts by the service's own clock, from `Date`; the difference of
-//!    the clocks is an interval too. The window begins at the latest time that fits, and ends at the
-//!    earliest.
-//! 8. *A throttle in spite of the reports.* Nothing is sent until the time that the service gave. If
-//!    by the report of the throttled response a quarter of the limit or less was left, reports say
-//!    too much: that much is taken off from now on, less once a request gets through with less, and
-//!    half as much after a hundred windows. If more was left there is another limit that is not
+//!    the clocks is an interval too. The window begins at the latest time that fits, and ends at
+//!    the earliest.
+//! 8. *A throttle in spite of the reports.* Nothing is sent until the time that the service gave.
+//!    If by the report of the throttled response a quarter of the limit or less was left, reports
+//!    say too much: that much is taken off from now on, less once a request gets through with less,
+//!    and half as much after a hundred windows. If more was left there is another limit that is not
 //!    declared: for ten windows the rate is the paced law's where that is lower.
 //! 9. *No report* for two windows, while answers come: the paced law decides. It has seen every
 //!    outcome all along.
 //!
 //! # What lost
 //!
-//! Prototypes in floating point, 81 scenes: additive probing on what remains instead of on throttles
-//! throttles up to 5.8 %; a part to the power of 1 has no restoring force (Jain 0.88 on a refill),
-//! and 0 spends too much early (the 99th percentile of waits doubles). Without the foresight of rule
-//! 2 four clients throttle 3.2 % of 60 a minute, without the request kept back 1.6 %.
+//! Prototypes in floating point, 81 scenes: additive probing on what remains instead of on
+//! throttles throttles up to 5.8 %; a part to the power of 1 has no restoring force (Jain 0.88 on a
+//! refill), and 0 spends too much early (the 99th percentile of waits doubles). Without the
+//! foresight of rule 2 four clients throttle 3.2 % of 60 a minute, without the request kept back
+//! 1.6 %.
 
 pub(crate) mod ledger;
 mod report;

@@ -53,8 +53,8 @@ const fn percent(percent: u64) -> u64 {
     ONE.wrapping_mul(percent).wrapping_div(100)
 }
 
-/// Returns β at `peak`, 32 fraction bits: `1 − min((1 − β) + 1/√peak, 0.45, 0.18 + 0.06·peak)`; of a
-/// shared limit `1 − min((1 − β) + 0.65/√peak, 0.3)`. A cut takes `1 − β` in any case.
+/// Returns β at `peak`, 32 fraction bits: `1 − min((1 − β) + 1/√peak, 0.45, 0.18 + 0.06·peak)`; of
+/// a shared limit `1 − min((1 − β) + 0.65/√peak, 0.3)`. A cut takes `1 − β` in any case.
 ///
 /// Rule 2. At low rates a cut is deeper: one throttled request of few says as much as many of many.
 /// At very low ones the bucket of a service saves up too little for what a deep cut leaves unused.

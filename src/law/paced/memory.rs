@@ -72,8 +72,8 @@ impl Memory {
         )
     }
 
-    /// Returns a peak that is remembered as more than `peak`: a bucket that starts at its ceiling is
-    /// to hold all that the ceiling gives it.
+    /// Returns a peak that is remembered as more than `peak`: a bucket that starts at its ceiling
+    /// is to hold all that the ceiling gives it.
     pub(crate) fn rounded_up(peak: Rate) -> Rate {
         let more = u128::from(peak.last_place()) << Self::DROPPED.wrapping_add(1);
         Rate::from_raw(u128::from(peak.raw()).saturating_add(more))

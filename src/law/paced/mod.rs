@@ -27,8 +27,8 @@
 //!    between 2.5 s and 12 s, or in four round trips if that is longer. At 1/s that is slow: of
 //!    two clients that share so low a limit, 19.5 % of the requests are throttled, and 21.3 % if
 //!    it is 2.5 s at any rate.
-//! 4. *A line on top*, `min(0.15·√peak, 0.06·peak)` per second and second, gives more to those who
-//!    have less.
+//! 4. *A line on top*, `min(0.15·√peak, 0.06·peak)` per second and second, gives more to clients
+//!    that have less.
 //! 5. *The peak is the rate delivered*: `D`, if it is made of six responses or more, but at most
 //!    the rate that the request was sent at; that rate alone if far less was delivered, for then it
 //!    was not the service that held it back. Within two seconds of a cut, if less than three
@@ -52,9 +52,9 @@
 //!    gets through: nothing was delivered since the last cut, and four responses were to be
 //!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered.
 //!    Otherwise it is for the request that was throttled, whose retry waits for it: of twenty
-//!    clients on one limit each would stop for one throttle of its own, and a fifth of the limit
+//!    clients on one limit each would stop for one throttle, and a fifth of the limit
 //!    would be lost.
-//! 10. *The end*: half a minute without a cut, nobody in line, and a rate of four times what is
+//! 10. *The end*: half a minute without a cut, no place in line, and a rate of four times what is
 //!     delivered. Without a ceiling the limiter then limits nothing, until the next throttle.
 //!
 //! # Presets
@@ -84,8 +84,8 @@
 //!
 //! # The first cut corrected
 //!
-//! 13. Where rule 8 is in doubt, the service had nothing saved up any more when it throttled for the
-//!     first time, so that what it served from then on, it served at its limit. Of the requests
+//! 13. Where rule 8 is in doubt, the service had nothing saved up any more when it throttled for
+//!     the first time, so that what it served from then on, it served at its limit. Of the requests
 //!     that were sent before the cut, but a quarter of a trip or more after the one that was
 //!     throttled, `n` are done and `m` throttled by the first response to a later request, the last
 //!     of them `T` after the cut. If `n ≥ 8`, `n + m ≥ 16` and `m > 0`, the limit is about
@@ -97,15 +97,16 @@
 //! # Slow start
 //!
 //! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without it nothing is limited before
-//!     the first throttle, so that all that a pipeline of 512 workers has to send finds the limit at
-//!     once: 412 of 512 requests are throttled before a client can know. With it the rate begins
+//!     the first throttle, so that all that a pipeline of 512 workers has to send finds the limit
+//!     at once: 412 of 512 requests are throttled before a client can know. With it the rate begins
 //!     low, and rises with each round trip until the first throttle: at the first response to a
 //!     request that was sent after the step before, if that was 25 ms ago or more, and only while
 //!     requests use the rate up. It doubles, as TCP's does, while the rate has fewer than ten
-//!     requests under way in a trip, and is multiplied by 9/8 from then on: what a policer has saved
-//!     up hides its limit, and with doubling as much as was saved up is throttled in the trip after
-//!     that is spent. With 5/4 instead of 9/8 it is 2.3 % of the requests of `herd-bulk` instead of
-//!     1.7, for 98.2 % of the ideal instead of 98.1; with 9/8 from the beginning 1.8 %, for 92.2.
+//!     requests under way in a trip, and is multiplied by 9/8 from then on: what a policer has
+//!     saved up hides its limit, and with doubling as much as was saved up is throttled in the trip
+//!     after that is spent. With 5/4 instead of 9/8 it is 2.3 % of the requests of `herd-bulk`
+//!     instead of 1.7, for 98.2 % of the ideal instead of 98.1; with 9/8 from the beginning 1.8 %,
+//!     for 92.2.
 //!
 //!     The first throttle ends it. The rate that was throttled is the peak, but most of it was what
 //!     had been saved up: the rate begins where halvings of the peak reach `D`, and doubles as

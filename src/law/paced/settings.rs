@@ -97,7 +97,7 @@ impl Default for PacedSettings {
 }
 
 impl PacedSettings {
-    /// Returns the settings that [`ControlLaw::Paced`](crate::ControlLaw::Paced) has by itself.
+    /// Returns the settings that [`ControlLaw::Paced`](crate::ControlLaw::Paced) has by default.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -169,8 +169,8 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings with a slow start at `learned`, if there is such a rate, as far as floor
-    /// and ceiling allow it.
+    /// Returns the settings with a slow start at `learned`, if there is such a rate, as far as
+    /// floor and ceiling allow it.
     fn beginning_at(self, learned: Option<Rate>) -> Self {
         let Some(rate) = learned else {
             return self;
@@ -376,12 +376,13 @@ impl PacedSettingsBuilder {
 
     /// Begins slowly: at the initial rate, 10 tokens/s unless it is set. Off by default.
     ///
-    /// Until the first throttle the rate rises with each round trip, every 25 ms at most: it doubles
-    /// while it has fewer than ten requests under way, and grows by an eighth from then on. Without
-    /// it, all that many workers have to send finds the limit at once.
+    /// Until the first throttle the rate rises with each round trip, every 25 ms at most: it
+    /// doubles while it has fewer than ten requests under way, and grows by an eighth from then on.
+    /// Without it, all that many workers have to send finds the limit at once.
     ///
     /// It costs the time until the limit is reached: about 0.4 s to 3,500/s with round trips of 5
-    /// ms, 1.3 s with 50 ms. With a [longest slope](Self::max_slope) the rate rises by that instead.
+    /// ms, 1.3 s with 50 ms. With a [longest slope](Self::max_slope) the rate rises by that
+    /// instead.
     pub const fn slow_start(mut self, yes: bool) -> Self {
         self.settings.slow_start = yes;
         self

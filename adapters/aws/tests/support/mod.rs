@@ -1,4 +1,4 @@
-//! An HTTP server on loopback that answers as it is told, and clients of it.
+//! An HTTP server on loopback with scripted answers, and clients of it.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -53,7 +53,7 @@ pub(crate) enum Answer {
     Missing,
     /// The connection is closed.
     Reset,
-    /// Nothing, for ever; and somebody is told.
+    /// Nothing, ever; and the test is notified.
     Silence(Arc<Notify>),
     /// 200 once so many requests wait for theirs.
     Together(Arc<Barrier>),
@@ -69,7 +69,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port that gives request `n`, counted from 0, the answer `answer(n)`.
+    /// Starts a server on a free port that gives request `n`, counted from 0, the answer
+    /// `answer(n)`.
     pub(crate) async fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -165,7 +166,8 @@ pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
-/// Returns what all clients here have in common. Nothing else of them sleeps: no time limits, no watch over bodies.
+/// Returns what all clients here have in common. Nothing else of them sleeps: no time limits, no
+/// watch over bodies.
 pub(crate) fn config(sleep: impl AsyncSleep + 'static) -> Builder {
     Builder::new()
         .behavior_version(BehaviorVersion::latest())
@@ -261,7 +263,8 @@ impl AsyncSleep for Trance {
     }
 }
 
-/// A sleep that ends when the server has a request, so that a time limit strikes neither sooner nor later.
+/// A sleep that ends when the server has a request, so that a time limit strikes neither sooner nor
+/// later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UntilAsked(pub(crate) Arc<Notify>);
 

@@ -1,8 +1,8 @@
 //! Many processes and one allowance: each alone, and as a fleet.
 //!
 //! Starts a `redis-server` and a service that throttles, and lets the same processes send to it
-//! under the published law, under the paced law, as a fleet that is told the limit, and as one that
-//! is told two and a half times that and has to find out. Prints a table, draws who sent how much
+//! under the published law, under the paced law, as a fleet that knows the limit, and as one that
+//! was given two and a half times that and has to find out. Prints a table, draws who sent how much
 //! (`fleet.svg` in the folder for builds), and fails unless the fleet stayed within the allowance
 //! and used 97 % of it.
 //!

@@ -189,7 +189,7 @@ async fn limit(engine: &Engine, members: u64) {
         "the engine at its limit, {members} members in one scope: {:.0} steps/s, {each:.1} us of processor each;",
         steps as f64 / seconds
     );
-    println!("  a core of its own would do {:.0}/s", 1e6 / each);
+    println!("  one core alone would do {:.0}/s", 1e6 / each);
 }
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! What became of a scene.
+//! The results of a scene.
 
 use std::time::Duration;
 

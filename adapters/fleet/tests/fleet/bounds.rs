@@ -183,7 +183,7 @@ fn whatever_members_do_no_more_is_granted_held_or_sent_than_is_stated() {
         used = used.max(granted / trial.minted());
     }
     println!("of the bounds: held {held:.3}, sent {excess:.3}; of what was minted {used:.3}");
-    // A bound that nobody comes near would say nothing.
+    // A bound that no run comes near would say nothing.
     assert!(held > 0.9 && excess > 0.3 && used > 0.3);
 }
 

@@ -1,4 +1,4 @@
-//! Values that are not ours, engines that refuse, and secrets that are to stay some.
+//! Foreign values, engines that refuse, and secrets that stay secret.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
     };
     let [one, other] = [join(&quotas[0]), join(&quotas[1])];
     pass(300).await;
-    // Nobody remembers the pool: it starts empty.
+    // No member remembers the pool: it starts empty.
     assert_eq!((quotas[0].available(), quotas[1].available()), (0, 0));
     quotas[0].credit(400);
     pass(400).await;

@@ -165,7 +165,7 @@ fn a_clock_set_back_forgets_those_of_the_time_that_was_not() {
 }
 
 #[test]
-fn a_pool_that_nobody_asks_for_expires() {
+fn a_pool_that_is_not_used_expires() {
     let mut bench = Bench::new();
     bench.take(ask("a", 1, 0, 60));
     bench.pass(KEPT - 1);

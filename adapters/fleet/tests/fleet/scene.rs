@@ -145,7 +145,7 @@ impl Scene {
         self.close_engines(1, name, members, more);
     }
 
-    /// Like [`close`](Self::close), above what `engines` allow together, each a fleet by itself.
+    /// Like [`close`](Self::close), above what `engines` allow together, each a fleet of one.
     pub(crate) fn close_engines(self, engines: u8, name: &str, members: u8, more: f64) {
         let engines = f64::from(engines);
         let record = self.service.record();

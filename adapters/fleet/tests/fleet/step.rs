@@ -41,7 +41,7 @@ pub(crate) const ASK: Step = Step {
 };
 
 impl Step {
-    /// What the script is told, after the member.
+    /// The script's arguments, after the member.
     pub(crate) fn words(&self) -> String {
         let Self {
             seq,
@@ -97,7 +97,7 @@ impl Bench {
 }
 
 #[test]
-fn a_scope_that_nobody_remembers_starts_empty() {
+fn a_scope_that_is_forgotten_starts_empty() {
     let mut engine = Bench::new();
     assert_eq!(ASK.granted(&mut engine), 0);
 }
@@ -118,7 +118,7 @@ fn a_lease_asked_for_again_is_the_same_lease_and_is_paid_once() {
 }
 
 #[test]
-fn what_is_granted_is_never_more_than_the_rate_whoever_asks() {
+fn what_is_granted_is_never_more_than_the_rate() {
     let mut engine = Bench::new();
     let mut granted = 0;
     for seq in 1..=2_000 {
@@ -232,7 +232,7 @@ fn a_hint_pauses_the_whole_scope() {
 }
 
 #[test]
-fn a_hint_while_others_are_served_pauses_nobody() {
+fn a_hint_while_others_are_served_pauses_none() {
     let mut engine = Bench::new();
     let mut refused = 0;
     // The first cut comes with a hint, and one two seconds later.
@@ -259,7 +259,7 @@ fn a_hint_while_others_are_served_pauses_nobody() {
 }
 
 #[test]
-fn shares_follow_demand_and_nobody_starves() {
+fn shares_follow_demand_and_no_member_starves() {
     let mut engine = Bench::new();
     let greedy = ["a", "b", "c"].map(|member| Step { member, ..ASK });
     for step in &greedy {
@@ -330,7 +330,7 @@ fn members_leave_or_are_forgotten_and_the_scope_too() {
 }
 
 #[test]
-fn what_was_minted_while_the_engine_was_away_is_dropped_and_nobody_is_forgotten_for_it() {
+fn what_was_minted_without_the_engine_is_dropped() {
     let mut engine = Bench::new();
     let b = Step { member: "b", ..ASK };
     ASK.take(&mut engine).unwrap();

@@ -1,4 +1,4 @@
-//! A store in memory that is asked for what it is told to, and strategies in the time of the tests.
+//! A scripted store in memory, and strategies in the time of the tests.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -27,7 +27,7 @@ pub(crate) const SLOW_DOWN: &str = "Server returned non-2xx status code: 503 X: 
 pub(crate) const BROKEN: &str = "Server returned non-2xx status code: 500 X: ";
 pub(crate) const WRONG: &str = "Server returned non-2xx status code: 400 X: ";
 
-/// Writes each request down, and fails those it is told to.
+/// Writes each request down, and fails as scripted.
 #[derive(Debug, Default)]
 pub(crate) struct Scripted {
     memory: InMemory,
@@ -41,7 +41,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Notes a request, which fails if it is told to.
+    /// Notes a request, which fails if the script says so.
     fn ask(&self, request: &'static str) -> Result<()> {
         self.requests
             .lock()

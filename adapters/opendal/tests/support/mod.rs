@@ -1,4 +1,5 @@
-//! An HTTP server on loopback that answers as it is told, an operator of it, and strategies in the time of the tests.
+//! An HTTP server on loopback with scripted answers, an operator of it, and strategies in the time
+//! of the tests.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 

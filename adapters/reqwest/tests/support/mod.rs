@@ -1,4 +1,4 @@
-//! An HTTP server on loopback that answers as it is told, and strategies that do not hurry.
+//! An HTTP server on loopback with scripted answers, and strategies that do not hurry.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 

@@ -16,8 +16,8 @@ use crate::{Settle, classify::failure_of};
 pin_project! {
     /// The body of a response, that reports the status in its trailers: see [`GrpcResults`].
     ///
-    /// A body that breaks off, or has no status at its end, reports a failure; one that is dropped before its end
-    /// reports nothing.
+    /// A body that breaks off, or has no status at its end, reports a failure; one that is dropped
+    /// before its end reports nothing.
     pub struct GrpcBody<B, O> {
         #[pin]
         body: B,

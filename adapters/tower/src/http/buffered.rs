@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
     fn read(mut body: B, limit: usize) -> Self {
         let (mut first, mut more) = (Bytes::new(), BytesMut::new());
         let (mut trailers, mut failed) = (None, None);
-        // Whoever polls the rest brings a waker of their own.
+        // The task that polls the rest brings its own waker.
         let mut context = Context::from_waker(Waker::noop());
         let length = body.size_hint().lower();
         let mut fits = usize::try_from(length).is_ok_and(|length| length <= limit);

@@ -71,7 +71,7 @@ impl Budget for QuotaBudget {
     }
 
     fn withdraw(&self) -> bool {
-        // Nobody will say that this very retry succeeded, so its permit is spent.
+        // No call will say that this very retry succeeded, so its permit is spent.
         self.quota.try_acquire(self.cost).is_some()
     }
 }

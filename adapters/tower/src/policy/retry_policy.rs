@@ -16,7 +16,7 @@ use crate::{Classify, Clones, Replay};
 /// which does all of it. Responses whose outcome comes with their end, as gRPC's may, count as
 /// successes when they begin.
 ///
-/// Clones share the strategy. Each operation has a state of its own, in the clone that tower makes
+/// Clones share the strategy. Each operation has its own state, in the clone that tower makes
 /// for it.
 ///
 /// # Examples
@@ -92,8 +92,8 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default. A service that asks for
-    /// more gets no retry.
+    /// Accepts no longer wait than `span` from the service: 60 s by default. A service that asks
+    /// for more gets no retry.
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
         self.max_retry_after = Some(span);
@@ -136,7 +136,7 @@ where
             .strategy
             .refresh_retry_token(token, &failure, Reports::new())
             .ok()?;
-        // For strategies that do not ask: ours have refused.
+        // For strategies that do not ask: those of the crate have refused.
         if !idempotency.permits(&failure) {
             return None;
         }

@@ -22,8 +22,8 @@ use crate::{BoxError, Classify, Refused, Settle, classify::succeeded};
 pin_project! {
     /// The future of [`SendRateService`](crate::SendRateService).
     ///
-    /// It takes its place when it is first polled. Dropped, it gives it back; a request that was sent by then counts as
-    /// sent, and its outcome goes unrecorded.
+    /// It takes its place when it is first polled. Dropped, it gives it back; a request that was
+    /// sent by then counts as sent, and its outcome goes unrecorded.
     #[must_use = "a future does nothing until it is polled"]
     pub struct SendRateFuture<Svc, Req, J, R, C, Z>
     where
@@ -150,7 +150,7 @@ where
     }
 }
 
-/// A request that was let go: the send rate is still to hear what became of it.
+/// A request that was let go: its outcome is not recorded yet.
 pub struct Rated<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     permit: SendPermit,

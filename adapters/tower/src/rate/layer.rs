@@ -18,16 +18,16 @@ use tower_service::Service;
 use super::future::{Rated, SendRateFuture};
 use crate::{BoxError, Classify};
 
-/// Lets requests wait for their turn at a [`SendRate`], and tells it what became of each.
+/// Lets requests wait for their turn at a [`SendRate`], and records the outcome of each.
 ///
-/// For those who have retries already; [`RetryLayer`](crate::RetryLayer) over
-/// [`Adaptive`](paceline::Adaptive) has a send rate of its own. Put it under what retries, so that
+/// For services that have retries already; [`RetryLayer`](crate::RetryLayer) over
+/// [`Adaptive`](paceline::Adaptive) has its own send rate. Put it under what retries, so that
 /// every attempt takes a turn.
 ///
 /// The service can be cloned, and clones share the rate. It is ready when the service in it is, and
-/// waits in its future: a task that is ready and does not call holds nobody up. Dropped while it
+/// waits in its future: a task that is ready and does not call holds no other up. Dropped while it
 /// waits, a request gives its place back. A limit of concurrent requests belongs around this layer,
-/// or those who wait take its places.
+/// or waiters take its places.
 ///
 /// # Examples
 ///

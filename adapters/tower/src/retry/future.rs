@@ -24,8 +24,8 @@ use crate::{BoxError, Classify, Refused, Replay};
 pin_project! {
     /// The future of [`Retry`](crate::Retry).
     ///
-    /// The operation begins when it is first polled. Dropped, it gives its place in line back; what it paid for a retry
-    /// is spent, and the outcome of a send in progress goes unrecorded.
+    /// The operation begins when it is first polled. Dropped, it gives its place in line back; what
+    /// it paid for a retry is spent, and the outcome of a send in progress goes unrecorded.
     #[must_use = "a future does nothing until it is polled"]
     pub struct RetryFuture<Svc, Req, S, C, K>
     where

@@ -73,7 +73,8 @@ pub(crate) fn one_in(span: Duration) -> PacedSettings {
     PacedSettings::fixed(1, span).expect("the rate is in range")
 }
 
-/// Tells when the next request may go, which shows how many tokens are gone and that nobody is in line.
+/// Tells when the next request may go, which shows how many tokens are gone and that no place is in
+/// line.
 pub(crate) fn next_in(rate: &SendRate, clock: &dyn Clock) -> Duration {
     let token = rate.try_acquire(clock.now());
     token.err().unwrap_or_default()
@@ -89,7 +90,7 @@ pub(crate) fn by_number(result: Result<&u32, &BoxError>) -> Option<Failure> {
     }
 }
 
-/// A service that says what it is told to, each after a moment.
+/// A service with scripted answers, each after a moment.
 pub(crate) struct Script {
     answers: Arc<Mutex<Vec<Result<u32, &'static str>>>>,
     pub(crate) requests: Arc<AtomicU32>,
@@ -149,7 +150,7 @@ impl<Req> Service<Req> for Script {
             "called without being ready"
         );
         self.requests.fetch_add(1, SeqCst);
-        let answer = self.answers.lock().expect("nobody panicked").pop();
+        let answer = self.answers.lock().expect("no thread panicked").pop();
         let answered = self.answered.clone();
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -169,7 +170,7 @@ pub(crate) async fn call<S: Service<u32>>(service: &mut S) -> Result<S::Response
 pub(crate) async fn all<T: 'static>(mut tasks: tokio::task::JoinSet<T>) -> Vec<T> {
     let mut ended = Vec::new();
     while let Some(task) = tasks.join_next().await {
-        ended.push(task.expect("nobody panicked"));
+        ended.push(task.expect("no thread panicked"));
     }
     ended
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Nobody's own number.
+/// The number of no thread.
 const ANY: usize = SLOTS;
 
 #[test]

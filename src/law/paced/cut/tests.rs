@@ -83,7 +83,7 @@ fn a_first_cut_after_many_in_a_short_time_begins_below_their_rate() {
     }
 }
 
-/// The hint silences whoever was refused, so that nothing corrects a first estimate.
+/// The hint silences the client that was refused, so that nothing corrects a first estimate.
 #[test]
 fn a_first_cut_with_a_hint_takes_what_came_at_once_for_100_ms() {
     let mut first = seen(0, 40 * MILLI, 0);
