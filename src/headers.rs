@@ -107,7 +107,7 @@ pub fn age(value: impl AsRef<[u8]>) -> Option<Duration> {
     is_digits(first).then(|| Duration::from_secs(number(first).unwrap_or(u64::MAX)))
 }
 
-/// The value of the header `amz-sdk-request`, by which a client tells a service of AWS which
+/// The value of the header `amz-sdk-request`, by which a client informs an AWS service which
 /// attempt this is and until when it waits for the response.
 ///
 /// The form is that of the AWS SDKs: `ttl=20190601T000011Z; attempt=1; max=3`.

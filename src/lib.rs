@@ -52,7 +52,7 @@
 //!
 //! static QUOTA: RetryQuota = RetryQuota::new(500);
 //!
-//! /// Sends once more at most, and tells whether it succeeded.
+//! /// Sends once more at most, and returns whether it succeeded.
 //! fn with_one_retry(mut send: impl FnMut() -> bool) -> bool {
 //!     if send() {
 //!         QUOTA.credit(1);

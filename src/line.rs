@@ -155,8 +155,8 @@ impl Line {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED >> 1
     }
 
-    /// Whether so many tokens have been minted since the start of the line that they cannot be told
-    /// from others: the bucket is full then, whatever had been promised.
+    /// Whether so many tokens have been minted since the start of the line that they cannot be
+    /// distinguished from others: the bucket is full then, whatever had been promised.
     pub(crate) fn has_wrapped(&self, now: u64) -> bool {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED
     }

@@ -85,7 +85,7 @@ impl RetryQuota {
     ///
     /// The published quota knows successes only, so that after an outage it stays empty for as long
     /// as nothing succeeds. Time pays when [`try_acquire_at`](Self::try_acquire_at) or
-    /// [`fill_until`](Self::fill_until) is told of it. `start` is when it begins to count.
+    /// [`fill_until`](Self::fill_until) is raised with it. `start` is when it begins to count.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 
 use crate::Idempotency;
 
-/// Headers by whose value a service tells a repetition.
+/// Headers by whose value a service detects a repetition.
 const KEYS: [&str; 3] = [
     "idempotency-key",
     "x-idempotency-key",
@@ -15,7 +15,7 @@ impl Idempotency {
     /// Returns whether `request` may be carried out twice.
     ///
     /// It may if its method says so (RFC 9110, section 9.2.2: GET, HEAD, PUT, DELETE, OPTIONS,
-    /// TRACE), or if it carries a key by which the service tells a repetition: one of the
+    /// TRACE), or if it carries a key by which the service detects a repetition: one of the
     /// headers `Idempotency-Key`, `X-Idempotency-Key` and `Repeatability-Request-Id` with a
     /// value that is not empty. So POST, PATCH and unknown methods may not. A key only
     /// helps if every attempt sends the same one.

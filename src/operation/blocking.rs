@@ -24,7 +24,7 @@ impl<S: RetryStrategy> Operation<'_, S> {
         self.run_with(|error| Failure::of(error), op)
     }
 
-    /// Runs `op` like [`run`](Self::run), with `classify` to tell what its errors mean.
+    /// Runs `op` like [`run`](Self::run), with `classify` to classify its errors.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl<S: RetryStrategy, Z: FnMut(Duration)> Operation<'_, S, Z> {
         self.run_with(|error| Failure::of(error), op)
     }
 
-    /// Runs `op` like [`run`](Self::run), with `classify` to tell what its errors mean.
+    /// Runs `op` like [`run`](Self::run), with `classify` to classify its errors.
     ///
     /// # Errors
     ///

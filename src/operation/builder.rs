@@ -148,9 +148,9 @@ impl<'a, S, Z> Operation<'a, S, Z> {
 
     /// Gives each attempt `span`, or what the [`deadline`](Self::deadline) leaves if that is less.
     ///
-    /// An attempt is told ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to hand
-    /// it to its client. The asynchronous loop also cuts it off, which counts as a failure that
-    /// is a timeout: the work may have been done. With a `span` of zero an attempt ends where
+    /// An attempt can read it ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to
+    /// hand it to its client. The asynchronous loop also cuts it off, which counts as a failure
+    /// that is a timeout: the work may have been done. With a `span` of zero an attempt ends where
     /// it first waits.
     ///
     /// # Examples

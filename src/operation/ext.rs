@@ -36,7 +36,7 @@ pub trait RetryStrategyExt: RetryStrategy {
         self.operation().run(op)
     }
 
-    /// Runs `op` like [`run`](Self::run), with `classify` to tell what its errors mean.
+    /// Runs `op` like [`run`](Self::run), with `classify` to classify its errors.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ pub trait RetryStrategyExt: RetryStrategy {
         self.operation().sleep_on(sleep).run_async(op)
     }
 
-    /// Runs `op` like [`run_async`](Self::run_async), with `classify` to tell what its errors mean.
+    /// Runs `op` like [`run_async`](Self::run_async), with `classify` to classify its errors.
     ///
     /// # Errors
     ///

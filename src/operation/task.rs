@@ -23,7 +23,7 @@ impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
         self.run_async_with(|error| Failure::of(error), op).await
     }
 
-    /// Runs `op` like [`run_async`](Self::run_async), with `classify` to tell what its errors mean.
+    /// Runs `op` like [`run_async`](Self::run_async), with `classify` to classify its errors.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     }
 }
 
-/// Returns `token`, with its hold, to whom it belongs.
+/// Returns `token`, with its hold, to its strategy.
 fn foreign(token: RetryToken, hold: Hold) -> ForeignToken {
     ForeignToken(token.with_hold(hold))
 }

@@ -1,4 +1,4 @@
-//! What a builder was told, the defaults for the rest, and whether it fits together.
+//! The choices of a builder, the defaults for the rest, and whether they fit together.
 
 use alloc::sync::Arc;
 use core::time::Duration;

@@ -165,7 +165,7 @@ impl Failure {
         self.safety
     }
 
-    /// Tells whose fault it is.
+    /// Returns whose fault it is.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         self.fault

@@ -9,7 +9,7 @@ use super::{failure::Failure, info::Execution};
 /// | `Idempotent` | whatever is retryable |
 /// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
 ///
-/// It makes no failure retryable and passes no limit. A loop is told by
+/// It makes no failure retryable and passes no limit. A loop learns it from
 /// [`Operation::idempotency`](crate::Operation::idempotency), whoever calls a strategy without one
 /// by [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature
 /// `http`, `Idempotency::of_request` reads it from a request.
@@ -28,7 +28,8 @@ use super::{failure::Failure, info::Execution};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Idempotency {
-    /// Twice is as good as once, or the service tells a repetition by its key.
+    /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by
+    /// its key.
     #[default]
     Idempotent,
     /// Twice is wrong: an order without a key.

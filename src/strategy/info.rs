@@ -130,7 +130,7 @@ pub trait RetryInfo {
         None
     }
 
-    /// Tells whose fault the error is. [`Fault::Other`] by default.
+    /// Returns whose fault the error is. [`Fault::Other`] by default.
     fn fault(&self) -> Fault {
         Fault::Other
     }
@@ -161,7 +161,7 @@ pub trait RetryInfo {
 /// assert_eq!(stopped.why(), StopReason::NotRetryable);
 /// ```
 pub trait HasFault {
-    /// Tells whose fault the error is.
+    /// Returns whose fault the error is.
     fn fault(&self) -> Fault;
 }
 

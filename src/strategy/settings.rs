@@ -1,4 +1,4 @@
-//! What a strategy was told to do, and what it does when it was told nothing.
+//! The settings of a strategy, and their defaults.
 
 use alloc::sync::Arc;
 use core::{error::Error, fmt, time::Duration};

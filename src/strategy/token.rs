@@ -169,7 +169,7 @@ impl RetryToken {
     /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no
     /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
-    /// Our strategies refuse a retry whose delay would use all of it up, with
+    /// The strategies of this crate refuse a retry whose delay would use all of it up, with
     /// [`RefusalReason::OutOfTime`], and take no quota for it.
     ///
     /// # Examples

@@ -402,7 +402,7 @@ impl<'a> Reports<'a> {
         self.limits
     }
 
-    /// Returns what tells the time, `own` if the response came now.
+    /// Returns the clock, `own` if the response came now.
     #[must_use]
     pub fn clock<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
     where

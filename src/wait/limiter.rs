@@ -23,7 +23,7 @@ use crate::{
 /// | [`reserve`](AcquireRequest::reserve) | as the caller sees fit |
 ///
 /// First come, first served. Tokens that cannot come in time are refused at once, with how long it
-/// would have been; who gives up, or drops what it holds, leaves no debt. Each waiter sleeps by a
+/// would have been; a waiter that gives up, or is dropped, leaves no debt. Each waiter sleeps by a
 /// own timer until its turn comes at today's rate, and is woken before only if it comes over
 /// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
 /// ms of their new turns; when it falls, they look again when their old ones have come. Without the

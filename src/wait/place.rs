@@ -1,4 +1,4 @@
-//! A place in line, with the clock that tells when its turn comes.
+//! A place in line, with the clock by which its turn comes.
 
 use core::{fmt, ops::Deref, task::Waker, time::Duration};
 

@@ -55,7 +55,7 @@ pub trait Timer: Send + Unpin {
 
     /// Returns whether it has fired since it was armed; if not, it wakes the task once it does.
     ///
-    /// Not armed, it may return either. It may fire early: the one who waits looks at its own
+    /// Not armed, it may return either. It may fire early: the waiter looks at its own
     /// clock.
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }

@@ -26,7 +26,7 @@ pub(crate) enum Decision {
     Retry(Duration),
 }
 
-/// The part that tells an `aws-sdk-*` client's own retry strategy what was decided.
+/// The part that hands the decision to an `aws-sdk-*` client's own retry strategy.
 ///
 /// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It has no opinion on answers: those
 /// are classified by the SDK's own classifiers, and by the user's, before it.

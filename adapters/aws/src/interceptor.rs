@@ -50,7 +50,7 @@ pub struct PacingInterceptor {
 /// Who carries the decisions out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
-    /// The SDK's own strategy, which has to be told by its configuration and a classifier.
+    /// The SDK's own strategy, which takes it from its configuration and a classifier.
     Sdk,
     /// Our strategy, which reads them from the bag.
     Plugin,

@@ -115,7 +115,7 @@ impl Pacing {
         }
     }
 
-    /// Says what a response with status 503 means whose error code is not one of throttling:
+    /// Sets what a response with status 503 means whose error code is not one of throttling:
     /// transient by default, as in the SDKs.
     #[must_use]
     pub const fn unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
@@ -168,7 +168,7 @@ impl Pacing {
         PacingInterceptor::new(self.clone(), Host::Sdk)
     }
 
-    /// Returns the part that tells an `aws-sdk-*` client's own retry strategy what was decided.
+    /// Returns the part that hands the decision to an `aws-sdk-*` client's own retry strategy.
     #[must_use]
     pub fn classifier(&self) -> PacingClassifier {
         PacingClassifier::new()

@@ -6,7 +6,7 @@ use paceline::{Failure, Idempotency, RetryStrategy, RetryToken, strategy::Report
 
 use crate::delays::{Delays, Due};
 
-/// The retries of one operation: how often, when, and who pays.
+/// The retries of one operation: how often, when, and from which quota.
 ///
 /// A strategy decides, and its quota pays for each retry that the host's loop makes. Made for each
 /// operation, and ended by [`finish`](Self::finish) or [`succeed`](Self::succeed): a success pays
@@ -98,7 +98,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
 
     /// Returns the delays for the host's loop, and its condition: both are needed.
     ///
-    /// The condition tells what each error means, by `classify`, and asks the strategy, which takes
+    /// The condition classifies each error by `classify`, and asks the strategy, which takes
     /// note of the failure and pays. Service's hints are in the delays. For backon
     /// `.retry(delays).when(condition)`, for tokio-retry `RetryIf::start(delays, action,
     /// condition)`.
@@ -122,7 +122,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         (Delays(due), condition)
     }
 
-    /// Ends the operation: only a success is left to be told.
+    /// Ends the operation: only a success is left to record.
     pub fn finish<T, E>(self, answer: &Result<T, E>) {
         if answer.is_ok() {
             self.succeed();

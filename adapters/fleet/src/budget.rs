@@ -148,7 +148,7 @@ impl Budget {
     /// Tells how a request came out.
     ///
     /// A throttle lowers the rate of the whole fleet. A hint pauses it if nothing gets through.
-    /// Anything else changes nothing, and needs not be told unless there is a [`SendRate`]
+    /// Anything else changes nothing, and needs not be recorded unless there is a [`SendRate`]
     /// underneath.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
         let Shared {

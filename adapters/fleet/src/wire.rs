@@ -8,7 +8,7 @@ use crate::settings::{Reach, Settings};
 /// A rate in thousandths of a token per second, as the engine answers it.
 pub(crate) type Milli = u64;
 
-/// What a member tells the engine of the time since its last ask.
+/// What a member reports to the engine of the time since its last ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Tokens that were spent.
@@ -56,8 +56,8 @@ const MOST_MILLI: i64 = 1_000_000_000_000;
 impl Ask {
     /// Returns the numbers of `step.lua`, in its order.
     ///
-    /// One argument for all of them: who has not said a password yet may send ten arguments, and is
-    /// to be told so.
+    /// One argument for all of them: a client without a password may send ten arguments, and is
+    /// to get that error.
     pub(crate) fn words(&self, settings: &Settings) -> String {
         let report = &self.report;
         let words = [

@@ -66,8 +66,8 @@ impl Pages {
 
 /// Takes a turn for each location before the store hears of it.
 ///
-/// Stores answer in the order of the locations, so the outcomes are told to the lanes in that
-/// order. A store that deletes many at once and fails says so once: then the rest are told one too
+/// Stores answer in the order of the locations, so the lanes record the outcomes in that
+/// order. A store that deletes many at once and fails says so once: then the rest record one too
 /// early, of which nothing comes but that a success is recorded for a neighbour.
 pub(crate) fn deleted(
     pacing: &Arc<Pacing>,

@@ -47,8 +47,8 @@ pub trait Classify<Res, E> {
 
     /// Hands on a response for which there will be no other.
     ///
-    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be told now, or
-    /// when it is known.
+    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be recorded
+    /// now, or when it is known.
     fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn succeeded(outcome: Option<impl Settle>) {
 /// The most causes that are looked through: an error may be its own cause.
 const DEEPEST: usize = 16;
 
-/// Returns what the error of a service means, as far as its type and its causes tell.
+/// Returns what the error of a service means, as far as its type and its causes say.
 ///
 /// | error | failure |
 /// |---|---|

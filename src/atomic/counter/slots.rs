@@ -36,7 +36,7 @@ impl Slots {
             .find_map(|(first, word)| Some(lowest(word)?.wrapping_add(first)))
     }
 
-    /// Gives `number` back. To be called by the one who took it, once.
+    /// Gives `number` back. To be called once, by the thread that took it.
     pub(in crate::atomic) fn give_back(&self, number: usize) {
         if let Some(word) = self.0.get(number / 64) {
             // Release: see `lowest`.
@@ -51,10 +51,9 @@ fn lowest(word: &AtomicU64) -> Option<usize> {
     loop {
         let number = taken.trailing_ones();
         let bit = 1_u64.checked_shl(number)?;
-        // Acquire, with the release of who gave it back: the next one with this number must see
-        // all that the last one wrote with it, or it would write an old count over
-        // a new one.
-        // Model: `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
+        // Acquire, with the release of the thread that gave it back: the next one with this number
+        // must see all that the last one wrote with it, or it would write an old count over a new
+        // one. Model: `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
         match word.compare_exchange_weak(taken, taken | bit, Acquire, Relaxed) {
             Ok(_) => return usize::try_from(number).ok(),
             Err(actual) => taken = actual,

@@ -107,7 +107,7 @@ impl SendRate {
     /// next throttle. After a wrong timestamp it is [`reset`](Self::reset) that helps.
     ///
     /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes
-    /// on may keep its token, for which those wait who come after the next throttle. If the
+    /// on may keep its token, for which callers wait who come after the next throttle. If the
     /// thread stops within this call, requests may be limited by the old rate until
     /// the next response is recorded.
     ///

@@ -31,7 +31,7 @@ const UNSEEN: u64 = 1_000_000;
 ///   that little.
 /// - `batch` requests of each credit may go at once on top of the
 ///   [capacity](crate::SendRateSnapshot::capacity).
-/// - who waits in line for less than a batch is passed by those tokens; no later ones.
+/// - a waiter for less than a batch is passed by those tokens, and by no later ones.
 ///
 /// A throttle that has been recorded, by anyone, ends what is held: the tokens go back. The rate
 /// follows the law up to a millisecond late, and so do the ends of windows, if no other thread

@@ -11,7 +11,7 @@
 //!
 //! Places wrap after 2⁴⁰ tokens. A line that has not been changed for 68 s is renewed: `since` is
 //! moved along, and what no longer fits the bucket is written off. If so many tokens have been
-//! minted meanwhile that they cannot be told from others, `since` is marked first, then the line is
+//! minted meanwhile that positions are ambiguous, `since` is marked first, then the line is
 //! moved to where the bucket is full, then the mark is taken away.
 
 use crate::atomic::sync::{

@@ -470,8 +470,8 @@ impl Waiters {
 
     /// Returns how many tokens were ever given up, perhaps too few.
     pub(super) fn total(&self) -> u64 {
-        // Acquire, with the release in `count`: read before `issued` by everyone who subtracts it,
-        // it is never ahead of it. Model: `send_rate::live_places_never_run_backwards`.
+        // Acquire, with the release in `count`: read before `issued` by each thread that subtracts
+        // it, it is never ahead of it. Model: `send_rate::live_places_never_run_backwards`.
         self.total.load(Acquire)
     }
 
@@ -536,7 +536,7 @@ impl Waiters {
     pub(super) fn leave(&self, slot: WaiterSlot) {
         if let Some(slot) = self.slot(slot) {
             slot.hush();
-            slot.word.store(Word::FREE.0, Release); // only by who has it: rule 2
+            slot.word.store(Word::FREE.0, Release); // only by its owner: rule 2
         }
     }
 
@@ -563,7 +563,7 @@ impl Waiters {
         slot.hush();
         // Relaxed: before the slot's word, whose release orders it before it is retired.
         self.gaps.fetch_add(1, Relaxed);
-        slot.word.store(word.0, Release); // only by who has it: rule 2
+        slot.word.store(word.0, Release); // only by its owner: rule 2
         if let Some(table) = self.table(number.table()) {
             table.note(number.index());
         }

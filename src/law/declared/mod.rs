@@ -88,7 +88,7 @@ pub struct DeclaredSettings {
 
 impl DeclaredSettings {
     /// Creates the settings that [`ControlLaw::Declared`](crate::ControlLaw::Declared) has unless
-    /// told otherwise: limits of requests, spent evenly, and one request before the first report.
+    /// set otherwise: limits of requests, spent evenly, and one request before the first report.
     pub fn new() -> Self {
         Self {
             otherwise: PacedSettings::new(),

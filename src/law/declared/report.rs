@@ -132,7 +132,7 @@ impl LimitReport {
         self
     }
 
-    /// Names the policy, which tells apart several limits of one dimension.
+    /// Names the policy, which distinguishes several limits of one dimension.
     pub const fn policy(mut self, policy: LimitName) -> Self {
         self.policy = policy;
         self

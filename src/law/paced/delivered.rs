@@ -11,8 +11,8 @@ const LONGEST_WINDOW: u64 = SECOND.wrapping_mul(8);
 const KEPT: u64 = 8;
 /// How many responses end a window that is long enough.
 const ENOUGH: u64 = 32;
-/// So many responses right after the start may be what the service had saved up for the first who
-/// ask,
+/// So many responses right after the start may be what the service had saved up for the first
+/// clients that ask,
 const SAVED_UP: u64 = 64;
 /// if they took less time than this.
 const SAVED_SPAN: u64 = SECOND.wrapping_div(10);

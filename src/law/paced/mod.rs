@@ -1,4 +1,4 @@
-//! The paced law: one client of a service whose limit it is not told, and which may have other
+//! The paced law: one client of a service whose limit it does not know, and which may have other
 //! clients.
 //!
 //! The published law ([`aws`](crate::law::aws)) reads CUBIC's window as a rate. CUBIC is made for a

@@ -5,7 +5,7 @@ use paceline::Idempotency;
 
 use crate::Replay;
 
-/// Clones requests over HTTP. [`Idempotency::of_request`] tells which of them may be carried out
+/// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
 /// twice: a POST without a key may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;

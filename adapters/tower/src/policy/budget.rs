@@ -7,7 +7,7 @@ use tower::retry::budget::Budget;
 
 /// A [`RetryQuota`] as the budget of a tower policy of one's own.
 ///
-/// A budget knows neither what failed nor who succeeded: every retry costs the same, and a success
+/// A budget knows neither failures nor successes: every retry costs the same, and a success
 /// puts the same in, whatever it had paid. [`RetryPolicy`](crate::RetryPolicy) knows both. Clones
 /// share the quota.
 ///

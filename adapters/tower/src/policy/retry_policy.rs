@@ -51,7 +51,7 @@ enum Operation {
 }
 
 impl<S: RetryStrategy, C> RetryPolicy<S, C> {
-    /// Creates the policy for requests that can be cloned. `classifier` tells what results mean.
+    /// Creates the policy for requests that can be cloned. `classifier` classifies the results.
     pub fn new(strategy: S, classifier: C) -> Self {
         Self::shared(Arc::new(strategy), classifier)
     }

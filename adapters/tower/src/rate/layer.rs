@@ -50,7 +50,7 @@ pub struct SendRateLayer<J, R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSl
 }
 
 impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
-    /// Creates the layer. `classifier` tells which responses are throttled.
+    /// Creates the layer. `classifier` decides which responses are throttled.
     pub const fn new(limiter: SendLimiter<R, C, Z>, classifier: J) -> Self {
         Self {
             limiter,

@@ -28,8 +28,8 @@ use crate::{BoxError, Classify, Clones, Replay};
 /// is [`Refused`](crate::Refused).
 ///
 /// Timeouts for one attempt belong under this layer, those for all of them around it, or
-/// [`deadline`](Self::deadline). A limit of concurrent requests belongs around it, or those who
-/// wait take its places.
+/// [`deadline`](Self::deadline). A limit of concurrent requests belongs around it, or waiters
+/// take its places.
 ///
 /// # Examples
 ///
@@ -88,7 +88,7 @@ pub(super) struct Shared<S: ?Sized, C, K> {
 }
 
 impl<S: RetryStrategy, C> RetryLayer<S, C> {
-    /// Creates the layer for requests that can be cloned, of any type. `classifier` tells what
+    /// Creates the layer for requests that can be cloned, of any type. `classifier` decides what
     /// results mean.
     pub fn new(strategy: S, classifier: C) -> Self {
         Self::shared(Arc::new(strategy), classifier)

@@ -14,7 +14,7 @@ fn place(token: u64) -> Place {
     Place::from_bits(token.wrapping_mul(TOKEN))
 }
 
-/// A plain line: who has given up how much, by where the tokens end.
+/// A plain line: the weights given up, by where the tokens end.
 #[derive(Default)]
 struct Plain {
     waiting: BTreeMap<u64, (u32, Option<WaiterSlot>)>,

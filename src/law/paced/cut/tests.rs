@@ -332,10 +332,10 @@ fn a_cut_is_at_the_rate_delivered_and_at_most_at_what_was_sent_at() {
     let at_sent = Some(memory(sent_at, 0, STEP));
     let short = SECOND / 20;
     assert_eq!(after(6, short), Some(memory(per_second(120), 0, STEP)));
-    assert_eq!(after(5, short / 2), at_sent, "too few to tell");
+    assert_eq!(after(5, short / 2), at_sent, "too few to decide");
     assert_eq!(after(300, SECOND), at_sent, "more than was sent at");
     assert_eq!(after(150, SECOND), Some(memory(per_second(150), 0, STEP)));
-    // 57 % of 206.9/s: 118 tell, 117 do not.
+    // 57 % of 206.9/s: 118 decide, 117 do not.
     assert_eq!(sent_at.scaled(57, 100).tokens_in(SECOND), 117);
     assert_eq!(after(117, SECOND), at_sent, "not held back by the service");
     assert_eq!(after(118, SECOND), Some(memory(per_second(118), 0, STEP)));
@@ -374,7 +374,7 @@ fn a_cut_of_a_shared_limit_is_at_the_rate_sent_after_one_trip() {
     throttled.delivered = Some(delivered(118, SECOND));
     let next = after_throttle(&shared, last, &throttled);
     assert_eq!(next, Some(memory(sent_at, 0, STEP)));
-    // Within two seconds what came since the cut tells, if it is far less.
+    // Within two seconds what came since the cut decides, if it is far less.
     let few = after_throttle(&shared, last, &seen(SECOND, STEP, 50));
     assert_eq!(few, Some(memory(per_second(52), 0, STEP)));
     let next = after_throttle(&shared, last, &seen(SECOND, SECOND - 1, 90));
