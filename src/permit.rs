@@ -13,9 +13,9 @@ use crate::Timestamp;
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
-    /// paceline's law: it paces at the rate that is delivered, cuts once for each overshoot, and is
-    /// back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which the
-    /// published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
+    /// The law of this crate: it paces at the rate that is delivered, cuts once for each overshoot,
+    /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
+    /// the published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
     /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
     Paced,
     /// It goes by what the service declares in its responses

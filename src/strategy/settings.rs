@@ -81,7 +81,7 @@ impl MaybePolicy {
     }
 }
 
-/// How a [`RetryAfter::Clamped`] is handled(crate::RetryAfter::Clamped) hint.
+/// How a [`RetryAfter::Clamped`](crate::RetryAfter::Clamped) hint is handled.
 ///
 /// A [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast) is a floor under either policy: the delay
 /// is the hint plus the backoff.
