@@ -394,6 +394,19 @@ fn foreign_token_of_a_broken_strategy_ends_the_operation() {
 }
 
 #[test]
+fn a_question_mark_converts_the_error_for_anyhow() {
+    fn call() -> anyhow::Result<u32> {
+        Ok(run(&standard().build().unwrap(), &[Failure::not_retryable()]).0?)
+    }
+    let error = call().unwrap_err();
+    let ended = error.downcast_ref::<RunError<Numbered>>();
+    assert_eq!(ended.unwrap().why(), StopReason::NotRetryable);
+    let chain: Vec<_> = error.chain().map(ToString::to_string).collect();
+    assert_eq!(chain.len(), 2, "{chain:?}");
+    assert_eq!(chain[1], "failure number 1");
+}
+
+#[test]
 fn everything_can_be_printed_and_sent() {
     fn assert_thread_safe<T: Send + Sync + fmt::Debug>() {}
     assert_thread_safe::<Standard>();
