@@ -26,7 +26,6 @@ pub(super) struct Words {
     pub(super) line: LineWords,
     pub(super) state: LastState,
     pub(super) baseline: CutBaseline,
-    pub(super) drain: DrainWord,
     pub(super) curve: CurveCache,
     pub(super) waiters: Waiters,
     /// What every limited request writes, in its own cache line.
@@ -48,6 +47,9 @@ pub(super) struct Promised {
     pub(super) sent: AtomicU64,
     /// How many requests of the first burst were given a token beyond the bucket's.
     pub(super) first: AtomicU64,
+    /// Used for one round trip after a first throttle. It stands here because this cache line has
+    /// room.
+    pub(super) drain: DrainWord,
 }
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
@@ -69,7 +71,6 @@ impl Words {
             line: LineWords::new(BEGINNING, burst),
             state: LastState::new(),
             baseline: CutBaseline::new(),
-            drain: DrainWord::new(),
             curve: CurveCache::new(),
             waiters: Waiters::new(GIVEN_UP),
             promised: CachePadded::new(Promised {
@@ -79,6 +80,7 @@ impl Words {
                 agreed: Agreed::new(),
                 sent: AtomicU64::new(FIRST_SEND),
                 first: AtomicU64::new(0),
+                drain: DrainWord::new(),
             }),
             trip: AtomicU64::new(0),
         }

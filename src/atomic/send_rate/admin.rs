@@ -83,7 +83,7 @@ impl SendRate {
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
             // Its times were counted from the one before.
-            engaged.drain.clear();
+            engaged.promised.drain.clear();
             // Theirs may be ahead too. The next report declares them again.
             engaged.forget_limits();
         }

@@ -189,7 +189,7 @@ impl Engaged<'_> {
             if !last.is_engaged() {
                 // Before the state: see `DrainWord`.
                 let counts = law.drain_of(next.memory(), now.saturating_sub(sent));
-                counts.inspect(|counts| self.drain.begin(next.version(), *counts));
+                counts.inspect(|counts| self.promised.drain.begin(next.version(), *counts));
             }
             Some(next)
         });
@@ -213,7 +213,7 @@ impl Engaged<'_> {
             weight: permit.weight(),
             throttled,
         };
-        let word = &self.words.drain;
+        let word = &self.promised.drain;
         loop {
             // In this order: see `DrainWord`.
             let state = self.state.load();
@@ -244,7 +244,7 @@ impl Engaged<'_> {
 
     /// Whether responses are counted to correct the first throttle, so that each has to look.
     fn is_draining(&self, state: State) -> bool {
-        self.words.drain.load().of(state.version()).is_some()
+        self.promised.drain.load().of(state.version()).is_some()
     }
 
     /// Does what the law makes of a window that has counted `rate`.
