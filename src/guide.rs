@@ -3,11 +3,13 @@
 //! | guide | read it to |
 //! |---|---|
 //! | [`choosing`] | choose a mode, a law, a quota and their settings |
+//! | [`throttled_less`] | be throttled less, in an existing client |
 //! | [`bulk_copy`] | copy, load or delete many objects through a limit |
 //! | [`clients`] | write a client with many threads and many requests |
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
 //! | [`declared`] | stay under a limit that a service says in its responses |
+//! | [`machines`] | share a limit between machines |
 //! | [`comparing`] | compare limiters |
 //! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
 //! | [`architecture`] | understand how paceline is built, or change it |
@@ -21,6 +23,9 @@ use crate::{
 
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}
+
+#[doc = include_str!("guide/throttled_less.md")]
+pub mod throttled_less {}
 
 #[doc = include_str!("guide/bulk_copy.md")]
 pub mod bulk_copy {}
@@ -36,6 +41,9 @@ pub mod embedding {}
 
 #[doc = include_str!("guide/declared.md")]
 pub mod declared {}
+
+#[doc = include_str!("guide/machines.md")]
+pub mod machines {}
 
 #[doc = include_str!("guide/comparing.md")]
 pub mod comparing {}

@@ -10,8 +10,15 @@
 //! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
 //! buckets are lock-free, take the time as an argument and need neither a run time nor `std`.
 //!
-//! Begin with [the guides](guide): choosing a mode and a law, clients of many threads, embedding
-//! one bucket, comparing limiters, coming from other crates, and how it is built.
+//! Begin with a guide:
+//!
+//! - [be throttled less](guide::throttled_less), [never fail a bulk copy](guide::bulk_copy), [obey a
+//!   limit that the service declares](guide::declared), [share a limit between
+//!   machines](guide::machines)
+//! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients)
+//! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
+//! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a
+//!   term](guide::glossary)
 //!
 //! # With a strategy
 //!
