@@ -220,3 +220,22 @@ fn a_reset_after_a_wrong_timestamp_reaches_what_is_held_and_the_law() {
     );
     assert_eq!(seen.fill_rate.to_bits(), expected.fill_rate.to_bits());
 }
+
+#[test]
+fn a_response_counts_for_as_much_as_its_request_took() {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let exact = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let mut credit = rate.credit(batch(16));
+    for step in 0..30_000_u64 {
+        let now = at(step * MILLI / 10);
+        let permit = exact.try_acquire_n(now, 3).expect("nothing is limited");
+        credit.record(now, permit, Outcome::NotThrottled);
+        exact.record(now, permit, Outcome::NotThrottled);
+    }
+    let permit = SendPermit::sent_at(at(3 * SECOND));
+    let throttle = |rate: &SendRate| {
+        rate.record(at(3 * SECOND), permit, Outcome::Throttled);
+        rate.snapshot(at(3 * SECOND)).measured_rate
+    };
+    assert_eq!(throttle(&rate).to_bits(), throttle(&exact).to_bits());
+}

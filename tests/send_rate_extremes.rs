@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, Recorded, Reservation, SendPermit, SendRate, Timestamp};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 24 * 3_600 * SECOND;
@@ -231,4 +231,29 @@ fn a_record_that_comes_late_does_not_take_back_what_was_minted() {
     record(&rate, SECOND, Outcome::Throttled);
     let wait = rate.try_acquire(at(now)).err().unwrap_or_default();
     assert!(wait <= Duration::from_secs(2), "{wait:?}");
+}
+
+/// Another thread's clock may be ahead when it sends, and this one's behind when it is answered.
+#[test]
+fn a_request_sent_after_its_answer_counts_as_sent_then() {
+    for law in [ControlLaw::Aws, ControlLaw::Paced] {
+        let play = |ahead: u64| {
+            let rate = SendRate::new(law, Timestamp::ZERO);
+            let mut seen = Vec::new();
+            for step in 1..400_u64 {
+                let now = Timestamp::from_nanos(step * 10_000_000);
+                let sent = Timestamp::from_nanos(step * 10_000_000 + ahead);
+                let outcome = match step % 40 {
+                    30..33 => Outcome::Throttled,
+                    _ => Outcome::NotThrottled,
+                };
+                let recorded = rate.record(now, SendPermit::sent_at(sent), outcome);
+                seen.push((recorded, format!("{:?}", rate.snapshot(now))));
+            }
+            seen
+        };
+        let exact = play(0);
+        assert!(exact.iter().any(|(recorded, _)| *recorded == Recorded::Cut));
+        assert_eq!(play(1_000_000_000), exact);
+    }
 }
