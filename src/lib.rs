@@ -95,6 +95,7 @@
 //! | `headers` | the headers of hints and of the SDKs' requests |
 //! | `operation` | the retry loop without input and output, its verdicts and errors |
 //! | `scope` | scopes, and why one was refused |
+//! | [`set`] | several limits on one request: permits, places and errors |
 //! | `strategy` | what implementations of `RetryStrategy` take and return |
 //! | `wait` | places in line, timers and ways to sleep |
 //!
@@ -128,6 +129,7 @@ mod atomic;
 pub mod backoff;
 mod bits;
 mod budget;
+mod charge;
 #[cfg(feature = "std")]
 pub mod classify;
 #[cfg(feature = "std")]
@@ -148,6 +150,7 @@ mod permit;
 mod random;
 #[cfg(feature = "scopes")]
 pub mod scope;
+pub mod set;
 pub mod snapshot;
 #[cfg(feature = "std")]
 pub mod strategy;
@@ -162,17 +165,20 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{
-    AcquireError, DeclaredLimit, Observed, Reservation, RetryBudget, RetryQuota, SendCredit,
-    SendRate, SendRateSnapshot, WeightError,
+    DeclaredLimit, Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot,
 };
 pub use budget::QuotaSettingsError;
+pub use charge::SendCharge;
 #[cfg(feature = "std")]
 pub use clock::{Clock, KeptClock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
-pub use permit::{ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit};
+pub use permit::{
+    AcquireError, ControlLaw, Observed, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
+};
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;
+pub use set::SendSet;
 #[cfg(feature = "std")]
 pub use strategy::{
     adaptive::Adaptive,

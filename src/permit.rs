@@ -1,5 +1,7 @@
 //! What goes into the buckets and comes out of them.
 
+use core::error::Error;
+use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
@@ -58,6 +60,20 @@ pub enum Recorded {
     Contradicted,
 }
 
+/// What a report did to the limiter: [`SendRate::observe`](crate::SendRate::observe).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Observed {
+    /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.
+    Nothing,
+    /// What is left was taken from it.
+    Taken,
+    /// The service has changed its limit.
+    Changed,
+    /// The service declares a limit that was not known before.
+    Declared,
+}
+
 /// A request that was let go, and when.
 ///
 /// It is `Copy`: recording it twice counts it twice.
@@ -68,7 +84,8 @@ pub struct SendPermit {
     /// Never 0, so that an `Option` of it is no larger.
     weight: NonZeroU32,
     /// The low 31 bits of the position that it was sent at, itself included, among all sends of a
-    /// limiter that obeys declared limits, above a 1; 0 if that is not known.
+    /// limiter that obeys declared limits, above a 1. If that is not known, 2 if it took tokens and
+    /// 0 if nothing was limited.
     order: u32,
 }
 
@@ -99,6 +116,18 @@ impl SendPermit {
         }
     }
 
+    /// Returns the permit of a request that took `weight` tokens of a line at `t`.
+    pub(super) const fn charged(t: Timestamp, weight: u32) -> Self {
+        let mut permit = Self::of_weight(t, weight);
+        permit.order = 2;
+        permit
+    }
+
+    /// Whether the request took tokens, rather than having been let go while nothing was limited.
+    pub(super) const fn is_charged(self) -> bool {
+        self.order != 0
+    }
+
     /// Returns the permit of a request that took `weight` tokens at `t`, the last of them at
     /// `position`.
     pub(super) const fn ordered(t: Timestamp, weight: u32, position: u64) -> Self {
@@ -110,7 +139,7 @@ impl SendPermit {
     /// Returns the position that it was sent at, by that of the last request `sent`, which is the
     /// answer if its own is not known.
     pub(super) const fn order(self, sent: u64) -> u64 {
-        if self.order == 0 {
+        if self.order & 1 == 0 {
             return sent;
         }
         let since = Self::known(sent).wrapping_sub(self.order) >> 1;
@@ -129,6 +158,12 @@ impl SendPermit {
             weight: NonZeroU32::MIN,
             order: 0,
         }
+    }
+
+    /// Returns the permit of the same request, sent at `t`.
+    pub(crate) const fn at(mut self, t: Timestamp) -> Self {
+        self.sent_at = Self::of_weight(t, 1).sent_at;
+        self
     }
 
     /// Returns when the request was let go, [`Timestamp::ZERO`] if the clock was not read
@@ -151,6 +186,112 @@ impl SendPermit {
     #[must_use]
     pub const fn weight(self) -> u32 {
         self.weight.get()
+    }
+
+    /// Returns the permit of the same request with its true cost in tokens, at least 1, for
+    /// [`SendRate::record`](crate::SendRate::record): the rate is then measured in true costs.
+    ///
+    /// It takes no tokens and gives none back: [`SendCharge`](crate::SendCharge) does.
+    pub const fn costing(mut self, tokens: u32) -> Self {
+        if let Some(weight) = NonZeroU32::new(tokens) {
+            self.weight = weight;
+        } else {
+            self.weight = NonZeroU32::MIN;
+        }
+        self
+    }
+}
+
+/// A weight that no request can have.
+///
+/// Returned at once: such a request takes no token and no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WeightError {
+    /// The request would take no token.
+    Zero,
+    /// The bucket never holds as much at today's rate: the request would never go, or hold up
+    /// all others.
+    AboveCapacity {
+        /// The tokens asked for.
+        weight: u32,
+        /// The most that the bucket holds at today's rate, rounded down, at least 1.
+        capacity: u32,
+    },
+    /// So many tokens are promised already that positions in the line would come near their wrap.
+    LineFull {
+        /// The tokens asked for.
+        weight: u32,
+        /// The tokens promised and not minted yet: 2³⁷ at most.
+        waiting: u64,
+    },
+}
+
+impl fmt::Display for WeightError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero => f.write_str("the request asks for no token"),
+            Self::AboveCapacity { weight, capacity } => write!(
+                f,
+                "the request asks for {weight} tokens, and the bucket holds {capacity} at most"
+            ),
+            Self::LineFull { weight, waiting } => write!(
+                f,
+                "the request asks for {weight} tokens, and {waiting} are promised already"
+            ),
+        }
+    }
+}
+
+impl Error for WeightError {}
+
+/// Why a request got no token. It took none, and has no place in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The tokens cannot come in time.
+    NotInTime {
+        /// How long it would have been, at today's rate. Never zero.
+        wait: Duration,
+    },
+    /// There is no such request.
+    Weight(WeightError),
+}
+
+impl AcquireError {
+    /// Returns how long it would have been until the tokens came, `None` if they never could.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::NotInTime { wait } => Some(*wait),
+            Self::Weight(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInTime { wait } => {
+                write!(f, "not in time: the send rate asks for a wait of {wait:?}")
+            }
+            Self::Weight(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for AcquireError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotInTime { .. } => None,
+            Self::Weight(error) => Some(error),
+        }
+    }
+}
+
+impl From<WeightError> for AcquireError {
+    fn from(error: WeightError) -> Self {
+        Self::Weight(error)
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! [`SendRateSnapshot`](crate::SendRateSnapshot) stands at the root, beside its bucket.
 
+use core::fmt;
+
+use crate::{DeclaredLimit, SendRateSnapshot};
+
 pub use crate::atomic::{RetryBudgetSnapshot, RetryQuotaSnapshot};
 #[cfg(feature = "scopes")]
 pub use crate::scope::scopes::ScopesSnapshot;
@@ -10,3 +14,76 @@ pub use crate::strategy::{
     quota::QuotaSnapshot,
     snapshot::{StrategyCounts, StrategySnapshot},
 };
+
+impl fmt::Display for DeclaredLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            remaining,
+            limit,
+            dimension,
+            window,
+            ..
+        } = self;
+        write!(
+            f,
+            "declared: {remaining:.0} of {limit} {dimension} in {window:?} left"
+        )?;
+        f.write_str(match (self.in_force, self.contradicted) {
+            (false, _) => ", not obeyed",
+            (true, true) => ", contradicted",
+            (true, false) => "",
+        })
+    }
+}
+
+impl fmt::Display for SendRateSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let measured = self.measured_rate;
+        if !self.enabled {
+            return write!(f, "unlimited (measured {measured:.1}/s)");
+        }
+        if self.fill_rate.to_bits() == 0 {
+            f.write_str("none")?;
+        } else {
+            write!(f, "{:.1}/s", self.fill_rate)?;
+        }
+        let Self {
+            available,
+            capacity,
+            waiting,
+            last_max_rate,
+            ..
+        } = self;
+        write!(
+            f,
+            " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, \
+             throttled at {last_max_rate:.1}/s)"
+        )?;
+        match self.declared {
+            Some(declared) => write!(f, ", {declared}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The fields by name, for those that mean nothing at the moment the word for it.
+impl fmt::Debug for SendRateSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fill: &dyn fmt::Debug = match (self.enabled, self.fill_rate.to_bits()) {
+            (false, _) => &format_args!("unlimited"),
+            (true, 0) => &format_args!("none"),
+            _ => &self.fill_rate,
+        };
+        f.debug_struct("SendRateSnapshot")
+            .field("enabled", &self.enabled)
+            .field("fill_rate", fill)
+            .field("capacity", &self.capacity)
+            .field("available", &self.available)
+            .field("measured_rate", &self.measured_rate)
+            .field("last_max_rate", &self.last_max_rate)
+            .field("waiting", &self.waiting)
+            .field("in_flight", &self.in_flight)
+            .field("declared", &self.declared)
+            .finish()
+    }
+}

@@ -23,9 +23,5 @@ pub(crate) mod usage;
 
 pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
-#[cfg(feature = "std")]
 pub(crate) use send_rate::Held;
-pub use send_rate::{
-    AcquireError, DeclaredLimit, Observed, Reservation, SendCredit, SendRate, SendRateSnapshot,
-    WeightError,
-};
+pub use send_rate::{DeclaredLimit, Reservation, SendCredit, SendRate, SendRateSnapshot};

@@ -1,11 +1,12 @@
 //! Waiting on a thread: it parks.
 
 use alloc::{sync::Arc, task::Wake};
-use core::{ops::Deref, task::Waker};
+use core::task::Waker;
 use std::thread::{self, Thread};
 
-use super::{PlaceInLine, Rest};
-use crate::{Clock, SendPermit, SendRate};
+use super::Rest;
+use super::place::{InLine, Waiting};
+use crate::Clock;
 
 /// Wakes a thread out of its park.
 struct Unpark(Thread);
@@ -32,10 +33,10 @@ pub(crate) fn thread_waker() -> Waker {
 
 /// Parks until the turn of `place` comes, or `check` refuses: it is asked before each sleep, and
 /// with `None` after it.
-pub(super) fn block<R: Deref<Target = SendRate>, C: Clock, E>(
-    place: &mut PlaceInLine<R, C>,
+pub(super) fn block<H: InLine, C: Clock, E>(
+    place: &mut Waiting<H, C>,
     check: impl Fn(Option<&Rest>) -> Result<(), E>,
-) -> Result<SendPermit, E> {
+) -> Result<H::Permit, E> {
     if let Ok(permit) = place.claim() {
         return Ok(permit); // without a waker
     }

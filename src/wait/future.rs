@@ -10,6 +10,7 @@ use core::{
     time::Duration,
 };
 
+use super::place::{InLine, Waiting};
 use super::{AcquireRequest, PlaceInLine, Rest, Sleep, Timer};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
 
@@ -74,13 +75,13 @@ impl<T: Timer> Alarm<T> {
 
     /// Waits for the turn of `place`, or until `check` refuses: it is asked before each sleep, and
     /// with `None` after it.
-    pub(crate) fn poll_place<R: Deref<Target = SendRate>, C: Clock, E>(
+    pub(crate) fn poll_place<H: InLine, C: Clock, E>(
         &mut self,
-        place: &mut PlaceInLine<R, C>,
+        place: &mut Waiting<H, C>,
         sleep: &impl Sleep<Timer = T>,
         check: impl Fn(Option<&Rest>) -> Result<(), E>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<SendPermit, E>> {
+    ) -> Poll<Result<H::Permit, E>> {
         loop {
             check(None)?;
             let rest = match place.look(cx.waker()) {
@@ -149,7 +150,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
             State::InLine(place, sleep) => {
                 let deadline = place.deadline();
                 let check = |rest: Option<&Rest>| rest.map_or(Ok(()), |rest| rest.check(deadline));
-                self.alarm.poll_place(place, sleep, check, cx)
+                self.alarm.poll_place(&mut place.0, sleep, check, cx)
             }
             State::Asking(_) => Poll::Pending,
         }

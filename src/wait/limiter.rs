@@ -58,8 +58,8 @@ pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> 
     sleep: Z,
 }
 
-impl<R: Deref<Target = SendRate>> SendLimiter<R> {
-    /// Creates a limiter by the system's clock. Tasks sleep by tokio's timer, with the feature
+impl<R> SendLimiter<R> {
+    /// Creates a limiter of a rate, or of a [`SendSet`](crate::SendSet), by the system's clock. Tasks sleep by tokio's timer, with the feature
     /// `tokio`.
     #[must_use]
     pub fn new(rate: R) -> Self {
@@ -71,7 +71,7 @@ impl<R: Deref<Target = SendRate>> SendLimiter<R> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
+impl<R, C: Clock, Z> SendLimiter<R, C, Z> {
     /// Takes the time from `clock`.
     #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> SendLimiter<R, D, Z> {
@@ -92,6 +92,31 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
         }
     }
 
+    /// Returns what it limits by.
+    pub(super) const fn of(&self) -> &R {
+        &self.rate
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns the same limiter by `rate`, with references to the other parts.
+    pub(super) const fn by<Q>(&self, rate: Q) -> SendLimiter<Q, &C, &Z> {
+        SendLimiter {
+            rate,
+            clock: &self.clock,
+            sleep: &self.sleep,
+        }
+    }
+
+    /// Returns its parts.
+    pub(super) fn into_parts(self) -> (R, C, Z) {
+        (self.rate, self.clock, self.sleep)
+    }
+}
+
+impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     /// Returns the send rate.
     #[must_use]
     pub fn send_rate(&self) -> &SendRate {
@@ -161,12 +186,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
 
     /// Asks for `weight` tokens at once.
     pub fn tokens(&self, weight: u32) -> AcquireRequest<&SendRate, &C, &Z> {
-        let limiter = SendLimiter {
-            rate: &*self.rate,
-            clock: &self.clock,
-            sleep: &self.sleep,
-        };
-        limiter.into_tokens(weight)
+        self.by(&*self.rate).into_tokens(weight)
     }
 
     /// Asks for `weight` tokens at once, and owns what it takes: with an `Arc` for the rate, the
@@ -198,10 +218,21 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
 
 /// By when tokens have to come.
 #[derive(Clone, Copy, Debug)]
-enum Deadline {
+pub(super) enum Deadline {
     Never,
     Within(Duration),
     At(Timestamp),
+}
+
+impl Deadline {
+    /// Returns the deadline of a request that is made at `now`.
+    pub(super) const fn of(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Never => None,
+            Self::Within(span) => Some(now.saturating_add(span)),
+            Self::At(deadline) => Some(deadline),
+        }
+    }
 }
 
 /// A request for send tokens that is about to be made.
@@ -325,7 +356,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     pub fn acquire_blocking(self) -> Result<SendPermit, AcquireError> {
         let (mut place, _) = self.take_place()?;
         let deadline = place.deadline();
-        blocking::block(&mut place, |rest| {
+        blocking::block(&mut place.0, |rest| {
             rest.map_or(Ok(()), |rest| rest.check(deadline))
         })
     }
@@ -369,11 +400,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
             Err(rate) => rate,
         };
         let now = clock.now();
-        let deadline = match self.deadline {
-            Deadline::Never => None,
-            Deadline::Within(span) => Some(now.saturating_add(span)),
-            Deadline::At(deadline) => Some(deadline),
-        };
+        let deadline = self.deadline.of(now);
         let place = PlaceInLine::take(rate, clock, self.weight, now, deadline)?;
         Ok((place, sleep))
     }

@@ -6,6 +6,7 @@ mod blocking;
 mod future;
 pub(crate) mod limiter;
 mod place;
+mod set;
 mod sleep;
 #[cfg(feature = "tokio")]
 mod tokio;
@@ -18,7 +19,9 @@ pub(crate) use blocking::thread_waker;
 pub use future::Acquire;
 pub(crate) use future::Alarm;
 pub use limiter::AcquireRequest;
+use limiter::SendLimiter;
 pub(crate) use place::LOOK_AGAIN;
 pub use place::PlaceInLine;
 pub use place::Rest;
+pub use set::{SetPlaces, SetRequest};
 pub use sleep::{DefaultSleep, Sleep, Timer};

@@ -3,7 +3,70 @@
 use core::{fmt, ops::Deref, task::Waker, time::Duration};
 
 use crate::atomic::Held;
+use crate::set::{SetHeld, SetPermit};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
+
+/// What a request holds while it waits for its turn: a place in one line, or in several.
+pub(crate) trait InLine {
+    /// What it gets when its turn has come.
+    type Permit;
+
+    /// Takes the tokens if the turn has come, or returns the time until then.
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration>;
+
+    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
+    /// again; `None` if it cannot be woken.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
+
+    /// Gives up what it holds, and wakes those whose turn that brings at the time of `now`.
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp);
+}
+
+impl<R: Deref<Target = SendRate>> InLine for Held<R> {
+    type Permit = SendPermit;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        Self::claim_with(self, now)
+    }
+
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        Self::stand(self, now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        if self.give_up() {
+            self.rate().wake_due(now());
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetHeld<R, N> {
+    type Permit = SetPermit<N>;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SetPermit<N>, Duration> {
+        Self::claim_with(self, now).map_err(|binding| binding.wait)
+    }
+
+    // The turn that comes last is the one that matters. If that of another line comes later in the
+    // end, the request finds out when it looks.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        self.latest()?.1.stand(now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        self.give_up(|rates| {
+            let now = now();
+            rates.for_each(|rate| rate.wake_due(now));
+        });
+    }
+}
+
+/// What stands in line, with the clock that tells when its turn comes. Dropped, it leaves.
+pub(crate) struct Waiting<H: InLine, C: Clock> {
+    held: H,
+    clock: C,
+    deadline: Option<Timestamp>,
+}
 
 /// A place in the line of a [`SendRate`], for callers that do the waiting themselves.
 ///
@@ -14,11 +77,7 @@ use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
 /// From [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). Dropped before it is
 /// claimed it is given up: its tokens go back and those behind move up.
 #[must_use = "a place that is dropped is given up"]
-pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock> {
-    held: Held<R>,
-    clock: C,
-    deadline: Option<Timestamp>,
-}
+pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock>(pub(super) Waiting<Held<R>, C>);
 
 /// How often a waiter looks if no thread can wake it: the rate may have risen meanwhile.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -86,19 +145,11 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     ) -> Result<Self, AcquireError> {
         let patience = deadline.map(|deadline| deadline.saturating_since(now));
         let held = Held::take(rate, now, weight, patience)?;
-        Ok(Self {
-            held,
-            clock,
-            deadline,
-        })
+        Ok(Self(Waiting::new(held, clock, deadline)))
     }
 
     pub(crate) const fn of(held: Held<R>, clock: C) -> Self {
-        Self {
-            held,
-            clock,
-            deadline: None,
-        }
+        Self(Waiting::new(held, clock, None))
     }
 
     /// Takes the tokens if the turn has come. Once it has, returns the same permit ever after.
@@ -109,23 +160,45 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     /// a place ahead is given up, and grows when the rate falls: look again after a part of a
     /// long wait.
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
-        self.held.claim_with(|| self.clock.now())
+        self.0.claim()
     }
 
-    /// Takes the tokens if the turn has come; if not, returns for how long to rest, unless `waker`
-    /// is woken before.
-    pub(crate) fn look(&mut self, waker: &Waker) -> Result<SendPermit, Rest> {
-        look(&mut self.held, &self.clock, Some(waker))
-    }
-
-    /// As [`look`](Self::look), at the time of `clock`. Without a waker nothing can end the rest,
+    /// As [`look`](Waiting::look), at the time of `clock`. Without a waker nothing can end the rest,
     /// so it is short.
     pub(crate) fn look_by(
         &mut self,
         clock: &dyn Clock,
         waker: Option<&Waker>,
     ) -> Result<SendPermit, Rest> {
-        look(&mut self.held, clock, waker)
+        look(&mut self.0.held, clock, waker)
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Timestamp> {
+        self.0.deadline
+    }
+}
+
+impl<H: InLine, C: Clock> Waiting<H, C> {
+    pub(crate) const fn new(held: H, clock: C, deadline: Option<Timestamp>) -> Self {
+        Self {
+            held,
+            clock,
+            deadline,
+        }
+    }
+
+    pub(crate) fn held(&mut self) -> &mut H {
+        &mut self.held
+    }
+
+    pub(crate) fn claim(&mut self) -> Result<H::Permit, Duration> {
+        self.held.claim_with(|| self.clock.now())
+    }
+
+    /// Takes the tokens if the turn has come; if not, returns for how long to rest, unless `waker`
+    /// is woken before.
+    pub(crate) fn look(&mut self, waker: &Waker) -> Result<H::Permit, Rest> {
+        look(&mut self.held, &self.clock, Some(waker))
     }
 
     pub(crate) const fn deadline(&self) -> Option<Timestamp> {
@@ -133,11 +206,11 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     }
 }
 
-fn look<R: Deref<Target = SendRate>>(
-    held: &mut Held<R>,
+fn look<H: InLine>(
+    held: &mut H,
     clock: &dyn Clock,
     waker: Option<&Waker>,
-) -> Result<SendPermit, Rest> {
+) -> Result<H::Permit, Rest> {
     let mut asked = None;
     let claimed = held.claim_with(|| *asked.insert(clock.now()));
     let mut wait = match claimed {
@@ -160,19 +233,17 @@ fn look<R: Deref<Target = SendRate>>(
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock> Drop for PlaceInLine<R, C> {
+impl<H: InLine, C: Clock> Drop for Waiting<H, C> {
     fn drop(&mut self) {
-        if self.held.give_up() {
-            self.held.rate().wake_due(self.clock.now());
-        }
+        self.held.leave(|| self.clock.now());
     }
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock> fmt::Debug for PlaceInLine<R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlaceInLine")
-            .field("clock", &self.clock)
-            .field("deadline", &self.deadline)
+            .field("clock", &self.0.clock)
+            .field("deadline", &self.0.deadline)
             .finish_non_exhaustive()
     }
 }

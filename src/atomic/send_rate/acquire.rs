@@ -204,7 +204,10 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, now: Timestamp) -> Result<SendPermit, u64> {
         let elapsed = self.elapsed(now);
-        let granted = || Ok(self.permit(now, 1));
+        let granted = || match self.state.load().is_engaged() {
+            true => Ok(self.permit(now, 1)),
+            false => Ok(SendPermit::sent_at(now)), // it took nothing
+        };
         self.renew(elapsed);
         let Some(nanos) = self.take(elapsed) else {
             return granted();

@@ -5,7 +5,7 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use super::SendRate;
-use super::permit::{Outcome, Recorded, SendPermit};
+use super::permit::{Outcome, Recorded, SendPermit, WeightError};
 use crate::Timestamp;
 
 /// How long tokens are kept, in nanoseconds.
@@ -73,6 +73,42 @@ impl SendRate {
     }
 }
 
+impl SendRate {
+    /// Corrects what the request of `permit` took to its true cost.
+    pub(crate) fn settle(
+        &self,
+        now: Timestamp,
+        permit: SendPermit,
+        cost: u32,
+    ) -> Result<(), WeightError> {
+        let more = i64::from(cost).wrapping_sub(permit.weight().into());
+        let charged = self.words().filter(|_| permit.is_charged() && more != 0);
+        let Some(engaged) = charged else {
+            return Ok(());
+        };
+        let elapsed = engaged.elapsed(now);
+        let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
+        let settled = if !engaged.settle_limits(elapsed, permit, more) {
+            return Ok(());
+        } else if more > 0 {
+            engaged.debit(elapsed, tokens)
+        } else {
+            engaged.give_back(tokens.into());
+            Ok(())
+        };
+        if settled.is_err() {
+            engaged.settle_limits(elapsed, permit, more.wrapping_neg());
+        }
+        if self.law.listens() {
+            // What is left has changed, and the rate with it. After the change: see `observe`.
+            self.gate.disturb();
+            engaged.follow(elapsed);
+        }
+        engaged.wake_due(elapsed);
+        settled
+    }
+}
+
 impl<R: Deref<Target = SendRate>> SendCredit<R> {
     /// Creates a credit that takes up to `batch` tokens of `rate` at a time, for one thread.
     pub const fn new(rate: R, batch: NonZeroU32) -> Self {
@@ -102,7 +138,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         match self.held.checked_sub(1) {
             Some(left) if good => {
                 self.held = left;
-                Ok(SendPermit::sent_at(now))
+                Ok(SendPermit::charged(now, 1))
             }
             _ => self.refill(now),
         }
@@ -124,7 +160,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         self.held = taken.saturating_sub(1);
         self.version = version;
         self.taken = self.rate.elapsed(now);
-        Ok(SendPermit::sent_at(now))
+        Ok(SendPermit::charged(now, 1))
     }
 
     /// Records the outcome of a request, which any limiter or credit may have let go: as

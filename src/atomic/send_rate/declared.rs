@@ -1,10 +1,11 @@
 //! Declared limits bound to their words: reports, and what follows from them for the rate.
 
+use core::cell::Cell;
 use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
-use super::permit::SendPermit;
+use super::permit::{Observed, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
@@ -13,20 +14,6 @@ use crate::law::declared::ledger::{Heard, LONGEST_SPAN, Ledger, Plan, Refused, R
 use crate::law::declared::{Declared, DeclaredSettings, LimitReport, LimitReports, Reset};
 use crate::law::{Controller, State};
 use crate::line::{Head, Line, TOKEN};
-
-/// What a report did to the limiter: [`SendRate::observe`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Observed {
-    /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.
-    Nothing,
-    /// What is left was taken from it.
-    Taken,
-    /// The service has changed its limit.
-    Changed,
-    /// The service declares a limit that was not known before.
-    Declared,
-}
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
@@ -105,6 +92,20 @@ impl SendRate {
         observed
     }
 
+    /// Returns how much is left of the declared limit of which the least is, in 2⁻³² of it; 0 if
+    /// the report on the request of `permit` says that it was too much. `None` without a limit.
+    pub(crate) fn share_left(&self, now: Timestamp, permit: SendPermit) -> Option<u64> {
+        let (now, sent) = (self.elapsed(now), self.words()?.sent());
+        let shares = self.law.limits()?.ledgers().map(|ledger| {
+            let told = ledger.told_left(permit.order(sent));
+            match told {
+                Some(left) if left < u64::from(permit.weight()) => 0,
+                _ => ledger.share_left(now, sent).max(1),
+            }
+        });
+        shares.min()
+    }
+
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
     /// that lost to others eight times.
     #[must_use]
@@ -126,13 +127,35 @@ impl Engaged<'_> {
     #[inline]
     pub(super) fn permit(&self, now: Timestamp, weight: u32) -> SendPermit {
         if !self.law.listens() {
-            return SendPermit::of_weight(now, weight);
+            return SendPermit::charged(now, weight);
         }
         // Relaxed: a chain of additions, which is totally ordered. A report is compared with
         // positions that its own request was sent after. Model:
         // `declared::a_report_beside_a_take_counts_it_or_not`.
         let before = self.promised.sent.fetch_add(u64::from(weight), Relaxed);
         SendPermit::ordered(now, weight, before.wrapping_add(u64::from(weight)))
+    }
+
+    /// Tells the declared limits that the request of `permit` cost `more` tokens than it took.
+    /// Returns whether the bucket is to be told as well: not if each limit has a report of that
+    /// request or a later one, which says so already.
+    pub(super) fn settle_limits(&self, elapsed: u64, permit: SendPermit, more: i64) -> bool {
+        let Some(limits) = self.law.limits() else {
+            return true;
+        };
+        let sent = self.sent();
+        let order = permit.order(sent);
+        let (is_any_declared, is_news) = (Cell::new(false), Cell::new(false));
+        limits.each(|ledger| {
+            if !ledger.is_declared() {
+                return None;
+            }
+            is_any_declared.set(true);
+            let next = ledger.settled(elapsed, sent, order, more);
+            is_news.set(is_news.get() || next.is_some());
+            next
+        });
+        is_news.get() || !is_any_declared.get()
     }
 
     fn seen(

@@ -32,10 +32,8 @@ use crate::law::paced::PacedSettings;
 use crate::permit::{self, ControlLaw, SendPermit};
 
 pub use self::credit::SendCredit;
-pub use self::declared::Observed;
-#[cfg(feature = "std")]
 pub(crate) use self::reserve::Held;
-pub use self::reserve::{AcquireError, Reservation, WeightError};
+pub use self::reserve::Reservation;
 pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.

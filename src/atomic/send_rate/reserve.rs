@@ -1,111 +1,17 @@
 //! Places in line, for one token or several, and requests that do not wait for longer than they
 //! say.
 
-use core::{error::Error, fmt, time::Duration};
-
 use core::ops::Deref;
+use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
-use super::permit::SendPermit;
+use super::permit::{AcquireError, SendPermit, WeightError};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::to_signed;
-use crate::line::{LONGEST_QUEUE, Place, TOKEN, capacity};
-
-/// A weight that no request can have.
-///
-/// Returned at once: such a request takes no token and no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WeightError {
-    /// The request would take no token.
-    Zero,
-    /// The bucket never holds as much at today's rate: the request would never go, or hold up
-    /// all others.
-    AboveCapacity {
-        /// The tokens asked for.
-        weight: u32,
-        /// The most that the bucket holds at today's rate, rounded down, at least 1.
-        capacity: u32,
-    },
-    /// So many tokens are promised already that positions in the line would come near their wrap.
-    LineFull {
-        /// The tokens asked for.
-        weight: u32,
-        /// The tokens promised and not minted yet: 2³⁷ at most.
-        waiting: u64,
-    },
-}
-
-impl fmt::Display for WeightError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zero => f.write_str("the request asks for no token"),
-            Self::AboveCapacity { weight, capacity } => write!(
-                f,
-                "the request asks for {weight} tokens, and the bucket holds {capacity} at most"
-            ),
-            Self::LineFull { weight, waiting } => write!(
-                f,
-                "the request asks for {weight} tokens, and {waiting} are promised already"
-            ),
-        }
-    }
-}
-
-impl Error for WeightError {}
-
-/// Why a request got no token. It took none, and has no place in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AcquireError {
-    /// The tokens cannot come in time.
-    NotInTime {
-        /// How long it would have been, at today's rate. Never zero.
-        wait: Duration,
-    },
-    /// There is no such request.
-    Weight(WeightError),
-}
-
-impl AcquireError {
-    /// Returns how long it would have been until the tokens came, `None` if they never could.
-    #[must_use]
-    pub const fn wait(&self) -> Option<Duration> {
-        match self {
-            Self::NotInTime { wait } => Some(*wait),
-            Self::Weight(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for AcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotInTime { wait } => {
-                write!(f, "not in time: the send rate asks for a wait of {wait:?}")
-            }
-            Self::Weight(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for AcquireError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotInTime { .. } => None,
-            Self::Weight(error) => Some(error),
-        }
-    }
-}
-
-impl From<WeightError> for AcquireError {
-    fn from(error: WeightError) -> Self {
-        Self::Weight(error)
-    }
-}
+use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN, capacity};
 
 impl SendRate {
     /// Takes `weight` tokens at once, or takes nothing and says how long it will be until there are
@@ -141,8 +47,9 @@ impl SendRate {
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         if let (Turn::Placed { .. }, Some(engaged)) = (turn, self.words()) {
             engaged.close(weight);
+            return Ok(engaged.permit(now, weight));
         }
-        Ok(self.permit(now, weight))
+        Ok(SendPermit::of_weight(now, weight))
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -209,12 +116,18 @@ impl SendRate {
         engaged.queue_up(now, weight, patience)
     }
 
-    /// Returns the permit of a request that took `weight` tokens at `now`.
-    fn permit(&self, now: Timestamp, weight: u32) -> SendPermit {
-        match self.words() {
-            Some(engaged) => engaged.permit(now, weight),
-            None => SendPermit::of_weight(now, weight),
-        }
+    /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
+    /// they are there.
+    pub(crate) fn wait_for(&self, now: Timestamp, weight: u32) -> Option<Duration> {
+        let engaged = self.engaged()?;
+        let elapsed = engaged.elapsed(now);
+        engaged.catch_up(elapsed);
+        let line = engaged.line_at(elapsed)?;
+        let cancelled = engaged.waiters.total();
+        let last = line.settled(elapsed, engaged.issued(), cancelled);
+        let rank = last.plus(units(weight)).less_tokens(cancelled);
+        let nanos = engaged.wait_of(&line, elapsed, rank)?;
+        Some(engaged.wait(now, nanos))
     }
 
     /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
@@ -242,25 +155,17 @@ impl Engaged<'_> {
             return Ok(Turn::Unlimited);
         };
         let cancelled = self.waiters.total();
-        let units = u64::from(weight).wrapping_mul(TOKEN);
         let minted = line.minted_at(elapsed).to_place();
-        let place = self.issue(|issued| {
-            let next = line.settled(elapsed, issued, cancelled).plus(units);
-            let rank = next.less_tokens(cancelled);
-            if rank.since(minted) > to_signed(LONGEST_QUEUE) {
-                let waiting = self.waiting(&line, elapsed);
-                return Err(WeightError::LineFull { weight, waiting }.into());
-            }
+        let place = self.promise(elapsed, &line, cancelled, weight, |rank| {
             let Some(patience) = patience else {
-                return Ok(next);
+                return Ok(());
             };
             let wait = self.wait_of(&line, elapsed, rank);
             match wait.map(|nanos| self.wait(now, nanos)) {
                 Some(wait) if wait > patience => Err(AcquireError::NotInTime { wait }),
-                _ => Ok(next),
+                _ => Ok(()),
             }
         })?;
-        self.forget_hint();
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
         // place is taken, so that what is written off by it is never more than was
         // promised.
@@ -276,11 +181,46 @@ impl Engaged<'_> {
         Ok(Turn::Placed { place, slot })
     }
 
+    /// Promises `weight` tokens behind all that is promised, unless `check` refuses their rank.
+    fn promise(
+        &self,
+        elapsed: u64,
+        line: &Line,
+        cancelled: u64,
+        weight: u32,
+        check: impl Fn(Place) -> Result<(), AcquireError>,
+    ) -> Result<Place, AcquireError> {
+        let minted = line.minted_at(elapsed).to_place();
+        let place = self.issue(|issued| {
+            let next = line.settled(elapsed, issued, cancelled).plus(units(weight));
+            let rank = next.less_tokens(cancelled);
+            if rank.since(minted) > to_signed(LONGEST_QUEUE) {
+                let waiting = self.waiting(line, elapsed);
+                return Err(WeightError::LineFull { weight, waiting }.into());
+            }
+            check(rank).map(|()| next)
+        })?;
+        self.forget_hint();
+        Ok(place)
+    }
+
+    /// Promises `tokens` that have been spent already: nothing more is granted until they have been
+    /// minted. Places that are in line already keep their turns.
+    pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<(), WeightError> {
+        let Some(line) = self.line_at(elapsed) else {
+            return Ok(());
+        };
+        let cancelled = self.waiters.total();
+        match self.promise(elapsed, &line, cancelled, tokens, |_| Ok(())) {
+            Err(AcquireError::Weight(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
     fn until_not_full(&self, now: Timestamp, weight: u32) -> u64 {
         let elapsed = self.elapsed(now);
-        let units = u64::from(weight).wrapping_mul(TOKEN);
-        let first = self.last_rank().plus(units).less(LONGEST_QUEUE);
+        let first = self.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
         let line = self.line_at(elapsed);
         line.and_then(|line| self.wait_of(&line, elapsed, first))
             .unwrap_or(1)
@@ -350,6 +290,11 @@ impl Engaged<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns `weight` tokens in the units of a place.
+fn units(weight: u32) -> u64 {
+    u64::from(weight).wrapping_mul(TOKEN)
 }
 
 /// What a reservation holds.
@@ -438,7 +383,6 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     }
 
     /// Takes a place for `weight` tokens, if its turn comes within `patience`.
-    #[cfg(feature = "std")]
     pub(crate) fn take(
         rate: R,
         now: Timestamp,
@@ -459,9 +403,16 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         }
     }
 
-    #[cfg(feature = "std")]
     pub(crate) fn rate(&self) -> &SendRate {
         &self.rate
+    }
+
+    /// Returns the permit, once the place has been claimed.
+    pub(crate) const fn claimed(&self) -> Option<SendPermit> {
+        match self.turn {
+            Turn::Claimed(permit) => Some(permit),
+            _ => None,
+        }
     }
 
     /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time
@@ -470,13 +421,14 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         &mut self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
-        if let Turn::Claimed(permit) = self.turn {
+        if let Some(permit) = self.claimed() {
             return Ok(permit);
         }
         let now = now();
         if let Turn::Unlimited = self.turn {
             self.turn = self.rate.queue_up_anyhow(now, self.weight)?;
         }
+        let mut permit = SendPermit::of_weight(now, self.weight);
         if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
             let elapsed = engaged.elapsed(now);
             let mut wait = engaged.nanos_until(place, elapsed);
@@ -489,8 +441,8 @@ impl<R: Deref<Target = SendRate>> Held<R> {
             engaged.close(self.weight);
             engaged.leave(slot);
             engaged.wake_due(elapsed);
+            permit = engaged.permit(now, self.weight);
         }
-        let permit = self.rate.permit(now, self.weight);
         self.turn = Turn::Claimed(permit);
         Ok(permit)
     }

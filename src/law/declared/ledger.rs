@@ -225,10 +225,13 @@ pub(crate) struct Ledger {
     /// The position at the last reset, and what was used up then.
     rolled: u64,
     used_before: u64,
+    /// What sends after the anchor cost beyond their estimates, and the first of those sends.
+    settled: i64,
+    settled_from: u64,
 }
 
 /// The words that a ledger takes.
-pub(crate) const WORDS: usize = 33;
+pub(crate) const WORDS: usize = 35;
 
 const fn amount(tokens: u64) -> i128 {
     (tokens as i128) << 20
@@ -359,7 +362,7 @@ impl Ledger {
             from_bits(sent.wrapping_sub(self.position))
                 .max(0)
                 .unsigned_abs(),
-        );
+        ) + i128::from(self.settled);
         let foreign = self.foreign.max(0);
         let whole = amount(self.limit);
         if self.kind == Kind::Refill {
@@ -474,6 +477,7 @@ impl Ledger {
             foreign: self.foreign / 2,
             rolled: sent,
             used_before: to_u64((amount(self.limit) - level) / UNIT),
+            settled: 0,
             ..*self
         })
     }
@@ -526,6 +530,23 @@ impl Ledger {
             _ => Heard::Taken,
         };
         (next, heard)
+    }
+
+    /// Returns the ledger once the send at `order` has turned out to cost `more` tokens than it
+    /// took, `None` if a report says so already.
+    ///
+    /// Costs are counted in the order of sends, so a report of that send or of a later one has the
+    /// true cost in it, whether it came before this or comes after.
+    pub(crate) fn settled(&self, now: u64, sent: u64, order: u64, more: i64) -> Option<Self> {
+        let mut next = self.rolled(now, sent).unwrap_or(*self);
+        if from_bits(order.wrapping_sub(next.position)) <= 0 {
+            return None;
+        }
+        if next.settled == 0 || from_bits(order.wrapping_sub(next.settled_from)) < 0 {
+            next.settled_from = order;
+        }
+        next.settled = to_i64(i128::from(next.settled) + (i128::from(more) << 20));
+        Some(next)
     }
 
     /// Forgets what was found out of another limit.
@@ -702,8 +723,13 @@ impl Ledger {
         }
         let left = said - bias.min(said);
         let at = seen.sent_at + self.shortest / 2;
+        // A report of a send between two settled ones has one of them in it, and it is not known
+        // how much of the sum that is. It goes, so that nothing counts twice.
+        let is_in_it = from_bits(seen.order.wrapping_sub(self.settled_from)) >= 0;
+        let settled = if is_in_it { self.settled } else { 0 };
+        self.settled -= settled;
         if counted {
-            self.note_rates(seen, left, at.saturating_sub(self.at));
+            self.note_rates(seen, left, settled, at.saturating_sub(self.at));
         }
         if self.fresh {
             self.test_sliding(seen);
@@ -733,7 +759,7 @@ impl Ledger {
         }
     }
 
-    fn note_rates(&mut self, seen: &Seen, left: i64, passed: u64) {
+    fn note_rates(&mut self, seen: &Seen, left: i64, settled: i64, passed: u64) {
         let passed = passed.min(LONGEST_SPAN);
         let whole = amount(self.limit);
         let mut before = i128::from(self.left);
@@ -745,7 +771,7 @@ impl Ledger {
             from_bits(seen.order.wrapping_sub(self.position))
                 .max(0)
                 .unsigned_abs(),
-        );
+        ) + i128::from(settled);
         let foreign = before - own - i128::from(left);
         let tau = (5 * SECOND).max(self.trip * 4).min(LONGEST_SPAN);
         let mean = |rate: i64, tokens: i128| {
@@ -891,6 +917,8 @@ impl Ledger {
             self.told_left,
             self.rolled,
             self.used_before,
+            bits(self.settled),
+            self.settled_from,
         ]
     }
 
@@ -929,6 +957,8 @@ impl Ledger {
             told_left,
             rolled,
             used_before,
+            settled,
+            settled_from,
         ] = *words;
         let name =
             |low: u64, high: u64| LimitName::from_bits(u128::from(low) | (u128::from(high) << 64));
@@ -982,6 +1012,8 @@ impl Ledger {
             told_left,
             rolled,
             used_before,
+            settled: from_bits(settled),
+            settled_from,
         }
     }
 }

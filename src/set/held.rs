@@ -1,0 +1,164 @@
+//! A place in each of several lines.
+
+use core::fmt;
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::{Binding, SendSet, SetError, SetPermit, give_back};
+use crate::atomic::Held;
+use crate::{SendRate, Timestamp};
+
+/// A place in the line of each rate of a set, with what keeps the rates in memory.
+///
+/// Dropped before all are claimed, it gives all of them back.
+pub(crate) struct SetHeld<R: Deref<Target = SendRate>, const N: usize> {
+    places: [Option<Held<R>>; N],
+    /// The request, once all of its places have been claimed.
+    claimed: Option<SetPermit<N>>,
+    /// The limit that it waited for longest when it was last asked.
+    latest: usize,
+}
+
+impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
+    /// Takes a place for each of `weights`, if all turns come within `patience`.
+    pub(crate) fn take(
+        set: &SendSet<R, N>,
+        now: Timestamp,
+        weights: &[u32; N],
+        patience: Option<Duration>,
+    ) -> Result<Self, SetError> {
+        let mut taken = Self {
+            places: [const { None }; N],
+            claimed: None,
+            latest: 0,
+        };
+        let all = set.rates.iter().zip(weights).zip(&mut taken.places);
+        for (limit, ((rate, weight), place)) in all.enumerate() {
+            let Some(rate) = rate.as_ref().filter(|_| *weight > 0) else {
+                continue;
+            };
+            match Held::take(rate.clone(), now, *weight, patience) {
+                Ok(held) => *place = Some(held),
+                Err(why) => {
+                    drop(taken);
+                    return Err(set.refusal(now, weights, limit, why));
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
+    /// Takes the tokens of each place whose turn has come. Asks for the time only if the request
+    /// has not been let go yet.
+    ///
+    /// What was claimed early is kept until the last turn has come: the request is sent then.
+    pub(crate) fn claim_with(
+        &mut self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SetPermit<N>, Binding> {
+        if let Some(permit) = self.claimed {
+            return Ok(permit);
+        }
+        let now = now();
+        let mut permit = SetPermit::NONE;
+        let mut latest: Option<Binding> = None;
+        for (limit, place) in self.places.iter_mut().enumerate() {
+            let Some(place) = place else { continue };
+            match place.claim_with(|| now) {
+                Ok(claimed) => permit.put(limit, claimed.at(now)),
+                Err(wait) => {
+                    let this = Binding { limit, wait };
+                    latest = Some(latest.map_or(this, |latest| latest.later(this)));
+                }
+            }
+        }
+        match latest {
+            Some(latest) => {
+                self.latest = latest.limit;
+                Err(latest)
+            }
+            None => Ok(*self.claimed.insert(permit)),
+        }
+    }
+
+    /// Gives all places back, and what was claimed early, unless the request has been let go.
+    /// If there was anything, `wake` gets their rates.
+    pub(crate) fn give_up(&mut self, wake: impl FnOnce(&mut dyn Iterator<Item = &SendRate>)) {
+        if self.claimed.is_some() {
+            return;
+        }
+        for place in self.places.iter_mut().flatten() {
+            match place.claimed() {
+                Some(claimed) => give_back(place.rate(), claimed.time(), claimed),
+                None => drop(place.give_up()),
+            }
+        }
+        let mut rates = self.places.iter().flatten().map(Held::rate).peekable();
+        if rates.peek().is_some() {
+            wake(&mut rates);
+        }
+        self.places = [const { None }; N];
+    }
+}
+
+#[cfg(feature = "std")]
+impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
+    /// Returns the place that the request waits for longest, and its limit.
+    pub(crate) fn latest(&mut self) -> Option<(usize, &mut Held<R>)> {
+        let place = self.places.get_mut(self.latest)?.as_mut()?;
+        Some((self.latest, place))
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> Drop for SetHeld<R, N> {
+    fn drop(&mut self) {
+        self.give_up(|_| {});
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetHeld<R, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = self.places.iter().flatten().count();
+        match self.claimed {
+            Some(permit) => write!(f, "claimed: {permit:?}"),
+            None => write!(f, "{places} places"),
+        }
+    }
+}
+
+/// A place in the line of each rate of a [`SendSet`](crate::SendSet), from
+/// [`SendSet::reserve`](crate::SendSet::reserve).
+///
+/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock, so
+/// that waiters who sleep are woken for that at the next response, or by their own timers. As with
+/// [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
+#[must_use = "a reservation that is dropped gives its places up"]
+pub struct SetReservation<'a, const N: usize>(SetHeld<&'a SendRate, N>);
+
+impl<'a, const N: usize> SetReservation<'a, N> {
+    pub(super) const fn new(held: SetHeld<&'a SendRate, N>) -> Self {
+        Self(held)
+    }
+
+    /// Takes the tokens if all turns have come. Once they have, returns the same permit ever after.
+    ///
+    /// Tokens of a limit whose turn comes before the last one are claimed early, and kept for this
+    /// request.
+    ///
+    /// # Errors
+    ///
+    /// The limit whose turn comes last, and the time until then at today's rate. It may shrink or
+    /// grow: ask again when it has passed, or sooner.
+    pub fn claim(&mut self, now: Timestamp) -> Result<SetPermit<N>, Binding> {
+        self.0.claim_with(|| now)
+    }
+}
+
+/// What it holds, in one line.
+impl<const N: usize> fmt::Debug for SetReservation<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SetReservation({:?})", self.0)
+    }
+}

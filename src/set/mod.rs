@@ -1,0 +1,436 @@
+//! Several limits on one request: a set of send rates, with a weight in each.
+//!
+//! # Why no order of places can deadlock
+//!
+//! A place in line holds nothing that another thread waits for: its turn comes with time, and the
+//! places behind it come due whether or not it is claimed. So two sets that overlap, in whatever
+//! order, never wait for each other's places. What they share is tokens: a set that stands in one
+//! line and is not due in another keeps the tokens of its places, which delays others by as much as
+//! its request would, and gives them back whole if it is dropped.
+
+mod error;
+mod held;
+mod permit;
+
+pub use error::{Binding, SetError};
+pub(crate) use held::SetHeld;
+pub use held::SetReservation;
+pub use permit::{SetPermit, SetSnapshot};
+
+use core::fmt;
+use core::ops::Deref;
+
+use crate::law::LimitReports;
+use crate::{
+    AcquireError, Observed, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
+};
+
+/// The most send rates that a set has.
+pub const MOST_RATES: usize = 8;
+
+/// Up to eight send rates that one request counts against, with a weight in each.
+///
+/// APIs count several things at once: requests a minute and tokens a minute, a weight a minute and
+/// a number a day. A request of a set takes its weight from each rate, or nothing from any. It is
+/// due when the last of them is. Rates are named by their position, which is called the *limit*; a
+/// weight of 0 leaves a limit alone.
+///
+/// `R` is what holds a rate: a reference, or an `Arc`. [`new`](Self::new) makes a set of a fixed
+/// number, [`of`](Self::of) one of a number that is known at run time. A rate may belong to several
+/// sets and be used alone as well, but stands once in a set. No call allocates or waits for
+/// another thread. [`SendLimiter`](crate::SendLimiter) waits for the tokens of a set.
+///
+/// Every call takes the time, which is that of all its rates.
+///
+/// # Memory ordering
+///
+/// As [`SendRate`]: none is promised. The grants of each rate are in one order that all threads
+/// agree on. A request takes from one rate after the other, so another caller may find the tokens
+/// of the first gone that a refusal by the second gives back in a moment: it may be refused
+/// meanwhile, and nothing is granted that was not minted.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{Outcome, SendRate, SendSet, Timestamp, law::PacedSettings};
+///
+/// // 5 requests and 1,000 tokens a second.
+/// let second = Duration::from_secs(1);
+/// let settings = |n| PacedSettings::fixed(n, second)?.to_builder().burst(second).build();
+/// let requests = SendRate::paced(settings(5)?, Timestamp::ZERO);
+/// let tokens = SendRate::paced(settings(1_000)?, Timestamp::ZERO);
+/// let set = SendSet::new([&requests, &tokens]);
+///
+/// let now = Timestamp::ZERO;
+/// let permit = set.try_acquire(now, &[1, 600]).unwrap();
+/// let refused = set.try_acquire(now, &[1, 600]).unwrap_err();
+/// assert_eq!(refused.to_string(), "not in time: limit 1 asks for a wait of 200ms");
+///
+/// // ... the response says that it cost 150 tokens:
+/// set.settle(now, permit, &[1, 150]).unwrap();
+/// set.record(now, &permit, Outcome::NotThrottled);
+/// assert!(set.try_acquire(now, &[1, 600]).is_ok());
+/// # Ok::<(), paceline::law::PacedSettingsError>(())
+/// ```
+#[derive(Clone)]
+pub struct SendSet<R, const N: usize = MOST_RATES> {
+    rates: [Option<R>; N],
+}
+
+impl<R, const N: usize> SendSet<R, N> {
+    /// Creates a set of `rates`: one to eight, or it does not compile.
+    #[must_use]
+    pub fn new(rates: [R; N]) -> Self {
+        const { assert!(N >= 1 && N <= MOST_RATES, "a set has one to eight rates") };
+        Self {
+            rates: rates.map(Some),
+        }
+    }
+}
+
+impl<R> SendSet<R> {
+    /// Creates a set of as many rates as there are.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Rates`] unless they are one to eight.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use paceline::{ControlLaw, SendRate, SendSet, Timestamp, set::SetError};
+    ///
+    /// let rate = || Arc::new(SendRate::new(ControlLaw::Aws, Timestamp::ZERO));
+    /// let set = SendSet::of((0..3).map(|_| rate()))?;
+    /// assert!(set.try_acquire(Timestamp::ZERO, &[1, 0, 7]).is_ok());
+    /// assert_eq!(SendSet::<&SendRate>::of([]).unwrap_err(), SetError::Rates { given: 0 });
+    /// # Ok::<(), SetError>(())
+    /// ```
+    pub fn of(rates: impl IntoIterator<Item = R>) -> Result<Self, SetError> {
+        let mut set = Self {
+            rates: [const { None }; MOST_RATES],
+        };
+        let mut given = 0_usize;
+        for rate in rates {
+            if let Some(room) = set.rates.get_mut(given) {
+                *room = Some(rate);
+            }
+            given = given.saturating_add(1);
+        }
+        if (1..=MOST_RATES).contains(&given) {
+            Ok(set)
+        } else {
+            Err(SetError::Rates { given })
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
+    /// Returns the rates, by their limits.
+    pub fn rates(&self) -> impl Iterator<Item = &SendRate> {
+        self.rates.iter().flatten().map(Deref::deref)
+    }
+
+    /// Returns a set of references to the same rates.
+    pub(crate) fn by_ref(&self) -> SendSet<&SendRate, N> {
+        let rates = self.rates.each_ref();
+        SendSet {
+            rates: rates.map(|rate| rate.as_deref()),
+        }
+    }
+
+    /// Returns a weight for each limit.
+    pub(crate) fn checked(&self, weights: &[u32]) -> Result<[u32; N], SetError> {
+        let rates = self.rates().count();
+        if weights.len() != rates {
+            let given = weights.len();
+            return Err(SetError::Weights { given, rates });
+        }
+        let mut all = [0; N];
+        for (weight, given) in all.iter_mut().zip(weights) {
+            *weight = *given;
+        }
+        if all == [0; N] {
+            let error = WeightError::Zero;
+            return Err(SetError::Weight { limit: 0, error });
+        }
+        Ok(all)
+    }
+
+    /// Returns each limit that has a weight, with its rate.
+    fn weighed<'a>(
+        &'a self,
+        weights: &'a [u32; N],
+    ) -> impl Iterator<Item = (usize, &'a SendRate, u32)> {
+        let all = self.rates().zip(weights).enumerate();
+        all.filter_map(|(limit, (rate, weight))| (*weight > 0).then_some((limit, rate, *weight)))
+    }
+
+    /// Returns each limit that `permit` has tokens of, with its rate.
+    fn permitted<'a>(
+        &'a self,
+        permit: &'a SetPermit<N>,
+    ) -> impl Iterator<Item = (usize, &'a SendRate, SendPermit)> {
+        let all = self.rates().enumerate();
+        all.filter_map(|(limit, rate)| Some((limit, rate, permit.get(limit)?)))
+    }
+
+    /// Takes the weight of each limit now, or takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::NotInTime`] with the limit that asks for the longest wait, and how long it is: not
+    /// zero, and exact as long as no other caller takes the tokens and the rates stay as they are.
+    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if one
+    /// is no weight or all are 0.
+    pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
+        self.take(now, &self.checked(weights)?)
+    }
+
+    pub(crate) fn take(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+    ) -> Result<SetPermit<N>, SetError> {
+        let mut permit = SetPermit::NONE;
+        for (limit, rate, weight) in self.weighed(weights) {
+            let taken = if weight == 1 {
+                let taken = rate.try_acquire(now);
+                taken.map_err(|wait| AcquireError::NotInTime { wait })
+            } else {
+                rate.try_acquire_n(now, weight)
+            };
+            match taken {
+                Ok(taken) => permit.put(limit, taken),
+                Err(why) => {
+                    self.give_back(now, &permit);
+                    return Err(self.refusal(now, weights, limit, why));
+                }
+            }
+        }
+        Ok(permit)
+    }
+
+    /// Gives back what a request took that is not sent.
+    fn give_back(&self, now: Timestamp, permit: &SetPermit<N>) {
+        for (_, rate, taken) in self.permitted(permit) {
+            give_back(rate, now, taken);
+        }
+    }
+
+    /// Returns the error of a request that `limit` has refused because of `why`.
+    fn refusal(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+        limit: usize,
+        why: AcquireError,
+    ) -> SetError {
+        match why {
+            AcquireError::Weight(error) => SetError::Weight { limit, error },
+            AcquireError::NotInTime { wait } => {
+                let binding = Binding { limit, wait };
+                let latest = self.binding(now, weights);
+                SetError::NotInTime(latest.map_or(binding, |latest| latest.later(binding)))
+            }
+        }
+    }
+
+    /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.
+    fn binding(&self, now: Timestamp, weights: &[u32; N]) -> Option<Binding> {
+        let waits = self.weighed(weights).filter_map(|(limit, rate, weight)| {
+            let wait = rate.wait_for(now, weight)?;
+            Some(Binding { limit, wait })
+        });
+        waits.reduce(Binding::later)
+    }
+
+    /// Takes a place in the line of each limit: first come, first served in each.
+    ///
+    /// The request is due when the last of its places is. A place that cannot be had gives back the
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire), but for the wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{SendRate, SendSet, Timestamp, law::PacedSettings};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let settings = |n| PacedSettings::fixed(n, second)?.to_builder().burst(second).build();
+    /// let requests = SendRate::paced(settings(5)?, Timestamp::ZERO);
+    /// let tokens = SendRate::paced(settings(1_000)?, Timestamp::ZERO);
+    /// let (set, now) = (SendSet::new([&requests, &tokens]), Timestamp::ZERO);
+    /// let mut first = set.reserve(now, &[1, 900])?;
+    /// let mut second = set.reserve(now, &[1, 900])?;
+    /// assert!(first.claim(now).is_ok());
+    /// let binding = second.claim(now).unwrap_err();
+    /// assert_eq!((binding.limit, binding.wait), (1, Duration::from_millis(800)));
+    /// drop(second); // gives back its request and its tokens
+    /// assert!(set.try_acquire(now, &[4, 100]).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reserve(
+        &self,
+        now: Timestamp,
+        weights: &[u32],
+    ) -> Result<SetReservation<'_, N>, SetError> {
+        let weights = self.checked(weights)?;
+        let held = SetHeld::take(&self.by_ref(), now, &weights, None)?;
+        Ok(SetReservation::new(held))
+    }
+
+    /// Records the outcome of a request with each of its limits.
+    ///
+    /// A throttle is attributed to the limits that explain it: those of which, by the report on
+    /// this response, less was left than the request took. If none is known to, it counts for
+    /// every limit, but among those that the service declares only for the one with the least left.
+    /// To the others the request was not throttled. [`record_by`](Self::record_by) says which it
+    /// was.
+    ///
+    /// Call it once for every response, after [`observe`](Self::observe).
+    pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
+        let share = |limit: usize, rate: &SendRate| {
+            permit
+                .get(limit)
+                .and_then(|permit| rate.share_left(now, permit))
+        };
+        let least = match outcome {
+            Outcome::NotThrottled => None,
+            _ => {
+                let shares = self.rates().enumerate();
+                shares.filter_map(|(limit, rate)| share(limit, rate)).min()
+            }
+        };
+        for (limit, rate, taken) in self.permitted(permit) {
+            let is_blamed = match (least, share(limit, rate)) {
+                (Some(0), share) => share == Some(0),
+                (Some(_), Some(share)) => least == Some(share),
+                _ => true,
+            };
+            record(rate, now, taken, outcome, is_blamed);
+        }
+    }
+
+    /// Records the outcome of a request of which the service says which `limits` throttled it.
+    ///
+    /// To the others it was not throttled. Numbers that are no limits are ignored.
+    pub fn record_by(
+        &self,
+        now: Timestamp,
+        permit: &SetPermit<N>,
+        outcome: Outcome,
+        limits: &[usize],
+    ) {
+        for (limit, rate, taken) in self.permitted(permit) {
+            record(rate, now, taken, outcome, limits.contains(&limit));
+        }
+    }
+
+    /// Takes in what a service declares in a response: each report goes to the rates that obey its
+    /// dimension. See [`SendRate::observe`].
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
+    pub fn observe(
+        &self,
+        now: Timestamp,
+        permit: &SetPermit<N>,
+        reports: &LimitReports,
+    ) -> Observed {
+        let all = self.permitted(permit);
+        all.map(|(_, rate, taken)| rate.observe(now, taken, reports))
+            .max()
+            .unwrap_or(Observed::Nothing)
+    }
+
+    /// Returns what a request took of `limit`, to be settled in a later task: `None` if it took
+    /// nothing of it.
+    ///
+    /// Call it once for a permit and a limit: settled twice, the difference counts twice.
+    pub fn charge(&self, permit: &SetPermit<N>, limit: usize) -> Option<SendCharge<R>>
+    where
+        R: Clone,
+    {
+        let rate = self.rates.get(limit)?.clone()?;
+        Some(SendCharge::new(rate, permit.get(limit)?))
+    }
+
+    /// Corrects what a request took to its true `costs`, one for each limit, as
+    /// [`SendCharge::settle`] does. Call it once.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Weights`] if there is not one cost for each rate: nothing is settled then.
+    /// [`SetError::Weight`] if a debit does not fit a line: the other limits are settled.
+    pub fn settle(
+        &self,
+        now: Timestamp,
+        permit: SetPermit<N>,
+        costs: &[u32],
+    ) -> Result<(), SetError> {
+        let rates = self.rates().count();
+        if costs.len() != rates {
+            let given = costs.len();
+            return Err(SetError::Weights { given, rates });
+        }
+        let mut settled = Ok(());
+        for (limit, rate, taken) in self.permitted(&permit) {
+            let cost = costs.get(limit).copied().unwrap_or(taken.weight());
+            if let Err(error) = rate.charge(taken).settle(now, cost) {
+                settled = Err(SetError::Weight { limit, error });
+            }
+        }
+        settled
+    }
+
+    /// Returns the state of each rate, and which limit would hold back a request of `weights`. It
+    /// changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if all
+    /// are 0.
+    pub fn snapshot(&self, now: Timestamp, weights: &[u32]) -> Result<SetSnapshot<N>, SetError> {
+        let weights = self.checked(weights)?;
+        let mut rates = [None; N];
+        for (shown, rate) in rates.iter_mut().zip(self.rates()) {
+            *shown = Some(rate.snapshot(now));
+        }
+        Ok(SetSnapshot::new(rates, self.binding(now, &weights)))
+    }
+}
+
+/// Gives back to `rate` what a request took that is not sent.
+fn give_back(rate: &SendRate, now: Timestamp, taken: SendPermit) {
+    // A credit is never refused.
+    let _ = rate.charge(taken).settle(now, 0);
+}
+
+fn record(rate: &SendRate, now: Timestamp, taken: SendPermit, outcome: Outcome, is_blamed: bool) {
+    let outcome = if is_blamed {
+        outcome
+    } else {
+        Outcome::NotThrottled
+    };
+    let _ = rate.record(now, taken, outcome);
+}
+
+/// The laws of the rates, in one line.
+impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SendSet<R, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SendSet(")?;
+        for (limit, rate) in self.rates().enumerate() {
+            let comma = if limit == 0 { "" } else { ", " };
+            write!(f, "{comma}{limit}: {:?}", rate.law())?;
+        }
+        f.write_str(")")
+    }
+}

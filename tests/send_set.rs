@@ -1,0 +1,396 @@
+//! Several limits on one request: all of them or none, and which one binds.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use paceline::{
+    AcquireError, ControlLaw, Outcome, SendPermit, SendRate, SendSet, Timestamp, WeightError,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
+    set::{Binding, SetError},
+};
+
+fn ms(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * 1_000_000)
+}
+
+fn wait(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A limiter of `tokens` a second with a bucket of as many, full.
+fn fixed(tokens: u32) -> SendRate {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(tokens, second)
+        .and_then(|fixed| fixed.to_builder().burst(second).build());
+    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
+}
+
+fn not_in_time(limit: usize, millis: u64) -> SetError {
+    let wait = wait(millis);
+    SetError::NotInTime(Binding { limit, wait })
+}
+
+/// Returns how many tokens `rate` has at `now`.
+fn held(rate: &SendRate, now: Timestamp) -> u64 {
+    format!("{:.0}", rate.snapshot(now).available)
+        .parse()
+        .expect("whole")
+}
+
+#[test]
+fn a_request_takes_from_every_limit_or_from_none() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let permit = set.try_acquire(ms(0), &[1, 600]).expect("both are full");
+    assert_eq!(permit.get(0).map(SendPermit::weight), Some(1));
+    assert_eq!(permit.get(1).map(SendPermit::weight), Some(600));
+    assert_eq!(permit.get(2), None);
+    assert_eq!(format!("{permit:?}"), "SetPermit(0: 1, 1: 600)");
+
+    let refused = set.try_acquire(ms(0), &[1, 600]);
+    assert_eq!(refused, Err(not_in_time(1, 200)));
+    assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (7, 400));
+    assert!(set.try_acquire(ms(199), &[1, 600]).is_err());
+    assert!(set.try_acquire(ms(200), &[1, 600]).is_ok());
+    assert_eq!((held(&requests, ms(200)), held(&tokens, ms(200))), (7, 0));
+}
+
+#[test]
+fn a_refusal_names_the_limit_with_the_longest_wait() {
+    for slow_one in [0, 1] {
+        let (slow, fast) = (fixed(8), fixed(1_000));
+        let set = SendSet::new(if slow_one == 0 {
+            [&slow, &fast]
+        } else {
+            [&fast, &slow]
+        });
+        assert!(set.try_acquire(ms(0), &[8, 8]).is_ok());
+        let weights = if slow_one == 0 {
+            [1, 1_000]
+        } else {
+            [1_000, 1]
+        };
+        // 125 ms for the one, and 8 for the other, of which 992 are left.
+        assert_eq!(
+            set.try_acquire(ms(0), &weights),
+            Err(not_in_time(slow_one, 125))
+        );
+        let snapshot = set.snapshot(ms(0), &weights).expect("weights");
+        let binding = snapshot.binding.expect("one binds");
+        assert_eq!((binding.limit, binding.wait), (slow_one, wait(125)));
+        let text = format!("{snapshot:?}");
+        let start = format!("SetSnapshot(limit {slow_one} asks for a wait of 125ms; 0: ");
+        assert!(text.starts_with(&start), "{text}");
+        assert!(!text.contains('\n'));
+    }
+}
+
+#[test]
+fn a_snapshot_says_that_no_limit_binds() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let snapshot = set.snapshot(ms(0), &[1, 1_000]).expect("weights");
+    assert_eq!(snapshot.binding, None);
+    assert!(
+        snapshot
+            .to_string()
+            .starts_with("no limit binds; 0: 8.0/s")
+    );
+    assert_eq!(format!("{set:?}"), "SendSet(0: Paced, 1: Paced)");
+}
+
+#[test]
+fn bad_weights_are_refused_and_change_nothing() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let (given, rates) = (1, 2);
+    assert_eq!(
+        set.try_acquire(ms(0), &[1]),
+        Err(SetError::Weights { given, rates })
+    );
+    let error = WeightError::Zero;
+    assert_eq!(
+        set.try_acquire(ms(0), &[0, 0]),
+        Err(SetError::Weight { limit: 0, error })
+    );
+    let (weight, capacity) = (1_001, 1_000);
+    let error = WeightError::AboveCapacity { weight, capacity };
+    let above = SetError::Weight { limit: 1, error };
+    assert_eq!(set.try_acquire(ms(0), &[1, 1_001]), Err(above));
+    assert_eq!(set.reserve(ms(0), &[1, 1_001]).map(drop), Err(above));
+    assert_eq!((above.limit(), above.wait()), (Some(1), None));
+    assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (8, 1_000));
+    let permit = set.try_acquire(ms(0), &[1, 10]).expect("full");
+    let (given, rates) = (3, 2);
+    assert_eq!(
+        set.settle(ms(0), permit, &[1, 2, 3]),
+        Err(SetError::Weights { given, rates })
+    );
+    assert_eq!(held(&tokens, ms(0)), 990);
+}
+
+#[test]
+fn a_weight_of_nothing_leaves_a_limit_alone() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let permit = set.try_acquire(ms(0), &[0, 100]).expect("full");
+    assert_eq!(permit.get(0), None);
+    assert!(set.charge(&permit, 0).is_none());
+    let mut place = set.reserve(ms(0), &[8, 0]).expect("full");
+    assert!(place.claim(ms(0)).is_ok());
+    assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (0, 900));
+}
+
+#[test]
+fn a_set_has_one_to_eight_rates() {
+    let rates: Vec<_> = (0..9).map(|_| Arc::new(fixed(5))).collect();
+    let (given, none) = (9, 0);
+    assert_eq!(
+        SendSet::of(rates.clone()).map(drop),
+        Err(SetError::Rates { given })
+    );
+    assert_eq!(
+        SendSet::<&SendRate>::of([]).map(drop),
+        Err(SetError::Rates { given: none })
+    );
+    let eight = SendSet::of(rates.into_iter().take(8)).expect("eight");
+    assert!(eight.try_acquire(ms(0), &[5; 8]).is_ok());
+    assert_eq!(eight.rates().count(), 8);
+    assert_eq!(
+        eight.try_acquire(ms(0), &[1, 1, 1, 2, 1, 1, 1, 1]),
+        Err(not_in_time(3, 400))
+    );
+}
+
+#[test]
+fn a_request_is_due_when_its_last_place_is() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let mut first = set.reserve(ms(0), &[8, 1_000]).expect("full");
+    assert!(first.claim(ms(0)).is_ok());
+    let mut second = set.reserve(ms(0), &[1, 500]).expect("in range");
+    let mut third = set.reserve(ms(0), &[7, 100]).expect("in range");
+    assert_eq!(
+        second.claim(ms(0)).map(drop),
+        Err(Binding {
+            limit: 1,
+            wait: wait(500)
+        })
+    );
+    assert_eq!(
+        third.claim(ms(0)).map(drop),
+        Err(Binding {
+            limit: 0,
+            wait: wait(1_000)
+        })
+    );
+    // Its request is claimed early, after 125 ms.
+    assert_eq!(second.claim(ms(499)).expect_err("not yet").limit, 1);
+    let permit = second.claim(ms(500)).expect("its turn");
+    assert_eq!(permit.get(0).map(SendPermit::time), Some(ms(500)));
+    assert_eq!(second.claim(ms(9_000)), Ok(permit), "the same ever after");
+    assert!(third.claim(ms(1_000)).is_ok());
+}
+
+#[test]
+fn a_dropped_request_gives_back_every_place() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    assert!(set.try_acquire(ms(0), &[1, 1_000]).is_ok());
+    let mut early = set.reserve(ms(0), &[7, 500]).expect("in range");
+    let mut behind = set.reserve(ms(0), &[3, 100]).expect("in range");
+    // Its requests are claimed early, its tokens are in line.
+    assert_eq!(early.claim(ms(0)).expect_err("not yet").limit, 1);
+    assert_eq!(behind.claim(ms(0)).expect_err("not yet").wait, wait(600));
+    assert_eq!(held(&requests, ms(0)), 0);
+    drop(early);
+    assert_eq!(held(&requests, ms(0)), 4);
+    assert_eq!(behind.claim(ms(0)).expect_err("not yet").wait, wait(100));
+    drop(behind);
+    assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (7, 0));
+    assert!(set.try_acquire(ms(1), &[7, 1]).is_ok());
+}
+
+#[test]
+fn a_place_that_cannot_be_had_gives_back_the_others() {
+    let (requests, tokens) = (fixed(8), fixed(1_000));
+    let set = SendSet::new([&requests, &tokens]);
+    let refused = set.reserve(ms(0), &[5, 2_000]).expect_err("too much");
+    assert_eq!(refused.limit(), Some(1));
+    assert_eq!(requests.snapshot(ms(0)).waiting, 0);
+    assert!(set.try_acquire(ms(0), &[8, 1_000]).is_ok());
+}
+
+#[test]
+fn a_set_stands_in_line_with_single_requests_and_other_sets() {
+    let (one, two, three) = (fixed(8), fixed(8), fixed(8));
+    let ab = SendSet::new([&one, &two]);
+    let cba = SendSet::new([&three, &two, &one]);
+    let mut first = ab.reserve(ms(0), &[8, 8]).expect("full");
+    let mut second = cba.reserve(ms(0), &[1, 4, 1]).expect("in range");
+    let mut single = two.reserve(ms(0));
+    assert!(first.claim(ms(0)).is_ok());
+    let binding = second.claim(ms(0)).expect_err("not yet");
+    assert_eq!((binding.limit, binding.wait), (1, wait(500)));
+    assert_eq!(single.claim(ms(0)), Err(wait(625)));
+    assert!(second.claim(ms(500)).is_ok());
+    assert!(single.claim(ms(625)).is_ok());
+}
+
+#[test]
+fn one_limit_of_a_request_is_settled_in_a_later_task() {
+    let rates = [8, 1_000].map(|tokens| Arc::new(fixed(tokens)));
+    let set = SendSet::new(rates.clone());
+    let permit = set.try_acquire(ms(0), &[1, 1_000]).expect("full");
+    let charge = set.charge(&permit, 1).expect("it took tokens");
+    let task = std::thread::spawn(move || charge.settle(ms(0), 150));
+    task.join().expect("it returns").expect("a credit");
+    assert_eq!(held(&rates[1], ms(0)), 850);
+    set.settle(ms(0), permit, &[1, 2_000]).expect("room");
+    assert_eq!(
+        set.try_acquire(ms(0), &[1, 1]),
+        Err(not_in_time(1, 151)),
+        "150 below zero"
+    );
+}
+
+#[test]
+fn a_limit_that_limits_nothing_holds_nothing_back() {
+    let free = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    let tokens = fixed(8);
+    let set = SendSet::new([&free, &tokens]);
+    assert!(set.try_acquire(ms(0), &[1_000_000, 8]).is_ok());
+    assert_eq!(set.try_acquire(ms(0), &[1, 1]), Err(not_in_time(1, 125)));
+    let mut place = set.reserve(ms(0), &[1, 1]).expect("in range");
+    assert_eq!(place.claim(ms(0)).expect_err("not yet").limit, 1);
+    assert!(place.claim(ms(125)).is_ok());
+}
+
+#[test]
+fn a_throttle_cuts_the_limits_that_it_is_attributed_to() {
+    let paced = || SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let cut = |rate: &SendRate| rate.snapshot(ms(1_000)).enabled;
+    let (one, two) = (paced(), paced());
+    let set = SendSet::new([&one, &two]);
+    let permit = set.try_acquire(ms(0), &[1, 50]).expect("nothing limits");
+    set.record_by(ms(1_000), &permit, Outcome::Throttled, &[1, 7]);
+    assert_eq!((cut(&one), cut(&two)), (false, true));
+
+    let (one, two) = (paced(), paced());
+    let set = SendSet::new([&one, &two]);
+    set.record(ms(1_000), &permit, Outcome::NotThrottled);
+    assert_eq!((cut(&one), cut(&two)), (false, false));
+    set.record(ms(1_000), &permit, Outcome::Throttled);
+    assert_eq!((cut(&one), cut(&two)), (true, true));
+}
+
+/// A rate that obeys declared limits of `dimension`, all of whose first requests go.
+fn declared(dimension: Dimension) -> SendRate {
+    let settings = DeclaredSettings::new().first_burst(0).dimension(dimension);
+    SendRate::declared(settings, Timestamp::ZERO)
+}
+
+fn report(dimension: Dimension, remaining: u64, limit: u64) -> LimitReport {
+    LimitReport::new(remaining)
+        .dimension(dimension)
+        .limit(limit)
+        .window(Duration::from_secs(60))
+        .reset(Reset::In(Duration::from_secs(60)))
+        .refills(false)
+}
+
+fn reports(requests: u64, tokens: u64) -> LimitReports {
+    let mut reports = LimitReports::from(report(Dimension::Requests, requests, 100));
+    reports.push(report(Dimension::Tokens, tokens, 10_000));
+    reports
+}
+
+#[test]
+fn a_report_goes_to_the_rate_of_its_dimension() {
+    let (requests, tokens) = (declared(Dimension::Requests), declared(Dimension::Tokens));
+    let set = SendSet::new([&requests, &tokens]);
+    let permit = set.try_acquire(ms(0), &[1, 500]).expect("it goes");
+    let _ = set.observe(ms(100), &permit, &reports(60, 9_000));
+    let limits = [&requests, &tokens].map(|rate| {
+        let limit = rate.declared_limit(ms(100)).expect("it is declared");
+        (
+            limit.dimension,
+            limit.limit,
+            format!("{:.0}", limit.remaining),
+        )
+    });
+    assert_eq!(limits[0], (Dimension::Requests, 100, "60".to_owned()));
+    assert_eq!(limits[1], (Dimension::Tokens, 10_000, "9000".to_owned()));
+}
+
+#[test]
+fn a_throttle_is_attributed_to_the_declared_limit_that_explains_it() {
+    let (requests, tokens) = (declared(Dimension::Requests), declared(Dimension::Tokens));
+    let set = SendSet::new([&requests, &tokens]);
+    let permit = set.try_acquire(ms(0), &[1, 500]).expect("it goes");
+    let _ = set.observe(ms(100), &permit, &reports(60, 200));
+    let minute = Outcome::ThrottledFor(Duration::from_secs(30));
+    set.record(ms(100), &permit, minute);
+    let stopped = |rate: &SendRate| rate.snapshot(ms(100)).fill_rate.to_bits() == 0;
+    assert_eq!((stopped(&requests), stopped(&tokens)), (false, true));
+    let contradicted = |rate: &SendRate| {
+        rate.declared_limit(ms(100))
+            .is_some_and(|limit| limit.contradicted)
+    };
+    assert_eq!(
+        (contradicted(&requests), contradicted(&tokens)),
+        (false, false)
+    );
+}
+
+#[test]
+fn a_throttle_that_no_report_explains_is_the_least_declared_limits() {
+    let (requests, tokens) = (declared(Dimension::Requests), declared(Dimension::Tokens));
+    let paced = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let set = SendSet::new([&requests, &tokens, &paced]);
+    let permit = set.try_acquire(ms(0), &[1, 500, 1]).expect("it goes");
+    let _ = set.observe(ms(100), &permit, &reports(60, 9_000));
+    set.record(ms(100), &permit, Outcome::Throttled);
+    let contradicted = |rate: &SendRate| {
+        rate.declared_limit(ms(100))
+            .is_some_and(|limit| limit.contradicted)
+    };
+    assert_eq!(
+        (contradicted(&requests), contradicted(&tokens)),
+        (true, false)
+    );
+    assert!(paced.snapshot(ms(100)).enabled, "it may have been that one");
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let text = |error: SetError| error.to_string();
+    assert_eq!(
+        text(SetError::Rates { given: 9 }),
+        "9 rates: a set has one to 8"
+    );
+    let (given, rates) = (1, 2);
+    assert_eq!(
+        text(SetError::Weights { given, rates }),
+        "1 weights for 2 rates: each has one"
+    );
+    assert_eq!(
+        text(not_in_time(3, 1_500)),
+        "not in time: limit 3 asks for a wait of 1.5s"
+    );
+    let error = WeightError::Zero;
+    assert_eq!(
+        text(SetError::Weight { limit: 2, error }),
+        "limit 2: the request asks for no token"
+    );
+    assert_eq!(
+        AcquireError::from(error).to_string(),
+        "the request asks for no token"
+    );
+}
