@@ -97,11 +97,7 @@ fn a_snapshot_says_that_no_limit_binds() {
     let set = SendSet::new([&requests, &tokens]);
     let snapshot = set.snapshot(ms(0), &[1, 1_000]).expect("weights");
     assert_eq!(snapshot.binding, None);
-    assert!(
-        snapshot
-            .to_string()
-            .starts_with("no limit binds; 0: 8.0/s")
-    );
+    assert!(snapshot.to_string().starts_with("no limit binds; 0: 8.0/s"));
     assert_eq!(format!("{set:?}"), "SendSet(0: Paced, 1: Paced)");
 }
 

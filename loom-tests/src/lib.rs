@@ -31,6 +31,7 @@ mod occupancy;
 mod paced;
 mod quota;
 mod send_rate;
+mod sets;
 mod stripes;
 mod teeth;
 mod usage;

@@ -296,24 +296,19 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
-        let share = |limit: usize, rate: &SendRate| {
-            permit
-                .get(limit)
-                .and_then(|permit| rate.share_left(now, permit))
+        let share = |(_, rate, taken): (usize, &SendRate, SendPermit)| rate.share_left(now, taken);
+        let least = if outcome == Outcome::NotThrottled {
+            None
+        } else {
+            self.permitted(permit).filter_map(share).min()
         };
-        let least = match outcome {
-            Outcome::NotThrottled => None,
-            _ => {
-                let shares = self.rates().enumerate();
-                shares.filter_map(|(limit, rate)| share(limit, rate)).min()
-            }
-        };
-        for (limit, rate, taken) in self.permitted(permit) {
-            let is_blamed = match (least, share(limit, rate)) {
+        for this in self.permitted(permit) {
+            let is_blamed = match (least, least.and_then(|_| share(this))) {
                 (Some(0), share) => share == Some(0),
-                (Some(_), Some(share)) => least == Some(share),
+                (Some(least), Some(share)) => share == least,
                 _ => true,
             };
+            let (_, rate, taken) = this;
             record(rate, now, taken, outcome, is_blamed);
         }
     }

@@ -11,5 +11,6 @@ mod forms;
 mod loops;
 mod rises;
 mod runtimes;
+mod sets;
 mod steady;
 mod world;

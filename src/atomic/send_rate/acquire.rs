@@ -204,9 +204,11 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, now: Timestamp) -> Result<SendPermit, u64> {
         let elapsed = self.elapsed(now);
-        let granted = || match self.state.load().is_engaged() {
-            true => Ok(self.permit(now, 1)),
-            false => Ok(SendPermit::sent_at(now)), // it took nothing
+        let granted = || {
+            if self.state.load().is_engaged() {
+                return Ok(self.permit(now, 1));
+            }
+            Ok(SendPermit::sent_at(now)) // it took nothing
         };
         self.renew(elapsed);
         let Some(nanos) = self.take(elapsed) else {

@@ -40,7 +40,7 @@
 //!    bucket is left alone too, because the rate follows what the report said. What was settled is
 //!    dropped when such a report comes.
 //! 10. *No report* for two windows, while answers come: the paced law decides. It has seen every
-//!    outcome all along.
+//!     outcome all along.
 //!
 //! # What lost
 //!

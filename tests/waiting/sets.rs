@@ -1,0 +1,175 @@
+//! Waiting for several limits at once: one wait, one deadline, one cancellation.
+
+use alloc::sync::Arc;
+use core::{future::Future, time::Duration};
+use std::thread;
+
+use paceline::{
+    AcquireError, Clock, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate, SendSet,
+    law::PacedSettings,
+    set::{Binding, SetError},
+    wait::{SetRequest, Sleep},
+};
+
+use crate::steady::fixed;
+use crate::world::{Hands, MILLI, World, ms};
+
+type Rates = [Arc<SendRate>; 2];
+type Set = SendLimiter<SendSet<Arc<SendRate>, 2>, Hands, Hands>;
+
+/// A limiter of 5 requests and 1,000 tokens a second, both empty.
+fn limiter(hands: &Hands) -> (Set, Rates) {
+    let rates = [5, 1_000].map(|tokens| Arc::new(fixed(tokens)));
+    let limiter = SendLimiter::new(SendSet::new(rates.clone()))
+        .clock(hands.clone())
+        .sleep_on(hands.clone());
+    (limiter, rates)
+}
+
+fn not_in_time(limit: usize, millis: u64) -> SetError {
+    let wait = ms(millis);
+    SetError::NotInTime(Binding { limit, wait })
+}
+
+/// Waits for a set as for one rate: the permit of the first limit.
+fn first<Z: Sleep>(
+    request: SetRequest<Arc<SendRate>, Hands, Z, 2>,
+) -> impl Future<Output = Result<SendPermit, AcquireError>> {
+    async move {
+        match request.acquire().await {
+            Ok(permit) => Ok(permit.get(0).expect("it has a weight in the first")),
+            Err(error) => Err(AcquireError::NotInTime {
+                wait: error.wait().expect("it is a matter of time"),
+            }),
+        }
+    }
+}
+
+#[test]
+fn a_request_sleeps_once_until_its_last_turn() {
+    let mut world = World::default();
+    let (limiter, rates) = limiter(&world.hands);
+    world.spawn(first(limiter.clone().into_tokens([1, 40])));
+    world.spawn(first(limiter.into_tokens([1, 40])));
+    world.run_until(1_000 * MILLI);
+    let went: Vec<_> = world.tasks.iter().map(|task| task.went_at()).collect();
+    assert_eq!(went, [200 * MILLI, 400 * MILLI]);
+    assert_eq!(world.most_wakes(), 1);
+    assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
+}
+
+#[test]
+fn what_cannot_come_in_time_is_refused_with_its_limit() {
+    let world = World::default();
+    let (limiter, _) = limiter(&world.hands);
+    for _ in 0..3 {
+        let asked = limiter.tokens([1, 50]).within(ms(199));
+        assert_eq!(asked.clone().reserve().map(drop), Err(not_in_time(0, 200)));
+        assert_eq!(asked.acquire_blocking(), Err(not_in_time(0, 200)));
+        let tried = limiter.tokens([1, 50]).try_acquire();
+        assert_eq!(tried, Err(not_in_time(0, 200)));
+    }
+    // Nothing was left in either line.
+    assert!(limiter.tokens([1, 50]).within(ms(200)).reserve().is_ok());
+    let (given, rates) = (1, 2);
+    assert_eq!(
+        limiter.tokens([1]).reserve().map(drop),
+        Err(SetError::Weights { given, rates })
+    );
+}
+
+#[test]
+fn a_request_is_woken_when_its_last_turn_comes_sooner() {
+    let mut world = World::default();
+    let (limiter, rates) = limiter(&world.hands);
+    let ahead = limiter.tokens([5, 0]).reserve();
+    let ahead = ahead.map(drop).expect_err("above the capacity");
+    assert_eq!(ahead.limit(), Some(0));
+    let places: Vec<_> = (0..5).map(|_| limiter.tokens([1, 1]).reserve()).collect();
+    let task = world.spawn(first(limiter.clone().into_tokens([1, 40])));
+    world.run_until(100 * MILLI);
+    drop(places);
+    world.settle();
+    world.run_until(1_000 * MILLI);
+    assert_eq!(world.tasks[task].went_at(), 200 * MILLI);
+
+    // A credit brings the turn at once.
+    let permit = rates[1].try_acquire_n(world.hands.now(), 50).expect("full");
+    let task = world.spawn(first(limiter.into_tokens([1, 30])));
+    world.run_until(1_010 * MILLI);
+    assert!(world.tasks[task].ended.is_none());
+    let settled = rates[1].charge(permit).settle(world.hands.now(), 0);
+    settled.expect("a credit");
+    world.settle();
+    assert_eq!(world.tasks[task].went_at(), 1_010 * MILLI);
+}
+
+#[test]
+fn a_dropped_future_gives_back_every_place_and_wakes_the_next() {
+    let mut world = World::default();
+    let (limiter, rates) = limiter(&world.hands);
+    let one = world.spawn(first(limiter.clone().into_tokens([1, 40])));
+    let two = world.spawn(first(limiter.into_tokens([1, 40])));
+    // The tokens of the first one have come by then, and wait for its request.
+    world.run_until(150 * MILLI);
+    world.drop_task(one);
+    world.run_until(1_000 * MILLI);
+    assert_eq!(world.tasks[two].went_at(), 200 * MILLI);
+    let now = world.hands.now();
+    assert_eq!(rates[0].snapshot(now).waiting, 0);
+    assert!(rates[1].try_acquire_n(now, 50).is_ok(), "full again");
+}
+
+#[test]
+fn a_turn_that_moves_past_the_deadline_is_refused_with_its_limit() {
+    let mut world = World::default();
+    let (limiter, rates) = limiter(&world.hands);
+    let task = world.spawn(first(limiter.into_tokens([1, 40]).within(ms(250))));
+    world.run_until(100 * MILLI);
+    let slow = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
+    rates[0]
+        .set_paced(slow, world.hands.now())
+        .expect("it is paced");
+    world.run_until(1_000 * MILLI);
+    let ended = world.tasks[task].ended.expect("it has ended");
+    assert!(ended.1.is_err());
+    assert!(ended.0 <= 250 * MILLI, "{ended:?}");
+    assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
+}
+
+#[test]
+fn threads_wait_for_two_limits_at_once() {
+    let start = MonotonicClock::new().now();
+    let rates = [100, 1_000].map(|tokens| {
+        let settings = PacedSettings::fixed(tokens, Duration::from_secs(1));
+        SendRate::paced(settings.expect("in range"), start)
+    });
+    let [requests, tokens] = &rates;
+    let ab = SendLimiter::new(SendSet::new([requests, tokens]));
+    let ba = SendLimiter::new(SendSet::new([tokens, requests]));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let permit = ab.tokens([1, 5]).acquire_blocking().expect("its turn");
+                ab.settle(permit, &[1, 2]).expect("a credit");
+                ab.record(&permit, Outcome::NotThrottled);
+            });
+            scope.spawn(|| ba.tokens([5, 1]).acquire_blocking().expect("its turn"));
+        }
+    });
+    assert!(
+        ab.tokens([1, 1])
+            .within(Duration::from_secs(1))
+            .reserve()
+            .is_ok()
+    );
+}
+
+/// The futures of a set of `Arc`s may be moved to other threads.
+#[test]
+fn a_future_of_arcs_is_send_and_static() {
+    fn check(_: impl Future + Send + 'static) {}
+    let world = World::default();
+    let (limiter, _) = limiter(&world.hands);
+    check(limiter.into_tokens([1, 1]).acquire());
+}
