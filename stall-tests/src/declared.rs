@@ -13,7 +13,7 @@ use paceline::{
 use crate::hook::{bounded, stopped_within};
 use crate::scene::at;
 
-/// The most steps of a report that meets no other thread: each limit has 33 words.
+/// The most steps of a report that meets no other thread: each limit has 35 words.
 const MOST: u64 = 1_500;
 
 fn report(remaining: u64) -> LimitReports {

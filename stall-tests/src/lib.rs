@@ -42,6 +42,8 @@ mod quota;
 #[cfg(not(feature = "counts"))]
 mod scene;
 #[cfg(not(feature = "counts"))]
+mod sets;
+#[cfg(not(feature = "counts"))]
 mod stops;
 #[cfg(not(feature = "counts"))]
 mod teeth;

@@ -12,7 +12,7 @@ use paceline::{
 };
 
 use crate::steady::fixed;
-use crate::world::{Hands, MILLI, World, ms};
+use crate::world::{Hands, MILLI, Task, World, ms};
 
 type Rates = [Arc<SendRate>; 2];
 type Set = SendLimiter<SendSet<Arc<SendRate>, 2>, Hands, Hands>;
@@ -32,16 +32,14 @@ fn not_in_time(limit: usize, millis: u64) -> SetError {
 }
 
 /// Waits for a set as for one rate: the permit of the first limit.
-fn first<Z: Sleep>(
+async fn first<Z: Sleep>(
     request: SetRequest<Arc<SendRate>, Hands, Z, 2>,
-) -> impl Future<Output = Result<SendPermit, AcquireError>> {
-    async move {
-        match request.acquire().await {
-            Ok(permit) => Ok(permit.get(0).expect("it has a weight in the first")),
-            Err(error) => Err(AcquireError::NotInTime {
-                wait: error.wait().expect("it is a matter of time"),
-            }),
-        }
+) -> Result<SendPermit, AcquireError> {
+    match request.acquire().await {
+        Ok(permit) => Ok(permit.get(0).expect("it has a weight in the first")),
+        Err(error) => Err(AcquireError::NotInTime {
+            wait: error.wait().expect("it is a matter of time"),
+        }),
     }
 }
 
@@ -52,7 +50,7 @@ fn a_request_sleeps_once_until_its_last_turn() {
     world.spawn(first(limiter.clone().into_tokens([1, 40])));
     world.spawn(first(limiter.into_tokens([1, 40])));
     world.run_until(1_000 * MILLI);
-    let went: Vec<_> = world.tasks.iter().map(|task| task.went_at()).collect();
+    let went: Vec<_> = world.tasks.iter().map(Task::went_at).collect();
     assert_eq!(went, [200 * MILLI, 400 * MILLI]);
     assert_eq!(world.most_wakes(), 1);
     assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
