@@ -25,6 +25,7 @@ extern crate alloc;
 mod client;
 mod scene;
 mod service;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -34,6 +35,7 @@ use clap::Parser;
 use client::{LAWS, Law};
 use scene::{SCENES, SECOND, Scene};
 use service::Service;
+use sets::{SET_SCENES, SetScene, SetTally, play_set};
 use world::{Tally, play};
 
 /// Plays limiters against services that declare their limits, and prints what became of it.
@@ -81,6 +83,26 @@ fn main() {
             println!("{}", line(scene, law, &Figures::mean(&figures)));
         }
     }
+    for scene in SET_SCENES {
+        let is_asked = |part: &String| scene.name.starts_with(part.as_str());
+        if options.scene.is_empty() || options.scene.iter().any(is_asked) {
+            println!("{}", set_line(scene, &options));
+        }
+    }
+}
+
+fn set_line(scene: &SetScene, options: &Options) -> String {
+    let seeds = options.seed..options.seed + options.seeds;
+    let runs: Vec<_> = seeds.map(|seed| play_set(scene, seed)).collect();
+    let mean = |of: fn(&SetTally) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    format!(
+        "| {} | {} | Declared | {:.3} | {:.2} % | {:.0} | | | | |",
+        scene.name,
+        scene.what,
+        mean(SetTally::used),
+        mean(SetTally::throttled) * 100.0,
+        mean(|tally| tally.failed as f64),
+    )
 }
 
 fn line(scene: &Scene, law: Law, figures: &Figures) -> String {

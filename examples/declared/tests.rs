@@ -2,6 +2,7 @@
 
 use crate::client::Law;
 use crate::scene::{SCENES, Scene};
+use crate::sets::{SET_SCENES, play_set};
 use crate::world::play;
 use crate::{Figures, line};
 
@@ -58,4 +59,17 @@ fn the_same_seed_gives_the_same_numbers() {
         run(),
         line(scene, Law::Declared, &figures("d1", Law::Declared, 4))
     );
+}
+
+#[test]
+fn several_limits_are_used_without_throttles() {
+    for scene in SET_SCENES {
+        for seed in 1..=3 {
+            let tally = play_set(scene, seed);
+            let name = scene.name;
+            assert!(tally.used() >= 0.95, "{name}: {tally:?}");
+            assert!(tally.throttled() <= 0.005, "{name}: {tally:?}");
+            assert_eq!(tally.failed, 0, "{name}: {tally:?}");
+        }
+    }
 }

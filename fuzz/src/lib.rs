@@ -16,6 +16,7 @@ pub mod law;
 pub mod limiter;
 pub mod line;
 pub mod quota;
+pub mod sets;
 
 // One copy of the equations, shared with the crate's own tests.
 #[path = "../../tests/law/aws_model.rs"]

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use paceline_fuzz::{answers, config, declared, headers, law, limiter, line, quota};
+use paceline_fuzz::{answers, config, declared, headers, law, limiter, line, quota, sets};
 
 /// Runs `target` over `inputs` generated inputs of up to `longest` bytes, and over its corpus.
 fn run(name: &str, inputs: u64, longest: usize, target: fn(&[u8])) {
@@ -46,6 +46,11 @@ fn line_vs_model() {
 #[test]
 fn limiter() {
     run("limiter", 20_000, 1_024, limiter::limiter);
+}
+
+#[test]
+fn sets() {
+    run("sets", 20_000, 1_024, sets::sets);
 }
 
 #[test]

@@ -1,0 +1,304 @@
+//! Scenes of several limits at once: a service that counts requests and tokens, as those of
+//! language models do, and clients that take both together and settle the true cost.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use fastrand::Rng;
+use paceline::{
+    Outcome, SendRate, SendSet, Timestamp,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
+    set::{SetPermit, SetReservation},
+};
+
+use crate::scene::SECOND;
+
+/// The limits a minute.
+const REQUESTS: u64 = 600;
+const TOKENS: u64 = 100_000;
+const MINUTE: u64 = 60 * SECOND;
+/// How long a request is on its way to the service.
+const WAY: u64 = SECOND / 20;
+/// How often a waiter looks that nobody wakes.
+const LOOK: u64 = SECOND / 20;
+/// How often an operation is sent before it fails.
+const SENDS: u32 = 5;
+
+/// What is asked of clients and service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetScene {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    clients: usize,
+    workers: usize,
+    /// How long the requests are small, and then large, in turn; 0 for large ones only.
+    phase: u64,
+    /// How many times too small or too large an estimate is.
+    wrong: u64,
+}
+
+pub(crate) const SET_SCENES: &[SetScene] = &[
+    SetScene {
+        name: "set-turn",
+        what: "requests bind, then tokens, in turn",
+        clients: 1,
+        workers: 32,
+        phase: 5 * MINUTE,
+        wrong: 1,
+    },
+    SetScene {
+        name: "set-wrong",
+        what: "costs three times the estimate, or a third",
+        clients: 1,
+        workers: 32,
+        phase: 0,
+        wrong: 3,
+    },
+    SetScene {
+        name: "set-four",
+        what: "four clients, costs wrong likewise",
+        clients: 4,
+        workers: 32,
+        phase: 0,
+        wrong: 3,
+    },
+];
+
+const END: u64 = 20 * MINUTE;
+const STEADY: u64 = 2 * MINUTE;
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SetTally {
+    /// What was used of the limit that binds at the time, in limits, and how many there were.
+    used: f64,
+    offered: f64,
+    sent: u64,
+    throttled: u64,
+    pub(crate) failed: u64,
+}
+
+impl SetTally {
+    pub(crate) fn used(&self) -> f64 {
+        self.used / self.offered
+    }
+
+    pub(crate) fn throttled(&self) -> f64 {
+        self.throttled as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// A bucket that refills all the time, in billionths of a token: it may go below zero.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    limit: u64,
+    level: i128,
+    at: u64,
+}
+
+impl Bucket {
+    const fn new(limit: u64) -> Self {
+        let level = limit as i128 * SECOND as i128;
+        Self {
+            limit,
+            level,
+            at: 0,
+        }
+    }
+
+    fn look(&mut self, now: u64) {
+        let gain = i128::from(self.limit) * i128::from(now - self.at) / 60;
+        let full = i128::from(self.limit) * i128::from(SECOND);
+        (self.level, self.at) = ((self.level + gain).min(full), now);
+    }
+
+    fn has(&self, tokens: u64) -> bool {
+        self.level >= i128::from(tokens) * i128::from(SECOND)
+    }
+
+    fn take(&mut self, tokens: i128) {
+        self.level -= tokens * i128::from(SECOND);
+    }
+
+    /// Returns the nanoseconds until there are `tokens`.
+    fn until(&self, tokens: u64) -> u64 {
+        let lacking = i128::from(tokens) * i128::from(SECOND) - self.level;
+        (lacking.max(0) * 60 / i128::from(self.limit)) as u64
+    }
+
+    fn report(&self, dimension: Dimension) -> LimitReport {
+        let reset = Duration::from_nanos(self.until(self.limit));
+        LimitReport::new((self.level.max(0) / i128::from(SECOND)) as u64)
+            .dimension(dimension)
+            .limit(self.limit)
+            .window(Duration::from_nanos(MINUTE))
+            .reset(Reset::In(reset))
+            .refills(true)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    permit: SetPermit<2>,
+    estimate: u64,
+    cost: u64,
+}
+
+/// What a worker does next.
+enum Next {
+    Ask,
+    Arrive(Flight),
+    Return(Flight, Option<u64>, LimitReports),
+}
+
+struct Worker<'a> {
+    client: usize,
+    place: Option<SetReservation<'a, 2>>,
+    /// The estimate and the true cost of its request, and how often it was sent.
+    request: (u64, u64, u32),
+}
+
+/// Plays a scene.
+pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
+    let mut rng = Rng::with_seed(seed);
+    let rate = |dimension| {
+        let settings = DeclaredSettings::new().dimension(dimension);
+        SendRate::declared(settings, Timestamp::ZERO)
+    };
+    let rates: Vec<_> = (0..scene.clients)
+        .map(|_| [rate(Dimension::Requests), rate(Dimension::Tokens)])
+        .collect();
+    let sets: Vec<_> = rates.iter().map(|rates| SendSet::new(rates.each_ref())).collect();
+    let mut service = [Bucket::new(REQUESTS), Bucket::new(TOKENS)];
+    let mut workers: Vec<_> = (0..scene.clients * scene.workers)
+        .map(|worker| Worker {
+            client: worker % scene.clients,
+            place: None,
+            request: (0, 0, 0),
+        })
+        .collect();
+    let mut tally = SetTally::default();
+    // When, and the number of the event: in order, whatever the seed.
+    let mut events = BTreeMap::new();
+    for worker in 0..workers.len() {
+        events.insert((rng.u64(0..SECOND), worker as u64), (worker, Next::Ask));
+    }
+    let mut number = workers.len() as u64;
+    while let Some(((now, _), (id, next))) = events.pop_first() {
+        if now >= END {
+            break;
+        }
+        let worker = &mut workers[id];
+        let (set, at) = (&sets[worker.client], Timestamp::from_nanos(now));
+        let (when, next) = match next {
+            Next::Ask => {
+                if worker.request.2 == 0 {
+                    worker.request = request(scene, now, &mut rng);
+                }
+                let (estimate, cost, sends) = worker.request;
+                if worker.place.is_none() {
+                    let place = set.reserve(at, &[1, estimate as u32]);
+                    worker.place = Some(place.expect("in range"));
+                }
+                match worker.place.as_mut().expect("it is there").claim(at) {
+                    Ok(permit) => {
+                        (worker.place, worker.request.2) = (None, sends + 1);
+                        let flight = Flight {
+                            permit,
+                            estimate,
+                            cost,
+                        };
+                        (now + WAY, Next::Arrive(flight))
+                    }
+                    Err(binding) => {
+                        let wait = u64::try_from(binding.wait.as_nanos()).unwrap_or(u64::MAX);
+                        (now + wait.min(LOOK), Next::Ask)
+                    }
+                }
+            }
+            Next::Arrive(flight) => {
+                let [requests, tokens] = &mut service;
+                requests.look(now);
+                tokens.look(now);
+                tally.sent += u64::from(now >= STEADY);
+                if requests.has(1) && tokens.has(flight.estimate) {
+                    requests.take(1);
+                    tokens.take(flight.estimate.into());
+                    let took = rng.u64(SECOND / 2..2 * SECOND);
+                    (now + took, Next::Return(flight, None, LimitReports::new()))
+                } else {
+                    tally.throttled += u64::from(now >= STEADY);
+                    let hint = requests.until(1).max(tokens.until(flight.estimate));
+                    let hint = hint.div_ceil(SECOND).max(1) * SECOND;
+                    let reports = reports(&service);
+                    (now + WAY, Next::Return(flight, Some(hint), reports))
+                }
+            }
+            Next::Return(flight, None, _) => {
+                // The service corrects its estimate, and says what is left then.
+                let [requests, tokens] = &mut service;
+                requests.look(now);
+                tokens.look(now);
+                tokens.take(i128::from(flight.cost) - i128::from(flight.estimate));
+                set.observe(at, &flight.permit, &reports(&service));
+                let costs = [1, flight.cost as u32];
+                set.settle(at, flight.permit, &costs).expect("there is room");
+                set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
+                if now >= STEADY {
+                    tally.used += if binding(scene, now) == 0 {
+                        1.0 / REQUESTS as f64
+                    } else {
+                        flight.cost as f64 / TOKENS as f64
+                    };
+                }
+                worker.request.2 = 0;
+                (now, Next::Ask)
+            }
+            Next::Return(flight, Some(hint), reports) => {
+                set.observe(at, &flight.permit, &reports);
+                set.settle(at, flight.permit, &[0, 0]).expect("a credit");
+                let outcome = Outcome::ThrottledFor(Duration::from_nanos(hint));
+                set.record(at, &flight.permit, outcome);
+                if worker.request.2 == SENDS {
+                    tally.failed += 1;
+                    worker.request.2 = 0;
+                }
+                (now + hint, Next::Ask)
+            }
+        };
+        events.insert((when, number), (id, next));
+        number += 1;
+    }
+    tally.offered = ((END - STEADY) / MINUTE) as f64;
+    tally
+}
+
+fn reports(service: &[Bucket; 2]) -> LimitReports {
+    let mut reports = LimitReports::from(service[0].report(Dimension::Requests));
+    reports.push(service[1].report(Dimension::Tokens));
+    reports
+}
+
+/// Returns the limit that binds at `now`.
+const fn binding(scene: &SetScene, now: u64) -> usize {
+    if scene.phase > 0 && (now / scene.phase) % 2 == 0 {
+        0
+    } else {
+        1
+    }
+}
+
+/// Returns the estimate of a request, its true cost, and that it was never sent.
+fn request(scene: &SetScene, now: u64, rng: &mut Rng) -> (u64, u64, u32) {
+    let estimate = if binding(scene, now) == 0 {
+        rng.u64(20..80)
+    } else {
+        rng.u64(300..700)
+    };
+    let cost = if rng.bool() {
+        estimate * scene.wrong
+    } else {
+        estimate / scene.wrong
+    };
+    (estimate, cost, 0)
+}

@@ -1,0 +1,388 @@
+//! `sets`: sets that share their rates, single requests and settlements, against plain lists.
+//!
+//! The rates stay as they are, so that every answer is the lists': what a set takes of each line,
+//! what a refusal or a drop gives back, and what a settlement debits or credits. At the end nobody is
+//! left, and the buckets fill again.
+
+use core::time::Duration;
+
+use arbitrary::{Arbitrary, Unstructured};
+use paceline::{
+    SendRate, SendSet, Timestamp,
+    law::PacedSettings,
+    set::{Binding, SetError, SetPermit, SetReservation},
+};
+
+use crate::steps;
+
+const SECOND: u64 = 1_000_000_000;
+/// A token in the units here: at a million a second, the nanoseconds that it takes.
+const TOKEN: i128 = 1_000;
+/// The tokens that a bucket holds, those of 50 ms.
+const CAPACITY: u32 = 50_000;
+/// Rounding, in the units here.
+const SLACK: i128 = 4;
+/// The most requests in line or unsettled at once.
+const MOST: usize = 60;
+/// The limits of each set, by rate: they overlap in different orders.
+const SETS: [&[usize]; 2] = [&[0, 1], &[2, 1, 0]];
+
+type Set<'a> = SendSet<&'a SendRate>;
+type Permit = SetPermit<8>;
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Step {
+    Advance(u16),
+    Leap(u8),
+    Try { set: bool, weights: [u16; 3] },
+    Reserve { set: bool, weights: [u16; 3] },
+    Claim(u8),
+    Drop(u8),
+    Settle { pick: u8, costs: [u16; 3] },
+    Single { rate: u8, weight: u16 },
+}
+
+/// One line, as a list.
+#[derive(Debug, Default)]
+struct Line {
+    /// The last token promised, and what was written off before every place.
+    issued: i128,
+    written_off: i128,
+    /// The places given up: where each ends, and its weight.
+    gaps: Vec<(i128, i128)>,
+}
+
+impl Line {
+    fn given_up(&self) -> i128 {
+        self.written_off + self.gaps.iter().map(|(_, weight)| weight).sum::<i128>()
+    }
+
+    fn settled(&self, minted: i128) -> i128 {
+        let full = minted - i128::from(CAPACITY) * TOKEN + self.given_up();
+        self.issued.max(full)
+    }
+
+    /// What is missing for the next `weight`.
+    fn missing(&self, minted: i128, weight: i128) -> i128 {
+        self.settled(minted) + weight - self.given_up() - minted
+    }
+
+    /// What is missing for the turn of the place that ends at `end`.
+    fn missing_for(&self, minted: i128, end: i128) -> i128 {
+        let before = self.gaps.iter().filter(|(gap, _)| *gap < end);
+        end - self.written_off - before.map(|(_, weight)| weight).sum::<i128>() - minted
+    }
+
+    fn take(&mut self, minted: i128, weight: i128) -> i128 {
+        self.issued = self.settled(minted) + weight;
+        self.issued
+    }
+}
+
+/// A place in one line.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    limit: usize,
+    rate: usize,
+    end: i128,
+    weight: i128,
+    is_claimed: bool,
+}
+
+struct Request<'a> {
+    reservation: SetReservation<'a, 8>,
+    set: usize,
+    places: Vec<Place>,
+    granted: Option<Permit>,
+}
+
+struct Scene<'a> {
+    rates: &'a [SendRate; 3],
+    sets: &'a [Set<'a>; 2],
+    now: u64,
+    lines: [Line; 3],
+    requests: Vec<Request<'a>>,
+    unsettled: Vec<(usize, Permit)>,
+}
+
+fn rate() -> SendRate {
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(1_000_000, second)
+        .and_then(|fixed| fixed.to_builder().burst(Duration::from_millis(50)).build());
+    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
+}
+
+/// Runs the sequence that `data` encodes on two sets and on their model.
+///
+/// # Panics
+///
+/// Panics if an answer of a set is not the model's.
+pub fn sets(data: &[u8]) {
+    let mut data = Unstructured::new(data);
+    let rates = [rate(), rate(), rate()];
+    let sets = SETS.map(|limits| {
+        let rates = limits.iter().map(|rate| &rates[*rate]);
+        SendSet::of(rates).expect("two or three")
+    });
+    let full = || Line {
+        issued: -i128::from(CAPACITY) * TOKEN,
+        ..Line::default()
+    };
+    let mut scene = Scene {
+        rates: &rates,
+        sets: &sets,
+        now: 0,
+        lines: [full(), full(), full()],
+        requests: Vec::new(),
+        unsettled: Vec::new(),
+    };
+    for step in steps::<Step>(&mut data) {
+        scene.apply(step);
+        scene.compare();
+    }
+    scene.end();
+}
+
+impl<'a> Scene<'a> {
+    fn at(&self) -> Timestamp {
+        Timestamp::from_nanos(self.now)
+    }
+
+    fn minted(&self) -> i128 {
+        i128::from(self.now)
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            // A minute at most: a line is renewed after 68 s, which the lists know nothing of.
+            Step::Advance(micros) => self.advance(u64::from(micros) * 100),
+            Step::Leap(tenths) => self.advance(u64::from(tenths) * SECOND / 100),
+            Step::Try { set, weights } => self.attempt(usize::from(set), weights),
+            Step::Reserve { set, weights } => self.reserve(usize::from(set), weights),
+            Step::Claim(pick) => self.claim(pick),
+            Step::Drop(pick) if !self.requests.is_empty() => {
+                let request = self.requests.remove(usize::from(pick) % self.requests.len());
+                self.give_up(request);
+            }
+            Step::Settle { pick, costs } => self.settle(pick, costs),
+            Step::Single { rate, weight } => self.single(usize::from(rate) % 3, weight),
+            Step::Drop(_) => {}
+        }
+    }
+
+    fn advance(&mut self, nanos: u64) {
+        self.now = (self.now + nanos).min(60 * SECOND);
+    }
+
+    /// Returns each limit that has a weight: which it is, its rate, and the weight in tokens.
+    fn weighed(set: usize, weights: [u16; 3]) -> Vec<(usize, usize, i128)> {
+        let all = SETS[set].iter().zip(weights).enumerate();
+        all.filter(|(_, (_, weight))| *weight > 0)
+            .map(|(limit, (rate, weight))| (limit, *rate, i128::from(weight) * TOKEN))
+            .collect()
+    }
+
+    fn given(set: usize, weights: [u16; 3]) -> Vec<u32> {
+        let given = weights.iter().take(SETS[set].len());
+        given.map(|weight| u32::from(*weight)).collect()
+    }
+
+    /// Checks a refusal against what is missing of each limit.
+    fn check(missing: &[(usize, i128)], binding: Binding, what: &str) {
+        let wait = i128::try_from(binding.wait.as_nanos()).expect("it fits");
+        let most = missing.iter().map(|(_, missing)| *missing).max();
+        let most = most.expect("it has a weight");
+        assert!(
+            wait > 0 && (wait - most).abs() <= SLACK.max(1),
+            "{what}: a wait of {wait}, missing are {most}"
+        );
+        let its = missing.iter().find(|(limit, _)| *limit == binding.limit);
+        let (_, its) = its.expect("it is one of them");
+        assert!(most - its <= 2 * SLACK, "{what}: not the limit that binds");
+    }
+
+    fn attempt(&mut self, set: usize, weights: [u16; 3]) {
+        let (now, minted) = (self.at(), self.minted());
+        let weighed = Self::weighed(set, weights);
+        let missing: Vec<_> = weighed
+            .iter()
+            .map(|(limit, rate, weight)| (*limit, self.lines[*rate].missing(minted, *weight)))
+            .collect();
+        match self.sets[set].try_acquire(now, &Self::given(set, weights)) {
+            Ok(permit) => {
+                assert!(missing.iter().all(|(_, missing)| *missing <= SLACK));
+                for (_, rate, weight) in weighed {
+                    self.lines[rate].take(minted, weight);
+                }
+                if self.unsettled.len() < MOST {
+                    self.unsettled.push((set, permit));
+                }
+            }
+            Err(SetError::NotInTime(binding)) => {
+                Self::check(&missing, binding, "try");
+                // What was taken before the refusal goes back whole.
+                for (limit, rate, weight) in weighed {
+                    if self.lines[rate].missing(minted, weight) > 0 || limit > binding.limit {
+                        break;
+                    }
+                    self.lines[rate].take(minted, weight);
+                    self.lines[rate].written_off += weight;
+                }
+            }
+            Err(SetError::Weight { .. }) => {
+                let is_over = |weight: &u16| u32::from(*weight) > CAPACITY;
+                let given = &weights[..SETS[set].len()];
+                assert!(weighed.is_empty() || given.iter().any(is_over));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn reserve(&mut self, set: usize, weights: [u16; 3]) {
+        if self.requests.len() >= MOST {
+            return;
+        }
+        let minted = self.minted();
+        let given = Self::given(set, weights);
+        match self.sets[set].reserve(self.at(), &given) {
+            Ok(reservation) => {
+                let weighed = Self::weighed(set, weights).into_iter();
+                let places = weighed.map(|(limit, rate, weight)| Place {
+                    limit,
+                    rate,
+                    end: self.lines[rate].take(minted, weight),
+                    weight,
+                    is_claimed: false,
+                });
+                self.requests.push(Request {
+                    reservation,
+                    set,
+                    places: places.collect(),
+                    granted: None,
+                });
+            }
+            Err(_) => {
+                let is_over = |weight: &u32| *weight > CAPACITY;
+                assert!(given.iter().all(|weight| *weight == 0) || given.iter().any(is_over));
+            }
+        }
+    }
+
+    fn claim(&mut self, pick: u8) {
+        if self.requests.is_empty() {
+            return;
+        }
+        let (now, minted) = (self.at(), self.minted());
+        let pick = usize::from(pick) % self.requests.len();
+        let request = &mut self.requests[pick];
+        let answer = request.reservation.claim(now);
+        if let Some(granted) = request.granted {
+            assert_eq!(answer, Ok(granted), "it has been claimed");
+            return;
+        }
+        let mut missing = Vec::new();
+        for place in request.places.iter_mut().filter(|place| !place.is_claimed) {
+            let line = &self.lines[place.rate];
+            let lacking = line.missing_for(minted, place.end);
+            place.is_claimed = lacking <= 0;
+            missing.push((place.limit, lacking));
+        }
+        match answer {
+            Ok(permit) => {
+                assert!(missing.iter().all(|(_, missing)| *missing <= SLACK));
+                request.places.iter_mut().for_each(|place| place.is_claimed = true);
+                request.granted = Some(permit);
+                if self.unsettled.len() < MOST {
+                    self.unsettled.push((request.set, permit));
+                }
+            }
+            Err(binding) => Self::check(&missing, binding, "claim"),
+        }
+    }
+
+    fn give_up(&mut self, request: Request<'a>) {
+        let Request {
+            reservation,
+            places,
+            granted,
+            ..
+        } = request;
+        drop(reservation);
+        if granted.is_some() {
+            return;
+        }
+        for place in places {
+            let line = &mut self.lines[place.rate];
+            if place.is_claimed {
+                line.written_off += place.weight;
+            } else if place.end == line.issued {
+                line.issued -= place.weight;
+            } else {
+                line.gaps.push((place.end, place.weight));
+            }
+        }
+    }
+
+    fn settle(&mut self, pick: u8, costs: [u16; 3]) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let minted = self.minted();
+        let pick = usize::from(pick) % self.unsettled.len();
+        let (set, permit) = self.unsettled.swap_remove(pick);
+        let settled = self.sets[set].settle(self.at(), permit, &Self::given(set, costs));
+        assert_eq!(settled, Ok(()));
+        for (limit, rate) in SETS[set].iter().enumerate() {
+            let Some(taken) = permit.get(limit) else {
+                continue;
+            };
+            let more = i128::from(costs[limit]) - i128::from(taken.weight());
+            let line = &mut self.lines[*rate];
+            if more > 0 {
+                line.take(minted, more * TOKEN);
+            } else {
+                line.written_off -= more * TOKEN;
+            }
+        }
+    }
+
+    fn single(&mut self, rate: usize, weight: u16) {
+        let (minted, weight) = (self.minted(), u32::from(weight).max(1));
+        let tokens = i128::from(weight) * TOKEN;
+        let missing = self.lines[rate].missing(minted, tokens);
+        match self.rates[rate].try_acquire_n(self.at(), weight) {
+            Ok(_) => {
+                assert!(missing <= SLACK, "granted with {missing} to go");
+                self.lines[rate].take(minted, tokens);
+            }
+            Err(_) => assert!(missing > -SLACK || weight > CAPACITY),
+        }
+    }
+
+    fn compare(&self) {
+        for (rate, line) in self.rates.iter().zip(&self.lines) {
+            let shown = rate.snapshot(self.at());
+            let balance = self.minted() - line.settled(self.minted()) + line.given_up();
+            let want = balance.max(0) as f64 / 1_000.0;
+            assert!(
+                (shown.available - want).abs() <= 0.01,
+                "{shown:?}, not {want} available"
+            );
+        }
+    }
+
+    /// Everything is given back, and time passes.
+    fn end(mut self) {
+        self.requests.clear();
+        let later = Timestamp::from_nanos(self.now + 1_000 * SECOND);
+        for rate in self.rates {
+            let shown = rate.snapshot(later);
+            assert_eq!(shown.waiting, 0, "{shown:?}");
+            assert!(shown.available >= shown.capacity - 0.01, "{shown:?}");
+        }
+        for set in self.sets {
+            let all = vec![CAPACITY / 2; set.rates().count()];
+            assert!(set.try_acquire(later, &all).is_ok());
+        }
+    }
+}
