@@ -168,7 +168,10 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
     let rates: Vec<_> = (0..scene.clients)
         .map(|_| [rate(Dimension::Requests), rate(Dimension::Tokens)])
         .collect();
-    let sets: Vec<_> = rates.iter().map(|rates| SendSet::new(rates.each_ref())).collect();
+    let sets: Vec<_> = rates
+        .iter()
+        .map(|rates| SendSet::new(rates.each_ref()))
+        .collect();
     let mut service = [Bucket::new(REQUESTS), Bucket::new(TOKENS)];
     let mut workers: Vec<_> = (0..scene.clients * scene.workers)
         .map(|worker| Worker {
@@ -242,7 +245,8 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
                 tokens.take(i128::from(flight.cost) - i128::from(flight.estimate));
                 set.observe(at, &flight.permit, &reports(&service));
                 let costs = [1, flight.cost as u32];
-                set.settle(at, flight.permit, &costs).expect("there is room");
+                set.settle(at, flight.permit, &costs)
+                    .expect("there is room");
                 set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
                 if now >= STEADY {
                     tally.used += if binding(scene, now) == 0 {

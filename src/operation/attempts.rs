@@ -209,6 +209,9 @@ impl<S: RetryStrategy> Attempts<S> {
             }
         }
         let mut request = SendRequest::new().weight(self.limits.weight).at(clock);
+        if let Some(weights) = &self.limits.weights {
+            request = request.weights(weights);
+        }
         if let Some(token) = &self.token {
             request = request.token(token);
         }
@@ -237,16 +240,19 @@ impl<S: RetryStrategy> Attempts<S> {
             }
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error)),
+            NotAdmitted::Set(error) => self.stop(StopReason::Set(error)),
         }
     }
 
     fn send(&mut self, permit: SendPermit, clock: &dyn Clock) -> Attempt {
+        let granted = self.turn.take_granted();
         self.turn = SendTurn::new();
         self.step = Step::Sending;
         self.count = self.count.saturating_add(1);
         let max = match &mut self.token {
             Some(token) => {
                 token.sent(permit);
+                token.sent_by_set(granted);
                 token.max_attempts()
             }
             None => Some(1),

@@ -5,6 +5,7 @@ use core::{any::type_name, fmt, time::Duration};
 use super::{Attempts, limits::Limits};
 use crate::{
     Clock, Idempotency, RetryStrategy,
+    set::Weights,
     strategy::rounded_cap,
     wait::{DefaultSleep, Sleep},
 };
@@ -81,6 +82,33 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     /// Says how many tokens of the send rate each attempt takes: 1 by default.
     pub fn weight(mut self, tokens: u32) -> Self {
         self.limits.weight = tokens;
+        self
+    }
+
+    /// Says how many tokens of each send rate every attempt takes, for a strategy with several
+    /// ([`StrategyBuilder::also`](crate::config::StrategyBuilder::also)): as many as it has rates,
+    /// or the operation stops with [`StopReason::Set`](crate::operation::StopReason::Set).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{
+    ///     Adaptive, ControlLaw, Failure, RetryStrategyExt,
+    ///     law::{DeclaredSettings, Dimension}, operation::StopReason, set::SetError,
+    /// };
+    ///
+    /// let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
+    /// let strategy = Adaptive::builder().law(ControlLaw::Declared).also(tokens).build()?;
+    /// let answer = strategy.operation().weights([1, 1_200]).run(|_| Ok::<_, Failure>("sent"));
+    /// assert_eq!(answer.unwrap(), "sent");
+    ///
+    /// let wrong = strategy.operation().weights([1, 2, 3]).run(|_| Ok::<_, Failure>(()));
+    /// let error = SetError::Weights { given: 3, rates: 2 };
+    /// assert_eq!(wrong.unwrap_err().why(), StopReason::Set(error));
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn weights(mut self, tokens: impl Into<Weights>) -> Self {
+        self.limits.weights = Some(tokens.into());
         self
     }
 

@@ -4,6 +4,7 @@ use core::{error::Error, fmt, time::Duration};
 
 use crate::{
     WeightError,
+    set::SetError,
     strategy::{InitialTokenRefused, RefusalReason, SendRefused},
 };
 
@@ -263,6 +264,8 @@ pub enum StopReason {
     },
     /// There is no such weight.
     Weight(WeightError),
+    /// There is no such request of a strategy with several send rates.
+    Set(SetError),
     /// There was no initial token, so there was one attempt.
     InitialTokenRefused,
     /// The strategy did not recognize its own token.
@@ -311,6 +314,7 @@ impl fmt::Display for StopReason {
             Self::Stalled { span } => RefusalReason::Stalled { span }.fmt(f),
             Self::SendRefused { wait } => SendRefused { wait }.fmt(f),
             Self::Weight(error) => error.fmt(f),
+            Self::Set(error) => error.fmt(f),
             Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),
             Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
             Self::ForeignToken => f.write_str("the strategy did not recognize its own token"),

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::Idempotency;
+use crate::{Idempotency, set::Weights};
 
 /// The limits that the caller sets.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,8 @@ pub(super) struct Limits {
     pub(super) idempotency: Idempotency,
     /// The tokens of the send rate that each attempt takes.
     pub(super) weight: u32,
+    /// Those of each send rate, if the strategy has several.
+    pub(super) weights: Option<Weights>,
     /// From the beginning of the operation to its end; `None` for what the strategy says.
     pub(super) total: Option<Duration>,
     /// Of one attempt.
@@ -23,6 +25,7 @@ impl Default for Limits {
         Self {
             idempotency: Idempotency::default(),
             weight: 1,
+            weights: None,
             total: None,
             attempt: None,
             max_retry_after: None,

@@ -11,11 +11,13 @@
 mod error;
 mod held;
 mod permit;
+mod weights;
 
 pub use error::{Binding, SetError};
 pub(crate) use held::SetHeld;
 pub use held::SetReservation;
 pub use permit::{SetPermit, SetSnapshot};
+pub use weights::Weights;
 
 use core::fmt;
 use core::ops::Deref;

@@ -1,6 +1,6 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
 
 use super::{
@@ -19,8 +19,9 @@ use super::{
 use crate::atomic::cells::{Drought, Event, State};
 use crate::{
     AcquireError, Clock, ControlLaw, Observed, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
-    Timestamp,
+    SendSet, Timestamp,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
+    set::{MOST_RATES, SetPermit, Weights},
 };
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
@@ -68,6 +69,8 @@ pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
     /// Shared with the places in its line.
     rate: Arc<SendRate>,
+    /// That one and the further ones, if there are any.
+    set: Option<Box<SendSet<Arc<SendRate>>>>,
     /// In bulk only.
     drought: Option<Box<Drought>>,
 }
@@ -82,6 +85,8 @@ pub(super) struct Pace {
     /// `None` for the defaults of the law.
     pub(super) paced: Option<PacedSettings>,
     pub(super) declared: Option<DeclaredSettings>,
+    /// The further send rates.
+    pub(super) also: Vec<DeclaredSettings>,
     /// In bulk, for which throttled attempts count nothing: how long all may be throttled.
     pub(super) stall_timeout: Option<Duration>,
 }
@@ -166,10 +171,69 @@ impl Adaptive {
             (law, None) => SendRate::new(law, now),
         };
         let drought = bulk.then(|| Box::new(Drought::new()));
+        let rate = Arc::new(rate);
+        let also = pace.also.iter();
+        let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
+        // The builder has seen to it that there are no more than eight.
+        let set = SendSet::of(core::iter::once(Arc::clone(&rate)).chain(also))
+            .ok()
+            .filter(|set| set.rates().count() > 1);
         Self {
+            set: set.map(Box::new),
             engine,
-            rate: Arc::new(rate),
+            rate,
             drought,
+        }
+    }
+
+    /// Returns all send rates, if there are [several](crate::config::StrategyBuilder::also).
+    #[must_use]
+    pub fn send_set(&self) -> Option<&SendSet<Arc<SendRate>>> {
+        self.set.as_deref()
+    }
+
+    /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
+    #[inline(never)]
+    fn record_set(
+        &self,
+        set: &SendSet<Arc<SendRate>>,
+        mut permit: SetPermit<MOST_RATES>,
+        outcome: Outcome,
+        reports: Reports<'_>,
+    ) {
+        let now = reports.clock(self.clock()).now();
+        if let Some(limits) = reports.limits() {
+            let _observed = set.observe(now, &permit, limits);
+        }
+        if let Some(costs) = reports.costs() {
+            if set.settle(now, permit, costs.as_slice()).is_ok() {
+                permit = permit.costing(costs.as_slice());
+            }
+        }
+        set.record(now, &permit, outcome);
+    }
+
+    /// Records the outcome of the attempt of `token`.
+    #[inline]
+    fn record_of(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
+        if let Some(set) = &self.set {
+            if let Some(permit) = token.set_permit() {
+                return self.record_set(set, permit, outcome, reports);
+            }
+        }
+        self.record(token.send_permit(), outcome, reports);
+    }
+
+    /// Settles what an attempt took with its true cost, and returns the permit at that cost.
+    fn settle(&self, permit: SendPermit, reports: Reports<'_>) -> SendPermit {
+        let Some([cost]) = reports.costs().map(Weights::as_slice) else {
+            return permit;
+        };
+        let now = reports.clock(self.clock()).now();
+        // One that does not fit the line is not settled.
+        match self.rate.charge(permit).settle(now, *cost) {
+            Ok(()) => permit.costing(*cost),
+            Err(_) => permit,
         }
     }
 
@@ -233,7 +297,11 @@ impl Adaptive {
     /// assert!(strategy.snapshot().rate.is_some_and(|rate| !rate.enabled));
     /// ```
     pub fn forget_throttles(&self) {
-        self.rate.forget_throttles(self.clock().now());
+        let now = self.clock().now();
+        self.rate.forget_throttles(now);
+        for rate in self.set.iter().flat_map(|set| set.rates().skip(1)) {
+            rate.forget_throttles(now);
+        }
         #[cfg(feature = "tracing")]
         self.look_for_the_end();
     }
@@ -278,8 +346,10 @@ impl Adaptive {
     /// Tells the send rate how the send in progress came out.
     #[inline]
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
-        if reports.limits().is_some() {
+        let mut sent = sent;
+        if reports.limits().is_some() || reports.costs().is_some() {
             self.hear(sent, reports);
+            sent = sent.map(|permit| self.settle(permit, reports));
         }
         let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
@@ -383,7 +453,7 @@ impl RetryStrategy for Adaptive {
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id.check(token)?;
         let outcome = outcome(failure, token.max_retry_after());
-        self.record(token.send_permit(), outcome, reports);
+        self.record_of(&token, outcome, reports);
         let weighed = self.weigh(failure, reports);
         self.engine.refresh(token, failure, weighed)
     }
@@ -397,9 +467,15 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id {
             return Err(ForeignToken(token));
         }
-        let (sent, paid) = (token.send_permit(), token.take_paid());
-        drop(token);
-        self.record(sent, Outcome::NotThrottled, reports);
+        let paid = token.take_paid();
+        if self.set.is_some() {
+            self.record_of(&token, Outcome::NotThrottled, reports);
+            drop(token);
+        } else {
+            let sent = token.send_permit();
+            drop(token);
+            self.record(sent, Outcome::NotThrottled, reports);
+        }
         if let Some(drought) = &self.drought {
             drought.delivered();
         }
@@ -415,13 +491,21 @@ impl RetryStrategy for Adaptive {
     }
 
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        if token.strategy() == self.engine.id {
+        if token.strategy() != self.engine.id {
+            return;
+        }
+        if let (Some(set), Some(permit), Some(limits)) =
+            (&self.set, token.set_permit(), reports.limits())
+        {
+            let now = reports.clock(self.clock()).now();
+            let _observed = set.observe(now, &permit, limits);
+        } else {
             self.hear(token.send_permit(), reports);
         }
     }
 
     fn obeys_limits(&self) -> bool {
-        self.rate.law() == ControlLaw::Declared
+        self.rate.law() == ControlLaw::Declared || self.set.is_some()
     }
 
     #[inline]
@@ -430,7 +514,7 @@ impl RetryStrategy for Adaptive {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if turn.is_in_line() {
+        if turn.is_in_line() || self.set.is_some() {
             return self.wait(turn, request);
         }
         // An attempt that goes at once holds nothing and counts nothing.
@@ -445,7 +529,9 @@ impl RetryStrategy for Adaptive {
     }
 
     fn is_idle(&self) -> bool {
-        self.engine.is_idle() && self.rate.is_idle(self.clock().now())
+        let now = self.clock().now();
+        let is_idle = |set: &SendSet<_>| set.rates().all(|rate| rate.is_idle(now));
+        self.engine.is_idle() && self.rate.is_idle(now) && self.set.as_deref().is_none_or(is_idle)
     }
 }
 
@@ -510,7 +596,23 @@ impl Adaptive {
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         let longest = self.pace().max_wait;
-        let admitted = turn.wait(&self.rate, &self.engine.common.clock, request, longest);
+        let clock = &self.engine.common.clock;
+        let admitted = match &self.set {
+            None => turn.wait(&self.rate, clock, request, longest),
+            Some(set) => {
+                let begins = !turn.is_in_line();
+                let longest = if self.fail_fast() {
+                    Some(Duration::ZERO)
+                } else {
+                    longest
+                };
+                let admitted = turn.wait_for_set(set, clock, request, longest);
+                if begins && matches!(admitted, Err(NotAdmitted::Wait { .. })) {
+                    self.engine.counts.one(Event::Delayed);
+                }
+                admitted
+            }
+        };
         if let Err(NotAdmitted::Refused(_)) = admitted {
             self.engine.counts.one(Event::RefusedSend);
         }

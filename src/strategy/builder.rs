@@ -313,6 +313,33 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
+    /// Adds a send rate beside the first, for a service that counts several things at once: tokens
+    /// beside requests. Each call adds one, up to seven.
+    ///
+    /// A send then takes its weight from each ([`Operation::weights`](crate::Operation::weights)),
+    /// and waits for the limit whose turn comes last. The first rate counts requests, by whatever
+    /// [`law`](Self::law) the strategy has; a further one obeys the declared limits of its
+    /// [dimension](DeclaredSettings::dimension), and where none are declared its
+    /// [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the limits that
+    /// explain it, as [`SendSet::record`](crate::SendSet::record) says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{
+    ///     Adaptive, ControlLaw, RetryStrategyExt, law::{DeclaredSettings, Dimension},
+    /// };
+    ///
+    /// let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
+    /// let strategy = Adaptive::builder().law(ControlLaw::Declared).also(tokens).build()?;
+    /// assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(2));
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn also(mut self, settings: DeclaredSettings) -> Self {
+        self.choices.also.push(settings);
+        self
+    }
+
     /// Refuses a send that would have to wait, with the wait, rather than make it wait.
     pub fn fail_fast(mut self, yes: bool) -> Self {
         self.choices.fail_fast = yes;
@@ -393,6 +420,7 @@ impl StrategyBuilder<Adaptive> {
             }),
             paced: self.choices.paced,
             declared: self.choices.declared,
+            also: self.choices.also.clone(),
             stall_timeout: self
                 .choices
                 .bulk

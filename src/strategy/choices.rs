@@ -1,6 +1,6 @@
 //! The choices of a builder, the defaults for the rest, and whether they fit together.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use super::{
@@ -15,6 +15,7 @@ use crate::{
     backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
     law::{DeclaredSettings, PacedSettings},
     random::{Random, ThreadRandom},
+    set::MOST_RATES,
 };
 
 /// The tokens of a quota, in every SDK and generation.
@@ -66,6 +67,8 @@ pub(super) struct Choices {
     pub(super) paced: Option<PacedSettings>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) declared: Option<DeclaredSettings>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) also: Vec<DeclaredSettings>,
     pub(super) fail_fast: bool,
     pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,
@@ -93,6 +96,8 @@ impl Choices {
             Err(SettingsError::QuotaWithCapacity)
         } else if self.stall_timeout.is_some() && !self.bulk {
             Err(SettingsError::StallTimeoutWithoutBulk)
+        } else if self.also.len() >= MOST_RATES {
+            Err(SettingsError::TooManyRates)
         } else {
             Ok(())
         }

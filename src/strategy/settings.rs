@@ -219,6 +219,8 @@ pub enum SettingsError {
     /// A stall timeout was given without [`bulk`](crate::config::StrategyBuilder::bulk), which
     /// would ignore it.
     StallTimeoutWithoutBulk,
+    /// More than seven send rates were added: a strategy has eight at most.
+    TooManyRates,
 }
 
 impl fmt::Display for SettingsError {
@@ -230,6 +232,7 @@ impl fmt::Display for SettingsError {
             Self::BackoffWithFloor => "a throttling floor has no effect on a backoff of your own",
             Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
             Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",
+            Self::TooManyRates => "a strategy has eight send rates at most",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
         })
     }

@@ -8,6 +8,7 @@ use super::hold::Hold;
 use crate::{
     QuotaPermit, SendPermit,
     atomic::cells::Sequence,
+    set::{MOST_RATES, SetPermit},
     strategy::{
         idempotency::Idempotency,
         refusal::{ForeignToken, RefusalReason, RetryRefused},
@@ -88,6 +89,8 @@ pub struct RetryToken {
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
     sent: Option<SendPermit>,
+    /// What it was granted by a strategy with several send rates.
+    set: Option<Box<SetPermit<MOST_RATES>>>,
     paid: Option<QuotaPermit>,
     state: State,
     /// What it belongs to, if that is not the strategy as a whole.
@@ -110,6 +113,7 @@ impl RetryToken {
             max_retry_after_secs: 60,
             backoff_ns: 0,
             sent: None,
+            set: None,
             paid: None,
             state: State(None),
             #[cfg(feature = "scopes")]
@@ -132,6 +136,7 @@ impl RetryToken {
         self.attempt = attempt;
         self.max_attempts = max_attempts.map_or(0, |most| most.max(1));
         self.sent = None;
+        self.set = None;
         self
     }
 
@@ -288,6 +293,16 @@ impl RetryToken {
     /// Remembers the permit of the send in progress, for the record of its outcome.
     pub const fn sent(&mut self, permit: SendPermit) {
         self.sent = Some(permit);
+    }
+
+    /// Remembers what the send in progress was granted by several send rates.
+    pub(crate) fn sent_by_set(&mut self, permit: Option<Box<SetPermit<MOST_RATES>>>) {
+        self.set = permit;
+    }
+
+    /// Returns what the send in progress was granted by several send rates.
+    pub(super) fn set_permit(&self) -> Option<SetPermit<MOST_RATES>> {
+        self.set.as_deref().copied()
     }
 
     /// Returns the permit of the send in progress, or `None` before it.

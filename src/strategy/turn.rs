@@ -1,10 +1,11 @@
 //! The step between a token's delay and every send.
 
-use alloc::sync::Arc;
+use alloc::{boxed::Box, sync::Arc};
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
 use super::{refusal::RefusalReason, token::RetryToken};
-use crate::wait::{LOOK_AGAIN, Rest};
+use crate::set::{MOST_RATES, SendSet, SetError, SetHeld, SetPermit, Weights};
+use crate::wait::{LOOK_AGAIN, Rest, Waiting};
 use crate::{
     AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, law::LimitReports,
     wait::PlaceInLine,
@@ -13,13 +14,21 @@ use crate::{
 /// A place in line that owns what it needs.
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 
+/// What an attempt of a strategy with several send rates holds.
+enum SetTurn {
+    /// Its places in line.
+    InLine(Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>),
+    /// What it was granted.
+    Granted(SetPermit<MOST_RATES>),
+}
+
 /// How far an attempt has come on its way to being sent: a value that
 /// [`RetryStrategy::admit`](crate::RetryStrategy::admit) is handed again and again until it lets
 /// the attempt go.
 ///
 /// An attempt that goes at once leaves it empty. One that has to wait keeps its place in line here.
-/// Dropped, it gives that place back, and those behind it move up. It borrows nothing and allocates
-/// nothing.
+/// Dropped, it gives that place back, and those behind it move up. It borrows nothing, and allocates
+/// only for a strategy with several send rates.
 ///
 /// # Examples
 ///
@@ -41,6 +50,8 @@ type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 #[must_use = "a turn that is dropped gives its place in line back"]
 pub struct SendTurn {
     place: Option<Place>,
+    /// Where it stands with several send rates.
+    set: Option<Box<SetTurn>>,
     /// How many strategies around this one ask at the moment.
     depth: u8,
     /// The outermost depth at which everything inside has let the attempt go.
@@ -55,6 +66,7 @@ impl SendTurn {
     pub const fn new() -> Self {
         Self {
             place: None,
+            set: None,
             depth: 0,
             passed: NOTHING_PASSED,
         }
@@ -62,8 +74,52 @@ impl SendTurn {
 
     /// Tells whether it holds a place in line.
     #[must_use]
-    pub const fn is_in_line(&self) -> bool {
-        self.place.is_some()
+    pub fn is_in_line(&self) -> bool {
+        self.place.is_some() || matches!(self.set.as_deref(), Some(SetTurn::InLine(_)))
+    }
+
+    /// Takes out what the attempt was granted of several send rates.
+    pub(crate) fn take_granted(&mut self) -> Option<Box<SetPermit<MOST_RATES>>> {
+        match *self.set.take()? {
+            SetTurn::Granted(permit) => Some(Box::new(permit)),
+            SetTurn::InLine(_) => None,
+        }
+    }
+
+    /// As [`wait`](Self::wait), of several send rates at once.
+    #[inline(never)]
+    pub(super) fn wait_for_set(
+        &mut self,
+        set: &SendSet<Arc<SendRate>>,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+        longest: Option<Duration>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let time = request.time(clock);
+        if !self.is_in_line() {
+            let weights = request.weights_of(set)?;
+            let now = time.now();
+            let deadline = longest.map(|span| now.saturating_add(span));
+            let held = SetHeld::take(set, now, &weights, longest)?;
+            let waiting = Waiting::new(held, Arc::clone(clock), deadline);
+            self.set = Some(Box::new(SetTurn::InLine(waiting)));
+        }
+        let Some(SetTurn::InLine(places)) = self.set.as_deref_mut() else {
+            return Err(SetError::Rates { given: 0 }.into());
+        };
+        match places.look_by(time, request.waker) {
+            Ok(permit) => {
+                self.set = Some(Box::new(SetTurn::Granted(permit)));
+                // One of the weights is not 0.
+                let granted = (0..MOST_RATES).find_map(|limit| permit.get(limit));
+                Ok(granted.unwrap_or(SendPermit::sent_at(time.now())))
+            }
+            Err(rest) if rest.check(places.deadline()).is_ok() => Err(rest.into()),
+            Err(rest) => {
+                self.set = None;
+                Err(NotAdmitted::Refused(SendRefused { wait: rest.wait() }))
+            }
+        }
     }
 
     /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there.
@@ -195,6 +251,7 @@ impl Default for SendTurn {
 pub struct SendRequest<'a> {
     token: Option<&'a RetryToken>,
     weight: u32,
+    weights: Option<&'a Weights>,
     clock: Option<&'a dyn Clock>,
     waker: Option<&'a Waker>,
 }
@@ -205,6 +262,7 @@ impl<'a> SendRequest<'a> {
         Self {
             token: None,
             weight: 1,
+            weights: None,
             clock: None,
             waker: None,
         }
@@ -220,6 +278,25 @@ impl<'a> SendRequest<'a> {
     pub const fn weight(mut self, tokens: u32) -> Self {
         self.weight = tokens;
         self
+    }
+
+    /// Says how many tokens of each send rate the attempt takes, for strategies with several. The
+    /// first is also its [`weight`](Self::weight).
+    pub const fn weights(mut self, tokens: &'a Weights) -> Self {
+        self.weights = Some(tokens);
+        self.weight = tokens.first_of();
+        self
+    }
+
+    /// Returns a weight for each rate of `set`: that of the request for the first, and 1 for the
+    /// others, unless it brings them all.
+    fn weights_of(&self, set: &SendSet<Arc<SendRate>>) -> Result<[u32; MOST_RATES], SetError> {
+        if let Some(weights) = self.weights {
+            return set.checked(weights.as_slice());
+        }
+        let mut all = [1; MOST_RATES];
+        all[0] = self.weight;
+        set.checked(all.get(..set.rates().count()).unwrap_or(&all))
     }
 
     /// Says when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
@@ -272,6 +349,7 @@ impl fmt::Debug for SendRequest<'_> {
         f.debug_struct("SendRequest")
             .field("token", &self.token)
             .field("weight", &self.weight)
+            .field("weights", &self.weights)
             .field("clock", &self.clock)
             .field("waker", &self.waker.is_some())
             .finish()
@@ -301,6 +379,17 @@ pub enum NotAdmitted {
     },
     /// There is no such weight.
     Weight(WeightError),
+    /// One of several limits refused, or there is no such request.
+    Set(SetError),
+}
+
+impl From<SetError> for NotAdmitted {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::NotInTime(binding) => Self::Refused(SendRefused { wait: binding.wait }),
+            error => Self::Set(error),
+        }
+    }
 }
 
 impl From<AcquireError> for NotAdmitted {
@@ -328,6 +417,7 @@ impl fmt::Display for NotAdmitted {
             Self::Refused(refused) => refused.fmt(f),
             Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
+            Self::Set(error) => error.fmt(f),
         }
     }
 }
@@ -370,6 +460,7 @@ impl Error for SendRefused {}
 pub struct Reports<'a> {
     clock: Option<&'a dyn Clock>,
     limits: Option<&'a LimitReports>,
+    costs: Option<&'a Weights>,
 }
 
 impl<'a> Reports<'a> {
@@ -378,6 +469,7 @@ impl<'a> Reports<'a> {
         Self {
             clock: None,
             limits: None,
+            costs: None,
         }
     }
 
@@ -387,6 +479,7 @@ impl<'a> Reports<'a> {
         Self {
             clock: Some(clock),
             limits: None,
+            costs: None,
         }
     }
 
@@ -394,6 +487,20 @@ impl<'a> Reports<'a> {
     pub const fn declaring(mut self, limits: &'a LimitReports) -> Self {
         self.limits = Some(limits);
         self
+    }
+
+    /// Adds what the request cost of each send rate in truth, in tokens: a strategy with send rates
+    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). As many as it has
+    /// rates; others are ignored.
+    pub const fn costing(mut self, costs: &'a Weights) -> Self {
+        self.costs = Some(costs);
+        self
+    }
+
+    /// Returns what the request cost of each send rate, if that is known.
+    #[must_use]
+    pub const fn costs(&self) -> Option<&'a Weights> {
+        self.costs
     }
 
     /// Returns what the service declared about its limits, if anything.

@@ -23,5 +23,6 @@ use limiter::SendLimiter;
 pub(crate) use place::LOOK_AGAIN;
 pub use place::PlaceInLine;
 pub use place::Rest;
+pub(crate) use place::Waiting;
 pub use set::{SetPlaces, SetRequest};
 pub use sleep::{DefaultSleep, Sleep, Timer};

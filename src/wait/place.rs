@@ -170,7 +170,7 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
         clock: &dyn Clock,
         waker: Option<&Waker>,
     ) -> Result<SendPermit, Rest> {
-        look(&mut self.0.held, clock, waker)
+        self.0.look_by(clock, waker)
     }
 
     pub(crate) const fn deadline(&self) -> Option<Timestamp> {
@@ -199,6 +199,15 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
     /// is woken before.
     pub(crate) fn look(&mut self, waker: &Waker) -> Result<H::Permit, Rest> {
         look(&mut self.held, &self.clock, Some(waker))
+    }
+
+    /// As [`look`](Self::look), at the time of `clock`.
+    pub(crate) fn look_by(
+        &mut self,
+        clock: &dyn Clock,
+        waker: Option<&Waker>,
+    ) -> Result<H::Permit, Rest> {
+        look(&mut self.held, clock, waker)
     }
 
     pub(crate) const fn deadline(&self) -> Option<Timestamp> {

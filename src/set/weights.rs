@@ -1,0 +1,71 @@
+//! The weights of a request, by value.
+
+use core::fmt;
+
+use super::{MOST_RATES, SetError};
+
+/// A weight, or a true cost, in tokens for each limit of a set: for
+/// [`Operation::weights`](crate::Operation::weights) and its kin.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::set::Weights;
+///
+/// assert_eq!(Weights::from([1, 1_200]).as_slice(), [1, 1_200]);
+/// assert!(Weights::of(&[1; 9]).is_err());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Weights {
+    all: [u32; MOST_RATES],
+    len: usize,
+}
+
+impl Weights {
+    /// Returns as many weights as `given`.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Rates`] if they are more than eight, or none.
+    pub fn of(given: &[u32]) -> Result<Self, SetError> {
+        if !(1..=MOST_RATES).contains(&given.len()) {
+            return Err(SetError::Rates { given: given.len() });
+        }
+        Ok(Self::first(given))
+    }
+
+    fn first(given: &[u32]) -> Self {
+        let mut all = [0; MOST_RATES];
+        for (weight, given) in all.iter_mut().zip(given) {
+            *weight = *given;
+        }
+        let len = given.len();
+        Self { all, len }
+    }
+
+    /// Returns the first weight.
+    #[cfg(feature = "std")]
+    pub(crate) const fn first_of(&self) -> u32 {
+        self.all[0]
+    }
+
+    /// Returns the weights.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u32] {
+        self.all.get(..self.len).unwrap_or(&self.all)
+    }
+}
+
+/// Of one to eight weights, or it does not compile.
+impl<const N: usize> From<[u32; N]> for Weights {
+    fn from(given: [u32; N]) -> Self {
+        const { assert!(N >= 1 && N <= MOST_RATES, "a set has one to eight rates") };
+        Self::first(&given)
+    }
+}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}

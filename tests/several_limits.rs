@@ -1,0 +1,270 @@
+//! Operations of a strategy with several send rates: weights before, costs in the response.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
+
+use paceline::{
+    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendRate, Timestamp,
+    config::SettingsError,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
+    operation::{Attempts, Next, StopReason},
+    set::{SetError, Weights},
+    strategy::Reports,
+};
+
+/// A clock that stands until it is moved, in milliseconds.
+#[derive(Clone, Debug, Default)]
+struct Hands(Arc<AtomicU64>);
+
+impl Hands {
+    fn set(&self, millis: u64) {
+        self.0.store(millis * 1_000_000, SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(SeqCst))
+    }
+}
+
+fn tokens() -> DeclaredSettings {
+    DeclaredSettings::new().dimension(Dimension::Tokens)
+}
+
+/// A strategy of requests and tokens, and its clock.
+fn strategy() -> (Adaptive, Hands) {
+    let hands = Hands::default();
+    let strategy = Adaptive::builder()
+        .law(ControlLaw::Declared)
+        .also(tokens())
+        .clock(Arc::new(hands.clone()))
+        .build();
+    (strategy.expect("in range"), hands)
+}
+
+/// 100 requests and 10,000 tokens a minute, of which so many are left.
+fn reports(requests: u64, tokens: u64) -> LimitReports {
+    let report = |left, limit, dimension| {
+        LimitReport::new(left)
+            .dimension(dimension)
+            .limit(limit)
+            .window(Duration::from_secs(60))
+            .reset(Reset::In(Duration::from_secs(60)))
+            .refills(false)
+    };
+    let mut reports = LimitReports::from(report(requests, 100, Dimension::Requests));
+    reports.push(report(tokens, 10_000, Dimension::Tokens));
+    reports
+}
+
+fn rates(strategy: &Adaptive) -> Vec<&SendRate> {
+    let set = strategy.send_set().expect("it has two");
+    set.rates().collect()
+}
+
+/// What is left of requests and tokens.
+fn left(strategy: &Adaptive, hands: &Hands) -> Vec<String> {
+    let limits = rates(strategy).into_iter().map(|rate| {
+        let limit = rate.declared_limit(hands.now()).expect("it is declared");
+        format!("{:.0}", limit.remaining)
+    });
+    limits.collect()
+}
+
+fn begin<S: RetryStrategy>(strategy: S, weights: [u32; 2]) -> Attempts<S> {
+    Operation::new(strategy).weights(weights).start()
+}
+
+/// Sends the next attempt, which has its turn.
+fn send<S: RetryStrategy>(attempts: &mut Attempts<S>, hands: &Hands) {
+    let next = attempts.next(hands, None);
+    assert!(matches!(next, Next::Send(_)), "{next:?}");
+}
+
+#[test]
+fn reports_and_outcomes_go_to_every_limit() {
+    let (strategy, hands) = strategy();
+    let mut first = begin(&strategy, [1, 500]);
+    send(&mut first, &hands);
+    let heard = first.observe(Reports::at(&hands).declaring(&reports(60, 9_000)));
+    heard.expect("it is under way");
+    assert_eq!(left(&strategy, &hands), ["60", "9000"]);
+    first.succeeded(Reports::at(&hands)).expect("it succeeded");
+
+    // The next one waits for its tokens, 150 a second, and not for its request.
+    let mut second = begin(&strategy, [1, 600]);
+    let Next::InLine(rest) = second.next(&hands, None) else {
+        panic!("it has to wait");
+    };
+    assert_eq!(rest.span(), Duration::from_millis(50), "nobody wakes it");
+    hands.set(5_000);
+    send(&mut second, &hands);
+    assert_eq!(left(&strategy, &hands), ["59", "8400"]);
+    // It cost 200, and the response does not say what is left.
+    let costs = Weights::from([1, 200]);
+    let told = second.succeeded(Reports::at(&hands).costing(&costs));
+    told.expect("it succeeded");
+    assert_eq!(left(&strategy, &hands), ["59", "8800"]);
+}
+
+#[test]
+fn a_throttle_is_the_limits_that_explains_it() {
+    let (strategy, hands) = strategy();
+    let mut attempts = begin(&strategy, [1, 500]);
+    send(&mut attempts, &hands);
+    let limits = reports(60, 200);
+    let failed = attempts.failed(
+        &Failure::throttling(),
+        Reports::at(&hands).declaring(&limits),
+    );
+    assert!(failed.is_ok());
+    let contradicted: Vec<_> = rates(&strategy)
+        .into_iter()
+        .map(|rate| {
+            let limit = rate.declared_limit(hands.now());
+            limit.is_some_and(|limit| limit.contradicted)
+        })
+        .collect();
+    assert_eq!(contradicted, [false, false]);
+    assert_eq!(left(&strategy, &hands), ["60", "200"]);
+}
+
+#[test]
+fn a_dropped_operation_gives_back_its_places() {
+    let (strategy, hands) = strategy();
+    let mut first = begin(&strategy, [1, 500]);
+    send(&mut first, &hands);
+    let told = first.succeeded(Reports::at(&hands).declaring(&reports(60, 9_000)));
+    told.expect("it succeeded");
+    let mut waiting = begin(&strategy, [1, 600]);
+    assert!(matches!(waiting.next(&hands, None), Next::InLine(_)));
+    let in_line = |strategy| -> Vec<u64> {
+        let rates = rates(strategy).into_iter();
+        rates
+            .map(|rate| rate.snapshot(hands.now()).waiting)
+            .collect()
+    };
+    assert_eq!(in_line(&strategy)[1], 599, "one is there");
+    drop(waiting);
+    assert_eq!(in_line(&strategy), [0, 0]);
+}
+
+#[test]
+fn weights_that_do_not_fit_stop_the_operation() {
+    let (strategy, hands) = strategy();
+    let mut attempts = Operation::new(&strategy).weights([1, 2, 3]).start();
+    let (given, rates) = (3, 2);
+    let Next::Stop(stop) = attempts.next(&hands, None) else {
+        panic!("it was not refused");
+    };
+    assert_eq!(
+        stop.why(),
+        StopReason::Set(SetError::Weights { given, rates })
+    );
+    assert_eq!(
+        stop.why().to_string(),
+        "3 weights for 2 rates: each has one"
+    );
+    // Costs that do not fit are ignored.
+    let mut attempts = begin(&strategy, [1, 2]);
+    send(&mut attempts, &hands);
+    let costs = Weights::from([9]);
+    let told = attempts.succeeded(Reports::at(&hands).costing(&costs));
+    assert!(told.is_ok());
+}
+
+#[test]
+fn one_rate_is_settled_too() {
+    let hands = Hands::default();
+    let strategy = Adaptive::builder()
+        .declared(tokens())
+        .clock(Arc::new(hands.clone()))
+        .build()
+        .expect("in range");
+    assert!(strategy.send_set().is_none());
+    let left = || {
+        let limit = strategy.send_rate().declared_limit(hands.now());
+        format!("{:.0}", limit.expect("it is declared").remaining)
+    };
+    let mut first = Operation::new(&strategy).weight(100).start();
+    send(&mut first, &hands);
+    let limits = reports(60, 9_000);
+    let told = first.succeeded(Reports::at(&hands).declaring(&limits));
+    told.expect("it succeeded");
+    let mut second = Operation::new(&strategy).weight(100).start();
+    assert!(matches!(second.next(&hands, None), Next::InLine(_)));
+    hands.set(5_000);
+    send(&mut second, &hands);
+    assert_eq!(left(), "8900");
+    let costs = Weights::from([300]);
+    let told = second.succeeded(Reports::at(&hands).costing(&costs));
+    told.expect("it succeeded");
+    assert_eq!(left(), "8700");
+}
+
+#[test]
+fn each_scope_has_its_own_limits() {
+    let hands = Hands::default();
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Declared)
+        .also(tokens())
+        .clock(Arc::new(hands.clone()));
+    let scopes = builder.scopes().build().expect("in range");
+    let ask = |scope| {
+        let operation = Operation::new(scopes.clone()).scope(scope);
+        let mut attempts = operation.weights([1, 600]).start();
+        let next = attempts.next(&hands, None);
+        (attempts, next)
+    };
+    let (mut one, next) = ask("one");
+    assert!(matches!(next, Next::Send(_)));
+    let limits = reports(60, 300);
+    let told = one.succeeded(Reports::at(&hands).declaring(&limits));
+    told.expect("it succeeded");
+    assert!(matches!(ask("one").1, Next::InLine(_)));
+    assert!(matches!(ask("two").1, Next::Send(_)));
+}
+
+#[test]
+fn a_strategy_that_fails_fast_refuses_at_once() {
+    let hands = Hands::default();
+    let strategy = Adaptive::builder()
+        .law(ControlLaw::Declared)
+        .also(tokens())
+        .fail_fast(true)
+        .clock(Arc::new(hands.clone()))
+        .build()
+        .expect("in range");
+    let mut first = begin(&strategy, [1, 1]);
+    send(&mut first, &hands);
+    let told = first.succeeded(Reports::at(&hands).declaring(&reports(60, 9_000)));
+    told.expect("it succeeded");
+    let mut second = begin(&strategy, [1, 600]);
+    let Next::Stop(stop) = second.next(&hands, None) else {
+        panic!("it was made to wait");
+    };
+    assert!(matches!(stop.why(), StopReason::SendRefused { .. }));
+    assert_eq!(rates(&strategy)[1].snapshot(hands.now()).waiting, 0);
+}
+
+#[test]
+fn a_strategy_has_eight_rates_at_most() {
+    let mut builder = Adaptive::builder();
+    for _ in 0..7 {
+        builder = builder.also(tokens());
+    }
+    let strategy = builder.clone().build().expect("eight");
+    assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(8));
+    let ninth = builder.also(tokens()).build();
+    assert_eq!(ninth.map(drop), Err(SettingsError::TooManyRates));
+}
