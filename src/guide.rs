@@ -9,6 +9,7 @@
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
 //! | [`declared`] | stay under a limit that a service says in its responses |
+//! | [`several_limits`] | stay under several limits at once, with costs known afterwards |
 //! | [`machines`] | share a limit between machines |
 //! | [`comparing`] | compare limiters |
 //! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
@@ -41,6 +42,9 @@ pub mod embedding {}
 
 #[doc = include_str!("guide/declared.md")]
 pub mod declared {}
+
+#[doc = include_str!("guide/several_limits.md")]
+pub mod several_limits {}
 
 #[doc = include_str!("guide/machines.md")]
 pub mod machines {}

@@ -161,7 +161,9 @@ impl<'a> Scene<'a> {
             Step::Reserve { set, weights } => self.reserve(usize::from(set), weights),
             Step::Claim(pick) => self.claim(pick),
             Step::Drop(pick) if !self.requests.is_empty() => {
-                let request = self.requests.remove(usize::from(pick) % self.requests.len());
+                let request = self
+                    .requests
+                    .remove(usize::from(pick) % self.requests.len());
                 self.give_up(request);
             }
             Step::Settle { pick, costs } => self.settle(pick, costs),
@@ -290,7 +292,10 @@ impl<'a> Scene<'a> {
         match answer {
             Ok(permit) => {
                 assert!(missing.iter().all(|(_, missing)| *missing <= SLACK));
-                request.places.iter_mut().for_each(|place| place.is_claimed = true);
+                request
+                    .places
+                    .iter_mut()
+                    .for_each(|place| place.is_claimed = true);
                 request.granted = Some(permit);
                 if self.unsettled.len() < MOST {
                     self.unsettled.push((request.set, permit));

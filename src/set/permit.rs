@@ -30,6 +30,12 @@ impl<const N: usize> SetPermit<N> {
         self.permits.get(limit).copied().flatten()
     }
 
+    /// Returns the permit of the first limit that the request took tokens of.
+    #[cfg(feature = "std")]
+    pub(crate) fn first(&self) -> Option<SendPermit> {
+        self.permits.iter().copied().flatten().next()
+    }
+
     /// Returns the permit of the same request with its true `costs`, one for each limit in order,
     /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
     /// See [`SendPermit::costing`].

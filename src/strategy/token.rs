@@ -88,9 +88,7 @@ pub struct RetryToken {
     time_left_ns: u64,
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
-    sent: Option<SendPermit>,
-    /// What it was granted by a strategy with several send rates.
-    set: Option<Box<SetPermit<MOST_RATES>>>,
+    sent: Sent,
     paid: Option<QuotaPermit>,
     state: State,
     /// What it belongs to, if that is not the strategy as a whole.
@@ -112,8 +110,7 @@ impl RetryToken {
             time_left_ns: u64::MAX,
             max_retry_after_secs: 60,
             backoff_ns: 0,
-            sent: None,
-            set: None,
+            sent: Sent::NOTHING,
             paid: None,
             state: State(None),
             #[cfg(feature = "scopes")]
@@ -135,8 +132,7 @@ impl RetryToken {
     pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
         self.attempt = attempt;
         self.max_attempts = max_attempts.map_or(0, |most| most.max(1));
-        self.sent = None;
-        self.set = None;
+        self.sent = Sent::NOTHING;
         self
     }
 
@@ -291,24 +287,32 @@ impl RetryToken {
     }
 
     /// Remembers the permit of the send in progress, for the record of its outcome.
-    pub const fn sent(&mut self, permit: SendPermit) {
-        self.sent = Some(permit);
+    pub fn sent(&mut self, permit: SendPermit) {
+        self.sent = Sent::One(permit);
     }
 
     /// Remembers what the send in progress was granted by several send rates.
     pub(crate) fn sent_by_set(&mut self, permit: Option<Box<SetPermit<MOST_RATES>>>) {
-        self.set = permit;
+        if permit.is_some() {
+            self.sent = Sent::Set(permit);
+        }
     }
 
     /// Returns what the send in progress was granted by several send rates.
     pub(super) fn set_permit(&self) -> Option<SetPermit<MOST_RATES>> {
-        self.set.as_deref().copied()
+        match &self.sent {
+            Sent::Set(permit) => permit.as_deref().copied(),
+            Sent::One(_) => None,
+        }
     }
 
     /// Returns the permit of the send in progress, or `None` before it.
     #[must_use]
-    pub const fn send_permit(&self) -> Option<SendPermit> {
-        self.sent
+    pub fn send_permit(&self) -> Option<SendPermit> {
+        match &self.sent {
+            Sent::One(permit) => Some(*permit),
+            Sent::Set(permit) => permit.as_deref().and_then(SetPermit::first),
+        }
     }
 
     /// Returns what [`with_state`](Self::with_state) attached.
@@ -349,6 +353,20 @@ impl RetryToken {
         self.paid.take()
     }
 }
+
+/// What the send in progress was granted. It takes no more room than a permit.
+#[derive(Debug)]
+enum Sent {
+    One(SendPermit),
+    /// By a strategy with several send rates; nothing before the send.
+    Set(Option<Box<SetPermit<MOST_RATES>>>),
+}
+
+impl Sent {
+    const NOTHING: Self = Self::Set(None);
+}
+
+const _: () = assert!(size_of::<Sent>() == size_of::<SendPermit>());
 
 /// Returns a cap in seconds, rounded up, or the largest number there is.
 fn whole_seconds(span: Duration) -> u16 {

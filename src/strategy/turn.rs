@@ -17,9 +17,9 @@ type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 /// What an attempt of a strategy with several send rates holds.
 enum SetTurn {
     /// Its places in line.
-    InLine(Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>),
+    InLine(Box<Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>>),
     /// What it was granted.
-    Granted(SetPermit<MOST_RATES>),
+    Granted(Box<SetPermit<MOST_RATES>>),
 }
 
 /// How far an attempt has come on its way to being sent: a value that
@@ -51,7 +51,7 @@ enum SetTurn {
 pub struct SendTurn {
     place: Option<Place>,
     /// Where it stands with several send rates.
-    set: Option<Box<SetTurn>>,
+    set: Option<SetTurn>,
     /// How many strategies around this one ask at the moment.
     depth: u8,
     /// The outermost depth at which everything inside has let the attempt go.
@@ -74,14 +74,14 @@ impl SendTurn {
 
     /// Tells whether it holds a place in line.
     #[must_use]
-    pub fn is_in_line(&self) -> bool {
-        self.place.is_some() || matches!(self.set.as_deref(), Some(SetTurn::InLine(_)))
+    pub const fn is_in_line(&self) -> bool {
+        self.place.is_some() || matches!(self.set, Some(SetTurn::InLine(_)))
     }
 
     /// Takes out what the attempt was granted of several send rates.
     pub(crate) fn take_granted(&mut self) -> Option<Box<SetPermit<MOST_RATES>>> {
-        match *self.set.take()? {
-            SetTurn::Granted(permit) => Some(Box::new(permit)),
+        match self.set.take()? {
+            SetTurn::Granted(permit) => Some(permit),
             SetTurn::InLine(_) => None,
         }
     }
@@ -102,17 +102,16 @@ impl SendTurn {
             let deadline = longest.map(|span| now.saturating_add(span));
             let held = SetHeld::take(set, now, &weights, longest)?;
             let waiting = Waiting::new(held, Arc::clone(clock), deadline);
-            self.set = Some(Box::new(SetTurn::InLine(waiting)));
+            self.set = Some(SetTurn::InLine(Box::new(waiting)));
         }
-        let Some(SetTurn::InLine(places)) = self.set.as_deref_mut() else {
+        let Some(SetTurn::InLine(places)) = &mut self.set else {
             return Err(SetError::Rates { given: 0 }.into());
         };
         match places.look_by(time, request.waker) {
             Ok(permit) => {
-                self.set = Some(Box::new(SetTurn::Granted(permit)));
+                self.set = Some(SetTurn::Granted(Box::new(permit)));
                 // One of the weights is not 0.
-                let granted = (0..MOST_RATES).find_map(|limit| permit.get(limit));
-                Ok(granted.unwrap_or(SendPermit::sent_at(time.now())))
+                Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
             }
             Err(rest) if rest.check(places.deadline()).is_ok() => Err(rest.into()),
             Err(rest) => {

@@ -5,6 +5,7 @@ use http::Extensions;
 use paceline::{
     Failure, Idempotency, Operation, RetryStrategy as _,
     operation::{StopReason, Verdict, Waiter},
+    set::Weights,
     strategy::Reports,
     wait::DefaultSleep,
 };
@@ -30,6 +31,9 @@ impl Middleware for Pacing {
         let mut operation = Operation::new(&*strategy).idempotency(idempotency);
         if let Some(scope) = &scope {
             operation = operation.scope(scope);
+        }
+        if let Some(weights) = extensions.get::<Weights>() {
+            operation = operation.weights(*weights);
         }
         if let Some(span) = self.deadline {
             operation = operation.deadline(span);
@@ -59,7 +63,11 @@ impl Middleware for Pacing {
             };
             let verdict = {
                 let limits = self.limits(&*strategy, &result);
-                let reports = Reports::at(clock).declaring(&limits);
+                let costs = self.costs(&result);
+                let mut reports = Reports::at(clock).declaring(&limits);
+                if let Some(costs) = &costs {
+                    reports = reports.costing(costs);
+                }
                 let Some(failure) = failure else {
                     attempts.succeeded(reports).map_err(Error::middleware)?;
                     return result;

@@ -10,6 +10,7 @@ use paceline::{
         ServiceUnavailable,
     },
     law::LimitReports,
+    set::Weights,
 };
 use reqwest::Request;
 use reqwest_middleware::Result;
@@ -21,6 +22,7 @@ const MAX_HOSTS: usize = 1_024;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Limits = dyn Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync;
+type Costs = dyn Fn(&HttpResponseParts<'_>) -> Option<Weights> + Send + Sync;
 type ScopeOf = dyn Fn(&Request) -> Option<String> + Send + Sync;
 type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 
@@ -49,6 +51,7 @@ pub struct Pacing {
     pub(crate) max_retry_after: Option<Duration>,
     scope: Option<Box<ScopeOf>>,
     limits: Box<Limits>,
+    costs: Option<Box<Costs>>,
 }
 
 fn answers(unavailable: ServiceUnavailable) -> Box<Answers> {
@@ -147,6 +150,7 @@ impl Pacing {
             max_retry_after: None,
             scope: None,
             limits: Box::new(|parts| HeaderLimits::new().read(parts)),
+            costs: None,
         }
     }
 
@@ -225,6 +229,30 @@ impl Pacing {
         self
     }
 
+    /// Lets `read` say what a request cost of each send rate in truth, in tokens: the strategy
+    /// settles it with the [`Weights`] that the request was sent with, an extension of it. By
+    /// default nothing does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Adaptive;
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::new(Adaptive::declared()).costs_by(|response| {
+    ///     let cost = response.headers().get("x-cost")?.to_str().ok()?.parse().ok()?;
+    ///     Some([cost].into())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn costs_by(
+        mut self,
+        read: impl Fn(&HttpResponseParts<'_>) -> Option<Weights> + Send + Sync + 'static,
+    ) -> Self {
+        self.costs = Some(Box::new(read));
+        self
+    }
+
     /// Sets how requests are handled whose body is a stream. [`OneShotBody::SendOnce`] by default.
     #[must_use]
     pub fn one_shot_body(mut self, what: OneShotBody) -> Self {
@@ -286,6 +314,15 @@ impl Pacing {
             Strategies::Hosts(hosts) => hosts.get(request.url().host_str().unwrap_or_default()),
             Strategies::Chosen(choose) => choose(request),
         }
+    }
+
+    /// Returns what a request cost in truth, if its response says so.
+    pub(crate) fn costs(&self, answer: &Result<reqwest::Response>) -> Option<Weights> {
+        let (read, response) = (self.costs.as_ref()?, answer.as_ref().ok()?);
+        read(&HttpResponseParts::new(
+            response.status(),
+            response.headers(),
+        ))
     }
 
     pub(crate) fn scope_of(&self, request: &Request) -> Option<String> {

@@ -128,3 +128,10 @@ async fn an_hour_of_retry_after_stops_no_client() {
 fn it_takes_one_line() {
     assert_eq!(promises::count_lines(include_str!("../README.md")), 1);
 }
+
+#[test]
+fn requests_and_tokens_take_four_lines() {
+    let readme = include_str!("../README.md");
+    let (_, several) = readme.split_once("## Several limits").expect("a heading");
+    assert_eq!(promises::count_lines(several), 4);
+}

@@ -7,6 +7,7 @@ use paceline::{
     Failure,
     classify::{Classifier, IoErrorClassifier},
     law::LimitReports,
+    set::Weights,
 };
 
 use crate::{BoxError, Refused, Settle};
@@ -43,6 +44,13 @@ pub trait Classify<Res, E> {
     fn limits(&self, response: &Res) -> LimitReports {
         let _ = response;
         LimitReports::new()
+    }
+
+    /// Returns what the request of a response cost of each send rate in truth, in tokens. Nothing by
+    /// default.
+    fn costs(&self, response: &Res) -> Option<Weights> {
+        let _ = response;
+        None
     }
 
     /// Hands on a response for which there will be no other.

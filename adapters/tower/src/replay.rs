@@ -1,6 +1,6 @@
 //! Requests that can be sent again.
 
-use paceline::Idempotency;
+use paceline::{Idempotency, set::Weights};
 
 /// Makes the requests of an operation's attempts out of the one that the caller made.
 ///
@@ -50,6 +50,13 @@ pub trait Replay<Req> {
 
     /// Tells whether `request` may be carried out twice.
     fn idempotency(&self, request: &Self::Sent) -> Idempotency;
+
+    /// Returns how many tokens of each send rate `request` takes, for a strategy with
+    /// [several](paceline::config::StrategyBuilder::also). `None` by default: one of each.
+    fn weights(&self, request: &Self::Sent) -> Option<Weights> {
+        let _ = request;
+        None
+    }
 }
 
 /// Clones requests of any type, and takes them for idempotent.

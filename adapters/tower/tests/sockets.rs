@@ -205,4 +205,6 @@ fn it_takes_one_line_over_http_and_two_over_grpc() {
     assert_eq!(promises::count_lines(readme), 1);
     let (_, grpc) = readme.split_once("## Over gRPC").expect("a heading");
     assert_eq!(promises::count_lines(grpc), 2);
+    let (_, several) = readme.split_once("## Several limits").expect("a heading");
+    assert_eq!(promises::count_lines(several), 4);
 }

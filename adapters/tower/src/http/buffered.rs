@@ -9,7 +9,7 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::Idempotency;
+use paceline::{Idempotency, set::Weights};
 
 use crate::Replay;
 
@@ -51,6 +51,10 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
 
     fn idempotency(&self, request: &Self::Sent) -> Idempotency {
         Idempotency::of_request(request)
+    }
+
+    fn weights(&self, request: &Self::Sent) -> Option<Weights> {
+        request.extensions().get().copied()
     }
 }
 

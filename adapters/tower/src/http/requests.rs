@@ -1,12 +1,13 @@
 //! Requests over HTTP whose bodies can be cloned.
 
 use http::Request;
-use paceline::Idempotency;
+use paceline::{Idempotency, set::Weights};
 
 use crate::Replay;
 
 /// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
-/// twice: a POST without a key may not.
+/// twice: a POST without a key may not. [`Weights`] among the extensions of a request are those of its
+/// attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 
@@ -23,5 +24,9 @@ impl<B: Clone> Replay<Request<B>> for HttpRequests {
 
     fn idempotency(&self, request: &Request<B>) -> Idempotency {
         Idempotency::of_request(request)
+    }
+
+    fn weights(&self, request: &Request<B>) -> Option<Weights> {
+        request.extensions().get().copied()
     }
 }

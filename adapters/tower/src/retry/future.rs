@@ -180,7 +180,10 @@ where
         let request = replay.sendable(request);
         let idempotency = settings.idempotency;
         let idempotency = idempotency.unwrap_or_else(|| replay.idempotency(&request));
-        let operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
+        let mut operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
+        if let Some(weights) = replay.weights(&request) {
+            operation = operation.weights(weights);
+        }
         let attempts = settings.apply(operation).start();
         // The service is ready already, and is not asked again without need.
         let clock = settings.strategy.clock();
@@ -217,7 +220,9 @@ where
         let Some(failure) = failure else {
             // The outcome may come at the end of the body.
             let _sending = attempts.observe(reports);
-            let outcome = Retried::new(this.attempts.take()?);
+            let costs = result.as_ref().ok();
+            let costs = costs.and_then(|response| classifier.costs(response));
+            let outcome = Retried::new(this.attempts.take()?, costs);
             return Some(match result {
                 Ok(response) => Ok(classifier.answer(response, outcome)),
                 Err(error) => {

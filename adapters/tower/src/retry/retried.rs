@@ -6,32 +6,42 @@ use core::fmt;
 use paceline::{
     Failure, RetryStrategy,
     operation::{Attempts, Detached},
+    set::Weights,
     strategy::Reports,
 };
 
 use crate::Settle;
 
 /// A request that was answered: its strategy is still to hear the outcome.
-pub struct Retried<S: ?Sized>(Detached<Arc<S>>);
+pub struct Retried<S: ?Sized> {
+    attempt: Detached<Arc<S>>,
+    /// What it cost, if the response says so.
+    costs: Option<Weights>,
+}
 
 impl<S: RetryStrategy + ?Sized> Retried<S> {
     /// Returns the outcome of the attempt under way, `None` if there is none.
-    pub(super) fn new(attempts: Attempts<Arc<S>>) -> Option<Self> {
-        attempts.detach().ok().map(Self)
+    pub(super) fn new(attempts: Attempts<Arc<S>>, costs: Option<Weights>) -> Option<Self> {
+        let attempt = attempts.detach().ok()?;
+        Some(Self { attempt, costs })
     }
 }
 
 impl<S: RetryStrategy + ?Sized> Settle for Retried<S> {
     fn settle(self, failure: Option<&Failure>) {
+        let reports = self
+            .costs
+            .as_ref()
+            .map_or(Reports::new(), |costs| Reports::new().costing(costs));
         match failure {
-            None => self.0.succeeded(Reports::new()),
-            Some(failure) => self.0.failed(failure, Reports::new()),
+            None => self.attempt.succeeded(reports),
+            Some(failure) => self.attempt.failed(failure, reports),
         }
     }
 }
 
 impl<S: fmt::Debug + ?Sized> fmt::Debug for Retried<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Retried").field(&self.0).finish()
+        f.debug_tuple("Retried").field(&self.attempt).finish()
     }
 }
