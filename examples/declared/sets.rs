@@ -123,17 +123,56 @@ impl Bucket {
     /// Returns the nanoseconds until there are `tokens`.
     fn until(&self, tokens: u64) -> u64 {
         let lacking = i128::from(tokens) * i128::from(SECOND) - self.level;
-        (lacking.max(0) * 60 / i128::from(self.limit)) as u64
+        u64::try_from(lacking.max(0) * 60 / i128::from(self.limit)).unwrap_or(u64::MAX)
     }
 
     fn report(&self, dimension: Dimension) -> LimitReport {
         let reset = Duration::from_nanos(self.until(self.limit));
-        LimitReport::new((self.level.max(0) / i128::from(SECOND)) as u64)
+        LimitReport::new(u64::try_from(self.level.max(0) / i128::from(SECOND)).unwrap_or(0))
             .dimension(dimension)
             .limit(self.limit)
             .window(Duration::from_nanos(MINUTE))
             .reset(Reset::In(reset))
             .refills(true)
+    }
+}
+
+type Set<'a> = SendSet<&'a SendRate, 2>;
+
+/// A service that charges the estimate when a request comes, and its true cost when it ends.
+struct Service {
+    requests: Bucket,
+    tokens: Bucket,
+}
+
+impl Service {
+    /// Takes a request in, or returns when to come back and what is left.
+    fn arrive(&mut self, now: u64, estimate: u64) -> Option<(u64, Box<LimitReports>)> {
+        self.requests.look(now);
+        self.tokens.look(now);
+        if self.requests.has(1) && self.tokens.has(estimate) {
+            self.requests.take(1);
+            self.tokens.take(estimate.into());
+            return None;
+        }
+        let wait = self.requests.until(1).max(self.tokens.until(estimate));
+        let hint = wait.div_ceil(SECOND).max(1) * SECOND;
+        Some((hint, Box::new(self.reports())))
+    }
+
+    /// Ends a request, and returns what is left.
+    fn end(&mut self, now: u64, flight: &Flight) -> LimitReports {
+        self.requests.look(now);
+        self.tokens.look(now);
+        let more = i128::from(flight.cost) - i128::from(flight.estimate);
+        self.tokens.take(more);
+        self.reports()
+    }
+
+    fn reports(&self) -> LimitReports {
+        let mut reports = LimitReports::from(self.requests.report(Dimension::Requests));
+        reports.push(self.tokens.report(Dimension::Tokens));
+        reports
     }
 }
 
@@ -148,7 +187,8 @@ struct Flight {
 enum Next {
     Ask,
     Arrive(Flight),
-    Return(Flight, Option<u64>, LimitReports),
+    /// When to come back, and what is left, if it was throttled.
+    Return(Flight, Option<(u64, Box<LimitReports>)>),
 }
 
 struct Worker<'a> {
@@ -172,7 +212,10 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
         .iter()
         .map(|rates| SendSet::new(rates.each_ref()))
         .collect();
-    let mut service = [Bucket::new(REQUESTS), Bucket::new(TOKENS)];
+    let mut service = Service {
+        requests: Bucket::new(REQUESTS),
+        tokens: Bucket::new(TOKENS),
+    };
     let mut workers: Vec<_> = (0..scene.clients * scene.workers)
         .map(|worker| Worker {
             client: worker % scene.clients,
@@ -220,34 +263,20 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
                 }
             }
             Next::Arrive(flight) => {
-                let [requests, tokens] = &mut service;
-                requests.look(now);
-                tokens.look(now);
-                tally.sent += u64::from(now >= STEADY);
-                if requests.has(1) && tokens.has(flight.estimate) {
-                    requests.take(1);
-                    tokens.take(flight.estimate.into());
-                    let took = rng.u64(SECOND / 2..2 * SECOND);
-                    (now + took, Next::Return(flight, None, LimitReports::new()))
-                } else {
-                    tally.throttled += u64::from(now >= STEADY);
-                    let hint = requests.until(1).max(tokens.until(flight.estimate));
-                    let hint = hint.div_ceil(SECOND).max(1) * SECOND;
-                    let reports = reports(&service);
-                    (now + WAY, Next::Return(flight, Some(hint), reports))
+                let throttled = service.arrive(now, flight.estimate);
+                if now >= STEADY {
+                    tally.sent += 1;
+                    tally.throttled += u64::from(throttled.is_some());
                 }
+                let took = match throttled {
+                    None => rng.u64(SECOND / 2..2 * SECOND),
+                    Some(_) => WAY,
+                };
+                (now + took, Next::Return(flight, throttled))
             }
-            Next::Return(flight, None, _) => {
-                // The service corrects its estimate, and says what is left then.
-                let [requests, tokens] = &mut service;
-                requests.look(now);
-                tokens.look(now);
-                tokens.take(i128::from(flight.cost) - i128::from(flight.estimate));
-                set.observe(at, &flight.permit, &reports(&service));
-                let costs = [1, flight.cost as u32];
-                set.settle(at, flight.permit, &costs)
-                    .expect("there is room");
-                set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
+            Next::Return(flight, None) => {
+                let reports = service.end(now, &flight);
+                answered(set, at, &flight, &reports);
                 if now >= STEADY {
                     tally.used += if binding(scene, now) == 0 {
                         1.0 / REQUESTS as f64
@@ -258,11 +287,8 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
                 worker.request.2 = 0;
                 (now, Next::Ask)
             }
-            Next::Return(flight, Some(hint), reports) => {
-                set.observe(at, &flight.permit, &reports);
-                set.settle(at, flight.permit, &[0, 0]).expect("a credit");
-                let outcome = Outcome::ThrottledFor(Duration::from_nanos(hint));
-                set.record(at, &flight.permit, outcome);
+            Next::Return(flight, Some((hint, reports))) => {
+                refused(set, at, &flight, hint, &reports);
                 if worker.request.2 == SENDS {
                     tally.failed += 1;
                     worker.request.2 = 0;
@@ -277,10 +303,21 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
     tally
 }
 
-fn reports(service: &[Bucket; 2]) -> LimitReports {
-    let mut reports = LimitReports::from(service[0].report(Dimension::Requests));
-    reports.push(service[1].report(Dimension::Tokens));
-    reports
+/// Takes in the end of a request: what is left, its true cost, its outcome.
+fn answered(set: &Set<'_>, at: Timestamp, flight: &Flight, reports: &LimitReports) {
+    set.observe(at, &flight.permit, reports);
+    let costs = [1, flight.cost as u32];
+    set.settle(at, flight.permit, &costs)
+        .expect("there is room");
+    set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
+}
+
+/// Takes in a throttle: what is left, that it cost nothing, its outcome.
+fn refused(set: &Set<'_>, at: Timestamp, flight: &Flight, hint: u64, reports: &LimitReports) {
+    set.observe(at, &flight.permit, reports);
+    set.settle(at, flight.permit, &[0, 0]).expect("a credit");
+    let outcome = Outcome::ThrottledFor(Duration::from_nanos(hint));
+    set.record(at, &flight.permit, outcome);
 }
 
 /// Returns the limit that binds at `now`.

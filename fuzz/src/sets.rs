@@ -246,28 +246,26 @@ impl<'a> Scene<'a> {
         }
         let minted = self.minted();
         let given = Self::given(set, weights);
-        match self.sets[set].reserve(self.at(), &given) {
-            Ok(reservation) => {
-                let weighed = Self::weighed(set, weights).into_iter();
-                let places = weighed.map(|(limit, rate, weight)| Place {
-                    limit,
-                    rate,
-                    end: self.lines[rate].take(minted, weight),
-                    weight,
-                    is_claimed: false,
-                });
-                self.requests.push(Request {
-                    reservation,
-                    set,
-                    places: places.collect(),
-                    granted: None,
-                });
-            }
-            Err(_) => {
-                let is_over = |weight: &u32| *weight > CAPACITY;
-                assert!(given.iter().all(|weight| *weight == 0) || given.iter().any(is_over));
-            }
-        }
+        let Ok(reservation) = self.sets[set].reserve(self.at(), &given) else {
+            let is_over = |weight: &u32| *weight > CAPACITY;
+            let is_nothing = given.iter().all(|weight| *weight == 0);
+            assert!(is_nothing || given.iter().any(is_over));
+            return;
+        };
+        let weighed = Self::weighed(set, weights).into_iter();
+        let places = weighed.map(|(limit, rate, weight)| Place {
+            limit,
+            rate,
+            end: self.lines[rate].take(minted, weight),
+            weight,
+            is_claimed: false,
+        });
+        self.requests.push(Request {
+            reservation,
+            set,
+            places: places.collect(),
+            granted: None,
+        });
     }
 
     fn claim(&mut self, pick: u8) {

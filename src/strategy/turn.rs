@@ -14,10 +14,13 @@ use crate::{
 /// A place in line that owns what it needs.
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 
+/// A place in each of several lines.
+type Places = Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
+
 /// What an attempt of a strategy with several send rates holds.
 enum SetTurn {
     /// Its places in line.
-    InLine(Box<Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>>),
+    InLine(Box<Places>),
     /// What it was granted.
     Granted(Box<SetPermit<MOST_RATES>>),
 }

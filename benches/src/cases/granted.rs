@@ -7,7 +7,7 @@ use std::{sync::Mutex, thread};
 use better_bucket::{Bucket, BucketConfig, BucketCore};
 use governor::clock::{MonotonicClock as GovernorStd, QuantaClock, QuantaUpkeepClock};
 use paceline::{
-    Clock, ControlLaw, KeptClock, MonotonicClock, SendRate, Timestamp, law::PacedSettings,
+    Clock, ControlLaw, KeptClock, MonotonicClock, SendRate, SendSet, Timestamp, law::PacedSettings,
 };
 use ratelimit::Ratelimiter;
 use rustix::time::{ClockId, clock_gettime};
@@ -114,6 +114,17 @@ fn by_caller() -> Vec<Case> {
             told(fixed(ENOUGH), 1_000_000_000)
         })
         .target(target),
+        case(Ours, "paceline SendRate, two in turn", 2, || {
+            told_by(two(), 1_000_000_000, |[one, two], now| {
+                one.try_acquire(now).is_ok() && two.try_acquire(now).is_ok()
+            })
+        }),
+        case(Ours, "paceline SendSet of two", 2, || {
+            let set = SendSet::new(two().map(Arc::new));
+            told_by(set, 1_000_000_000, |set, now| {
+                set.try_acquire(now, &[1, 1]).is_ok()
+            })
+        }),
         case(Peer, BETTER_BUCKET, 1, better_bucket),
         case(Peer, "governor", 1, || {
             let time = SharedTime::new(1_000_000_000);
@@ -188,13 +199,25 @@ fn leaky(fair: bool) -> Stage {
     plain(builder.build(), |limiter| limiter.try_acquire(1))
 }
 
+fn two() -> [SendRate; 2] {
+    [fixed(ENOUGH), fixed(ENOUGH)]
+}
+
 /// By the caller's time, without an end.
 fn told(rate: SendRate, start: u64) -> Stage {
+    told_by(rate, start, |rate, now| rate.try_acquire(now).is_ok())
+}
+
+fn told_by<S: Send + Sync + 'static>(
+    shared: S,
+    start: u64,
+    op: impl Fn(&S, Timestamp) -> bool + Copy + Send + Sync + 'static,
+) -> Stage {
     let time = SharedTime::new(start);
     stage(
-        rate,
+        shared,
         move |_, seat| time.at(seat),
-        |rate, time: &mut CallerTime| rate.try_acquire(Timestamp::from_nanos(time.tick())).is_ok(),
+        move |shared, time: &mut CallerTime| op(shared, Timestamp::from_nanos(time.tick())),
     )
 }
 
