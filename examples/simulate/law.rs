@@ -18,6 +18,8 @@ pub(crate) enum Retry {
     AtOnce,
     /// Pays the retry quota and sleeps.
     Backoff,
+    /// Sleeps, and uses up an attempt without a request where [`Law::rejects_retry`] says so.
+    Throttled,
 }
 
 /// A client's limiter.
@@ -33,6 +35,16 @@ pub(crate) trait Law: Sized {
     const MEANS: &'static str = "";
     /// What its clients do about failures.
     const RETRY: Retry = Retry::Backoff;
+
+    /// What a client with this limiter does about failures.
+    fn retry(&self) -> Retry {
+        Self::RETRY
+    }
+
+    /// Returns whether a retry is not sent, given a number drawn from 0 to 2³² − 1.
+    fn rejects_retry(&self, _draw: u32) -> bool {
+        false
+    }
 
     /// Creates the limiter of one client.
     fn new(scene: &Scene) -> Self;
@@ -298,5 +310,62 @@ impl Told {
         let step = u64::from(self.scene.clients) * 1_000 * MILLI / limit;
         self.next.set(turn + step);
         turn
+    }
+}
+
+/// One of the clients of a mixed scene.
+#[derive(Debug)]
+pub(crate) enum Beside<L> {
+    /// A client under test.
+    Tested(L),
+    /// A client of the AWS SDKs.
+    Sdk(AwsAsking),
+}
+
+impl<L: Law> Beside<L> {
+    /// Returns the limiters of the clients of a mixed scene: every second one is under test.
+    pub(crate) fn all(scene: &Scene) -> Vec<Self> {
+        let law = |client| match client % 2 {
+            0 => Self::Tested(L::new(scene)),
+            _ => Self::Sdk(AwsAsking::new(scene)),
+        };
+        (0..scene.clients).map(law).collect()
+    }
+}
+
+impl<L: Law + 'static> Law for Beside<L> {
+    type Seat<'a> = L::Seat<'a>;
+    const NAME: &'static str = L::NAME;
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Tested(law) => law.retry(),
+            Self::Sdk(law) => law.retry(),
+        }
+    }
+
+    fn rejects_retry(&self, draw: u32) -> bool {
+        match self {
+            Self::Tested(law) => law.rejects_retry(draw),
+            Self::Sdk(law) => law.rejects_retry(draw),
+        }
+    }
+
+    fn new(scene: &Scene) -> Self {
+        Self::Tested(L::new(scene))
+    }
+
+    fn ask<'a>(&'a self, now: u64, seat: &mut Option<L::Seat<'a>>) -> Result<SendPermit, u64> {
+        match self {
+            Self::Tested(law) => law.ask(now, seat),
+            Self::Sdk(law) => law.ask(now, &mut None),
+        }
+    }
+
+    fn record(&self, now: u64, permit: SendPermit, reply: Reply) {
+        match self {
+            Self::Tested(law) => law.record(now, permit, reply),
+            Self::Sdk(law) => law.record(now, permit, reply),
+        }
     }
 }

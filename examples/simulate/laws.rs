@@ -3,7 +3,7 @@
 use crate::law::{
     AwsAsking, Backoff, Bulk, Exclusive, InLine, Law, Nothing, Published, Shared, Told, Usual,
 };
-use crate::rivals::{Lance, Polars, Rival};
+use crate::rivals::{Gax, Lance, OpenDal, Polars, Rival};
 use crate::scene::Scene;
 use crate::tally::Tally;
 use crate::world;
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) play: fn(&Scene, u64) -> Tally,
 }
 
-const fn entry<L: Law>() -> Entry {
+const fn entry<L: Law + 'static>() -> Entry {
     Entry {
         name: L::NAME,
         means: L::MEANS,
@@ -27,7 +27,12 @@ const fn entry<L: Law>() -> Entry {
 }
 
 /// What others have published: only if asked for.
-pub(crate) const RIVALS: &[Entry] = &[entry::<Rival<Polars>>(), entry::<Rival<Lance>>()];
+pub(crate) const RIVALS: &[Entry] = &[
+    entry::<Rival<Polars>>(),
+    entry::<Rival<Lance>>(),
+    entry::<Rival<OpenDal>>(),
+    entry::<Gax>(),
+];
 
 /// All of them.
 pub(crate) const LAWS: &[Entry] = &[

@@ -13,7 +13,7 @@ use core::cell::Cell;
 
 use paceline::{SendPermit, Timestamp};
 
-use crate::law::Law;
+use crate::law::{Law, Retry};
 use crate::scene::{MILLI, Scene};
 use crate::service::Reply;
 
@@ -24,6 +24,8 @@ pub(crate) trait Rule: Copy {
     const NAME: &'static str;
     const MEANS: &'static str;
     const FIRST: Self;
+    /// Whether a second that is over is looked at before the next request or response, and not with a response.
+    const LOOKS_FIRST: bool = false;
 
     fn rate(&self) -> f64;
     /// How many tokens the bucket holds.
@@ -72,10 +74,14 @@ impl<R: Rule + 'static> Law for Rival<R> {
     }
 
     fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+        let rate = self.rule.get().rate();
+        if R::LOOKS_FIRST {
+            self.look(now);
+        }
         let rule = self.rule.get();
         let seconds = (now - self.filled.replace(now)) as f64 / SECOND as f64;
         let most = rule.burst().max(1.0);
-        let tokens = (self.tokens.get() + rule.rate() * seconds).min(most);
+        let tokens = (self.tokens.get() + rate * seconds).min(most);
         if tokens < 1.0 {
             self.tokens.set(tokens);
             let wait = (1.0 - tokens) / rule.rate() * SECOND as f64;
@@ -89,27 +95,42 @@ impl<R: Rule + 'static> Law for Rival<R> {
     }
 
     fn record(&self, now: u64, _: SendPermit, reply: Reply) {
-        let (mut rule, mut second) = (self.rule.get(), self.second.get());
+        if R::LOOKS_FIRST {
+            self.look(now);
+        }
         let throttled = matches!(reply, Reply::Throttled(_));
+        let mut second = self.second.get();
         if throttled {
             second.throttled += 1.0;
         } else {
             second.done += 1.0;
         }
-        if now >= self.looked.get() + SECOND {
-            let seconds = (now - self.looked.replace(now)) as f64 / SECOND as f64;
-            rule.tick(now, seconds, &second);
-            second = Second::default();
+        self.second.set(second);
+        if !R::LOOKS_FIRST {
+            self.look(now);
         }
         if throttled {
+            let mut rule = self.rule.get();
             rule.throttled(now);
+            self.rule.set(rule);
         }
-        self.rule.set(rule);
-        self.second.set(second);
     }
 
     fn allowed(&self, _: u64) -> Option<u64> {
         Some((self.rule.get().rate() * 1e3) as u64)
+    }
+}
+
+impl<R: Rule> Rival<R> {
+    /// Has the rule look at the time since it looked last, if that is a second or more.
+    fn look(&self, now: u64) {
+        if now < self.looked.get() + SECOND {
+            return;
+        }
+        let seconds = (now - self.looked.replace(now)) as f64 / SECOND as f64;
+        let mut rule = self.rule.get();
+        rule.tick(now, seconds, &self.second.replace(Second::default()));
+        self.rule.set(rule);
     }
 }
 
@@ -207,13 +228,208 @@ impl Rule for Lance {
     }
 
     fn tick(&mut self, _: u64, _: f64, of: &Second) {
-        let next = if of.throttled > 0.0 {
-            self.0 / 2.0
-        } else if of.done > 0.0 {
-            self.0 + 300.0
-        } else {
-            self.0
+        self.0 = aimd(self.0, of);
+    }
+}
+
+/// Half after a second with a throttle, else 300/s more, if there were responses.
+fn aimd(rate: f64, of: &Second) -> f64 {
+    let next = if of.throttled > 0.0 {
+        rate / 2.0
+    } else if of.done > 0.0 {
+        rate + 300.0
+    } else {
+        rate
+    };
+    next.clamp(1.0, 5_000.0)
+}
+
+/// OpenDAL's `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's rule and numbers, but a second
+/// that is over is looked at by the next request as well, and a response counts for the second in which it comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenDal(f64);
+
+impl Rule for OpenDal {
+    const NAME: &'static str = "OpenDAL";
+    const MEANS: &'static str = "OpenDAL's AimdLayer";
+    const FIRST: Self = Self(2_000.0);
+    const LOOKS_FIRST: bool = true;
+
+    fn rate(&self) -> f64 {
+        self.0
+    }
+
+    fn burst(&self) -> f64 {
+        100.0
+    }
+
+    fn tick(&mut self, _: u64, _: f64, of: &Second) {
+        self.0 = aimd(self.0, of);
+    }
+}
+
+/// Google's client libraries for Rust, 2026 (`gax/src/retry_throttler.rs`, `AdaptiveThrottler`): a retry is not sent with the
+/// probability `(requests − 2·accepts)/(requests + 1)`, and uses up an attempt. First attempts are always sent, and the
+/// counts are never forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Gax {
+    requests: Cell<f64>,
+    accepts: Cell<f64>,
+}
+
+impl Law for Gax {
+    type Seat<'a> = ();
+    const NAME: &'static str = "gax";
+    const MEANS: &'static str = "no limit, drops retries by chance";
+    const RETRY: Retry = Retry::Throttled;
+
+    fn new(_: &Scene) -> Self {
+        Self::default()
+    }
+
+    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+
+    fn record(&self, _: u64, _: SendPermit, reply: Reply) {
+        self.requests.set(self.requests.get() + 1.0);
+        if reply == Reply::Done {
+            self.accepts.set(self.accepts.get() + 1.0);
+        }
+    }
+
+    fn rejects_retry(&self, draw: u32) -> bool {
+        let requests = self.requests.get();
+        let probability = (requests - 2.0 * self.accepts.get()) / (requests + 1.0);
+        f64::from(draw) / f64::from(u32::MAX) <= probability.max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gax, Lance, OpenDal, Polars, Rival, Rule, SECOND};
+    use crate::law::Law;
+    use crate::scene::MILLI;
+    use crate::scenes::SCENES;
+    use crate::service::Reply;
+
+    const THROTTLED: Reply = Reply::Throttled(None);
+
+    fn new<L: Law>() -> L {
+        L::new(&SCENES[0])
+    }
+
+    /// Sends a request at each of these milliseconds, whose response comes at once.
+    fn hear<R: Rule + 'static>(rival: &Rival<R>, replies: &[(u64, Reply)]) -> f64 {
+        for (millis, reply) in replies {
+            let now = millis * MILLI;
+            let permit = rival.ask(now, &mut None).expect("it has a token");
+            rival.record(now, permit, *reply);
+        }
+        rival.rule.get().rate()
+    }
+
+    fn assert_rates<R: Rule + 'static>(steps: &[(u64, Reply, f64)]) {
+        let rival = new::<Rival<R>>();
+        for (millis, reply, expected) in steps {
+            let rate = hear(&rival, &[(*millis, *reply)]);
+            let error = (rate - expected).abs();
+            assert!(error < 1e-9, "{} at {millis} ms: {rate}", R::NAME);
+        }
+    }
+
+    #[test]
+    fn lance_halves_after_a_second_with_a_throttle() {
+        assert_rates::<Lance>(&[
+            (500, Reply::Done, 2_000.0),
+            (1_000, Reply::Done, 2_300.0),
+            (1_500, THROTTLED, 2_300.0),
+            (1_999, Reply::Done, 2_300.0),
+            (2_000, Reply::Done, 1_150.0),
+            (3_000, THROTTLED, 575.0),
+            (9_000, Reply::Done, 875.0),
+        ]);
+    }
+
+    #[test]
+    fn opendal_counts_a_response_for_its_own_second() {
+        assert_rates::<OpenDal>(&[
+            (500, Reply::Done, 2_000.0),
+            (1_000, THROTTLED, 2_300.0),
+            (2_000, Reply::Done, 1_150.0),
+            (3_000, Reply::Done, 1_450.0),
+        ]);
+    }
+
+    #[test]
+    fn opendal_looks_with_requests_and_skips_empty_seconds() {
+        let rival = new::<Rival<OpenDal>>();
+        let asked = |millis: u64| {
+            let _permit = rival
+                .ask(millis * MILLI, &mut None)
+                .expect("it has a token");
+            rival.rule.get().rate()
         };
-        self.0 = next.clamp(1.0, 5_000.0);
+        let before = [asked(1_000), asked(1_001)];
+        hear(&rival, &[(1_500, THROTTLED)]);
+        let after = [asked(1_999), asked(2_000), asked(9_000)];
+        let rates = [before[0], before[1], after[0], after[1], after[2]];
+        let expected = [2_000.0, 2_000.0, 2_000.0, 1_000.0, 1_000.0];
+        assert_eq!(rates.map(f64::to_bits), expected.map(f64::to_bits));
+    }
+
+    #[test]
+    fn aimd_keeps_between_one_and_five_thousand() {
+        for (reply, bound) in [(Reply::Done, 5_000.0), (THROTTLED, 1.0)] {
+            let rival = new::<Rival<Lance>>();
+            let replies = (0..12).map(|turn| (turn * 2_000, reply));
+            let rate = hear(&rival, &replies.collect::<Vec<_>>());
+            assert!((rate - bound).abs() < 1e-9, "{rate}");
+        }
+    }
+
+    #[test]
+    fn polars_cuts_once_a_second_and_returns_to_the_anchor() {
+        let rival = new::<Rival<Polars>>();
+        let mut polars = rival.rule.get();
+        let busy = |done| super::Second {
+            sent: 1e6,
+            done,
+            throttled: 0.0,
+        };
+        let mut rates = Vec::new();
+        // Search doubles; a throttle cuts to 0.7 of what was delivered, once a second.
+        polars.tick(SECOND, 1.0, &busy(400.0));
+        rates.push(polars.rate);
+        for at in [2 * SECOND, 2 * SECOND + 1] {
+            polars.throttled(at);
+            rates.push(polars.rate);
+        }
+        // Held; back to where it was cut; a tenth of that more.
+        for (second, done) in [(3, 280.0), (5, 280.0), (6, 400.0)] {
+            polars.tick(second * SECOND, 1.0, &busy(done));
+            rates.push(polars.rate);
+        }
+        let expected = [2_000.0, 280.0, 280.0, 280.0, 400.0, 440.0];
+        let close = |(rate, expected): (&f64, f64)| (rate - expected).abs() < 1e-9;
+        assert!(rates.iter().zip(expected).all(close), "{rates:?}");
+    }
+
+    #[test]
+    fn gax_rejects_retries_when_half_of_all_failed() {
+        let gax = new::<Gax>();
+        let record = |reply, times| {
+            for _ in 0..times {
+                let permit = gax.ask(0, &mut None).expect("it never holds back");
+                gax.record(0, permit, reply);
+            }
+        };
+        record(Reply::Done, 50);
+        record(THROTTLED, 49);
+        assert!(!gax.rejects_retry(1));
+        // 201 requests of which 50 were accepted: 101 of 202 retries are rejected.
+        record(THROTTLED, 102);
+        assert!(gax.rejects_retry(u32::MAX / 2));
+        assert!(!gax.rejects_retry(u32::MAX / 2 + 2));
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Scene {
     pub(crate) limit: &'static [(u64, u64)],
     /// How many clients there are.
     pub(crate) clients: u32,
+    /// Whether every second client is one of the AWS SDKs, beside those under test.
+    pub(crate) mixed: bool,
     /// Milliseconds from one client's start to the next one's.
     pub(crate) stagger_ms: u64,
     /// What each client wants.

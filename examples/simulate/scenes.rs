@@ -9,6 +9,7 @@ const USUAL: Scene = Scene {
     policer: Policer::Bucket(500),
     limit: &[(0, 500)],
     clients: 1,
+    mixed: false,
     stagger_ms: 0,
     load: Load::Closed(64),
     pulse_ms: (0, 0),
@@ -256,6 +257,14 @@ pub(crate) const SCENES: &[Scene] = &[
         name: "10-clients",
         question: "Ten clients on one limit: equal parts?",
         clients: 10,
+        load: Load::Closed(16),
+        ..USUAL
+    },
+    Scene {
+        name: "10-clients-mixed",
+        question: "Five clients beside five of the AWS SDKs on one limit: equal parts?",
+        clients: 10,
+        mixed: true,
         load: Load::Closed(16),
         ..USUAL
     },

@@ -29,6 +29,9 @@ fn clients(scene: &Scene) -> String {
     match (scene.clients, scene.load) {
         (1, Load::Closed(_)) => format!("One client with {load} workers"),
         (1, Load::Open(_)) => format!("One client that wants {load} a second"),
+        (_, Load::Closed(_)) if scene.mixed => {
+            format!("{many} clients with {load} workers each, every second one of the AWS SDKs")
+        }
         (_, Load::Closed(_)) => format!("{many} clients with {load} workers each"),
         (_, Load::Open(_)) => format!("{many} clients that want {load} a second each"),
     }

@@ -32,6 +32,8 @@ pub(crate) struct Summary {
     pub(crate) p99: f64,
     /// Jain's index.
     pub(crate) jain: f64,
+    /// Of an equal part, what the clients under test got, where there are others.
+    pub(crate) part: Option<f64>,
     /// After the start, and after each change of the limit to another one than nothing.
     pub(crate) phases: Vec<Phase>,
 }
@@ -98,6 +100,7 @@ impl Summary {
             p50: seconds(tally.waits.quantile(500)),
             p99: seconds(tally.waits.quantile(990)),
             jain: jain(tally),
+            part: tally.scene.mixed.then(|| part(tally)),
             phases: phases(&tally.scene)
                 .map(|(from, to)| Phase::of(tally, &ideal, from, to))
                 .collect(),
@@ -123,6 +126,9 @@ impl Summary {
             p50: of(|run| run.p50),
             p99: of(|run| run.p99),
             jain: of(|run| run.jain),
+            part: runs[0]
+                .part
+                .map(|_| of(|run| run.part.unwrap_or_default())),
             phases: phases.collect(),
         }
     }
@@ -210,6 +216,12 @@ pub(crate) fn jain(tally: &Tally) -> f64 {
     sum * sum / squares / f64::from(tally.scene.clients)
 }
 
+/// Returns what every second client got, as a share of an equal part.
+fn part(tally: &Tally) -> f64 {
+    let tested: u64 = tally.accepted.iter().step_by(2).sum();
+    2.0 * share(tested, tally.accepted.iter().sum())
+}
+
 fn mean(of: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = number(of.len() as u64);
     of.sum::<f64>() / count
@@ -263,6 +275,17 @@ mod tests {
         let runs = [30, 50, 600].map(|start| Summary::of(&silent_until(start)));
         let mean = Summary::mean(&runs);
         assert_eq!(reached(&mean)[0], "3.8 s in 2 of 3");
+    }
+
+    #[test]
+    fn the_part_of_the_clients_under_test_is_1_if_all_get_the_same() {
+        let scene = SCENES.iter().find(|scene| scene.name == "10-clients-mixed");
+        let mut tally = Tally::new(scene.expect("the scene is there"));
+        for (tested, others, part) in [(7, 7, "1.00"), (3, 1, "1.50"), (0, 5, "0.00")] {
+            tally.accepted = [tested, others].repeat(5);
+            let of = Summary::of(&tally).part;
+            assert_eq!(of.map(|of| format!("{of:.2}")).as_deref(), Some(part));
+        }
     }
 
     #[test]

@@ -33,15 +33,15 @@ pub(crate) fn tables(scene: &Scene, rows: &[(&str, Summary)]) -> Vec<Table> {
 
 /// Returns the table of all scenes, of which there is at least one: for each limiter the share of
 /// the ideal, what was throttled, the operations that failed, and Jain's index if there are several
-/// clients; and the means over all scenes.
+/// clients, or the part of those under test; and the means over all scenes.
 pub(crate) fn overview(rows: &[(Scene, Vec<(&str, Summary)>)]) -> Table {
     let cell = |of: &Summary, jain: bool| {
         let (used, throttled) = (percent(of.share, 1), percent(of.throttled, 2));
         let cell = format!("{used} / {throttled} / {}", count(of.failed));
-        if jain {
-            format!("{cell} / {:.3}", of.jain)
-        } else {
-            cell
+        match of.part {
+            Some(part) => format!("{cell} / part {part:.2}"),
+            None if jain => format!("{cell} / {:.3}", of.jain),
+            None => cell,
         }
     };
     let names = rows
@@ -58,6 +58,7 @@ pub(crate) fn overview(rows: &[(Scene, Vec<(&str, Summary)>)]) -> Table {
         // The scenes have different phases, which this table does not show.
         let all = rows.iter().map(|(_, laws)| Summary {
             phases: Vec::new(),
+            part: None,
             ..laws[law].1.clone()
         });
         cell(&Summary::mean(&all.collect::<Vec<_>>()), false)
@@ -103,7 +104,10 @@ fn outcome(of: &Summary) -> Vec<String> {
         format!("{:.2}", of.wakes),
         format!("{:.3} s", of.p50),
         format!("{:.3} s", of.p99),
-        format!("{:.3}", of.jain),
+        match of.part {
+            Some(part) => format!("{:.3} (part {part:.2})", of.jain),
+            None => format!("{:.3}", of.jain),
+        },
         list(&starts, |phase| phase.most.words()),
         list(&changes, |phase| {
             format!("{} ({})", phase.most.words(), percent(phase.share, 0))

@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use paceline::{QuotaPermit, RetryQuota, SendPermit, Timestamp};
 
-use crate::law::{Law, Retry};
+use crate::law::{Beside, Law, Retry};
 use crate::queue::Queue;
 use crate::scene::{Load, MILLI, Scene};
 use crate::service::{Reply, Service};
@@ -80,9 +80,16 @@ pub(crate) struct World<'a, L: Law> {
 }
 
 /// Plays `scene` with clients that limit themselves by `L`, and returns what happened.
-pub(crate) fn play<L: Law>(scene: &Scene, seed: u64) -> Tally {
+pub(crate) fn play<L: Law + 'static>(scene: &Scene, seed: u64) -> Tally {
+    if scene.mixed {
+        return play_with(scene, &Beside::<L>::all(scene), seed);
+    }
     let laws: Vec<L> = (0..scene.clients).map(|_| L::new(scene)).collect();
-    let mut world = World::new(scene, &laws, seed);
+    play_with(scene, &laws, seed)
+}
+
+fn play_with<L: Law>(scene: &Scene, laws: &[L], seed: u64) -> Tally {
+    let mut world = World::new(scene, laws, seed);
     world.start();
     world.run();
     world.tally
@@ -228,8 +235,13 @@ impl<'a, L: Law> World<'a, L> {
             self.tally.give_up(false);
             return self.end(now, task);
         }
-        if L::RETRY == Retry::AtOnce {
+        let law = &self.laws[operation.client as usize];
+        let retry = law.retry();
+        if retry == Retry::AtOnce {
             return self.ask(now, task);
+        }
+        if retry == Retry::Throttled {
+            return self.back_off_throttled(now, task, reply);
         }
         let (cost, most) = match reply {
             Reply::Throttled(_) => (THROTTLE_COST, THROTTLE_BACKOFF),
@@ -242,6 +254,26 @@ impl<'a, L: Law> World<'a, L> {
         }
         let most = (most << (operation.attempt - 1)).min(LONGEST_BACKOFF);
         self.back_off(now, task, most, reply);
+    }
+
+    /// Sleeps before the next attempt that is sent, if there is one: those that the law rejects are used up, each with its
+    /// sleep. They are drawn now, not after the sleep before each.
+    fn back_off_throttled(&mut self, now: u64, task: usize, reply: Reply) {
+        let operation = &mut self.tasks[task];
+        let law = &self.laws[operation.client as usize];
+        let mut at = now;
+        loop {
+            let most = (THROTTLE_BACKOFF << (operation.attempt - 1)).min(LONGEST_BACKOFF);
+            if !law.rejects_retry(self.rng.u32(..)) {
+                return self.back_off(at, task, most, reply);
+            }
+            at += self.rng.u64(0..most);
+            operation.attempt += 1;
+            if operation.attempt >= ATTEMPTS {
+                self.tally.give_up(true);
+                return self.end(now, task);
+            }
+        }
     }
 
     /// Sleeps before the next attempt, `most` at most unless the service said so.

@@ -13,7 +13,7 @@ local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'thrott
   'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
-  'crest', 'sent', 'thrown'}
+  'crest', 'sent', 'thrown', 'drained', 'done', 'refused'}
 local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut'}
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
@@ -59,7 +59,7 @@ if stored[1] then
 else -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
-    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0}
+    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0}
 end
 local joins = not stored[2]
 if joins then
@@ -73,7 +73,7 @@ end
 -- The engine's clock may be set back, and another engine's may be behind: what it has not lived
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
-for _, name in ipairs({'last', 'window', 'woke'}) do s[name] = math.min(s[name], now) end
+for _, name in ipairs({'last', 'window', 'woke', 'drained'}) do s[name] = math.min(s[name], now) end
 s.pause = math.min(s.pause, now + 60 * SECOND)
 -- A cut that came with a pause is made when the pause ends.
 s.since = math.min(s.since, math.max(now, s.pause))
@@ -95,7 +95,7 @@ if away then s.woke = now end
 
 -- Rule 2: what a cut takes.
 local function cut()
-  return math.min(0.1 + 1 / math.sqrt(math.max(s.peak, 0.001)), 0.45, 0.2 + 0.06 * s.peak)
+  return math.min(0.1 + 1 / math.sqrt(math.max(s.peak, 0.001)), 0.45, 0.18 + 0.06 * s.peak)
 end
 
 local function within(rate) return math.max(math.min(rate, s.ceiling), math.min(a.floor, s.ceiling)) end
@@ -116,8 +116,8 @@ local function rate_at(t)
     return within(s.peak * (1 - cut()) * (1 + whole - steps) / 2 ^ whole)
   end
   elapsed = elapsed - ramp
-  local back = math.max(math.min(math.max(15 / s.peak, 2.5), 12), 8 * trip)
-  local doubling = math.max(2.5, 4 * trip)
+  local requests = math.min(math.max(15 / s.peak, 2.5), 12)
+  local back, doubling = math.max(requests, 8 * trip), math.max(requests, 4 * trip)
   local factor
   if elapsed < back then
     factor = 1 - cut() * (1 - elapsed / back) ^ 5
@@ -214,6 +214,7 @@ local function throttle()
     if hinted and paused and span < 0 and resumes > s.pause then pause() end
     return
   end
+  local first = s.peak == 0
   local at, count, expected = rate_at(math.min(sent, now)), s.delivered, s.granted
   local nothing = (expected >= 4 and count == 0) or (expected >= 32 and count * 8 < expected)
   local starves = (s.ramp > 0 and count == 0) or nothing
@@ -246,11 +247,30 @@ local function throttle()
   local halvings = math.ceil(math.log(s.peak / math.max(a.floor, 0.001)) / math.log(2))
   s.ramp = math.max(0, math.min(s.ramp, 8, halvings))
   m.own = 1
-  s.since, s.trip, s.delivered, s.granted = now, trip, 0, 0
+  s.drained = first and not hinted and s.ramp > 0 and now or 0
+  s.since, s.trip, s.delivered, s.granted, s.done, s.refused = now, trip, 0, 0, 0, 0
   if pauses then pause() end
 end
 
+-- Rule 13: the first cut, corrected by what is told in the trip after it. A report does not say when
+-- the requests were sent that were not throttled: they are taken for ones that took a trip.
+local function drain()
+  local trip, after = s.trip + a.lease, now - s.since
+  if after <= trip then
+    if after < trip / 4 then return end
+    s.done, s.refused, s.drained = s.done + math.max(0, a.spent - a.throttled), s.refused + a.throttled, now
+    return
+  end
+  local served = s.done * SECOND / (0.75 * math.max(s.drained - s.since, 1))
+  local enough = s.done >= 8 and s.done + s.refused >= 16 and s.refused > 0
+  if enough and s.ramp > 0 and 2 * served < s.peak then
+    s.peak, s.ramp = math.max(within(2 * served), 0.001), 1
+  end
+  s.drained = 0
+end
+
 deliver()
+if s.drained > 0 then drain() end
 -- What turned out to be a throttle of all was not the fault of the members that had it first.
 if m.own < 1 and m.cut <= s.since and s.since - m.cut < SECOND then m.own = 1 end
 if a.throttled > 0 then

@@ -135,6 +135,7 @@ struct Both {
     engine: ScriptEngine,
     seq: u64,
     limit: u64,
+    trip: u64,
     /// What the service has saved up, in millionths of a request, and since when.
     saved: u64,
     last: u64,
@@ -156,6 +157,7 @@ impl Both {
             engine: ScriptEngine::new(),
             seq: 0,
             limit,
+            trip: TRIP,
             saved: 5 * REQUEST,
             last: START,
             under_way: VecDeque::new(),
@@ -168,13 +170,7 @@ impl Both {
     /// Plays a tenth of a millisecond: the core sends as fast as it may. The service is out if it
     /// says for how long.
     fn play(&mut self, now: u64, out: Option<Duration>) {
-        while let Some(&(due, sent, throttled)) = self.under_way.front() {
-            if due > now {
-                break;
-            }
-            self.under_way.pop_front();
-            self.hear(now, sent, throttled, out.unwrap_or_default());
-        }
+        self.hear_all(now, out);
         // A little under the limit for a while, for both to have an estimate of it.
         // And in an outage, for the one that has not paused yet to hear of it too.
         let sends = if now < START + 5_000_000 || out.is_some() {
@@ -187,12 +183,35 @@ impl Both {
             self.core.try_acquire(at(now)).is_ok()
         };
         if sends {
-            let saved = self.saved + (now - self.last) * self.limit;
-            (self.saved, self.last) = (saved.min(5 * REQUEST), now);
-            let throttled = self.saved < REQUEST || out.is_some();
-            self.saved -= u64::from(!throttled) * REQUEST;
-            self.under_way.push_back((now + TRIP, now, throttled));
+            self.send(now, 5 * REQUEST, out.is_some());
         }
+    }
+
+    /// Plays a tenth of a millisecond of so many workers, which the core may hold back.
+    fn herd(&mut self, now: u64, workers: usize, most: u64) {
+        self.hear_all(now, None);
+        while self.under_way.len() < workers && self.core.try_acquire(at(now)).is_ok() {
+            self.send(now, most, false);
+        }
+    }
+
+    fn hear_all(&mut self, now: u64, out: Option<Duration>) {
+        while let Some(&(due, sent, throttled)) = self.under_way.front() {
+            if due > now {
+                break;
+            }
+            self.under_way.pop_front();
+            self.hear(now, sent, throttled, out.unwrap_or_default());
+        }
+    }
+
+    /// Sends a request to the service, which saves up so many millionths of one at most.
+    fn send(&mut self, now: u64, most: u64, out: bool) {
+        let saved = self.saved + (now - self.last) * self.limit;
+        (self.saved, self.last) = (saved.min(most), now);
+        let throttled = self.saved < REQUEST || out;
+        self.saved -= u64::from(!throttled) * REQUEST;
+        self.under_way.push_back((now + self.trip, now, throttled));
     }
 
     fn hear(&mut self, now: u64, sent: u64, throttled: bool, hint: Duration) {
@@ -279,4 +298,34 @@ fn a_hint_of_an_outage_pauses_both_laws_alike() {
     assert!((50..=90).contains(&paused), "paused for {paused} looks");
     // Of the cut after it one may have heard a response more.
     assert!(worst <= 0.04, "{worst} apart");
+}
+
+#[test]
+fn after_a_herd_both_laws_correct_the_first_cut_alike() {
+    // No multiple of four steps of the play, so that no request was sent at a quarter of a trip.
+    const TRIP: u64 = 50_200;
+    const BURST: u64 = 100 * REQUEST;
+    for limit in [400, 1_000, 4_000] {
+        let mut both = Both::new(limit);
+        (both.trip, both.saved) = (TRIP, BURST);
+        let (mut first, mut corrected) = (None, None);
+        for now in (START..START + 2_000_000).step_by(100) {
+            both.herd(now, 512, BURST);
+            let peak = both.core.snapshot(at(now)).last_max_rate;
+            let cut = *first.get_or_insert_with(|| (now, peak));
+            if peak <= 0.0 {
+                first = None;
+            } else if peak < cut.1 {
+                corrected = Some(now);
+                break;
+            }
+        }
+        let (cut, _) = first.expect("it was throttled");
+        let now = corrected.expect("the first cut was corrected");
+        assert!(now > cut + TRIP, "{limit}/s: corrected too soon");
+        for later in 0..20 {
+            let apart = both.compare(now + 10_000 * later) - 1.0;
+            assert!(apart.abs() <= 1e-3, "{limit}/s: {apart} apart");
+        }
+    }
 }
