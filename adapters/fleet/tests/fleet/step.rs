@@ -409,9 +409,9 @@ fn twice_the_weight_gets_twice_the_share() {
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
-        ("'sent', 'thrown'}", "'sent', 'thrown', 'later'}"),
+        ("'done', 'refused'}", "'done', 'refused', 'later'}"),
         ("'own', 'cut'}", "'own', 'cut', 'later'}"),
-        ("sent = 0, thrown = 0}", "sent = 0, thrown = 0, later = 5}"),
+        ("refused = 0}", "refused = 0, later = 5}"),
         ("own = 1, cut = 0}", "own = 1, cut = 0, later = 5}"),
     ];
     appended
@@ -452,7 +452,8 @@ fn a_value_that_is_no_rate_of_the_scope_does_not_stay() {
     // otherwise well.
     let well = |micros: u64| {
         format!(
-            "{micros} 0 1000 1000 0 1000 1 0 {micros} 0 0 0 0 {micros} 0 0 0 0 {micros} 1 100000 100000 0 0 0"
+            "{micros} 0 1000 1000 0 1000 1 0 {micros} 0 0 0 0 {micros} 0 0 0 0 {micros} 1 100000 100000 0 0 0 0 \
+             0 0"
         )
     };
     for (field, wrong) in [
@@ -473,6 +474,9 @@ fn a_value_that_is_no_rate_of_the_scope_does_not_stay() {
         (22, "9e15"),
         (23, "9e15"),
         (24, "9e15"),
+        (25, "9e15"),
+        (26, "9e15"),
+        (27, "9e15"),
     ] {
         for peak in ["0", "0.001"] {
             let mut engine = Bench::new();
