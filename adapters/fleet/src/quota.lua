@@ -44,7 +44,7 @@ pool = math.floor(math.min(pool + a.back, a.capacity))
 -- and is lost.
 local swept = redis.call('HRANDFIELD', key, 4)
 for _, name in ipairs(type(swept) == 'table' and swept or {}) do
-  if string.sub(name, 1, 1) == 'm' and name ~= member then
+  if string.sub(name, 1, 1) == 'm' then
     local other = record(redis.call('HGET', key, name))
     if not other or math.abs(now - other.seen) > a.absent then redis.call('HDEL', key, name) end
   end

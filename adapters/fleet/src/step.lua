@@ -3,7 +3,9 @@
 -- tokens per second.
 --
 -- Answers {tokens granted, share, rate, members, whether the member was not known}, the rates in
--- thousandths. Rules are those of the core's `src/law/paced/mod.rs`.
+-- thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
+-- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
+-- what is told in a window was granted before it.
 --
 -- Members of two versions of this script may share a scope. A later version appends fields to a
 -- record; it reads a missing one as 0, and ignores those that it does not know. Where a field means

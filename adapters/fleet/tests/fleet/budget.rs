@@ -51,6 +51,40 @@ async fn a_rate_of_ones_own_is_asked_too_and_costs_the_fleet_nothing_when_it_ref
 }
 
 #[tokio::test]
+async fn a_member_of_twice_the_weight_sends_twice_as_much() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let mut budgets = Vec::new();
+    for weight in [2, 1] {
+        let heavy = scope(&engine, 600).weight(weight).unwrap();
+        let budget = leased(heavy).await;
+        for _ in 0..8 {
+            let budget = budget.clone();
+            tokio::spawn(async move {
+                loop {
+                    let permit = budget.acquire().await;
+                    budget.record(permit, Outcome::NotThrottled);
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        budgets.push(budget);
+    }
+    let spent = || [0, 1].map(|index: usize| budgets[index].snapshot().spent);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = spent();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let after = spent();
+    let sent = [after[0] - before[0], after[1] - before[1]];
+    println!("weights 2 and 1 sent {sent:?} of 2400");
+    assert!(sent[0] + sent[1] >= 2_200, "{sent:?}");
+    assert!(sent[0] * 10 >= sent[1] * 17, "{sent:?}");
+    assert!(sent[0] * 10 <= sent[1] * 23, "{sent:?}");
+}
+
+#[tokio::test]
 async fn a_wait_ends_at_its_deadline_and_takes_nothing() {
     let _alone = alone();
     let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();

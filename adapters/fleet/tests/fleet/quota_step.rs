@@ -138,6 +138,31 @@ fn silent_members_are_forgotten_and_busy_ones_are_not() {
 }
 
 #[test]
+fn a_record_that_is_none_is_dropped_and_stops_no_other_member() {
+    let mut bench = Bench::new();
+    bench.take(ask("a", 1, 0, 60));
+    bench.engine.write("mz", "no record");
+    for seq in 2..6 {
+        bench.pass(1);
+        bench.take(ask("a", seq, 0, 0));
+    }
+    assert_eq!(bench.take(ask("a", 6, 10, 0)), [10, 50, 1]);
+    assert!(!bench.engine.stored()["scope"].contains_key("mz"));
+}
+
+#[test]
+fn a_number_below_zero_is_no_number() {
+    let mut bench = Bench::new();
+    bench.take(ask("a", 1, 0, 60));
+    let words = format!("2 0 0 -10 {CAPACITY} {ABSENT} {KEPT}");
+    let refused = bench.engine.take(bench.micros, "a", &words).unwrap_err();
+    assert_eq!(refused, "BROKEN the ask");
+    bench.engine.write("s", "-1");
+    let refused = bench.step(ask("a", 2, 0, 0)).unwrap_err();
+    assert_eq!(refused, "BROKEN the field s");
+}
+
+#[test]
 fn one_that_leaves_gives_back_and_is_gone() {
     let mut bench = Bench::new();
     bench.take(ask("a", 1, 0, 60));

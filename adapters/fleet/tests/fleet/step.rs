@@ -405,6 +405,27 @@ fn twice_the_weight_gets_twice_the_share() {
     assert_eq!(share(Step { seq: 2, ..small }, &mut engine), 333_333);
 }
 
+#[test]
+fn a_members_weight_is_the_one_that_it_says_last() {
+    let mut engine = Bench::new();
+    let ask = |member, seq, weight| Step {
+        member,
+        seq,
+        weight,
+        ..ASK
+    };
+    for seq in 1..=4 {
+        for member in ["a", "b"] {
+            ask(member, seq, 1).take(&mut engine).unwrap();
+        }
+        engine.pass(250);
+    }
+    ask("a", 5, 3).take(&mut engine).unwrap();
+    engine.pass(500);
+    let share = ask("b", 5, 1).take(&mut engine).unwrap()[1];
+    assert_eq!(share, 250_000);
+}
+
 /// The script of a later version, which appends a field to both records.
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
