@@ -77,11 +77,11 @@ async fn a_member_of_twice_the_weight_sends_twice_as_much() {
     let before = spent();
     tokio::time::sleep(Duration::from_secs(4)).await;
     let after = spent();
-    let sent = [after[0] - before[0], after[1] - before[1]];
-    println!("weights 2 and 1 sent {sent:?} of 2400");
-    assert!(sent[0] + sent[1] >= 2_200, "{sent:?}");
-    assert!(sent[0] * 10 >= sent[1] * 17, "{sent:?}");
-    assert!(sent[0] * 10 <= sent[1] * 23, "{sent:?}");
+    let parts = [after[0] - before[0], after[1] - before[1]];
+    println!("weights 2 and 1 sent {parts:?} of 2400");
+    assert!(parts[0] + parts[1] >= 2_200, "{parts:?}");
+    assert!(parts[0] * 10 >= parts[1] * 17, "{parts:?}");
+    assert!(parts[0] * 10 <= parts[1] * 23, "{parts:?}");
 }
 
 #[tokio::test]

@@ -314,7 +314,7 @@ fn after_a_herd_both_laws_correct_the_first_cut_alike() {
         for now in (START..START + 2_000_000).step_by(100) {
             both.herd(now, 512, BURST);
             let peak = both.core.snapshot(at(now)).last_max_rate;
-            let cut = *first.get_or_insert_with(|| (now, peak));
+            let cut = *first.get_or_insert((now, peak));
             if peak <= 0.0 {
                 first = None;
             } else if peak < cut.1 {
