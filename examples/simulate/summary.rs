@@ -126,9 +126,7 @@ impl Summary {
             p50: of(|run| run.p50),
             p99: of(|run| run.p99),
             jain: of(|run| run.jain),
-            part: runs[0]
-                .part
-                .map(|_| of(|run| run.part.unwrap_or_default())),
+            part: runs[0].part.map(|_| of(|run| run.part.unwrap_or_default())),
             phases: phases.collect(),
         }
     }

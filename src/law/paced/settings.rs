@@ -424,8 +424,8 @@ impl PacedSettingsBuilder {
     /// [learned](crate::SendRate::learned), in place of an initial rate, with a [slow
     /// start](Self::slow_start).
     ///
-    /// Half of the rate is forgotten each hour, and all after a day. It is kept between floor and
-    /// ceiling. A rate that has become too low costs the time of a slow start, and one that is too
+    /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start begins
+    /// that knows nothing, and all after a day. It is kept between floor and ceiling. A rate that has become too low costs the time of a slow start, and one that is too
     /// high is cut by the first throttle, as a rate that was found.
     ///
     /// # Examples
@@ -446,7 +446,7 @@ impl PacedSettingsBuilder {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn learned(mut self, rate: LearnedRate, age: Duration) -> Self {
-        self.learned = rate.aged(age);
+        self.learned = rate.aged(age, Rate::from_ratio(SLOWLY, SECOND));
         self
     }
 
