@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::laws::{LAWS, RIVALS};
 use crate::scene::Scene;
 
 /// From so many clients on, a scene takes longer than all the others together.
@@ -25,7 +26,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", default_value = "all")]
     scenario: Vec<String>,
 
-    /// Only limiters with this in their name; may be repeated
+    /// Only the limiter of this name, or those with this in their name if there is none; may be repeated
     #[arg(long, value_name = "PART")]
     law: Vec<String>,
 
@@ -74,7 +75,9 @@ impl Options {
         if self.law.is_empty() {
             return !self.table || OVERVIEW.contains(&law) || (self.rivals && law == RULER);
         }
-        self.law.iter().any(|part| law.contains(part))
+        let is_name = |part: &str| LAWS.iter().chain(RIVALS).any(|law| law.name == part);
+        let mut parts = self.law.iter();
+        parts.any(|part| law == part || (!is_name(part) && law.contains(part)))
     }
 
     /// Returns whether a limiter of others was asked for, by its name or with all of them.
@@ -104,5 +107,36 @@ impl Options {
     /// Returns whether there is anything to draw.
     pub(crate) fn draws(&self) -> bool {
         self.plot.is_some() || self.svg.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::Options;
+    use crate::laws::{LAWS, RIVALS};
+
+    fn played(arguments: &[&str]) -> Vec<&'static str> {
+        let options = Options::parse_from([&["simulate"], arguments].concat());
+        let rivals = RIVALS.iter().filter(|law| options.allows_rival(law.name));
+        let laws = LAWS.iter().filter(|law| options.allows(law.name));
+        laws.chain(rivals).map(|law| law.name).collect()
+    }
+
+    #[test]
+    fn a_limiter_is_chosen_by_its_name_or_a_part_of_it() {
+        assert_eq!(played(&["--law", "Paced"]), ["Paced"]);
+        assert_eq!(played(&["--law", "shared"]), ["Paced, shared"]);
+        assert_eq!(played(&["--law", "Aws"]).len(), 2);
+        assert_eq!(played(&["--law", "Lance"]), ["Lance"]);
+    }
+
+    #[test]
+    fn beside_rivals_the_table_has_the_one_that_knows_the_limit() {
+        assert_eq!(played(&["--table"]).last(), Some(&"Paced, exclusive"));
+        let names = played(&["--table", "--rivals"]);
+        assert_eq!(names[4], "told the limit");
+        assert_eq!(names.len(), 5 + RIVALS.len());
     }
 }
