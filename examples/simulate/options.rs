@@ -26,7 +26,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", default_value = "all")]
     scenario: Vec<String>,
 
-    /// Only the limiter of this name, or those with this in their name if there is none; may be repeated
+    /// Only the limiter of this name, or those with this in their name if there is none; may be
+    /// repeated
     #[arg(long, value_name = "PART")]
     law: Vec<String>,
 

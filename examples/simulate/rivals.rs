@@ -24,7 +24,8 @@ pub(crate) trait Rule: Copy {
     const NAME: &'static str;
     const MEANS: &'static str;
     const FIRST: Self;
-    /// Whether a second that is over is looked at before the next request or response, and not with a response.
+    /// Whether a second that is over is looked at before the next request or response, and not with
+    /// a response.
     const LOOKS_FIRST: bool = false;
 
     fn rate(&self) -> f64;
@@ -244,8 +245,9 @@ fn aimd(rate: f64, of: &Second) -> f64 {
     next.clamp(1.0, 5_000.0)
 }
 
-/// OpenDAL's `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's rule and numbers, but a second
-/// that is over is looked at by the next request as well, and a response counts for the second in which it comes.
+/// OpenDAL's `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's rule
+/// and numbers, but a second that is over is looked at by the next request as well, and a response
+/// counts for the second in which it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenDal(f64);
 
@@ -268,9 +270,9 @@ impl Rule for OpenDal {
     }
 }
 
-/// Google's client libraries for Rust, 2026 (`gax/src/retry_throttler.rs`, `AdaptiveThrottler`): a retry is not sent with the
-/// probability `(requests − 2·accepts)/(requests + 1)`, and uses up an attempt. First attempts are always sent, and the
-/// counts are never forgotten.
+/// Google's client libraries for Rust, 2026 (`gax/src/retry_throttler.rs`, `AdaptiveThrottler`): a
+/// retry is not sent with the probability `(requests − 2·accepts)/(requests + 1)`, and uses up an
+/// attempt. First attempts are always sent, and the counts are never forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Gax {
     requests: Cell<f64>,

@@ -256,8 +256,8 @@ impl<'a, L: Law> World<'a, L> {
         self.back_off(now, task, most, reply);
     }
 
-    /// Sleeps before the next attempt that is sent, if there is one: those that the law rejects are used up, each with its
-    /// sleep. They are drawn now, not after the sleep before each.
+    /// Sleeps before the next attempt that is sent, if there is one: those that the law rejects are
+    /// used up, each with its sleep. They are drawn now, not after the sleep before each.
     fn back_off_throttled(&mut self, now: u64, task: usize, reply: Reply) {
         let operation = &mut self.tasks[task];
         let law = &self.laws[operation.client as usize];
