@@ -1,6 +1,6 @@
 //! States at one moment, for diagnostics and metrics.
 //!
-//! [`SendRateSnapshot`](crate::SendRateSnapshot) stands at the root, beside its bucket.
+//! [`SendRateSnapshot`] stands at the root, beside its bucket.
 
 use core::fmt;
 

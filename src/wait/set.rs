@@ -23,8 +23,8 @@ use crate::{
 ///     Clock, MonotonicClock, Outcome, SendLimiter, SendRate, SendSet, law::PacedSettings,
 /// };
 ///
-/// let minute = Duration::from_secs(60);
-/// let settings = |n| PacedSettings::fixed(n, minute)?.to_builder().burst(minute).build();
+/// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+/// let settings = |n| PacedSettings::fixed(n, minute)?.to_builder().burst(second).build();
 /// let start = MonotonicClock::new().now();
 /// let requests = Arc::new(SendRate::paced(settings(500)?, start));
 /// let tokens = Arc::new(SendRate::paced(settings(200_000)?, start));
