@@ -210,7 +210,7 @@ where
     assert!(send().await, "a token was there");
     let begun = Instant::now();
     let waiting = tokio::spawn(send());
-    tokio::time::sleep(SECOND / 5).await;
+    sleep(SECOND / 5).await;
     let state = strategy.find("hot").expect("it is in use");
     let faster = state.set_paced(fixed(1_000, SECOND));
     faster.expect("it can be changed");
