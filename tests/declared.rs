@@ -231,6 +231,29 @@ fn a_refill_is_told_from_a_window() {
 }
 
 #[test]
+fn a_refill_at_rest_is_found_out() {
+    // As much comes back as is taken: the reset stays 38 whole seconds away.
+    for noise in [0, 18] {
+        let rate = declared();
+        for tick in 0..200_u64 {
+            let now = tick * SECOND / 10;
+            let Ok(permit) = rate.try_acquire(at(now)) else {
+                continue;
+            };
+            let remaining = 220 + noise * (tick % 3) - noise;
+            let report = LimitReport::new(remaining)
+                .limit(600)
+                .reset(Reset::In(seconds(38)));
+            hear(&rate, now, permit, report);
+        }
+        let declared = rate.declared_limit(at(20 * SECOND));
+        let declared = declared.expect("a limit is declared");
+        assert_eq!(declared.refills, Some(true), "{declared:?}");
+        assert_eq!(declared.window, seconds(60));
+    }
+}
+
+#[test]
 fn the_paced_law_decides_when_reports_stop() {
     let rate = declared();
     let first = rate.try_acquire(at(0)).expect("the first one goes");

@@ -26,7 +26,9 @@ fn a_declared_limit_is_used_without_throttles() {
 
 #[test]
 fn four_clients_come_to_equal_parts_without_throttles() {
-    for name in ["a8", "b4", "b6", "c2", "d2", "f3", "g3", "g4"] {
+    for name in [
+        "a6", "a8", "b4", "b6", "c2", "d2", "f3", "g3", "g4", "g5", "gb", "h4",
+    ] {
         let declared = figures(name, Law::Declared, 7);
         assert!(declared.used >= 0.97, "{name}: {declared:?}");
         assert!(declared.throttled <= 0.001, "{name}: {declared:?}");
@@ -46,6 +48,16 @@ fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
             declared.throttled < paced.throttled,
             "{name}: {declared:?}, {paced:?}"
         );
+    }
+}
+
+#[test]
+fn a_sliding_window_is_used_with_few_throttles() {
+    for name in ["ha", "hb"] {
+        let declared = figures(name, Law::Declared, 7);
+        assert!(declared.used >= 0.92, "{name}: {declared:?}");
+        assert!(declared.throttled <= 0.005, "{name}: {declared:?}");
+        assert!(declared.failed < 1.0, "{name}: {declared:?}");
     }
 }
 

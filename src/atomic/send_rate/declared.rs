@@ -68,13 +68,10 @@ impl SendRate {
             };
             let seen = engaged.seen(elapsed, permit, report, reports.date());
             let heard = limits.hear(&seen);
-            if heard == Heard::Handed {
-                engaged.hand_over(elapsed);
-            }
             observed = observed.max(match heard {
                 Heard::Declared => Observed::Declared,
                 Heard::Changed => Observed::Changed,
-                Heard::Taken | Heard::Handed => Observed::Taken,
+                Heard::Taken => Observed::Taken,
                 Heard::Late | Heard::Wrong => Observed::Nothing,
             });
         }
@@ -230,20 +227,6 @@ impl Engaged<'_> {
             .unwrap_or(0)
             .min(open)
             .saturating_sub(line.capacity())
-    }
-
-    /// Lets the paced law go on at the rate of before, because no declared limit decides any more.
-    fn hand_over(&self, now: u64) {
-        let (Some(law), Some(limits)) = (self.law.get().declared(), self.law.limits()) else {
-            return;
-        };
-        let Some(rate) = limits.ledgers().map(|ledger| ledger.own_rate()).max() else {
-            return;
-        };
-        self.replace_state(now, |last, _| {
-            let memory = law.handed(last, rate)?;
-            Some(last.next(now, memory))
-        });
     }
 
     /// Begins the windows that have begun by `now`.

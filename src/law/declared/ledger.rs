@@ -27,6 +27,11 @@ const FINE: u64 = 1_000_000;
 /// How many others count for what is kept back, and how many of them for one more request.
 const MOST_OTHERS: i128 = 8;
 const FOR_ONE: i128 = 4;
+/// The part of a limit that reports may be off by.
+const NOISE: u64 = 32;
+/// What is left of a sliding window is spread over this part of it. A client alone comes to rest
+/// with a 17th of the limit left, and what went as a burst is spread wider each time it comes back.
+const SLIDING_PARTS: u64 = 16;
 /// Windows that services have.
 const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
 
@@ -40,7 +45,7 @@ pub(crate) enum Kind {
     Refill,
     /// All at once, at the reset.
     Window,
-    /// What was used one window ago comes back: what remains says nothing of the rate.
+    /// What was used one window ago comes back.
     Sliding,
 }
 
@@ -93,8 +98,6 @@ pub(crate) enum Heard {
     Changed,
     /// It was taken.
     Taken,
-    /// It was taken, and shows that what remains says nothing of the rate: the paced law goes on.
-    Handed,
     /// It is older than what is known.
     Late,
     /// It says too little to go by, or what cannot be.
@@ -280,12 +283,11 @@ impl Ledger {
         self.dimension == seen.dimension && self.policy == seen.policy
     }
 
-    /// Whether the paced law decides: reports have stopped, or a window slides.
+    /// Whether the paced law decides: reports have stopped.
     fn is_silent(&self, now: u64, answered: u64) -> bool {
         let unheard = now.saturating_sub(self.heard_at) > self.window.saturating_mul(2);
         let answers = answered.wrapping_sub(self.answers);
-        self.kind == Kind::Sliding
-            || (unheard && (SILENT_ANSWERS..u64::MAX >> 1).contains(&answers))
+        unheard && (SILENT_ANSWERS..u64::MAX >> 1).contains(&answers)
     }
 
     /// Returns when the last report came.
@@ -335,7 +337,7 @@ impl Ledger {
         if free >= UNIT {
             return Plan::Rate(self.rate(spend, now, free, rest));
         }
-        if self.kind == Kind::Refill {
+        if self.comes_back() {
             let lacking = UNIT - free;
             let nanos = lacking * i128::from(self.window) / amount(self.limit).max(1);
             let until = now + to_u64(nanos).clamp(1, LONGEST_SPAN);
@@ -365,20 +367,38 @@ impl Ledger {
         ) + i128::from(self.settled);
         let foreign = self.foreign.max(0);
         let whole = amount(self.limit);
-        if self.kind == Kind::Refill {
-            let back = whole * i128::from(age) / i128::from(self.window.max(1));
+        if self.comes_back() {
             let seen = age.min(self.trip * 2);
-            let refilled = whole * i128::from(seen) / i128::from(self.window.max(1));
             // Others are foreseen for two trips only, and never to take more than comes back.
-            let taken = brought(foreign, seen).min(refilled);
-            let level = (i128::from(self.left) + back - taken).min(whole) - unseen;
-            let rest = (whole - level).max(0) * i128::from(self.window) / whole.max(1);
+            let taken = brought(foreign, seen).min(self.back(seen));
+            let level = (i128::from(self.left) + self.back(age) - taken).min(whole) - unseen;
+            let rest = if self.kind == Kind::Sliding {
+                i128::from(self.window / SLIDING_PARTS)
+            } else {
+                (whole - level).max(0) * i128::from(self.window) / whole.max(1)
+            };
             return (level, to_u64(rest).min(LONGEST_SPAN));
         }
         let taken = brought(foreign, age.min(self.trip * 4));
         let level = i128::from(self.left) - taken - unseen;
         let rest = i128::from(self.reset.lo) - i128::from(now);
         (level, to_u64(rest).min(LONGEST_SPAN))
+    }
+
+    /// Whether what was used comes back little by little.
+    const fn comes_back(&self) -> bool {
+        matches!(self.kind, Kind::Refill | Kind::Sliding)
+    }
+
+    /// Returns what comes back in `nanos` after the anchor.
+    fn back(&self, nanos: u64) -> i128 {
+        let of = match self.kind {
+            Kind::Unknown | Kind::Window => 0,
+            Kind::Refill => amount(self.limit),
+            // As if it had been used evenly.
+            Kind::Sliding => amount(self.limit) - i128::from(self.left),
+        };
+        of.max(0) * i128::from(nanos) / i128::from(self.window.max(1))
     }
 
     /// Returns what is kept back because others may be quicker: the heaviest request.
@@ -406,7 +426,7 @@ impl Ledger {
 
     /// Returns the rate that spends `free` of what is left before the limit is whole.
     pub(crate) fn rate(&self, spend: Spend, now: u64, free: i128, rest: u64) -> Rate {
-        let margin = if self.kind == Kind::Refill {
+        let margin = if self.comes_back() {
             0
         } else {
             let unsure = self.reset.hi.abs_diff(self.reset.lo);
@@ -439,12 +459,6 @@ impl Ledger {
         }
     }
 
-    /// Returns the rate at which this limiter has sent.
-    pub(crate) fn own_rate(&self) -> Rate {
-        let own = u128::from(self.own.max(0).unsigned_abs());
-        Rate::from_raw((own << 32) / u128::from(SECOND))
-    }
-
     /// Returns the limit as a rate.
     fn even(&self) -> Rate {
         Rate::from_raw((u128::from(self.limit) << 64) / u128::from(self.window.max(1)))
@@ -453,8 +467,7 @@ impl Ledger {
     /// Returns the ledger of the window that has begun by `now`, if one has.
     pub(crate) fn rolled(&self, now: u64, sent: u64) -> Option<Self> {
         let over = u64::try_from(self.reset.hi).unwrap_or(0);
-        let lasting = matches!(self.kind, Kind::Refill | Kind::Sliding);
-        if lasting || !self.reset.is_known() || now < over || self.window == 0 {
+        if self.comes_back() || !self.reset.is_known() || now < over || self.window == 0 {
             return None;
         }
         let (level, _) = self.level(over.min(now), sent);
@@ -524,11 +537,7 @@ impl Ledger {
         next.anchor(seen, reset, same_window && !changed);
         let declared = next.declared_window();
         let other = (next.limit, declared) != before && (changed || before.1.is_some());
-        let heard = match (next.kind, self.kind) {
-            (Kind::Sliding, Kind::Unknown | Kind::Window | Kind::Refill) => Heard::Handed,
-            _ if other => Heard::Changed,
-            _ => Heard::Taken,
-        };
+        let heard = if other { Heard::Changed } else { Heard::Taken };
         (next, heard)
     }
 
@@ -646,7 +655,7 @@ impl Ledger {
     /// Whether a report says anything new, and then whether it is of the window of the anchor.
     fn is_news(&self, seen: &Seen, reset: Option<Within>) -> Option<bool> {
         let newer = from_bits(seen.order.wrapping_sub(self.position)) > 0;
-        if self.kind == Kind::Refill {
+        if self.comes_back() {
             return newer.then_some(true);
         }
         let since_roll = from_bits(seen.order.wrapping_sub(self.rolled)) > 0;
@@ -681,13 +690,13 @@ impl Ledger {
             self.refuted_window = self.refuted_window.saturating_add(1);
         }
         let used = self.limit.saturating_sub(seen.remaining);
-        if used >= 1 && seen.remaining >= 1 {
+        if used > self.limit / NOISE && seen.remaining >= 1 {
             let unit = if nanos % SECOND == 0 { SECOND } else { FINE };
             // What is left is rounded to whole tokens, down or up.
-            let used = signed(used);
+            let (used, noise) = (signed(used), signed(self.limit / NOISE));
             let here = Within {
-                lo: signed(nanos.saturating_sub(unit)) / (used + 1),
-                hi: signed((nanos + unit) * 2) / (2 * used - 2).max(1) + 1,
+                lo: signed(nanos.saturating_sub(unit)) / (used + noise + 1),
+                hi: signed((nanos + unit) * 2) / (2 * (used - noise) - 2).max(1) + 1,
             };
             if self.pace.is_known() && !self.pace.meets(here) {
                 self.refuted_refill = self.refuted_refill.saturating_add(1);
@@ -701,13 +710,14 @@ impl Ledger {
         self.kind = match (self.refuted_window, self.refuted_refill, self.kind) {
             (_, _, Kind::Sliding) => Kind::Sliding,
             (2.., 2.., _) => Kind::Unknown,
-            (2.., 0, _) => Kind::Refill,
+            (2.., 0, _) if self.pace.is_known() => Kind::Refill,
             (0, 2.., _) => Kind::Window,
             (_, _, kind) => kind,
         };
         if self.kind == Kind::Refill && !self.window_declared {
-            let mean = (i128::from(self.pace.lo) + i128::from(self.pace.hi)) / 2;
-            let window = to_u64(mean * i128::from(self.limit));
+            // The harmonic mean, since the bounds are spans divided by what may have been used.
+            let (lo, hi) = (i128::from(self.pace.lo), i128::from(self.pace.hi));
+            let window = to_u64(2 * lo * hi / (lo + hi).max(1) * i128::from(self.limit));
             self.window = snapped(window.clamp(1, LONGEST_SPAN));
         }
     }
@@ -737,7 +747,9 @@ impl Ledger {
         self.fresh = false;
         (self.left, self.position, self.at) = (left, seen.order, at);
         if let Some(reset) = reset {
-            self.reset = if self.kind == Kind::Window && self.reset.meets(reset) {
+            // A reset that moves refutes the window only if it is held to what was known of it.
+            let one = matches!(self.kind, Kind::Window | Kind::Unknown);
+            self.reset = if one && self.reset.meets(reset) {
                 self.reset.and(reset)
             } else {
                 self.learn_window(reset);
@@ -763,9 +775,8 @@ impl Ledger {
         let passed = passed.min(LONGEST_SPAN);
         let whole = amount(self.limit);
         let mut before = i128::from(self.left);
-        if self.kind == Kind::Refill {
-            let back = whole * i128::from(passed) / i128::from(self.window.max(1));
-            before = (before + back).min(whole);
+        if self.comes_back() {
+            before = (before + self.back(passed)).min(whole);
         }
         let own = amount(
             from_bits(seen.order.wrapping_sub(self.position))
@@ -795,7 +806,8 @@ impl Ledger {
         } else {
             0
         };
-        if self.kept >= 2 {
+        // A refill looks so too: its first resets are near, and come before what they give back.
+        if self.kept >= 2 && self.refuted_refill > 0 {
             self.kind = Kind::Sliding;
         }
     }

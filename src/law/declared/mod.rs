@@ -24,9 +24,11 @@
 //!    or a request sent since, opens the new window.
 //! 6. *Refill or window* is found out. By the reports of a window the reset is one instant; by
 //!    those of a refill the time until the reset is in proportion to what is used. Both are
-//!    intervals that shrink by intersection: whole seconds leave wide ones. A reset that passes
-//!    twice and leaves more than half of what was used is that of a sliding window, of which what
-//!    remains says nothing: the paced law decides.
+//!    intervals that shrink by intersection: whole seconds leave wide ones, and so does room for
+//!    reports that are off by a 32nd of the limit. A reset that passes twice and leaves more than
+//!    half of what was used is that of a sliding window: what was used comes back one window later.
+//!    What is left of one is spread over a sixteenth of it, since at the full rate nothing would be
+//!    left.
 //! 7. *Clocks.* A reset at a time counts by the service's own clock, from `Date`; the difference of
 //!    the clocks is an interval too. The window begins at the latest time that fits, and ends at
 //!    the earliest.
@@ -192,13 +194,6 @@ impl Declared {
 
     pub(crate) const fn first(&self) -> u32 {
         self.first
-    }
-
-    /// The memory of a paced law that goes on at `rate`, if it limits to nothing that matters.
-    pub(crate) fn handed(&self, state: State, rate: Rate) -> Option<u64> {
-        let free = self.otherwise.start().is_none() && state.memory() == self.unlimited();
-        (free || Self::is_first_contact(state))
-            .then(|| super::paced::started(&self.otherwise, rate))
     }
 
     /// Whether nothing has been heard of the service.
