@@ -61,6 +61,8 @@ examples() {
         printf -- '-- %s\n' "$example"
         cargo run --quiet --example "$example"
     done
+    printf -- '-- llm_batch\n'
+    cargo run --quiet --example llm_batch -- --requests 400 --svg target/llm_batch_short.svg
 }
 
 # That the measurements still measure: lints, and each case a few times. No times are looked at.

@@ -1,0 +1,171 @@
+//! What one way came to, and the table of all.
+
+#![expect(clippy::float_arithmetic, reason = "shares and times for people")]
+
+use core::time::Duration;
+
+use crate::{
+    client::Counts,
+    columns,
+    ledger::{BINS, Ledger},
+    number::{grouped, number, percent, share},
+    settings::{Limits, Mode, Settings},
+};
+
+/// Minutes that are left out of the steady share: the first bucket is used in them.
+const FIRST: u32 = 2;
+
+/// The outcome of one way.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) mode: Mode,
+    pub(crate) limits: Limits,
+    pub(crate) processes: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) client: Counts,
+    pub(crate) service: Ledger,
+}
+
+impl Report {
+    fn minutes(&self, span: Duration) -> f64 {
+        span.as_secs_f64() / self.limits.minute.as_secs_f64()
+    }
+
+    /// Returns the time that it took, in minutes of the service.
+    pub(crate) fn time(&self) -> f64 {
+        self.minutes(self.elapsed)
+    }
+
+    /// Returns the time in which the service would have admitted the same at the best.
+    pub(crate) fn ideal(&self) -> f64 {
+        let tokens = number(self.service.tokens) / f64::from(self.limits.tokens);
+        let requests = number(self.service.admitted) / f64::from(self.limits.requests);
+        (tokens.max(requests) - 1.0).max(0.0)
+    }
+
+    pub(crate) fn throttled(&self) -> f64 {
+        share(self.client.throttled, self.client.sent)
+    }
+
+    /// Returns the share of the requests that were throttled, of those that came after the first
+    /// answer.
+    pub(crate) fn throttled_later(&self) -> f64 {
+        let early = self.service.throttled_early;
+        let sent = self.client.sent.saturating_sub(self.service.sent_early);
+        share(self.client.throttled.saturating_sub(early), sent)
+    }
+
+    /// Returns the tokens used of all that were offered, the first bucket included.
+    pub(crate) fn used(&self) -> f64 {
+        let offered = 1.0 + self.minutes(self.service.last_admitted);
+        number(self.service.tokens) / f64::from(self.limits.tokens) / offered
+    }
+
+    /// Returns the tokens a minute that were used from the third minute on, of the limit. `None` if
+    /// the batch had ended by then.
+    pub(crate) fn steady(&self) -> Option<f64> {
+        let whole = self.minutes(self.service.last_admitted) * f64::from(BINS);
+        let bins = self.service.timeline.iter().zip(0_u32..);
+        let steady = bins.filter(|(_, bin)| *bin >= FIRST * BINS && f64::from(*bin) + 1.0 <= whole);
+        let (tokens, count) = steady.fold((0, 0_u32), |(tokens, count), (bin, _)| {
+            (tokens + bin.admitted, count + 1)
+        });
+        let offered = f64::from(self.limits.tokens) * f64::from(count) / f64::from(BINS);
+        (count >= BINS).then(|| number(tokens) / offered)
+    }
+
+    /// Returns Jain's index of the processes' tokens when half of the batch was admitted.
+    pub(crate) fn jain(&self) -> Option<f64> {
+        let parts = self.service.parts_at_half.filter(|_| self.processes > 1)?;
+        let sum: f64 = parts.iter().map(|part| number(*part)).sum();
+        let squares: f64 = parts.iter().map(|part| number(*part).powi(2)).sum();
+        Some(sum * sum / squares / f64::from(self.processes))
+    }
+
+    /// Returns whether the client and the service counted the same.
+    pub(crate) fn counts_agree(&self) -> bool {
+        let (client, service) = (&self.client, &self.service);
+        client.broken == 0
+            && client.done == service.admitted
+            && client.throttled == service.throttled
+            && client.sent == client.done + client.throttled
+    }
+
+    /// Returns whether everything was done with hardly a throttle.
+    pub(crate) fn kept_to_limits(&self) -> bool {
+        self.client.failed == 0 && self.throttled_later() <= 0.005
+    }
+}
+
+const HEADINGS: [&str; 10] = [
+    "client",
+    "done",
+    "failed",
+    "minutes",
+    "ideal",
+    "sent",
+    "throttled",
+    "after 1st report",
+    "used",
+    "from min 3",
+];
+
+/// Returns the table, with what was asked above it and what the columns mean below.
+pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
+    let shared = settings.processes > 1;
+    let mut headings = HEADINGS.map(str::to_owned).to_vec();
+    if shared {
+        headings.push("Jain".to_owned());
+    }
+    let mut rows = vec![headings];
+    rows.extend(reports.iter().map(|report| row(report, shared)));
+    let mut lines = vec![heading(settings), String::new()];
+    lines.extend(columns::lines(&rows));
+    lines.push(String::new());
+    lines.push(LEGEND.to_owned());
+    lines.join("\n")
+}
+
+const LEGEND: &str = "\
+minutes: of the service, until the last answer; ideal: the least in which the service would have admitted as much;
+throttled: of the requests sent; after 1st report: of those that came after the first answer had gone out;
+used: tokens of all that the service offered until the last admission, the full first bucket included;
+from min 3: tokens a minute used of the limit, from the third minute on.";
+
+/// Returns what was asked for, in one line.
+pub(crate) fn heading(settings: &Settings) -> String {
+    let limits = settings.limits();
+    let processes = match settings.processes {
+        1 => "one process".to_owned(),
+        processes => format!("{processes} processes"),
+    };
+    format!(
+        "{} requests from {processes}, {} at a time; {} requests and {} tokens a minute, which takes {:.1} s",
+        grouped(settings.requests.into()),
+        settings.workers() * settings.processes as usize,
+        grouped(limits.requests.into()),
+        grouped(limits.tokens.into()),
+        limits.minute.as_secs_f64(),
+    )
+}
+
+fn row(report: &Report, shared: bool) -> Vec<String> {
+    let steady = report.steady();
+    let mut cells = vec![
+        report.mode.title().to_owned(),
+        grouped(report.client.done),
+        grouped(report.client.failed),
+        format!("{:.1}", report.time()),
+        format!("{:.1}", report.ideal()),
+        grouped(report.client.sent),
+        percent(report.throttled(), 1),
+        percent(report.throttled_later(), 2),
+        percent(report.used(), 1),
+        steady.map_or_else(|| "–".to_owned(), |steady| percent(steady, 1)),
+    ];
+    if shared {
+        let jain = report.jain();
+        cells.push(jain.map_or_else(|| "–".to_owned(), |jain| format!("{jain:.3}")));
+    }
+    cells
+}

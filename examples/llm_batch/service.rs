@@ -1,0 +1,214 @@
+//! The service: an account with a limit on requests and one on tokens, and its headers.
+//!
+//! What the public documentation of such services says, and what was chosen here:
+//!
+//! - *Headers*, as `OpenAI` documents them: `x-ratelimit-limit-requests`, `-remaining-requests`,
+//!   `-reset-requests`, the same for `-tokens`, with resets like `6m0s` and `120ms`. A reset is the
+//!   time until the limit is whole again, so the limits refill all the time. A 429 has
+//!   `retry-after` in whole seconds, and `retry-after-ms`, which the vendors' clients prefer; its
+//!   body says in `error.type` whether it was requests or tokens.
+//! - *An estimate is counted at admission.* `OpenAI`: the larger of `max_tokens` and an estimate by
+//!   the number of characters. Anthropic: estimated by `max_tokens` at the beginning of a request,
+//!   and corrected at the end by the tokens that it used. Here the prompt and `max_tokens` are
+//!   counted at admission, and the difference to the true cost, either way, at the end.
+//! - *When the headers are from* is not documented. Published answers of `OpenAI` say `120ms` of a
+//!   limit of 500 a minute after an answer that took seconds: they show the limit as it was at
+//!   admission. So it is here, and the headers come with the answer.
+//! - *A refused request counts* against the limit of requests by `OpenAI`'s documentation. Here it
+//!   does not, which is kinder to clients that are refused often.
+
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::time::Instant;
+
+use crate::{
+    bucket::{Bucket, written},
+    ledger::Ledger,
+    settings::Limits,
+    workload::Job,
+};
+
+/// What an answer has: its usage, if it was not refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// `usage.total_tokens` of the body.
+    pub(crate) usage: Option<u32>,
+    /// `error.type` of the body: which limit it was.
+    pub(crate) error: Option<String>,
+}
+
+/// An account.
+#[derive(Debug)]
+pub(crate) struct Service {
+    opened: Instant,
+    limits: Limits,
+    jobs: Vec<Job>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Bucket,
+    tokens: Bucket,
+    ledger: Ledger,
+}
+
+impl Service {
+    /// Opens an account for a batch.
+    pub(crate) fn new(limits: Limits, jobs: Vec<Job>) -> Self {
+        let state = State {
+            requests: Bucket::new(limits.requests, limits.minute),
+            tokens: Bucket::new(limits.tokens, limits.minute),
+            ledger: Ledger::new(limits.minute, &jobs),
+        };
+        Self {
+            opened: Instant::now(),
+            limits,
+            jobs,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what was counted so far.
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.state().ledger.clone()
+    }
+
+    /// Carries out the request with this number: decides at once, answers when it is done.
+    pub(crate) async fn answer(&self, number: usize, process: usize) -> Reply {
+        let Some(job) = self.jobs.get(number).copied() else {
+            return Reply {
+                status: StatusCode::NOT_FOUND,
+                headers: HeaderMap::new(),
+                usage: None,
+                error: None,
+            };
+        };
+        let mut reply = self.state().admit(self.opened.elapsed(), job, process);
+        if reply.error.is_none() {
+            tokio::time::sleep(self.limits.latency(job)).await;
+            self.state().finish(self.opened.elapsed(), job);
+            reply.usage = Some(job.cost);
+        }
+        reply
+    }
+}
+
+impl State {
+    fn admit(&mut self, now: Duration, job: Job, process: usize) -> Reply {
+        self.requests.refill(now);
+        self.tokens.refill(now);
+        let (requests, tokens) = (self.requests.wait(1), self.tokens.wait(job.estimate));
+        let wait = requests.max(tokens);
+        let admitted = wait.is_zero();
+        if admitted {
+            self.requests.take(1);
+            self.tokens.take(job.estimate.into());
+        }
+        self.ledger.enter(now, job, process, admitted);
+        let mut headers = HeaderMap::new();
+        for (bucket, name) in [(&self.requests, "requests"), (&self.tokens, "tokens")] {
+            put(
+                &mut headers,
+                &format!("x-ratelimit-limit-{name}"),
+                &bucket.limit(),
+            );
+            put(
+                &mut headers,
+                &format!("x-ratelimit-remaining-{name}"),
+                &bucket.left(),
+            );
+            let reset = written(bucket.reset());
+            put(&mut headers, &format!("x-ratelimit-reset-{name}"), &reset);
+        }
+        if !admitted {
+            let millis = wait.as_micros().div_ceil(1_000);
+            put(&mut headers, "retry-after", &millis.div_ceil(1_000));
+            put(&mut headers, "retry-after-ms", &millis);
+        }
+        let error = if tokens >= requests {
+            "tokens"
+        } else {
+            "requests"
+        };
+        Reply {
+            status: if admitted {
+                StatusCode::OK
+            } else {
+                StatusCode::TOO_MANY_REQUESTS
+            },
+            headers,
+            usage: None,
+            error: (!admitted).then(|| error.to_owned()),
+        }
+    }
+
+    /// Corrects the estimate by the true cost.
+    fn finish(&mut self, now: Duration, job: Job) {
+        self.tokens.refill(now);
+        let more = i64::from(job.cost).saturating_sub(job.estimate.into());
+        self.tokens.take(more);
+        self.ledger.answer();
+    }
+}
+
+fn put(headers: &mut HeaderMap, name: &str, value: &impl ToString) {
+    let name = HeaderName::from_bytes(name.as_bytes());
+    let value = HeaderValue::from_str(&value.to_string());
+    if let (Ok(name), Ok(value)) = (name, value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use http::StatusCode;
+
+    use super::Service;
+    use crate::{settings::Limits, workload::Job};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_estimate_is_counted_at_once_and_corrected_at_the_end() {
+        let limits = Limits {
+            requests: 60,
+            tokens: 6_000,
+            minute: Duration::from_secs(60),
+        };
+        let job = Job {
+            estimate: 3_000,
+            cost: 1_000,
+        };
+        let service = Service::new(limits, vec![job; 4]);
+        let header = |reply: &super::Reply, name: &str| {
+            let value = reply
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let (first, second, third) = tokio::join!(
+            service.answer(0, 0),
+            service.answer(1, 0),
+            service.answer(2, 0)
+        );
+        assert_eq!(first.status, StatusCode::OK);
+        assert_eq!(header(&first, "x-ratelimit-remaining-tokens"), "3000");
+        assert_eq!(header(&first, "x-ratelimit-reset-tokens"), "30s");
+        assert_eq!(header(&second, "x-ratelimit-remaining-requests"), "58");
+        assert_eq!(third.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(header(&third, "retry-after"), "30");
+        assert_eq!(header(&third, "retry-after-ms"), "30000");
+        // 4,000 of 6,000 have been given back by now.
+        assert_eq!(service.answer(3, 0).await.status, StatusCode::OK);
+    }
+}

@@ -1,0 +1,201 @@
+//! The flags, and the service's limits.
+
+use core::time::Duration;
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+use crate::{ledger::PROCESSES, workload::Job};
+
+/// What an account may use in a minute of the service, and how long that is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) requests: u32,
+    pub(crate) tokens: u32,
+    pub(crate) minute: Duration,
+}
+
+impl Limits {
+    /// Returns how long the service takes for a request: a second of its minute, and a sixtieth of
+    /// a second for each token of the output, which is two thirds of the cost.
+    pub(crate) fn latency(&self, job: Job) -> Duration {
+        let sixtieths = 60_u32.saturating_add(job.cost / 3 * 2);
+        let sixtieth = self.minute.checked_div(3_600).unwrap_or_default();
+        sixtieth.saturating_mul(sixtieths)
+    }
+}
+
+/// How the clients limit themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// No limiter, and what is refused is sent again at once
+    None,
+    /// No limiter, and what is refused waits as the service says, and longer each time
+    Backoff,
+    /// A fixed limiter on requests, governor, at the limit of the service
+    Governor,
+    /// Paced by throttles: one limiter on requests
+    Paced,
+    /// Paced by throttles: requests and tokens
+    PacedSet,
+    /// Paced by what the service declares: requests and tokens
+    Declared,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::None,
+        Self::Backoff,
+        Self::Governor,
+        Self::Paced,
+        Self::PacedSet,
+        Self::Declared,
+    ];
+
+    /// Returns the name that the flag takes.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Backoff => "backoff",
+            Self::Governor => "governor",
+            Self::Paced => "paced",
+            Self::PacedSet => "paced-set",
+            Self::Declared => "declared",
+        }
+    }
+
+    /// Returns the heading of the table and the chart.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::None => "no limiter",
+            Self::Backoff => "backoff only",
+            Self::Governor => "fixed: governor, requests",
+            Self::Paced => "Paced, requests",
+            Self::PacedSet => "Paced, requests and tokens",
+            Self::Declared => "Declared, requests and tokens",
+        }
+    }
+}
+
+/// Sends a batch of requests to a service that limits requests and tokens a minute, once for each
+/// way of limiting the client.
+///
+/// Each way has an account, and all run side by side. A minute of the service is a few seconds. The
+/// exit code is 0 only if the declared limits were kept to: everything done, at most 0.5 %
+/// throttled after the first report; 1 if not; 2 if the run could not be carried out; 3 if the
+/// clients and the service counted different things.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "llm_batch")]
+pub(crate) struct Settings {
+    /// Requests of the batch
+    #[arg(long, value_name = "COUNT", default_value = "2000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) requests: u32,
+
+    /// Milliseconds that a minute of the service takes
+    #[arg(long, value_name = "MS", default_value = "2500", value_parser = clap::value_parser!(u32).range(100..=60_000))]
+    minute_ms: u32,
+
+    /// Requests that are in progress at the same time, in all processes
+    #[arg(long, value_name = "COUNT", default_value = "96", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    workers: u32,
+
+    /// Processes that share the account
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=PROCESSES as i64))]
+    pub(crate) processes: u32,
+
+    /// A way to run, may be repeated [default: all of them]
+    #[arg(long = "mode", value_name = "MODE")]
+    modes: Vec<Mode>,
+
+    /// Run the ways one after another
+    #[arg(long)]
+    pub(crate) one_by_one: bool,
+
+    /// The seed of the sizes
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    pub(crate) seed: u64,
+
+    /// Where the chart is written
+    #[arg(long, value_name = "PATH", default_value = "target/llm_batch.svg")]
+    pub(crate) svg: PathBuf,
+
+    /// One of several processes: the port of the account, and which process this is
+    #[arg(long, value_name = "PORT:PROCESS", hide = true)]
+    pub(crate) join: Option<Join>,
+}
+
+/// What a process of several is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Join {
+    pub(crate) port: u16,
+    pub(crate) process: usize,
+}
+
+impl core::str::FromStr for Join {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (port, process) = text.split_once(':').ok_or("no colon")?;
+        Ok(Self {
+            port: port.parse().map_err(|_| "no port")?,
+            process: process.parse().map_err(|_| "no process")?,
+        })
+    }
+}
+
+impl Settings {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            requests: 200,
+            tokens: 160_000,
+            minute: Duration::from_millis(self.minute_ms.into()),
+        }
+    }
+
+    /// Returns the flags of a process that sends a part of what one way sends.
+    pub(crate) fn flags(&self, mode: Mode) -> [String; 6] {
+        [
+            format!("--requests={}", self.requests),
+            format!("--minute-ms={}", self.minute_ms),
+            format!("--workers={}", self.workers),
+            format!("--processes={}", self.processes),
+            format!("--seed={}", self.seed),
+            format!("--mode={}", mode.name()),
+        ]
+    }
+
+    /// Returns the workers of each process.
+    pub(crate) const fn workers(&self) -> usize {
+        self.workers.div_ceil(self.processes) as usize
+    }
+
+    /// Returns the ways to run, each once, in the order of the table.
+    pub(crate) fn modes(&self) -> Vec<Mode> {
+        let wanted = |mode: &Mode| self.modes.is_empty() || self.modes.contains(mode);
+        Mode::ALL.into_iter().filter(wanted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{Join, Mode, Settings};
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Settings::command().debug_assert();
+    }
+
+    #[test]
+    fn modes_run_once_each_and_in_the_order_of_the_table() {
+        let flags = "llm_batch --mode declared --mode none --mode declared --join 80:3";
+        let settings = Settings::try_parse_from(flags.split(' ')).expect("the flags are good");
+        assert_eq!(settings.modes(), [Mode::None, Mode::Declared]);
+        let join = Join {
+            port: 80,
+            process: 3,
+        };
+        assert_eq!(settings.join, Some(join));
+    }
+}

@@ -1,0 +1,94 @@
+//! What the example claims, in virtual time: a run takes no time, and gives the same each time.
+
+use alloc::sync::Arc;
+
+use clap::Parser;
+use tokio::time::Instant;
+
+use crate::{
+    batch,
+    chart::chart,
+    client,
+    report::{Report, table},
+    service::Service,
+    settings::{Mode, Settings},
+    transport::Transport,
+    workload::jobs,
+};
+
+fn settings(flags: &str) -> Settings {
+    let flags = ["llm_batch"].into_iter().chain(flags.split_whitespace());
+    Settings::try_parse_from(flags).expect("the flags are good")
+}
+
+/// Sends the whole batch without sockets.
+async fn virtual_batch(mode: Mode, seed: u64) -> Report {
+    let settings = settings("");
+    let limits = settings.limits();
+    let jobs = jobs(seed, settings.requests as usize);
+    let service = Arc::new(Service::new(limits, jobs.clone()));
+    let transport = Transport::Direct(Arc::clone(&service));
+    let begun = Instant::now();
+    let jobs = jobs.into_iter().enumerate().collect();
+    let client = client::run(mode, limits, transport, jobs, settings.workers());
+    let client = tokio::time::timeout(100 * limits.minute, client).await;
+    let client = client.expect("a hundred minutes are enough");
+    Report {
+        mode,
+        limits,
+        processes: 1,
+        elapsed: begun.elapsed(),
+        client,
+        service: service.ledger(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn declared_limits_are_used_without_throttles() {
+    for seed in [1, 2, 3] {
+        let report = virtual_batch(Mode::Declared, seed).await;
+        assert!(report.counts_agree(), "{report:?}");
+        assert_eq!((report.client.done, report.client.failed), (2_000, 0));
+        assert!(report.throttled_later() <= 0.005, "{report:?}");
+        assert!(report.used() >= 0.95, "{}", report.used());
+        assert!(report.steady() >= Some(0.97), "{:?}", report.steady());
+        assert!(report.time() <= report.ideal() + 2.5, "{}", report.time());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_not_told_throttles() {
+    // The least share that each throttles; governor has a clock that cannot be stopped.
+    for (mode, least) in [
+        (Mode::None, 0.9),
+        (Mode::Backoff, 0.5),
+        (Mode::Paced, 0.02),
+        (Mode::PacedSet, 0.01),
+    ] {
+        let report = virtual_batch(mode, 1).await;
+        assert!(report.counts_agree(), "{report:?}");
+        assert!(
+            report.throttled() >= least,
+            "{mode:?}: {}",
+            report.throttled()
+        );
+        assert!(report.used() >= 0.9, "{mode:?}: {}", report.used());
+        let paces = matches!(mode, Mode::Paced | Mode::PacedSet);
+        assert_eq!(report.client.failed == 0, paces, "{mode:?}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn both_sides_of_a_socket_count_the_same() {
+    let settings = settings("--requests 60 --minute-ms 400");
+    let mut reports = Vec::new();
+    for mode in Mode::ALL {
+        let report = batch(&settings, mode).await.expect("a port is free");
+        assert!(report.counts_agree(), "{report:?}");
+        reports.push(report);
+    }
+    let (table, chart) = (table(&settings, &reports), chart(&settings, &reports));
+    for mode in Mode::ALL {
+        assert!(table.contains(mode.title()) && chart.contains(mode.title()));
+    }
+}
