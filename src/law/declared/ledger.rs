@@ -346,9 +346,10 @@ impl Ledger {
                 then: self.rate(spend, until, UNIT, rest),
             };
         }
-        let until = u64::try_from(self.reset.hi)
-            .unwrap_or(0)
-            .max(now + LEAST_SPREAD);
+        // The end of the window, to the nanosecond: a waiter that finds it begun while the limiter
+        // still pauses would look again at once, and again.
+        let end = u64::try_from(self.reset.hi).unwrap_or(0);
+        let until = if end > now { end } else { now + LEAST_SPREAD };
         let next = self.rolled(until, sent).unwrap_or(*self);
         let (level, rest) = next.level(until, sent);
         Plan::Wait {
@@ -707,12 +708,18 @@ impl Ledger {
                 self.pace = here;
             }
         }
-        self.kind = match (self.refuted_window, self.refuted_refill, self.kind) {
-            (_, _, Kind::Sliding) => Kind::Sliding,
-            (2.., 2.., _) => Kind::Unknown,
-            (2.., 0, _) if self.pace.is_known() => Kind::Refill,
-            (0, 2.., _) => Kind::Window,
-            (_, _, kind) => kind,
+        if self.refuted_window.max(self.refuted_refill) == u8::MAX {
+            self.refuted_window /= 2;
+            self.refuted_refill /= 2;
+        }
+        // Reports that lag or lie refute both now and then, but the right one seldom.
+        let (window, refill) = (self.refuted_window, self.refuted_refill);
+        self.kind = match self.kind {
+            Kind::Sliding => Kind::Sliding,
+            _ if window >= 2 && window / 4 >= refill && self.pace.is_known() => Kind::Refill,
+            _ if refill >= 2 && refill / 4 >= window => Kind::Window,
+            _ if window >= 2 && refill >= 2 => Kind::Unknown,
+            kind => kind,
         };
         if self.kind == Kind::Refill && !self.window_declared {
             // The harmonic mean, since the bounds are spans divided by what may have been used.
@@ -748,8 +755,7 @@ impl Ledger {
         (self.left, self.position, self.at) = (left, seen.order, at);
         if let Some(reset) = reset {
             // A reset that moves refutes the window only if it is held to what was known of it.
-            let one = matches!(self.kind, Kind::Window | Kind::Unknown);
-            self.reset = if one && self.reset.meets(reset) {
+            self.reset = if self.reset.meets(reset) {
                 self.reset.and(reset)
             } else {
                 self.learn_window(reset);
