@@ -173,7 +173,15 @@ impl Adaptive {
         let drought = bulk.then(|| Box::new(Drought::new()));
         let rate = Arc::new(rate);
         let also = pace.also.iter();
-        let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
+        let also = also.map(|settings| {
+            // The first burst of the first rate is enough: it counts requests, where a token in
+            // ten seconds would hold a heavy one back for hours.
+            let settings = match pace.law {
+                ControlLaw::Declared => settings.first_burst(0),
+                _ => *settings,
+            };
+            Arc::new(SendRate::declared(settings, now))
+        });
         // The builder has seen to it that there are no more than eight.
         let set = SendSet::of(core::iter::once(Arc::clone(&rate)).chain(also))
             .ok()
