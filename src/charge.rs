@@ -73,9 +73,14 @@ impl<R: Deref<Target = SendRate>> SendCharge<R> {
     ///   A cost of 0 gives all back.
     /// - A permit that was granted while nothing was limited took nothing, and so nothing is
     ///   settled.
-    /// - With [`ControlLaw::Declared`](crate::ControlLaw::Declared) nothing is settled either if the
-    ///   limiter has taken in a report of this request or a later one
-    ///   ([`observe`](SendRate::observe)): what the service says is left has the true cost in it.
+    /// - Once the service has declared a limit ([`ControlLaw::Declared`](crate::ControlLaw::Declared))
+    ///   the difference changes what is left of it, and the rate with that, rather than the bucket.
+    ///   Nothing is settled if the limiter has taken in a report of this request or a later one
+    ///   ([`observe`](SendRate::observe)), which has the true cost in it; nor for a permit of a
+    ///   [`SendCredit`](crate::SendCredit).
+    ///
+    /// A debt stays when throttles are [forgotten](SendRate::forget_throttles); a
+    /// [reset](SendRate::reset) takes it away.
     ///
     /// The outcome is recorded apart from this. [`SendPermit::costing`] makes the measured rate one
     /// of true costs.

@@ -128,6 +128,11 @@ impl SendPermit {
         self.order != 0
     }
 
+    /// Whether its place among the sends is known.
+    pub(super) const fn is_ordered(self) -> bool {
+        self.order & 1 == 1
+    }
+
     /// Returns the permit of a request that took `weight` tokens at `t`, the last of them at
     /// `position`.
     pub(super) const fn ordered(t: Timestamp, weight: u32, position: u64) -> Self {
@@ -139,7 +144,7 @@ impl SendPermit {
     /// Returns the position that it was sent at, by that of the last request `sent`, which is the
     /// answer if its own is not known.
     pub(super) const fn order(self, sent: u64) -> u64 {
-        if self.order & 1 == 0 {
+        if !self.is_ordered() {
             return sent;
         }
         let since = Self::known(sent).wrapping_sub(self.order) >> 1;
@@ -191,8 +196,12 @@ impl SendPermit {
     /// Returns the permit of the same request with its true cost in tokens, at least 1, for
     /// [`SendRate::record`](crate::SendRate::record): the rate is then measured in true costs.
     ///
-    /// It takes no tokens and gives none back: [`SendCharge`](crate::SendCharge) does.
+    /// It takes no tokens and gives none back: [`SendCharge`](crate::SendCharge) does, with the permit
+    /// as it was granted.
     pub const fn costing(mut self, tokens: u32) -> Self {
+        if !self.is_ordered() {
+            self.order = 0;
+        }
         if let Some(weight) = NonZeroU32::new(tokens) {
             self.weight = weight;
         } else {

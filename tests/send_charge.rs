@@ -12,7 +12,7 @@ use std::thread;
 
 use paceline::{
     AcquireError, ControlLaw, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
-    law::{DeclaredSettings, LimitReport, PacedSettings, Reset},
+    law::{DeclaredSettings, Dimension, LimitReport, PacedSettings, Reset},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -131,12 +131,12 @@ fn debits_that_would_fill_the_line_are_refused_and_change_nothing() {
     let mut last = Ok(());
     let mut debits = 0_u64;
     while last.is_ok() {
-        last = rate.charge(permit.costing(1)).settle(ms(0), u32::MAX);
+        last = rate.charge(permit).settle(ms(0), u32::MAX);
         debits += u64::from(last.is_ok());
     }
-    // 2³⁷ tokens are the most; each debit is of 2³² less two.
+    // 2³⁷ tokens are the most; each debit is of 2³² less 101.
     assert_eq!(debits, 32);
-    let (weight, waiting) = (u32::MAX - 1, 32 * u64::from(u32::MAX - 1));
+    let (weight, waiting) = (u32::MAX - 100, 32 * u64::from(u32::MAX - 100));
     assert_eq!(last, Err(WeightError::LineFull { weight, waiting }));
     assert_eq!(rate.snapshot(ms(0)).waiting, waiting);
 }
@@ -277,4 +277,74 @@ fn a_new_window_owes_nothing_of_the_last_one() {
     settle(&rate, first, 9_000);
     let after = rate.declared_limit(next).expect("it is declared").remaining;
     assert_eq!(rolled.to_bits(), after.to_bits(), "{permit:?}");
+}
+
+/// The bucket has no debt besides what the report says is left.
+#[test]
+fn a_debit_before_its_report_is_not_paid_twice() {
+    let wait = |settles_first: bool| {
+        let (rate, [_, _, third]) = declared();
+        if settles_first {
+            settle(&rate, third, 5_000);
+        }
+        hear(&rate, third, 3_800);
+        if !settles_first {
+            settle(&rate, third, 5_000);
+        }
+        let mut place = rate.reserve_n(ms(3_000), 100).expect("there is room");
+        place.claim(ms(3_000)).expect_err("100 take a while")
+    };
+    assert_eq!(wait(true), wait(false));
+}
+
+#[test]
+fn a_try_of_more_than_a_declared_bucket_holds_names_no_wait() {
+    let (rate, _) = declared();
+    let refused = rate.try_acquire_n(ms(3_000), 1_000);
+    assert!(
+        matches!(
+            refused,
+            Err(AcquireError::Weight(WeightError::AboveCapacity {
+                weight: 1_000,
+                ..
+            }))
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn tokens_go_at_once_before_the_first_report() {
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    for _ in 0..3 {
+        assert!(rate.try_acquire_n(ms(0), 1_200).is_ok());
+    }
+}
+
+#[test]
+fn credits_that_do_not_fit_the_bucket_are_lost() {
+    let settings = PacedSettings::fixed(900_000_000, Duration::from_secs(1))
+        .and_then(|fixed| fixed.to_builder().burst(Duration::from_secs(5)).build());
+    let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+    let permit = rate
+        .try_acquire_n(ms(0), 4_000_000_000)
+        .expect("it is full");
+    // Two hundred times would be more than positions in the line can tell apart.
+    for _ in 0..200 {
+        rate.charge(permit).settle(ms(0), 0).expect("a credit");
+    }
+    let snapshot = rate.snapshot(ms(0));
+    assert_eq!(format!("{:.0}", snapshot.available), "4500000000");
+    assert!(rate.try_acquire_n(ms(0), 4_000_000_000).is_ok());
+}
+
+#[test]
+fn a_permit_at_its_true_cost_gives_nothing_back() {
+    let rate = fixed(100);
+    let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
+    rate.charge(permit.costing(90))
+        .settle(ms(0), 0)
+        .expect("in range");
+    assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(10)));
 }

@@ -40,7 +40,8 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
             match Held::take(rate.clone(), now, *weight, patience) {
                 Ok(held) => *place = Some(held),
                 Err(why) => {
-                    drop(taken);
+                    // Waiters behind these places may have seen them.
+                    taken.give_up(|rates| rates.for_each(|rate| rate.wake_due(now)));
                     return Err(set.refusal(now, weights, limit, why));
                 }
             }

@@ -407,8 +407,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
 
 /// Gives back to `rate` what a request took that is not sent.
 fn give_back(rate: &SendRate, now: Timestamp, taken: SendPermit) {
-    // A credit is never refused.
-    let _ = rate.charge(taken).settle(now, 0);
+    rate.take_back(now, taken);
 }
 
 fn record(rate: &SendRate, now: Timestamp, taken: SendPermit, outcome: Outcome, is_blamed: bool) {

@@ -19,7 +19,7 @@ use super::{
 use crate::atomic::cells::{Drought, Event, State};
 use crate::{
     AcquireError, Clock, ControlLaw, Observed, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
-    SendSet, Timestamp,
+    SendSet, Timestamp, WeightError,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
     set::{MOST_RATES, SetPermit, Weights},
 };
@@ -173,15 +173,7 @@ impl Adaptive {
         let drought = bulk.then(|| Box::new(Drought::new()));
         let rate = Arc::new(rate);
         let also = pace.also.iter();
-        let also = also.map(|settings| {
-            // The first burst of the first rate is enough: it counts requests, where a token in
-            // ten seconds would hold a heavy one back for hours.
-            let settings = match pace.law {
-                ControlLaw::Declared => settings.first_burst(0),
-                _ => *settings,
-            };
-            Arc::new(SendRate::declared(settings, now))
-        });
+        let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
         // The builder has seen to it that there are no more than eight.
         let set = SendSet::of(core::iter::once(Arc::clone(&rate)).chain(also))
             .ok()
@@ -582,12 +574,15 @@ impl Adaptive {
         request: SendRequest<'_>,
         why: AcquireError,
     ) -> Result<SendPermit, NotAdmitted> {
-        if let AcquireError::Weight(_) = why {
-            return Err(why.into());
-        }
-        if self.pace().fail_fast {
-            self.engine.counts.one(Event::RefusedSend);
-            return Err(why.into());
+        match why {
+            // The line knows whether it may save up for a heavy one.
+            AcquireError::Weight(WeightError::AboveCapacity { .. }) if !self.pace().fail_fast => {}
+            AcquireError::Weight(_) => return Err(why.into()),
+            AcquireError::NotInTime { .. } if self.pace().fail_fast => {
+                self.engine.counts.one(Event::RefusedSend);
+                return Err(why.into());
+            }
+            AcquireError::NotInTime { .. } => {}
         }
         let admitted = self.wait(turn, request);
         if let Err(NotAdmitted::Wait { .. }) = admitted {

@@ -320,10 +320,8 @@ impl StrategyBuilder<Adaptive> {
     /// and waits for the limit whose turn comes last. The first rate counts requests, by whatever
     /// [`law`](Self::law) the strategy has; a further one obeys the declared limits of its
     /// [dimension](DeclaredSettings::dimension), and where none are declared its
-    /// [paced law](DeclaredSettings::otherwise) decides. Where the first law is
-    /// [`ControlLaw::Declared`] its first burst holds for all, so that theirs is not used. A
-    /// throttle counts for the limits that explain it, as
-    /// [`SendSet::record`](crate::SendSet::record) says.
+    /// [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the limits that
+    /// explain it, as [`SendSet::record`](crate::SendSet::record) says.
     ///
     /// # Examples
     ///

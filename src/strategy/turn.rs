@@ -151,7 +151,11 @@ impl SendTurn {
             };
             match taken {
                 Ok(permit) => return Ok(permit),
-                Err(AcquireError::NotInTime { .. }) => {}
+                // The line knows whether it may save up for a heavy one.
+                Err(
+                    AcquireError::NotInTime { .. }
+                    | AcquireError::Weight(WeightError::AboveCapacity { .. }),
+                ) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -88,24 +88,28 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
-        let settled = if !engaged.settle_limits(elapsed, permit, more) {
-            return Ok(());
+        // What is left of a declared limit makes the rate: a debt of the bucket would be paid twice,
+        // and would outlast a report that has the cost in it.
+        let settled = if engaged.settle_limits(elapsed, permit, more) {
+            Ok(())
         } else if more > 0 {
             engaged.debit(elapsed, tokens)
         } else {
-            engaged.give_back(tokens.into());
+            engaged.credit(elapsed, tokens);
             Ok(())
         };
-        if settled.is_err() {
-            engaged.settle_limits(elapsed, permit, more.wrapping_neg());
-        }
-        if self.law.listens() {
-            // What is left has changed, and the rate with it. After the change: see `observe`.
-            self.gate.disturb();
-            engaged.follow(elapsed);
-        }
-        engaged.wake_due(elapsed);
+        engaged.after_settling(elapsed);
         settled
+    }
+
+    /// Gives back what the request of `permit` took, which is not sent.
+    pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
+        if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
+            let elapsed = engaged.elapsed(now);
+            engaged.settle_limits(elapsed, permit, i64::from(permit.weight()).wrapping_neg());
+            engaged.credit(elapsed, permit.weight());
+            engaged.after_settling(elapsed);
+        }
     }
 }
 

@@ -133,26 +133,37 @@ impl Engaged<'_> {
         SendPermit::ordered(now, weight, before.wrapping_add(u64::from(weight)))
     }
 
-    /// Tells the declared limits that the request of `permit` cost `more` tokens than it took.
-    /// Returns whether the bucket is to be told as well: not if each limit has a report of that
-    /// request or a later one, which says so already.
+    /// Notes at the declared limits that the request of `permit` cost `more` tokens than it took,
+    /// unless a report of that request or a later one says so already, or its place among the sends
+    /// is not known: then the next report says so. Returns whether any limit is declared.
     pub(super) fn settle_limits(&self, elapsed: u64, permit: SendPermit, more: i64) -> bool {
         let Some(limits) = self.law.limits() else {
-            return true;
+            return false;
         };
         let sent = self.sent();
         let order = permit.order(sent);
-        let (is_any_declared, is_news) = (Cell::new(false), Cell::new(false));
+        let is_any_declared = Cell::new(false);
         limits.each(|ledger| {
             if !ledger.is_declared() {
                 return None;
             }
             is_any_declared.set(true);
-            let next = ledger.settled(elapsed, sent, order, more);
-            is_news.set(is_news.get() || next.is_some());
-            next
+            if !permit.is_ordered() {
+                return None;
+            }
+            ledger.settled(elapsed, sent, order, more)
         });
-        is_news.get() || !is_any_declared.get()
+        is_any_declared.get()
+    }
+
+    /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it brings.
+    pub(super) fn after_settling(&self, elapsed: u64) {
+        if self.law.listens() {
+            // What is left has changed, and the rate with it. After the change: see `observe`.
+            self.gate.disturb();
+            self.follow(elapsed);
+        }
+        self.wake_due(elapsed);
     }
 
     fn seen(

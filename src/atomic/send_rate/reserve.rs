@@ -24,7 +24,9 @@ impl SendRate {
     ///
     /// [`AcquireError::NotInTime`] if there are fewer. [`WeightError::Zero`], and
     /// [`WeightError::AboveCapacity`] if the bucket does not hold as many at today's rate: at a
-    /// higher one it may. A limiter that limits nothing lets any other weight go.
+    /// higher one it may, and with [`ControlLaw::Declared`](crate::ControlLaw::Declared) a
+    /// [place in line](Self::reserve_n) saves them up. A limiter that limits nothing lets any other
+    /// weight go.
     ///
     /// # Examples
     ///
@@ -112,7 +114,11 @@ impl SendRate {
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
-        engaged.weigh(elapsed, weight)?;
+        // A heavy request of a declared limit is paid for while it stands in line, where what is
+        // declared may be less than its weight in a moment. One that does not wait is not.
+        if !self.law.listens() || patience == Some(Duration::ZERO) {
+            engaged.weigh(elapsed, weight)?;
+        }
         engaged.queue_up(now, weight, patience)
     }
 
@@ -217,6 +223,18 @@ impl Engaged<'_> {
         }
     }
 
+    /// Gives `tokens` back, as many of them as fit the bucket.
+    pub(super) fn credit(&self, elapsed: u64, tokens: u32) {
+        let Some(line) = self.line_at(elapsed) else {
+            return;
+        };
+        self.settle(&line, elapsed);
+        let held = line.minted_at(elapsed).to_place().since(self.last_rank());
+        let capacity = i64::try_from(line.capacity()).unwrap_or(i64::MAX);
+        let room = capacity.saturating_sub(held).max(0).unsigned_abs();
+        self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
+    }
+
     /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
     fn until_not_full(&self, now: Timestamp, weight: u32) -> u64 {
         let elapsed = self.elapsed(now);
@@ -270,9 +288,8 @@ impl Engaged<'_> {
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
     fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        // One at any rate; and a heavy request is paid for while it waits, where what is declared
-        // may be less than its weight in a moment.
-        if weight == 1 || self.law.listens() {
+        // One at any rate.
+        if weight == 1 {
             return Ok(());
         }
         let Some(line) = self.line_at(elapsed) else {

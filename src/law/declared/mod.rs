@@ -88,7 +88,7 @@ pub enum Spend {
 pub struct DeclaredSettings {
     otherwise: PacedSettings,
     dimension: Dimension,
-    first: u32,
+    first: Option<u32>,
     spend: Spend,
 }
 
@@ -99,14 +99,19 @@ impl DeclaredSettings {
         Self {
             otherwise: PacedSettings::new(),
             dimension: Dimension::Requests,
-            first: 1,
+            first: None,
             spend: Spend::Even,
         }
     }
 
-    /// Sets how many requests go before the first report; 0 for all.
+    /// Sets how many requests go at once before the first report; 0 for all. After them a token
+    /// comes in ten seconds, until eight answers have come without a report.
+    ///
+    /// By default one, and all where something other than requests is counted: a rate of tokens
+    /// says little of requests. The rate of requests beside it, in a
+    /// [`SendSet`](crate::SendSet), holds them back.
     pub const fn first_burst(mut self, requests: u32) -> Self {
-        self.first = requests;
+        self.first = Some(requests);
         self
     }
 
@@ -144,7 +149,11 @@ impl DeclaredSettings {
     pub(crate) const fn law(&self) -> Declared {
         Declared {
             otherwise: self.otherwise,
-            first: self.first,
+            first: match (self.first, self.dimension) {
+                (Some(first), _) => first,
+                (None, Dimension::Requests) => 1,
+                (None, _) => 0,
+            },
             spend: self.spend,
         }
     }
