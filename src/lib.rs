@@ -8,13 +8,13 @@
 //! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that answers to throttling |
 //!
 //! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
-//! buckets are lock-free, take the time as an argument and need neither a run time nor `std`.
+//! buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
 //! Begin with a guide:
 //!
 //! - [be throttled less](guide::throttled_less), [never fail a bulk copy](guide::bulk_copy), [obey a
-//!   limit that the service declares](guide::declared), [share a limit between
-//!   machines](guide::machines)
+//!   limit that the service declares](guide::declared), [several limits on one
+//!   request](guide::several_limits), [share a limit between machines](guide::machines)
 //! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients)
 //! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
 //! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a
@@ -41,7 +41,7 @@
 //!     }
 //! }
 //!
-//! let strategy = Adaptive::new(); // one for each resource that the service throttles
+//! let strategy = Adaptive::paced(); // one for each resource that the service throttles
 //! let stopped = strategy.run(|_attempt| Err::<(), _>(CallError::NotFound)).unwrap_err();
 //! assert_eq!(stopped.attempts(), 1);
 //! # }
@@ -93,7 +93,7 @@
 //! | `classify` | classifiers of HTTP responses, error codes and `io` errors |
 //! | `config` | builders, their settings, and loading them from environment and profile |
 //! | `headers` | the headers of hints and of the SDKs' requests |
-//! | `operation` | the retry loop without input and output, its verdicts and errors |
+//! | `operation` | the retry loop, sans-I/O: without input and output; its verdicts and errors |
 //! | `scope` | scopes, and why one was refused |
 //! | [`set`] | several limits on one request: permits, places and errors |
 //! | `strategy` | what implementations of `RetryStrategy` take and return |

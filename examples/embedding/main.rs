@@ -1,5 +1,5 @@
 //! A small retry crate that embeds paceline's operation. Its host brings its clock and its sleep,
-//! and has neither a run time nor the system's timers: here it is a simulation, so an hour takes no
+//! and has neither a runtime nor the system's timers: here it is a simulation, so an hour takes no
 //! time.
 //!
 //! ```text

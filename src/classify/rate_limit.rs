@@ -115,7 +115,7 @@ impl RateLimit {
         })
     }
 
-    /// Returns how much is left, in the service's own unit: requests, if it is a kind one.
+    /// Returns how much is left, in the service's own unit, often requests.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.remaining

@@ -144,15 +144,14 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)): most have no
     /// limit.
     ///
-    /// No backoff, wait for a turn or attempt begins after it, and none begins that would use up
-    /// what is left: the operation stops at once with
+    /// No backoff or wait begins that would use up what is left, and no attempt begins after it:
+    /// the operation stops at once with
     /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
-    /// it would have waited. No quota is taken for such a retry. The wait for a turn is that of
-    /// the rate of the moment.
+    /// it would have waited. No quota is taken if a backoff does not fit. The wait for a turn is
+    /// that of the rate of the moment.
     ///
-    /// An attempt knows what is left
-    /// ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)). The asynchronous loop
-    /// cuts it off then; the blocking one cannot.
+    /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt knows
+    /// what is left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).
     ///
     /// # Examples
     ///
@@ -221,7 +220,7 @@ impl<'a, S, Z> Operation<'a, S, Z> {
         }
     }
 
-    /// Sleeps by the timers of another run time than tokio's. For the asynchronous loop.
+    /// Sleeps by the timers of another runtime than tokio's. For the asynchronous loop.
     ///
     /// # Examples
     ///

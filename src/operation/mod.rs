@@ -25,7 +25,7 @@ use crate::wait::Sleep;
 #[diagnostic::on_unimplemented(
     message = "tasks have no timer to sleep by",
     label = "needs the feature `tokio` of paceline",
-    note = "enable the feature `tokio`, or use `strategy.operation().sleep_on(...)` with another run time's timer"
+    note = "enable the feature `tokio`, or use `strategy.operation().sleep_on(...)` with another runtime's timer"
 )]
 pub trait TaskSleep<S: ?Sized> {
     /// The way to sleep.

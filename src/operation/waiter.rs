@@ -1,4 +1,4 @@
-//! Driving an operation in a task, by any run time's timer.
+//! Driving an operation in a task, by any runtime's timer.
 
 use core::{
     any::type_name,

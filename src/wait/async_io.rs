@@ -1,4 +1,4 @@
-//! Sleeping by async-io's timer, which serves any run time: it has its own thread.
+//! Sleeping by async-io's timer, which serves any runtime: it has its own thread.
 
 use core::{
     future::Future,
@@ -9,7 +9,7 @@ use core::{
 
 use super::{Sleep, Timer};
 
-/// Tasks sleep by async-io's timer, as smol's and async-std's do. It works under any run time.
+/// Tasks sleep by async-io's timer, as smol's and async-std's do. It works under any runtime.
 ///
 /// # Examples
 ///

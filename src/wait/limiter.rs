@@ -23,8 +23,8 @@ use crate::{
 /// | [`reserve`](AcquireRequest::reserve) | as the caller sees fit |
 ///
 /// First come, first served. Tokens that cannot come in time are refused at once, with how long it
-/// would have been; a waiter that gives up, or is dropped, leaves no debt. Each waiter sleeps by a
-/// own timer until its turn comes at today's rate, and is woken before only if it comes over
+/// would have been; a waiter that gives up, or is dropped, leaves no debt. Each waiter sleeps on
+/// its own timer until its turn comes at today's rate, and is woken before only if it comes over
 /// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
 /// ms of their new turns; when it falls, they look again when their old ones have come. Without the
 /// feature `wake` no waiter is woken, and waiters look every 50 ms.
@@ -82,7 +82,7 @@ impl<R, C: Clock, Z> SendLimiter<R, C, Z> {
         }
     }
 
-    /// Lets tasks sleep by another run time's timer.
+    /// Lets tasks sleep by another runtime's timer.
     #[must_use]
     pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> SendLimiter<R, C, Y> {
         SendLimiter {

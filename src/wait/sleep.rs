@@ -1,4 +1,4 @@
-//! How tasks sleep, whatever the run time.
+//! How tasks sleep, whatever the runtime.
 
 use alloc::boxed::Box;
 use core::{
@@ -6,10 +6,10 @@ use core::{
     time::Duration,
 };
 
-/// A run time's way to sleep: where the timers come from.
+/// A runtime's way to sleep: where the timers come from.
 ///
-/// A trait of the caller's run time rather than of the crate's, and generic rather than `dyn`, so
-/// that waiting needs neither an allocation nor an indirect call where the run time's own timer
+/// A trait of the caller's runtime rather than of the crate's, and generic rather than `dyn`, so
+/// that waiting needs neither an allocation nor an indirect call where the runtime's own timer
 /// needs none. Where it has to be chosen at run time, `Timer` may be a `Box<dyn Timer>`.
 ///
 /// [`DefaultSleep`] is tokio's with the feature `tokio`; `AsyncIoSleep` is smol's with the feature

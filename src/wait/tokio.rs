@@ -20,7 +20,7 @@ impl Sleep for DefaultSleep {
 
 /// A timer of tokio's. It wakes up to a millisecond late.
 ///
-/// Allocates once, when it is first armed. Armed outside of a run time with its timer enabled, it
+/// Allocates once, when it is first armed. Armed outside of a runtime with its timer enabled, it
 /// panics, as tokio's do.
 #[derive(Debug)]
 pub struct TokioTimer(Option<Pin<Box<tokio::time::Sleep>>>);

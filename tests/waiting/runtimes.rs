@@ -1,4 +1,4 @@
-//! Real run times: tokio under its paused clock, and async-io in real time.
+//! Real runtimes: tokio under its paused clock, and async-io in real time.
 #![cfg(all(feature = "tokio", feature = "async-io"))]
 
 use alloc::sync::Arc;

@@ -66,7 +66,7 @@ fn measure(client: &Client, threads: u32) -> u128 {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.expect("a run time");
+        let runtime = runtime.expect("a runtime");
         together.wait();
         let began = Instant::now();
         for _ in 0..REQUESTS {

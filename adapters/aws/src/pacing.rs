@@ -43,7 +43,7 @@ macro_rules! with_pacing {
 ///
 /// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client),
 /// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three:
-/// [`with_pacing`](crate::with_pacing) puts them in. A client that accepts run-time plugins takes
+/// [`with_pacing`](crate::with_pacing) puts them in. A client that accepts runtime plugins takes
 /// one, [`plugin`](Self::plugin).
 ///
 /// Clones, and all clients configured from them, share the strategy: its quota and its send rate.
@@ -174,7 +174,7 @@ impl Pacing {
         PacingClassifier::new()
     }
 
-    /// Returns everything at once, for clients that accept a run-time plugin. `inner` sends the
+    /// Returns everything at once, for clients that accept a runtime plugin. `inner` sends the
     /// requests.
     pub fn plugin(&self, inner: impl HttpClient + 'static) -> PacingPlugin {
         PacingPlugin::new(self, inner)

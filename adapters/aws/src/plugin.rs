@@ -1,4 +1,4 @@
-//! Everything at once, for clients that accept a run-time plugin.
+//! Everything at once, for clients that accept a runtime plugin.
 
 use alloc::borrow::Cow;
 
@@ -20,7 +20,7 @@ use crate::{
     operation::{Operation, Verdict},
 };
 
-/// A run-time plugin with all that paceline needs in a client.
+/// A runtime plugin with all that paceline needs in a client.
 ///
 /// [`Pacing::plugin`](crate::Pacing::plugin) makes one.
 ///

@@ -52,7 +52,7 @@ fn allocations(config: Builder) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let head = || {
         let head = client.head_object().bucket("b").key("k").send();
         runtime.block_on(head).expect("all is well");

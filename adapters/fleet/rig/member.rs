@@ -147,7 +147,7 @@ pub(crate) fn obey(order: &Order) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.expect("a run time").block_on(send(order));
+    runtime.expect("a runtime").block_on(send(order));
 }
 
 #[derive(Debug)]
@@ -215,7 +215,7 @@ fn join(order: &Order) -> Budget {
         let safe = scope.safe_rate(order.safe, Duration::from_secs(1));
         scope = safe.expect("in range");
     }
-    scope.join().expect("a run time")
+    scope.join().expect("a runtime")
 }
 
 async fn send(order: &Order) {

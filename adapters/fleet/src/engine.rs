@@ -282,7 +282,7 @@ async fn is_cluster(connection: &mut MultiplexedConnection) -> bool {
     })
 }
 
-/// An attempt to connect. Its end is always noted, even if the run time drops it half way.
+/// An attempt to connect. Its end is always noted, even if the runtime drops it half way.
 struct Attempt {
     engine: Arc<Engine>,
     result: Result<Live, EngineFault>,

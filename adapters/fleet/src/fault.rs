@@ -35,7 +35,7 @@ pub enum EngineFault {
     /// is less than a token a second, the service asked for a pause, or another program clears the
     /// engine.
     GrantsNothing,
-    /// The member's task has ended: its run time was dropped, or it panicked.
+    /// The member's task has ended: its runtime was dropped, or it panicked.
     TaskEnded,
     /// A key holds what the fleet did not write, or the answer is not one of the script. Nothing
     /// was granted.
@@ -179,7 +179,7 @@ pub enum FleetError {
         /// What was given.
         tokens: u32,
     },
-    /// There is no tokio run time to run the background task.
+    /// There is no tokio runtime to run the background task.
     NoRuntime,
     /// The engine cannot be used: only [`Fleet::connect`](crate::Fleet::connect) says so.
     #[non_exhaustive]
@@ -229,7 +229,7 @@ impl fmt::Display for FleetError {
             Self::Certificate => f.write_str(
                 "the certificates or the key are not PEM, or the address is not one of rediss://",
             ),
-            Self::NoRuntime => f.write_str("there is no tokio run time here"),
+            Self::NoRuntime => f.write_str("there is no tokio runtime here"),
             Self::Engine { fault } => fault.fmt(f),
         }
     }

@@ -66,7 +66,7 @@ impl Fleet {
     ///
     /// [`FleetError::Engine`] with the fault: [`EngineFault::Cluster`](crate::EngineFault::Cluster)
     /// for a node of a cluster. [`FleetError::Address`] if that is not an address,
-    /// [`FleetError::NoRuntime`] outside of a tokio run time.
+    /// [`FleetError::NoRuntime`] outside of a tokio runtime.
     pub async fn connect(address: &str) -> Result<Self, FleetError> {
         Self::builder(address).connect().await
     }
@@ -440,7 +440,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// [`FleetError::NoRuntime`] outside of a tokio run time.
+    /// [`FleetError::NoRuntime`] outside of a tokio runtime.
     pub fn join(self) -> Result<Budget, FleetError> {
         let runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
         let clock = self

@@ -82,7 +82,7 @@ impl RetryScope {
     ///
     /// # Errors
     ///
-    /// [`FleetError::NoRuntime`] outside of a tokio run time.
+    /// [`FleetError::NoRuntime`] outside of a tokio runtime.
     pub fn join(self, quota: &Arc<RetryQuota>) -> Result<RetryBudget, FleetError> {
         let runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
         let stop = Arc::new(Notify::new());

@@ -13,7 +13,7 @@ pub enum Standing {
     Leased,
     /// Its requests have waited for a second, and the engine granted nothing that they could spend.
     Starved,
-    /// Its task has ended: the run time was dropped, or the task panicked. Nothing is let go, and
+    /// Its task has ended: the runtime was dropped, or the task panicked. Nothing is let go, and
     /// nothing will be.
     Ended,
     /// The engine is away: it goes on alone, [`Away::Alone`](crate::Away::Alone).

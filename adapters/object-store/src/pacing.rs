@@ -168,8 +168,8 @@ impl Pacing {
 
     /// Gives each operation `span`, with all its attempts and waits. No limit by default.
     ///
-    /// No backoff, wait for a turn or attempt begins that would end after it, and an attempt under
-    /// way then is cut off.
+    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. An
+    /// attempt under way is cut off.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.limits.deadline = Some(span);

@@ -20,7 +20,7 @@ fn allocations(store: &impl ObjectStore) -> [u64; 3] {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let (x, y, payload) = (
         Path::from("d/x"),
         Path::from("d/y"),
@@ -100,7 +100,7 @@ fn of_write(connector: impl HttpConnector) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let x = Path::from("x");
     let write = || {
         runtime

@@ -137,8 +137,8 @@ impl PacingLayer {
     /// Gives each request `span`, with all its attempts and waits. No limit by default. To be
     /// called before the layer is cloned.
     ///
-    /// No backoff, wait for a turn or attempt begins that would end after it, and an attempt under
-    /// way then is cut off.
+    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. An
+    /// attempt under way is cut off.
     #[must_use]
     pub fn deadline(self, span: Duration) -> Self {
         self.with(|settings| settings.deadline = Some(span))

@@ -59,7 +59,7 @@ fn allocations(layer: impl Layer) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let write = || {
         runtime
             .block_on(operator.write("x", "one"))

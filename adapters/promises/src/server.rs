@@ -76,7 +76,7 @@ impl Said {
     }
 }
 
-/// Starts a server on a free port, and returns its address. It ends with the test's run time.
+/// Starts a server on a free port, and returns its address. It ends with the test's runtime.
 pub async fn serve(say: impl Fn() -> Said + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));

@@ -198,7 +198,9 @@ impl Pacing {
     ///
     /// # Examples
     ///
-    /// A client of GitHub that is not throttled:
+    /// A client of GitHub that keeps to its hourly limit. Its secondary limits, a 403 with
+    /// `Retry-After`, are left to a [`classifier`](Self::classifier), as the
+    /// [front page](crate) shows:
     ///
     /// ```
     /// use paceline::Adaptive;
@@ -298,10 +300,12 @@ impl Pacing {
 
     /// Gives each request `span`, with all its attempts and waits. No limit by default.
     ///
-    /// No backoff, wait for a turn or attempt begins that would end after it: the last response is
-    /// returned at once, or an error with a [`Stop`](paceline::operation::Stop) if nothing was
-    /// sent. An attempt that is under way then is cut off, with
-    /// [`DeadlinePassed`](crate::DeadlinePassed). The body of a response is not.
+    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
+    /// a backoff does not fit, the last response is returned at once. If the wait for a turn does
+    /// not fit, the result is an error with a [`Stop`](paceline::operation::Stop), before a retry
+    /// too: the response that was to be retried is dropped before the backoff. An attempt under
+    /// way is cut off, with [`DeadlinePassed`](crate::DeadlinePassed). The body of a response is
+    /// not.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.deadline = Some(span);

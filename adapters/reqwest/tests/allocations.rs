@@ -51,7 +51,7 @@ fn allocations(middleware: impl Middleware) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let get = || {
         let request = client
             .get("http://localhost/a/path")

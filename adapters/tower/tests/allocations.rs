@@ -60,7 +60,7 @@ where
     B: http_body::Body + Unpin,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.expect("a run time");
+    let runtime = runtime.expect("a runtime");
     let mut once = || {
         runtime.block_on(async {
             let request = Request::get("http://localhost/a?b=c")

@@ -112,7 +112,8 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings for a limit that many clients share, ten or more of them.
+    /// Returns the settings for a limit that many clients share, ten or more of them. Measured
+    /// with 10 and with 100; fewer were not measured, so take [`new`](Self::new) for them.
     ///
     /// A cut lasts longer, and the rate rises again in a straight line: fewer requests are
     /// throttled, and the clients' parts become more equal. A client that has its limit alone

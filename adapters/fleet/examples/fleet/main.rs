@@ -171,7 +171,7 @@ fn main() -> ExitCode {
     };
     let members = argument(1).unwrap_or(8).clamp(1, 64);
     let span = Duration::from_secs(u64::from(argument(2).unwrap_or(10).max(4)));
-    let runtime = tokio::runtime::Runtime::new().expect("a run time");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     match runtime.block_on(all(members, span)) {
         Ok(()) => {
             println!("the fleet stayed within its allowance, and used it");

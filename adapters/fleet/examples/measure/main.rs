@@ -63,7 +63,7 @@ async fn requests(engine: &Engine) {
     let scope = fleet
         .scope("cost", 1_000_000_000, SECOND)
         .expect("in range");
-    let budget = scope.clock(Arc::clone(&clock)).join().expect("a run time");
+    let budget = scope.clock(Arc::clone(&clock)).join().expect("a runtime");
     let _first = budget.acquire().await;
     let leased = {
         let (budget, clock) = (budget.clone(), Arc::clone(&clock));
@@ -118,7 +118,7 @@ async fn crowd(engine: &Engine, members: u32, rate: u32, lease: Duration) {
                 .lease(lease)
                 .expect("in range")
                 .join()
-                .expect("a run time"),
+                .expect("a runtime"),
         );
     }
     let sending: Vec<_> = budgets

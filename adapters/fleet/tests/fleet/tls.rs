@@ -62,7 +62,7 @@ async fn stands(builder: FleetBuilder) -> (Standing, Option<EngineFault>) {
     let scope = fleet
         .scope("tls", 1_000, Duration::from_secs(1))
         .expect("in range");
-    let budget = scope.when_away(Away::Closed).join().expect("a run time");
+    let budget = scope.when_away(Away::Closed).join().expect("a runtime");
     for _ in 0..1_000 {
         tokio::time::sleep(Duration::from_millis(10)).await;
         let shown = budget.snapshot();

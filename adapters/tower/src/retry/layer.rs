@@ -139,9 +139,11 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// Gives each operation `span`, with all its attempts and waits, from when its future is first
     /// polled. No limit by default.
     ///
-    /// No backoff, wait for a turn or attempt begins that would end after it, and no quota is paid
-    /// for it. An attempt under way then is cut off, with [`Refused`](crate::Refused). The body
-    /// of a response is not.
+    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
+    /// a backoff does not fit, no quota is paid for the retry, and the last response is returned.
+    /// If the wait for a turn does not fit, the error is [`Refused`](crate::Refused), before a
+    /// retry too: the response that was to be retried is dropped before the backoff. An attempt
+    /// under way is cut off, with the same error. The body of a response is not.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.settings.deadline = Some(span);
