@@ -29,7 +29,7 @@ use crate::{
 ///     wait::DefaultSleep,
 /// };
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::paced();
 /// let mut attempts = Operation::new(&strategy).start();
 /// let mut waiter = Waiter::new(DefaultSleep::new());
 /// let attempt = waiter.next(&mut attempts, strategy.clock()).await.unwrap();

@@ -7,7 +7,7 @@ mod support;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use paceline::{Adaptive, Standard};
+use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
 use paceline_reqwest::{DeadlinePassed, Pacing};
 use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SECOND, SLOW_DOWN, Said, Strategy};
 use reqwest_middleware::Error;
@@ -87,6 +87,19 @@ async fn an_attempt_that_is_cut_off_says_why() {
         panic!("it was answered");
     };
     assert!(error.is::<DeadlinePassed>(), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_turn_of_a_retry_is_an_error() {
+    let server = Server::with(&[support::BROKEN]).await;
+    let one_a_minute = PacedSettings::fixed(1, 60 * SECOND).expect("in range");
+    let strategy = Adaptive::builder().paced(one_a_minute).build();
+    let pacing = Pacing::new(strategy.expect("in range")).deadline(20 * SECOND);
+    let Err(Error::Middleware(error)) = client(pacing).get(&server.url).send().await else {
+        panic!("it was answered");
+    };
+    let stop = error.downcast_ref::<Stop>().expect("a stop");
+    assert_eq!((stop.attempts(), server.requests()), (1, 1), "{stop}");
 }
 
 #[tokio::test]
