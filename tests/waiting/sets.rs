@@ -2,10 +2,7 @@
 
 use alloc::sync::Arc;
 use core::{future::Future, time::Duration};
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-};
+use std::thread;
 
 use paceline::{
     AcquireError, Clock, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate, SendSet,
@@ -173,41 +170,4 @@ fn a_future_of_arcs_is_send_and_static() {
     let world = World::default();
     let (limiter, _) = limiter(&world.hands);
     check(limiter.into_tokens([1, 1]).acquire());
-}
-
-/// A waiter may look while a set has a place ahead of it that is given back at once.
-#[test]
-fn a_refused_set_wakes_the_waiters_that_saw_its_place() {
-    let clock = MonotonicClock::new();
-    let start = clock.now();
-    let rates = [100, 1].map(|tokens| {
-        let settings = PacedSettings::fixed(tokens, ms(1_000))
-            .and_then(|fixed| fixed.to_builder().burst(ms(10_000)).build());
-        Arc::new(SendRate::paced(settings.expect("in range"), start))
-    });
-    let one = SendLimiter::new(Arc::clone(&rates[0]));
-    while rates[0].try_acquire(clock.now()).is_ok() {}
-    // The second limit owes an hour.
-    let permit = rates[1].try_acquire(start).expect("it is full");
-    rates[1]
-        .charge(permit)
-        .settle(start, 3_600)
-        .expect("a debit");
-    let set = SendLimiter::new(SendSet::new(rates));
-    let is_done = AtomicBool::new(false);
-    let took = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_done.load(Ordering::Relaxed) {
-                assert!(set.tokens([900, 1]).within(ms(60_000)).reserve().is_err());
-            }
-        });
-        let begun = clock.now();
-        for _ in 0..40 {
-            assert!(one.token().acquire_blocking().is_ok());
-        }
-        is_done.store(true, Ordering::Relaxed);
-        clock.now().as_nanos() - begun.as_nanos()
-    });
-    // 0.4 s, where a waiter that is not woken sleeps for 9 s.
-    assert!(took < 5_000 * MILLI, "{took}");
 }
