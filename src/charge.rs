@@ -73,9 +73,10 @@ impl<R: Deref<Target = SendRate>> SendCharge<R> {
     ///   A cost of 0 gives all back.
     /// - A permit that was granted while nothing was limited took nothing, and so nothing is
     ///   settled.
-    /// - Once the service has declared a limit ([`ControlLaw::Declared`](crate::ControlLaw::Declared))
-    ///   the difference changes what is left of it, and the rate with that, rather than the bucket.
-    ///   Nothing is settled if the limiter has taken in a report of this request or a later one
+    /// - Once the service has declared a limit
+    ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes what is
+    ///   left of it, and the rate with that, rather than the bucket. Nothing is settled if the
+    ///   limiter has taken in a report of this request or a later one
     ///   ([`observe`](SendRate::observe)), which has the true cost in it; nor for a permit of a
     ///   [`SendCredit`](crate::SendCredit).
     ///
@@ -87,8 +88,8 @@ impl<R: Deref<Target = SendRate>> SendCharge<R> {
     ///
     /// # Errors
     ///
-    /// [`WeightError::LineFull`] if so many tokens are promised already that a debit would come near
-    /// the wrap of places. The estimate stays spent.
+    /// [`WeightError::LineFull`] if so many tokens are promised already that a debit would come
+    /// near the wrap of places. The estimate stays spent.
     pub fn settle(self, now: Timestamp, true_cost: u32) -> Result<(), WeightError> {
         self.rate.settle(now, self.permit, true_cost)
     }

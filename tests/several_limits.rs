@@ -106,7 +106,7 @@ fn reports_and_outcomes_go_to_every_limit() {
     let Next::InLine(rest) = second.next(&hands, None) else {
         panic!("it has to wait");
     };
-    assert_eq!(rest.span(), Duration::from_millis(50), "nobody wakes it");
+    assert_eq!(rest.span(), Duration::from_millis(50), "it is not woken");
     hands.set(5_000);
     send(&mut second, &hands);
     assert_eq!(left(&strategy, &hands), ["59", "8400"]);

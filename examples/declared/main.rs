@@ -38,7 +38,7 @@ use service::Service;
 use sets::{SET_SCENES, SetScene, SetTally, play_set};
 use world::{Tally, play};
 
-/// Plays limiters against services that declare their limits, and prints what became of it.
+/// Plays limiters against services that declare their limits, and prints the results.
 #[derive(Debug, Parser)]
 #[command(name = "declared")]
 struct Options {

@@ -19,7 +19,7 @@ const TOKENS: u64 = 100_000;
 const MINUTE: u64 = 60 * SECOND;
 /// How long a request is on its way to the service.
 const WAY: u64 = SECOND / 20;
-/// How often a waiter looks that nobody wakes.
+/// How often a waiter looks that is not woken.
 const LOOK: u64 = SECOND / 20;
 /// How often an operation is sent before it fails.
 const SENDS: u32 = 5;

@@ -117,7 +117,7 @@ async fn batches(settings: &Settings) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// Runs one way, in this process or in several, on an account of its own.
+/// Runs one way, in this process or in several, on its own account.
 async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
     let limits = settings.limits();
     let service = Service::new(limits, all_jobs(settings));

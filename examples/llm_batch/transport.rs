@@ -79,7 +79,7 @@ impl Transport {
     }
 }
 
-/// A service on a port of its own. Dropping it closes the port.
+/// A service on its own port. Dropping it closes the port.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) port: u16,

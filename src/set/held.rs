@@ -132,9 +132,9 @@ impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetHeld<R, N> {
 /// A place in the line of each rate of a [`SendSet`](crate::SendSet), from
 /// [`SendSet::reserve`](crate::SendSet::reserve).
 ///
-/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock, so
-/// that waiters who sleep are woken for that at the next response, or by their own timers. As with
-/// [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
+/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock,
+/// so that waiters who sleep are woken for that at the next response, or by their own timers. As
+/// with [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
 #[must_use = "a reservation that is dropped gives its places up"]
 pub struct SetReservation<'a, const N: usize>(SetHeld<&'a SendRate, N>);
 

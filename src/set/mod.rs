@@ -183,10 +183,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// # Errors
     ///
-    /// [`SetError::NotInTime`] with the limit that asks for the longest wait, and how long it is: not
-    /// zero, and exact as long as no other caller takes the tokens and the rates stay as they are.
-    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if one
-    /// is no weight or all are 0.
+    /// [`SetError::NotInTime`] with the limit that asks for the longest wait, and how long it is:
+    /// not zero, and exact as long as no other caller takes the tokens and the rates stay as they
+    /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if
+    /// one is no weight or all are 0.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         self.take(now, &self.checked(weights)?)
     }

@@ -30,8 +30,8 @@ enum SetTurn {
 /// the attempt go.
 ///
 /// An attempt that goes at once leaves it empty. One that has to wait keeps its place in line here.
-/// Dropped, it gives that place back, and those behind it move up. It borrows nothing, and allocates
-/// only for a strategy with several send rates.
+/// Dropped, it gives that place back, and those behind it move up. It borrows nothing, and
+/// allocates only for a strategy with several send rates.
 ///
 /// # Examples
 ///

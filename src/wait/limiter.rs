@@ -59,8 +59,8 @@ pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> 
 }
 
 impl<R> SendLimiter<R> {
-    /// Creates a limiter of a rate, or of a [`SendSet`](crate::SendSet), by the system's clock. Tasks sleep by tokio's timer, with the feature
-    /// `tokio`.
+    /// Creates a limiter of a rate, or of a [`SendSet`](crate::SendSet), by the system's clock.
+    /// Tasks sleep by tokio's timer, with the feature `tokio`.
     #[must_use]
     pub fn new(rate: R) -> Self {
         Self {

@@ -163,8 +163,8 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
         self.0.claim()
     }
 
-    /// As [`look`](Waiting::look), at the time of `clock`. Without a waker nothing can end the rest,
-    /// so it is short.
+    /// As [`look`](Waiting::look), at the time of `clock`. Without a waker nothing can end the
+    /// rest, so it is short.
     pub(crate) fn look_by(
         &mut self,
         clock: &dyn Clock,

@@ -67,8 +67,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
         self.by(self.of().by_ref()).into_tokens(weights)
     }
 
-    /// As [`tokens`](Self::tokens), and owns what it takes: with `Arc`s for the rates, the future of
-    /// a clone is `'static`.
+    /// As [`tokens`](Self::tokens), and owns what it takes: with `Arc`s for the rates, the future
+    /// of a clone is `'static`.
     pub fn into_tokens(self, weights: impl AsRef<[u32]>) -> SetRequest<R, C, Z, N> {
         SetRequest {
             weights: self.of().checked(weights.as_ref()),
@@ -123,7 +123,8 @@ where
         set.take(self.limiter.now(), &weights)
     }
 
-    /// Takes its places and leaves the waiting to the caller. The deadline holds for this call only.
+    /// Takes its places and leaves the waiting to the caller. The deadline holds for this call
+    /// only.
     ///
     /// # Errors
     ///

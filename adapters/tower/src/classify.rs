@@ -46,8 +46,8 @@ pub trait Classify<Res, E> {
         LimitReports::new()
     }
 
-    /// Returns what the request of a response cost of each send rate in truth, in tokens. Nothing by
-    /// default.
+    /// Returns what the request of a response cost of each send rate in truth, in tokens. Nothing
+    /// by default.
     fn costs(&self, response: &Res) -> Option<Weights> {
         let _ = response;
         None

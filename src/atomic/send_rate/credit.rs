@@ -88,8 +88,8 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
-        // What is left of a declared limit makes the rate: a debt of the bucket would be paid twice,
-        // and would outlast a report that has the cost in it.
+        // What is left of a declared limit makes the rate: a debt of the bucket would be paid
+        // twice, and would outlast a report that has the cost in it.
         let settled = if engaged.settle_limits(elapsed, permit, more) {
             Ok(())
         } else if more > 0 {

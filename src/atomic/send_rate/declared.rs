@@ -156,7 +156,8 @@ impl Engaged<'_> {
         is_any_declared.get()
     }
 
-    /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it brings.
+    /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it
+    /// brings.
     pub(super) fn after_settling(&self, elapsed: u64) {
         if self.law.listens() {
             // What is left has changed, and the rate with it. After the change: see `observe`.

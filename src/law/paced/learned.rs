@@ -32,8 +32,8 @@ impl LearnedRate {
     }
 
     /// Returns what is left of it at this age: half after each hour, in straight lines between, and
-    /// nothing after a day. Less than `unknown`, at which a limiter begins that has learned nothing,
-    /// is left only if it was less to begin with.
+    /// nothing after a day. Less than `unknown`, at which a limiter begins that has learned
+    /// nothing, is left only if it was less to begin with.
     pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Rate> {
         if age > LIFE {
             return None;

@@ -425,9 +425,10 @@ impl PacedSettingsBuilder {
     /// [learned](crate::SendRate::learned), in place of an initial rate, with a [slow
     /// start](Self::slow_start).
     ///
-    /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start begins
-    /// that knows nothing, and all after a day. It is kept between floor and ceiling. A rate that has become too low costs the time of a slow start, and one that is too
-    /// high is cut by the first throttle, as a rate that was found.
+    /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start
+    /// begins that knows nothing, and all after a day. It is kept between floor and ceiling. A rate
+    /// that has become too low costs the time of a slow start, and one that is too high is cut by
+    /// the first throttle, as a rate that was found.
     ///
     /// # Examples
     ///

@@ -6,8 +6,8 @@ use paceline::{Idempotency, set::Weights};
 use crate::Replay;
 
 /// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
-/// twice: a POST without a key may not. [`Weights`] among the extensions of a request are those of its
-/// attempts.
+/// twice: a POST without a key may not. [`Weights`] among the extensions of a request are those of
+/// its attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 
