@@ -9,7 +9,7 @@ use crate::{SendPermit, SendRate, Timestamp, WeightError};
 ///
 /// Services that count tokens, bytes or compute units say what a request cost in its response. Take
 /// the estimate before it, and [`settle`](Self::settle) after it: the difference is debited or
-/// credited, exactly once. Dropped unsettled it leaves the estimate spent.
+/// credited. A charge is used once. Dropped unsettled it leaves the estimate spent.
 ///
 /// It holds a `&SendRate` ([`SendRate::charge`]), or an `Arc<SendRate>` for a later task
 /// ([`SendCharge::new`]): then it is `Send + 'static`.

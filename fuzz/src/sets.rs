@@ -1,8 +1,8 @@
 //! `sets`: sets that share their rates, single requests and settlements, against plain lists.
 //!
 //! The rates stay as they are, so that every answer is the lists': what a set takes of each line,
-//! what a refusal or a drop gives back, and what a settlement debits or credits. At the end no waiter
-//! is left, and the buckets fill again.
+//! what a refusal or a drop gives back, and what a settlement debits or credits. At the end no
+//! waiter is left, and the buckets fill again.
 
 use core::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::{SendRate, Timestamp};
 
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
-/// Dropped before all are claimed, it gives all of them back.
+/// Dropped before all are claimed, it gives all of them back, as much as fits the buckets.
 pub(crate) struct SetHeld<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<Held<R>>; N],
     /// The request, once all of its places have been claimed.

@@ -38,9 +38,9 @@
 //!    and half as much after a hundred windows. If more was left there is another limit that is not
 //!    declared: for ten windows the rate is the paced law's where that is lower.
 //! 9. *Settled costs.* A request that cost more or less than it took moves what is left, unless a
-//!    report of it or of a later send has been taken: a report has the true cost in it. Then the
-//!    bucket is left alone too, because the rate follows what the report said. What was settled is
-//!    dropped when such a report comes.
+//!    report of it or of a later send has been taken: a report has the true cost in it. The bucket
+//!    is left alone, because the rate follows from what is left. What was settled is dropped when
+//!    such a report comes.
 //! 10. *No report* for two windows, while answers come: the paced law decides. It has seen every
 //!     outcome all along.
 //!
