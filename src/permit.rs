@@ -79,14 +79,36 @@ pub enum Observed {
 /// It is `Copy`: recording it twice counts it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
+// Copied as one piece of 16 bytes, wherever it stands: a load across two stores waits for both.
+#[repr(align(16))]
 pub struct SendPermit {
     sent_at: Timestamp,
     /// Never 0, so that an `Option` of it is no larger.
     weight: NonZeroU32,
-    /// The low 31 bits of the position that it was sent at, itself included, among all sends of a
-    /// limiter that obeys declared limits, above a 1. If that is not known, 2 if it took tokens and
-    /// 0 if nothing was limited.
     order: u32,
+}
+
+/// The place of a request among all sends of a limiter, as far as its permit holds it.
+///
+/// The low 31 bits of the position that it was sent at, itself included, above a 1, if the limiter
+/// obeys declared limits. Of others whether it took tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order(u64);
+
+impl Order {
+    /// Nothing was limited, so that it took no tokens.
+    pub(super) const NONE: Self = Self(0);
+    /// It took tokens.
+    pub(super) const CHARGED: Self = Self(2);
+
+    pub(super) const fn at(position: u64) -> Self {
+        Self(((position << 1) | 1) & 0xffff_ffff)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "32 bits are used")]
+    const fn bits(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 impl SendPermit {
@@ -103,6 +125,13 @@ impl SendPermit {
 
     /// Returns the permit of a request that took `weight` tokens, at least 1, at `t`.
     pub(crate) const fn of_weight(t: Timestamp, weight: u32) -> Self {
+        Self::with_order(t, weight, Order::NONE)
+    }
+
+    /// Returns the permit of a request that took `weight` tokens at `t`, with its place among the
+    /// sends.
+    #[inline]
+    pub(super) const fn with_order(t: Timestamp, weight: u32, order: Order) -> Self {
         Self {
             sent_at: match t.as_nanos() {
                 Self::UNTIMED => Timestamp::from_nanos(Self::UNTIMED.wrapping_sub(1)),
@@ -112,15 +141,8 @@ impl SendPermit {
                 Some(weight) => weight,
                 None => NonZeroU32::MIN,
             },
-            order: 0,
+            order: order.bits(),
         }
-    }
-
-    /// Returns the permit of a request that took `weight` tokens of a line at `t`.
-    pub(super) const fn charged(t: Timestamp, weight: u32) -> Self {
-        let mut permit = Self::of_weight(t, weight);
-        permit.order = 2;
-        permit
     }
 
     /// Whether the request took tokens, rather than having been let go while nothing was limited.
@@ -133,37 +155,23 @@ impl SendPermit {
         self.order & 1 == 1
     }
 
-    /// Returns the permit of a request that took `weight` tokens at `t`, the last of them at
-    /// `position`.
-    pub(super) const fn ordered(t: Timestamp, weight: u32, position: u64) -> Self {
-        let mut permit = Self::of_weight(t, weight);
-        permit.order = Self::known(position);
-        permit
-    }
-
     /// Returns the position that it was sent at, by that of the last request `sent`, which is the
     /// answer if its own is not known.
     pub(super) const fn order(self, sent: u64) -> u64 {
         if !self.is_ordered() {
             return sent;
         }
-        let since = Self::known(sent).wrapping_sub(self.order) >> 1;
+        let since = Order::at(sent).bits().wrapping_sub(self.order) >> 1;
         sent.wrapping_sub(since as u64)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits are kept")]
-    const fn known(position: u64) -> u32 {
-        ((position as u32) << 1) | 1
-    }
-
-    /// Returns the permit of a request that was sent at no known time.
-    pub(crate) const fn untimed() -> Self {
-        Self {
-            sent_at: Timestamp::from_nanos(Self::UNTIMED),
-            weight: NonZeroU32::MIN,
-            order: 0,
-        }
-    }
+    /// The permit of a request that was sent at no known time. A constant is copied as a whole, see
+    /// the type.
+    pub(crate) const NO_TIME: Self = Self {
+        sent_at: Timestamp::from_nanos(Self::UNTIMED),
+        weight: NonZeroU32::MIN,
+        order: 0,
+    };
 
     /// Returns the permit of the same request, sent at `t`.
     pub(crate) const fn at(mut self, t: Timestamp) -> Self {

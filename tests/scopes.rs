@@ -218,7 +218,7 @@ fn clones_share_and_scopes_built_apart_do_not() {
     let RefusalReason::ForeignToken(token) = refused.unwrap_err().into_reason() else {
         panic!("it is foreign");
     };
-    let token = apart.record_success(token, Reports::new()).unwrap_err().0;
+    let token = apart.record_success(*token, Reports::new()).unwrap_err().0;
     assert_eq!(scopes.count_in_use(), 1, "it holds its scope still");
     assert_eq!(
         (available(&scopes, "a"), available(&apart, "a")),

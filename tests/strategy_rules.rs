@@ -68,7 +68,7 @@ fn token_of_another_strategy_comes_back_and_changes_nothing() {
             panic!("not refused as foreign");
         };
         let token = strategy
-            .record_success(token, Reports::new())
+            .record_success(*token, Reports::new())
             .unwrap_err()
             .0;
         assert_eq!((token.attempt(), token.delay()), (1, ms(0)));

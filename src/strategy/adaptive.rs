@@ -69,6 +69,9 @@ pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
     /// Shared with the places in its line.
     rate: Arc<SendRate>,
+    /// Whether a request that nothing limits needs no clock and leaves no more than a count: one
+    /// send rate, no exact timing, not in bulk.
+    is_plain: bool,
     /// That one and the further ones, if there are any.
     set: Option<Box<SendSet<Arc<SendRate>>>>,
     /// In bulk only.
@@ -179,6 +182,7 @@ impl Adaptive {
             .ok()
             .filter(|set| set.rates().count() > 1);
         Self {
+            is_plain: set.is_none() && !bulk && !engine.common.pace.exact_timing,
             set: set.map(Box::new),
             engine,
             rate,
@@ -214,7 +218,7 @@ impl Adaptive {
     }
 
     /// Records the outcome of the attempt of `token`.
-    #[inline]
+    #[inline(never)]
     fn record_of(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
         if let Some(set) = &self.set {
             if let Some(permit) = token.set_permit() {
@@ -459,28 +463,14 @@ impl RetryStrategy for Adaptive {
     }
 
     #[inline]
-    fn record_success(
-        &self,
-        mut token: RetryToken,
-        reports: Reports<'_>,
-    ) -> Result<(), ForeignToken> {
-        if token.strategy() != self.engine.id {
-            return Err(ForeignToken(token));
-        }
-        let paid = token.take_paid();
-        if self.set.is_some() {
-            self.record_of(&token, Outcome::NotThrottled, reports);
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        let goes_untimed = self.is_plain && reports.says_nothing();
+        if goes_untimed && token.is_unpaid(self.engine.id) && self.rate.count_untimed() {
             drop(token);
-        } else {
-            let sent = token.send_permit();
-            drop(token);
-            self.record(sent, Outcome::NotThrottled, reports);
+            self.engine.succeed(None);
+            return Ok(());
         }
-        if let Some(drought) = &self.drought {
-            drought.delivered();
-        }
-        self.engine.succeed(paid);
-        Ok(())
+        self.record_success_closely(token, reports)
     }
 
     fn snapshot(&self) -> StrategySnapshot {
@@ -514,14 +504,12 @@ impl RetryStrategy for Adaptive {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if turn.is_in_line() || self.set.is_some() {
-            return self.wait(turn, request);
-        }
         // An attempt that goes at once holds nothing and counts nothing.
-        match self.try_admit(request) {
-            Ok(permit) => Ok(permit),
-            Err(why) => self.queue(turn, request, why),
+        let is_plain = self.is_plain && request.tokens() == 1 && !turn.is_in_line();
+        if is_plain && self.rate.goes_untimed() {
+            return Ok(SendPermit::NO_TIME);
         }
+        self.admit_limited(turn, request)
     }
 
     fn clock(&self) -> &dyn Clock {
@@ -536,6 +524,43 @@ impl RetryStrategy for Adaptive {
 }
 
 impl Adaptive {
+    /// Tells the send rate too. Out of the way of an attempt that nothing limited, and that was the
+    /// first.
+    #[inline(never)]
+    fn record_success_closely(
+        &self,
+        mut token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        if token.strategy() != self.engine.id {
+            return Err(ForeignToken(token));
+        }
+        let paid = token.take_paid();
+        self.record_of(&token, Outcome::NotThrottled, reports);
+        drop(token);
+        if let Some(drought) = &self.drought {
+            drought.delivered();
+        }
+        self.engine.succeed(paid);
+        Ok(())
+    }
+
+    /// Asks the send rate, or takes a place in line.
+    #[inline(never)]
+    fn admit_limited(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        if turn.is_in_line() || self.set.is_some() {
+            return self.wait(turn, request);
+        }
+        match self.try_admit(request) {
+            Ok(permit) => Ok(permit),
+            Err(why) => self.queue(turn, request, why),
+        }
+    }
+
     #[inline]
     fn try_admit(&self, request: SendRequest<'_>) -> Result<SendPermit, AcquireError> {
         let now = || request.now(self.clock());

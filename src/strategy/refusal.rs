@@ -1,5 +1,6 @@
 //! The ways in which a strategy says no.
 
+use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
 use super::token::{RetryToken, nanos};
@@ -176,7 +177,7 @@ pub enum RefusalReason {
         span: Duration,
     },
     /// The token was issued by another strategy. Nothing has changed.
-    ForeignToken(RetryToken),
+    ForeignToken(Box<RetryToken>),
     /// The reason of another crate's strategy.
     Other(&'static str),
 }

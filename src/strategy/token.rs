@@ -78,10 +78,7 @@ pub struct RetryToken {
     max_attempts: u32,
     /// In seconds; as many as there are if there is no limit.
     max_retry_after_secs: u16,
-    /// In two parts, as `Option`s are below: whole they would take a word more, for which refusals
-    /// have no room.
-    delay_secs: u64,
-    delay_nanos: u32,
+    delay: Duration,
     connection_reusable: bool,
     idempotency: Idempotency,
     /// In nanoseconds; as many as there are if there is no limit.
@@ -103,8 +100,7 @@ impl RetryToken {
             issuer,
             attempt: 1,
             max_attempts: 0,
-            delay_secs: 0,
-            delay_nanos: 0,
+            delay: Duration::ZERO,
             connection_reusable: true,
             idempotency: Idempotency::Idempotent,
             time_left_ns: u64::MAX,
@@ -120,8 +116,7 @@ impl RetryToken {
 
     /// Replaces the delay before the next send. A first token may have one too.
     pub fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay_secs = delay.as_secs();
-        self.delay_nanos = delay.subsec_nanos();
+        self.delay = delay;
         self
     }
 
@@ -232,7 +227,7 @@ impl RetryToken {
     /// Returns the time to wait before the next send.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        Duration::new(self.delay_secs, self.delay_nanos)
+        self.delay
     }
 
     /// Returns the number of the next send: 1 for the first.
@@ -345,6 +340,12 @@ impl RetryToken {
         core::mem::take(&mut self.hold)
     }
 
+    /// Whether it is a token of `issuer`, and the send in progress is no retry that was paid for.
+    #[inline]
+    pub(super) fn is_unpaid(&self, issuer: StrategyId) -> bool {
+        self.issuer == issuer && self.paid.is_none()
+    }
+
     /// Takes out what the last retry was paid with.
     ///
     /// The call that ends a token takes this, drops the token, and only then does what may panic: a
@@ -433,6 +434,6 @@ impl StrategyId {
 
 impl From<ForeignToken> for RetryRefused {
     fn from(foreign: ForeignToken) -> Self {
-        Self::new(RefusalReason::ForeignToken(foreign.0))
+        Self::new(RefusalReason::ForeignToken(Box::new(foreign.0)))
     }
 }

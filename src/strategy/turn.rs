@@ -1,7 +1,7 @@
 //! The step between a token's delay and every send.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::{error::Error, fmt, task::Waker, time::Duration};
+use core::{error::Error, fmt, mem, task::Waker, time::Duration};
 
 use super::{refusal::RefusalReason, token::RetryToken};
 use crate::set::{MOST_RATES, SendSet, SetError, SetHeld, SetPermit, Weights};
@@ -17,11 +17,13 @@ type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 /// A place in each of several lines.
 type Places = Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
 
-/// What an attempt of a strategy with several send rates holds.
-enum SetTurn {
-    /// Its places in line.
-    InLine(Box<Places>),
-    /// What it was granted.
+/// What an attempt holds on its way to being sent.
+enum Holds {
+    Nothing,
+    InLine(Place),
+    /// Its places in line, with several send rates.
+    InLines(Box<Places>),
+    /// What it was granted by several send rates.
     Granted(Box<SetPermit<MOST_RATES>>),
 }
 
@@ -52,9 +54,7 @@ enum SetTurn {
 /// ```
 #[must_use = "a turn that is dropped gives its place in line back"]
 pub struct SendTurn {
-    place: Option<Place>,
-    /// Where it stands with several send rates.
-    set: Option<SetTurn>,
+    holds: Holds,
     /// How many strategies around this one ask at the moment.
     depth: u8,
     /// The outermost depth at which everything inside has let the attempt go.
@@ -68,8 +68,7 @@ impl SendTurn {
     /// Creates a turn without a place in line.
     pub const fn new() -> Self {
         Self {
-            place: None,
-            set: None,
+            holds: Holds::Nothing,
             depth: 0,
             passed: NOTHING_PASSED,
         }
@@ -78,15 +77,19 @@ impl SendTurn {
     /// Tells whether it holds a place in line.
     #[must_use]
     pub const fn is_in_line(&self) -> bool {
-        self.place.is_some() || matches!(self.set, Some(SetTurn::InLine(_)))
+        matches!(self.holds, Holds::InLine(_) | Holds::InLines(_))
     }
 
     /// Takes out what the attempt was granted of several send rates.
     pub(crate) fn take_granted(&mut self) -> Option<Box<SetPermit<MOST_RATES>>> {
-        match self.set.take()? {
-            SetTurn::Granted(permit) => Some(permit),
-            SetTurn::InLine(_) => None,
+        match self.take() {
+            Holds::Granted(permit) => Some(permit),
+            _ => None,
         }
+    }
+
+    const fn take(&mut self) -> Holds {
+        mem::replace(&mut self.holds, Holds::Nothing)
     }
 
     /// As [`wait`](Self::wait), of several send rates at once.
@@ -99,28 +102,26 @@ impl SendTurn {
         longest: Option<Duration>,
     ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
-        if !self.is_in_line() {
+        let mut places = if let Holds::InLines(places) = self.take() {
+            places
+        } else {
             let weights = request.weights_of(set)?;
             let now = time.now();
             let deadline = longest.map(|span| now.saturating_add(span));
             let held = SetHeld::take(set, now, &weights, longest)?;
-            let waiting = Waiting::new(held, Arc::clone(clock), deadline);
-            self.set = Some(SetTurn::InLine(Box::new(waiting)));
-        }
-        let Some(SetTurn::InLine(places)) = &mut self.set else {
-            return Err(SetError::Rates { given: 0 }.into());
+            Box::new(Waiting::new(held, Arc::clone(clock), deadline))
         };
         match places.look_by(time, request.waker) {
             Ok(permit) => {
-                self.set = Some(SetTurn::Granted(Box::new(permit)));
+                self.holds = Holds::Granted(Box::new(permit));
                 // One of the weights is not 0.
                 Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
             }
-            Err(rest) if rest.check(places.deadline()).is_ok() => Err(rest.into()),
-            Err(rest) => {
-                self.set = None;
-                Err(NotAdmitted::Refused(SendRefused { wait: rest.wait() }))
+            Err(rest) if rest.check(places.deadline()).is_ok() => {
+                self.holds = Holds::InLines(places);
+                Err(rest.into())
             }
+            Err(rest) => Err(NotAdmitted::Refused(SendRefused { wait: rest.wait() })),
         }
     }
 
@@ -141,7 +142,7 @@ impl SendTurn {
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if self.place.is_none() {
+        if !self.is_in_line() {
             let time = request.time(clock);
             let taken = if request.weight == 1 {
                 let taken = rate.try_acquire_with(|| time.now());
@@ -174,19 +175,20 @@ impl SendTurn {
         longest: Option<Duration>,
     ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
-        let place = if let Some(place) = &mut self.place {
+        let mut place = if let Holds::InLine(place) = self.take() {
             place
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
             let deadline = longest.map(|span| now.saturating_add(span));
-            let place = Place::take(rate, clock, request.weight, now, deadline)?;
-            self.place.insert(place)
+            Place::take(rate, clock, request.weight, now, deadline)?
         };
         match place.look_by(time, request.waker) {
-            Err(rest) if rest.check(place.deadline()).is_ok() => Err(rest.into()),
+            Err(rest) if rest.check(place.deadline()).is_ok() => {
+                self.holds = Holds::InLine(place);
+                Err(rest.into())
+            }
+            // Its tokens are taken, so there is nothing to give back, or it is refused.
             looked => {
-                // Its tokens are taken, so there is nothing to give back, or it is refused.
-                self.place = None;
                 looked.map_err(|rest| NotAdmitted::Refused(SendRefused { wait: rest.wait() }))
             }
         }
@@ -501,6 +503,12 @@ impl<'a> Reports<'a> {
     pub const fn costing(mut self, costs: &'a Weights) -> Self {
         self.costs = Some(costs);
         self
+    }
+
+    /// Whether the service declared nothing, and what the request cost is not known.
+    #[inline]
+    pub(super) const fn says_nothing(&self) -> bool {
+        self.limits.is_none() && self.costs.is_none()
     }
 
     /// Returns what the request cost of each send rate, if that is known.

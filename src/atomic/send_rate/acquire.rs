@@ -9,7 +9,7 @@ use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState,
 use super::gate::{Gate, Seen};
 use super::head::LineWords;
 use super::hint::Hint;
-use super::permit::SendPermit;
+use super::permit::Order;
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
@@ -108,14 +108,16 @@ impl Deref for Engaged<'_> {
 impl Engaged<'_> {
     /// Takes a token, or returns the nanoseconds until there is one.
     #[inline]
-    pub(super) fn try_acquire(&self, gate: Seen, now: Timestamp) -> Result<SendPermit, u64> {
+    pub(super) fn try_acquire(&self, gate: Seen, now: Timestamp) -> Result<Order, u64> {
         let elapsed = self.unbounded(now);
-        if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
-            return Err(wait);
-        }
-        let (_, line) = self.line.read();
-        let cancelled = self.waiters.total();
-        self.try_line(gate, &line, cancelled, now)
+        let taken = if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
+            Err(wait)
+        } else {
+            let (_, line) = self.line.read();
+            let cancelled = self.waiters.total();
+            self.try_line(gate, &line, cancelled, elapsed)
+        };
+        taken.map_err(|nanos| self.since_now(now, nanos))
     }
 
     /// As [`try_acquire`](Self::try_acquire), and reads the clock after the words. Also returns
@@ -129,15 +131,16 @@ impl Engaged<'_> {
         &self,
         gate: Seen,
         now: impl FnOnce() -> Timestamp,
-    ) -> (Timestamp, Result<SendPermit, u64>) {
+    ) -> (Timestamp, Result<Order, u64>) {
         let (_, line) = self.line.read();
         let cancelled = self.waiters.total();
         let now = now();
-        let taken = match self.promised.hint.wait(gate, self.unbounded(now)) {
+        let elapsed = self.unbounded(now);
+        let taken = match self.promised.hint.wait(gate, elapsed) {
             Some(wait) => Err(wait),
-            None => self.try_line(gate, &line, cancelled, now),
+            None => self.try_line(gate, &line, cancelled, elapsed),
         };
-        (now, taken)
+        (now, taken.map_err(|nanos| self.since_now(now, nanos)))
     }
 
     /// Returns the time since the start, not limited to what words hold.
@@ -146,19 +149,18 @@ impl Engaged<'_> {
         now.as_nanos().saturating_sub(self.start.as_nanos())
     }
 
-    /// Takes a token of `line`, which has been loaded before `cancelled`.
+    /// Takes a token of `line`, which has been loaded before `cancelled`, and returns its order.
     #[inline]
     fn try_line(
         &self,
         gate: Seen,
         line: &Line,
         cancelled: u64,
-        now: Timestamp,
-    ) -> Result<SendPermit, u64> {
-        let elapsed = self.unbounded(now);
+        elapsed: u64,
+    ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
         if elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST {
-            return self.try_again(now);
+            return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
         match self.take_one(level) {
@@ -168,12 +170,12 @@ impl Engaged<'_> {
                     let wait = line.wait_for(elapsed, next).unwrap_or(0);
                     self.promised.hint.note(gate, elapsed.saturating_add(wait));
                 }
-                Ok(self.permit(now, 1))
+                Ok(self.order(1))
             }
             Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_by_itself() => {
                 Err(line.wait_for_next(elapsed, issued, cancelled))
             }
-            Err(_) => self.try_again(now),
+            Err(_) => self.try_again(elapsed),
         }
     }
 
@@ -195,20 +197,20 @@ impl Engaged<'_> {
             let _counted = self.permit(now, taken);
             return Ok(taken);
         }
-        let granted = self.try_again(now);
+        let granted = self.try_again(self.unbounded(now));
         granted.map(|_| 1).map_err(|nanos| self.wait(now, nanos))
     }
 
     /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
     /// has moved, a line that has to be renewed, a pause.
     #[inline(never)]
-    fn try_again(&self, now: Timestamp) -> Result<SendPermit, u64> {
-        let elapsed = self.elapsed(now);
+    fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
+        let elapsed = elapsed.min(LAST_TIME);
         let granted = || {
             if self.state.load().is_engaged() {
-                return Ok(self.permit(now, 1));
+                return Ok(self.order(1));
             }
-            Ok(SendPermit::sent_at(now)) // it took nothing
+            Ok(Order::NONE) // it took nothing
         };
         self.renew(elapsed);
         let Some(nanos) = self.take(elapsed) else {
@@ -244,9 +246,14 @@ impl Engaged<'_> {
     }
 
     /// Returns the wait of `nanos` after `now`, or after the start if that is later.
-    pub(super) fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
+    pub(super) const fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
+        Duration::from_nanos(self.since_now(now, nanos))
+    }
+
+    /// Returns how long after `now` it is `nanos` after it, or after the start if that is later.
+    const fn since_now(&self, now: Timestamp, nanos: u64) -> u64 {
         let early = self.start.as_nanos().saturating_sub(now.as_nanos());
-        Duration::from_nanos(nanos.saturating_add(early))
+        nanos.saturating_add(early)
     }
 
     /// Returns the nanoseconds until the turn of `place`, after a look at the law; `None` if it has

@@ -5,7 +5,7 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use super::SendRate;
-use super::permit::{Outcome, Recorded, SendPermit, WeightError};
+use super::permit::{Order, Outcome, Recorded, SendPermit, WeightError};
 use crate::Timestamp;
 
 /// How long tokens are kept, in nanoseconds.
@@ -142,7 +142,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         match self.held.checked_sub(1) {
             Some(left) if good => {
                 self.held = left;
-                Ok(SendPermit::charged(now, 1))
+                Ok(SendPermit::with_order(now, 1, Order::CHARGED))
             }
             _ => self.refill(now),
         }
@@ -164,7 +164,7 @@ impl<R: Deref<Target = SendRate>> SendCredit<R> {
         self.held = taken.saturating_sub(1);
         self.version = version;
         self.taken = self.rate.elapsed(now);
-        Ok(SendPermit::charged(now, 1))
+        Ok(SendPermit::with_order(now, 1, Order::CHARGED))
     }
 
     /// Records the outcome of a request, which any limiter or credit may have let go: as

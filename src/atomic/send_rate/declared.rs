@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
-use super::permit::{Observed, SendPermit};
+use super::permit::{Observed, Order, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
@@ -115,22 +115,27 @@ impl SendRate {
 impl Engaged<'_> {
     /// Returns the position of the last request sent, of a limiter that obeys declared limits.
     pub(super) fn sent(&self) -> u64 {
-        // Relaxed: see `permit`.
+        // Relaxed: see `order`.
         self.promised.sent.load(Relaxed)
     }
 
-    /// Returns the permit of a request that took `weight` tokens at `now`, with its position if
-    /// the limiter obeys declared limits.
-    #[inline]
+    /// Returns the permit of a request that took `weight` tokens at `now`.
     pub(super) fn permit(&self, now: Timestamp, weight: u32) -> SendPermit {
+        SendPermit::with_order(now, weight, self.order(weight))
+    }
+
+    /// Counts a request that took `weight` tokens, if the limiter obeys declared limits, and
+    /// returns its order.
+    #[inline]
+    pub(super) fn order(&self, weight: u32) -> Order {
         if !self.law.listens() {
-            return SendPermit::charged(now, weight);
+            return Order::CHARGED;
         }
         // Relaxed: a chain of additions, which is totally ordered. A report is compared with
         // positions that its own request was sent after. Model:
         // `declared::a_report_beside_a_take_counts_it_or_not`.
         let before = self.promised.sent.fetch_add(u64::from(weight), Relaxed);
-        SendPermit::ordered(now, weight, before.wrapping_add(u64::from(weight)))
+        Order::at(before.wrapping_add(u64::from(weight)))
     }
 
     /// Notes at the declared limits that the request of `permit` cost `more` tokens than it took,

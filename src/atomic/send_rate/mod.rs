@@ -29,7 +29,7 @@ use crate::law::Controller;
 use crate::law::aws::{Aws, Windows};
 use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
-use crate::permit::{self, ControlLaw, SendPermit};
+use crate::permit::{self, ControlLaw, Order, SendPermit};
 
 pub use self::credit::SendCredit;
 pub(crate) use self::reserve::Held;
@@ -159,14 +159,23 @@ impl SendRate {
     /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
     /// stays as it is, and never zero. While places in line are being given up it may be
     /// refused as if some were not yet. A refusal writes nothing.
+    #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        match self.try_order(now) {
+            Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
+            Err(nanos) => Err(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// Takes a token, or returns the nanoseconds until there is one.
+    ///
+    /// The answer comes in registers. A permit would be written in parts and then loaded whole, and
+    /// such a load waits for the stores: 5 ns.
+    fn try_order(&self, now: Timestamp) -> Result<Order, u64> {
         let gate = self.gate.look();
         match self.engaged_at(gate) {
-            None => Ok(SendPermit::sent_at(now)),
-            Some(engaged) => {
-                let taken = engaged.try_acquire(gate, now);
-                taken.map_err(|nanos| engaged.wait(now, nanos))
-            }
+            None => Ok(Order::NONE),
+            Some(engaged) => engaged.try_acquire(gate, now),
         }
     }
 
@@ -178,14 +187,11 @@ impl SendRate {
     /// # Errors
     ///
     /// The time, later than `now`, and never before the start of the limiter.
+    #[inline]
     pub fn try_acquire_until(&self, now: Timestamp) -> Result<SendPermit, Timestamp> {
-        let gate = self.gate.look();
-        match self.engaged_at(gate) {
-            None => Ok(SendPermit::sent_at(now)),
-            Some(engaged) => {
-                let taken = engaged.try_acquire(gate, now);
-                taken.map_err(|nanos| self.after(now, nanos))
-            }
+        match self.try_order(now) {
+            Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
+            Err(nanos) => Err(now.saturating_add(Duration::from_nanos(nanos))),
         }
     }
 
@@ -198,7 +204,7 @@ impl SendRate {
         &self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Timestamp> {
-        self.try_with(now, |_, now, nanos| self.after(now, nanos))
+        self.try_with(now, Timestamp::saturating_add)
     }
 
     /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
@@ -215,29 +221,26 @@ impl SendRate {
         &self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
-        self.try_with(now, |engaged, now, nanos| engaged.wait(now, nanos))
+        self.try_with(now, |_, wait| wait)
     }
 
     #[inline]
     fn try_with<E>(
         &self,
         now: impl FnOnce() -> Timestamp,
-        refused: impl FnOnce(Engaged<'_>, Timestamp, u64) -> E,
+        refused: impl FnOnce(Timestamp, Duration) -> E,
     ) -> Result<SendPermit, E> {
         let gate = self.gate.look();
         if let Some(engaged) = self.engaged_at(gate) {
             let (now, taken) = engaged.try_acquire_with(gate, now);
-            return taken.map_err(|nanos| refused(engaged, now, nanos));
+            return match taken {
+                Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
+                Err(nanos) => Err(refused(now, Duration::from_nanos(nanos))),
+            };
         }
         Ok(self
             .go_untimed()
             .unwrap_or_else(|| SendPermit::sent_at(now())))
-    }
-
-    /// Returns the time `nanos` after `now`, or after the start if that is later.
-    fn after(&self, now: Timestamp, nanos: u64) -> Timestamp {
-        let from = now.as_nanos().max(self.start.as_nanos());
-        Timestamp::from_nanos(from.saturating_add(nanos))
     }
 
     /// Takes a place in line: first come, first served.
@@ -264,7 +267,12 @@ impl SendRate {
     /// Lets a request go without a look at the clock, if that may be.
     #[inline]
     pub(crate) fn go_untimed(&self) -> Option<SendPermit> {
-        (!self.gate.load().is_engaged() && self.meter.is_ahead()).then(SendPermit::untimed)
+        self.goes_untimed().then_some(SendPermit::NO_TIME)
+    }
+
+    #[inline]
+    pub(crate) fn goes_untimed(&self) -> bool {
+        !self.gate.load().is_engaged() && self.meter.is_ahead()
     }
 
     /// Whether the target has the 128-bit atomics that the line of tokens is made of.
