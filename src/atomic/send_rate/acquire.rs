@@ -150,7 +150,11 @@ impl Engaged<'_> {
     }
 
     /// Takes a token of `line`, which has been loaded before `cancelled`, and returns its order.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "the line stays in registers: 1 ns of 11"
+    )]
+    #[inline(always)]
     fn try_line(
         &self,
         gate: Seen,
