@@ -76,7 +76,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// Lets the process open as many sockets as the system allows: thousands of workers need more than
+/// the usual 1,024.
+#[cfg(unix)]
+fn allow_sockets() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Refused, the limit is what it was, and requests beyond it are shown as never answered.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(not(unix))]
+fn allow_sockets() {}
+
 fn run(settings: &Settings) -> Result<ExitCode, RunFailure> {
+    allow_sockets();
     let plans = plans(settings)?;
     for (mode, plan) in &plans {
         if let Some(warning) = &plan.warning {

@@ -7,6 +7,9 @@ use clap::{Parser, ValueEnum};
 
 use crate::{mode::Mode, service::Limits};
 
+/// The most workers with which the modes run at the same time.
+const MOST_SIDE_BY_SIDE: u32 = 128;
+
 /// Copies objects through a service that throttles, once for each way of retrying.
 ///
 /// Every mode has its own service on loopback, with its own limit, and the modes run side
@@ -63,7 +66,8 @@ pub(crate) struct Settings {
     #[arg(long)]
     quick: bool,
 
-    /// Run the modes one after another
+    /// Run the modes one after another, as is done with more than 128 workers: each may hold two
+    /// open sockets
     #[arg(long)]
     one_by_one: bool,
 
@@ -139,7 +143,7 @@ impl Settings {
 
     /// Returns whether the modes run at the same time.
     pub(crate) const fn side_by_side(&self) -> bool {
-        !self.one_by_one && !self.full_scale
+        !self.one_by_one && !self.full_scale && self.workers() <= MOST_SIDE_BY_SIDE
     }
 }
 
@@ -168,6 +172,14 @@ mod tests {
         assert_eq!((limits.reads, limits.writes, limits.burst), (100, 100, 100));
         assert_eq!(limits.latency.as_millis(), 5);
         assert_eq!(settings.modes(), Mode::ALL);
+    }
+
+    #[test]
+    fn many_workers_have_the_machine_to_themselves() {
+        assert!(settings("--workers 128").side_by_side());
+        assert!(!settings("--workers 129").side_by_side());
+        assert!(!settings("--one-by-one").side_by_side());
+        assert!(!settings("--full-scale").side_by_side());
     }
 
     #[test]
