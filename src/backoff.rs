@@ -115,7 +115,7 @@ pub enum Jitter {
 /// assert_eq!(backoff.delay(3, false, u64::MAX / 2), Duration::from_millis(100));
 /// assert_eq!(backoff.delay(3, true, u64::MAX), Duration::from_secs(4));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExponentialBackoff {
     base_ns: u64,
     throttling_base_ns: u64,
@@ -246,6 +246,19 @@ impl BackoffStrategy for ExponentialBackoff {
             return Duration::from_nanos(stepped.max(floor));
         }
         self.spread(retry, throttle, random)
+    }
+}
+
+impl fmt::Debug for ExponentialBackoff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = Duration::from_nanos;
+        f.debug_struct("ExponentialBackoff")
+            .field("base", &span(self.base_ns))
+            .field("throttling_base", &span(self.throttling_base_ns))
+            .field("throttling_floor", &span(self.throttling_floor_ns))
+            .field("max_delay", &span(self.max_delay_ns))
+            .field("jitter", &self.jitter)
+            .finish()
     }
 }
 

@@ -15,7 +15,7 @@ const SHORTEST_WINDOW: Duration = Duration::from_secs(1);
 const LONGEST_WINDOW: Duration = Duration::from_secs(3_600);
 
 /// The share, the minimum and the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Budget {
     /// What a request allows, in thousandths of a retry.
     permille: u16,
@@ -72,8 +72,20 @@ impl Budget {
     }
 }
 
+/// The settings that it was made with, but that the minimum is for a window.
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let window = self.slot_nanos.saturating_mul(SLOTS);
+        f.debug_struct("Budget")
+            .field("permille", &self.permille)
+            .field("minimum", &self.minimum.wrapping_div(RETRY))
+            .field("window", &Duration::from_nanos(window))
+            .finish()
+    }
+}
+
 /// Tokens that time pays into a retry quota, at a fixed rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refill {
     tokens: u32,
     /// In so many nanoseconds.
@@ -103,6 +115,16 @@ impl Refill {
         let parts = u128::from(nanos).wrapping_mul(u128::from(self.tokens));
         let minted = parts.checked_div(u128::from(self.per)).unwrap_or(0);
         u64::try_from(minted).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Debug for Refill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refill")
+            .field("tokens", &self.tokens)
+            .field("per", &Duration::from_nanos(self.per))
+            .field("start", &self.start)
+            .finish()
     }
 }
 

@@ -74,7 +74,7 @@ impl Clock for Timestamp {
 /// let earlier = one.now();
 /// assert!(other.now() >= earlier);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MonotonicClock {
     source: Source,
 }
@@ -98,6 +98,14 @@ impl Default for MonotonicClock {
 impl Clock for MonotonicClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.source.nanos())
+    }
+}
+
+/// The time that it shows.
+impl fmt::Debug for MonotonicClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.now().saturating_since(Timestamp::ZERO);
+        f.debug_tuple("MonotonicClock").field(&shown).finish()
     }
 }
 
@@ -135,7 +143,6 @@ impl Clock for MonotonicClock {
 /// assert!(strategy.clock().now() >= earlier);
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Debug)]
 pub struct KeptClock<C = MonotonicClock> {
     source: C,
     // Alone in its cache line: it is read all the time and written a thousand times a second.
@@ -189,6 +196,15 @@ impl<C: Clock> Clock for KeptClock<C> {
     }
 }
 
+impl<C: fmt::Debug> fmt::Debug for KeptClock<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptClock")
+            .field("source", &self.source)
+            .field("latest", &Timestamp::from_nanos(self.latest.get()))
+            .finish()
+    }
+}
+
 /// Returns the clock of strategies that have none: the system's.
 pub(crate) fn system() -> &'static MonotonicClock {
     static CLOCK: LazyLock<MonotonicClock> = LazyLock::new(MonotonicClock::new);
@@ -221,7 +237,7 @@ mod by_counter {
     const FRACTION: u32 = 20;
 
     /// The processor's counter, with its zero as the origin.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub(super) struct Source {
         clock: quanta::Clock,
         /// Nanoseconds in 2⁶⁴ ticks, to a multiple of 2²⁰; 0 where a tick is a nanosecond or more,
@@ -302,7 +318,7 @@ mod by_instant {
     /// read.
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub(super) struct Source(Instant);
 
     impl Source {

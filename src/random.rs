@@ -41,7 +41,6 @@ impl Random for ThreadRandom {
 /// assert_eq!(first, other.next_u64());
 /// assert_ne!(first, one.next_u64());
 /// ```
-#[derive(Debug)]
 pub struct SeededRandom {
     seed: u64,
     drawn: Sequence,
@@ -55,6 +54,14 @@ impl SeededRandom {
             seed,
             drawn: Sequence::starting_at(0),
         }
+    }
+}
+
+impl fmt::Debug for SeededRandom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeededRandom")
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
     }
 }
 

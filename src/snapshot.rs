@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use crate::{DeclaredLimit, SendRateSnapshot};
+use crate::{DeclaredLimit, SendRate, SendRateSnapshot};
 
 pub use crate::atomic::{RetryBudgetSnapshot, RetryQuotaSnapshot};
 #[cfg(feature = "scopes")]
@@ -72,18 +72,35 @@ impl fmt::Debug for SendRateSnapshot {
         let fill: &dyn fmt::Debug = match (self.enabled, self.fill_rate.to_bits()) {
             (false, _) => &format_args!("unlimited"),
             (true, 0) => &format_args!("none"),
-            _ => &self.fill_rate,
+            _ => &format_args!("{:.3}/s", self.fill_rate),
         };
         f.debug_struct("SendRateSnapshot")
             .field("enabled", &self.enabled)
             .field("fill_rate", fill)
-            .field("capacity", &self.capacity)
-            .field("available", &self.available)
-            .field("measured_rate", &self.measured_rate)
-            .field("last_max_rate", &self.last_max_rate)
+            .field("capacity", &format_args!("{:.3}", self.capacity))
+            .field("available", &format_args!("{:.3}", self.available))
+            .field(
+                "measured_rate",
+                &format_args!("{:.3}/s", self.measured_rate),
+            )
+            .field(
+                "last_max_rate",
+                &format_args!("{:.3}/s", self.last_max_rate),
+            )
             .field("waiting", &self.waiting)
             .field("in_flight", &self.in_flight)
             .field("declared", &self.declared)
             .finish()
+    }
+}
+
+/// The settings, and whether sends are limited. The rest is as of a time: see the snapshot.
+impl fmt::Debug for SendRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRate")
+            .field("law", &self.law())
+            .field("limiting", &self.is_limiting())
+            .field("paced", &self.paced_settings())
+            .finish_non_exhaustive()
     }
 }

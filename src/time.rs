@@ -1,6 +1,6 @@
 //! Time as a number that the caller supplies.
 
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 /// An instant, in nanoseconds since an origin of the caller's choosing.
 ///
@@ -19,7 +19,7 @@ use core::time::Duration;
 /// assert_eq!(t.as_nanos(), 1_500);
 /// assert_eq!(t.checked_add(Duration::from_nanos(500)), Some(Timestamp::from_nanos(2_000)));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
@@ -65,6 +65,14 @@ impl Timestamp {
             Some(sum) => sum,
             None => Self(u64::MAX),
         }
+    }
+}
+
+/// The time since the origin.
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.saturating_since(Self::ZERO);
+        f.debug_tuple("Timestamp").field(&since).finish()
     }
 }
 

@@ -311,8 +311,8 @@ fn strategies_print_in_one_readable_line() {
     let shown = format!("{adaptive:?}");
     assert_eq!(
         shown,
-        "Adaptive { law: Paced, max_attempts: 3, quota: 500, fill_rate: None, \
-         measured_rate: 0.0, .. }"
+        "Adaptive { law: Paced, max_attempts: 3, quota: 500, \
+         rate: unlimited (measured 0.0/s), .. }"
     );
     let standard = format!("{:?}", Standard::new());
     assert_eq!(standard, "Standard { max_attempts: 3, quota: 500, .. }");

@@ -1,6 +1,6 @@
 //! A retry budget: the retries of the last seconds, held against the requests of the same seconds.
 
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -96,7 +96,6 @@ const KEPT: usize = 16;
 /// assert_eq!(budget.available(now), 14);
 /// # Ok::<(), paceline::QuotaSettingsError>(())
 /// ```
-#[derive(Debug)]
 pub struct RetryBudget {
     rules: Budget,
     requests: Stripes,
@@ -114,7 +113,6 @@ pub struct RetryBudget {
 ///    finds that its slot, or a later one, has begun.
 /// 2. Before the head is swapped its checkpoint is copied to `kept`. Any thread may do so: there is
 ///    one balance for each number that has ever been the head's.
-#[derive(Debug)]
 struct Slots {
     /// The newest slot that has begun.
     head: AtomicU128,
@@ -135,6 +133,15 @@ pub struct RetryBudgetSnapshot {
     pub requests: u64,
     /// The retries granted since then.
     pub retries: u64,
+}
+
+impl fmt::Debug for RetryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryBudget")
+            .field("budget", &self.rules)
+            .field("requests", &self.requests.sum())
+            .finish_non_exhaustive()
+    }
 }
 
 impl RetryBudget {

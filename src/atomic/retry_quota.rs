@@ -2,7 +2,7 @@
 //! that time pays.
 
 use alloc::boxed::Box;
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::budget::{QuotaSettingsError, Refill};
@@ -34,7 +34,6 @@ use crate::{QuotaPermit, Timestamp};
 /// QUOTA.release(permit); // the retry succeeded
 /// assert_eq!(QUOTA.available(), 500);
 /// ```
-#[derive(Debug)]
 pub struct RetryQuota {
     /// The tokens that are not there: taken, and not paid back. What is full knows no capacity, so
     /// that a success that finds it so loads this word only.
@@ -53,6 +52,17 @@ pub struct RetryQuotaSnapshot {
     pub available: u32,
     /// The most there can be.
     pub capacity: u32,
+}
+
+impl fmt::Debug for RetryQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refill = self.refill.as_ref().map(|source| source.refill);
+        f.debug_struct("RetryQuota")
+            .field("available", &self.available())
+            .field("capacity", &self.capacity())
+            .field("refill", &refill)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RetryQuota {
@@ -274,7 +284,6 @@ impl RetryQuota {
 /// falls, so that clamping it once, in the take, is the same as clamping each gain, and a release
 /// is one subtraction, and no loop. In 32 bits where wider words are not native, since one that is
 /// made of a lock would not be lock-free: there each gain is clamped.
-#[derive(Debug)]
 struct Missing(Word);
 
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
@@ -399,7 +408,6 @@ fn missing_by(word: Bits) -> Option<u32> {
 /// A source of tokens at a fixed rate, and how many it has handed out since the start: the next
 /// number follows from the time alone, so that no fraction is dropped and no two callers are given
 /// the same token.
-#[derive(Debug)]
 struct Source {
     refill: Refill,
     handed_out: AtomicU64,

@@ -1,13 +1,13 @@
 //! One operation that is about to run, and its settings.
 
-use core::{any::type_name, fmt, time::Duration};
+use core::{fmt, time::Duration};
 
 use super::{Attempts, limits::Limits};
 use crate::{
     Clock, Idempotency, RetryStrategy,
     set::Weights,
     strategy::rounded_cap,
-    wait::{DefaultSleep, Sleep},
+    wait::{DefaultSleep, Sleep, name_of},
 };
 
 /// An operation that is about to run, from [`RetryStrategyExt::operation`] or [`new`](Self::new).
@@ -250,8 +250,10 @@ impl<S: fmt::Debug, Z> fmt::Debug for Operation<'_, S, Z> {
         f.debug_struct("Operation")
             .field("strategy", &self.strategy)
             .field("scope", &self.scope)
-            .field("limits", &self.limits)
-            .field("sleep", &type_name::<Z>())
-            .finish()
+            .field("idempotency", &self.limits.idempotency)
+            .field("deadline", &self.limits.total)
+            .field("attempt_timeout", &self.limits.attempt)
+            .field("sleep", &name_of::<Z>())
+            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Driving an operation in a task, by any runtime's timer.
 
 use core::{
-    any::type_name,
     fmt,
     future::{Future, poll_fn},
     task::{Context, Poll, ready},
@@ -11,7 +10,7 @@ use core::{
 use super::{Attempt, Attempts, Next, Stop};
 use crate::{
     Clock, RetryStrategy,
-    wait::{Alarm, Sleep},
+    wait::{Alarm, Sleep, name_of},
 };
 
 /// Waits for the attempts of an operation in a task, by the timer of `Z`.
@@ -135,7 +134,7 @@ impl<Z: Sleep> Waiter<Z> {
 impl<Z: Sleep> fmt::Debug for Waiter<Z> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiter")
-            .field("sleep", &type_name::<Z>())
+            .field("sleep", &name_of::<Z>())
             .finish_non_exhaustive()
     }
 }

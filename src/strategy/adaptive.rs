@@ -672,8 +672,7 @@ impl fmt::Debug for Adaptive {
             .field("law", &self.law())
             .field("max_attempts", &self.settings().max_attempts())
             .field("quota", &snapshot.quota.available)
-            .field("fill_rate", &rate.enabled.then_some(rate.fill_rate))
-            .field("measured_rate", &rate.measured_rate)
+            .field("rate", &format_args!("{rate}"))
             .finish_non_exhaustive()
     }
 }

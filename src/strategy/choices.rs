@@ -1,7 +1,7 @@
 //! The choices of a builder, the defaults for the rest, and whether they fit together.
 
 use alloc::{sync::Arc, vec::Vec};
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use super::{
     costs::RetryCosts,
@@ -34,7 +34,7 @@ const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
 const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 
 /// What the caller chose; `None` where the default depends on other choices, or is made anew.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
@@ -75,6 +75,59 @@ pub(super) struct Choices {
     pub(super) bulk: bool,
     pub(super) stall_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
+}
+
+/// What was set, by the names of the setters. The rest has its default.
+impl fmt::Debug for Choices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn given<T: fmt::Debug>(choice: Option<&T>) -> Option<&dyn fmt::Debug> {
+            choice.map(|value| value as &dyn fmt::Debug)
+        }
+        fn other<T: fmt::Debug + Default + PartialEq>(choice: &T) -> Option<&dyn fmt::Debug> {
+            (*choice != T::default()).then_some(choice as &dyn fmt::Debug)
+        }
+        let choices = [
+            ("generation", given(self.generation.as_ref())),
+            ("dynamodb", other(&self.dynamodb)),
+            ("max_attempts", given(self.max_attempts.as_ref())),
+            ("max_backoff", given(self.max_backoff.as_ref())),
+            ("base_delay", given(self.base_delay.as_ref())),
+            (
+                "throttling_base_delay",
+                given(self.throttling_base_delay.as_ref()),
+            ),
+            ("throttling_floor", given(self.throttling_floor.as_ref())),
+            ("jitter", given(self.jitter.as_ref())),
+            ("backoff", given(self.backoff.as_ref())),
+            ("quota_capacity", given(self.quota_capacity.as_ref())),
+            ("quota", given(self.quota.as_ref())),
+            ("pay_from", given(self.other_quota.as_ref())),
+            ("costs", given(self.costs.as_ref())),
+            ("success_credit", given(self.success_credit.as_ref())),
+            ("maybe_policy", other(&self.maybe_policy)),
+            ("hint_policy", other(&self.hint_policy)),
+            ("long_polling", other(&self.long_polling)),
+            ("random", given(self.random.as_ref())),
+            ("clock", given(self.clock.as_ref())),
+            ("law", given(self.law.as_ref())),
+            ("paced", given(self.paced.as_ref())),
+            ("declared", given(self.declared.as_ref())),
+            ("also", other(&self.also)),
+            ("fail_fast", other(&self.fail_fast)),
+            ("max_wait", given(self.max_wait.as_ref())),
+            ("exact_timing", other(&self.exact_timing)),
+            ("bulk", other(&self.bulk)),
+            ("stall_timeout", given(self.stall_timeout.as_ref())),
+            ("deadline", given(self.deadline.as_ref())),
+        ];
+        let mut shown = f.debug_struct("StrategyBuilder");
+        for (name, choice) in choices {
+            if let Some(value) = choice {
+                shown.field(name, value);
+            }
+        }
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Choices {

@@ -122,7 +122,6 @@ impl RetryCosts {
 }
 
 /// The costs that a strategy goes by at the moment.
-#[derive(Debug)]
 pub(super) struct Tariff(Setting);
 
 impl Tariff {

@@ -43,7 +43,6 @@ pub(super) enum Weighed {
 }
 
 /// Everything that retries have to do with, and nothing that sends have.
-#[derive(Debug)]
 pub(super) struct Engine<P = ()> {
     pub(super) id: StrategyId,
     pub(super) common: Arc<Common<P>>,

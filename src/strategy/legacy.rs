@@ -1,7 +1,7 @@
 //! Legacy mode: plain backoff and nothing else, as before there were quotas.
 
 use alloc::sync::Arc;
-use core::{num::NonZeroU32, time::Duration};
+use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
     engine::{is_transient, out_of_time},
@@ -46,7 +46,6 @@ const MAX_BACKOFF: Duration = Duration::from_secs(20);
 /// assert_eq!(ten.max_attempts(), 10);
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Debug)]
 pub struct Legacy {
     id: StrategyId,
     max_attempts: u32,
@@ -96,6 +95,16 @@ impl Legacy {
 impl Default for Legacy {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl fmt::Debug for Legacy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Legacy")
+            .field("max_attempts", &self.max_attempts)
+            .field("maybe_policy", &self.maybe_policy)
+            .field("backoff", &self.backoff)
+            .finish_non_exhaustive()
     }
 }
 

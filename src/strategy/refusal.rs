@@ -45,7 +45,6 @@ impl Error for ForeignToken {}
 /// assert_eq!(refused.to_string(), "retry quota exhausted: 10 available, 14 needed");
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Debug)]
 #[must_use]
 pub struct RetryRefused {
     reason: RefusalReason,
@@ -121,6 +120,17 @@ impl RetryRefused {
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable
+    }
+}
+
+impl fmt::Debug for RetryRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryRefused")
+            .field("reason", &self.reason)
+            .field("backoff", &self.backoff())
+            .field("delay", &self.delay())
+            .field("connection_reusable", &self.connection_reusable)
+            .finish_non_exhaustive()
     }
 }
 

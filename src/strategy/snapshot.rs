@@ -1,5 +1,7 @@
 //! What a strategy looks like from outside.
 
+use core::fmt;
+
 use super::quota::QuotaSnapshot;
 use crate::SendRateSnapshot;
 use crate::atomic::cells::{Counts, Event};
@@ -35,7 +37,7 @@ pub struct StrategySnapshot {
 }
 
 /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategyCounts {
@@ -63,6 +65,30 @@ pub struct StrategyCounts {
     pub cuts: u64,
     /// Tokens that successes paid into the quota.
     pub credited: u64,
+}
+
+/// What has happened at least once.
+impl fmt::Debug for StrategyCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("granted", self.granted),
+            ("delayed", self.delayed),
+            ("refused_sends", self.refused_sends),
+            ("refused_attempts", self.refused_attempts),
+            ("refused_safety", self.refused_safety),
+            ("refused_quota", self.refused_quota),
+            ("refused_time", self.refused_time),
+            ("refused_other", self.refused_other),
+            ("throttled", self.throttled),
+            ("cuts", self.cuts),
+            ("credited", self.credited),
+        ];
+        let mut shown = f.debug_struct("StrategyCounts");
+        for (name, count) in counts.iter().filter(|(_, count)| *count > 0) {
+            shown.field(name, count);
+        }
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl StrategyCounts {

@@ -69,7 +69,6 @@ impl StrategyId {
 /// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::new()).unwrap();
 /// assert_eq!(token.attempt(), 2);
 /// ```
-#[derive(Debug)]
 #[must_use = "a token that is dropped ends its operation without a record"]
 pub struct RetryToken {
     issuer: StrategyId,
@@ -356,7 +355,6 @@ impl RetryToken {
 }
 
 /// What the send in progress was granted. It takes no more room than a permit.
-#[derive(Debug)]
 enum Sent {
     One(SendPermit),
     /// By a strategy with several send rates; nothing before the send.
@@ -410,9 +408,16 @@ fn let_go(state: Box<dyn Any + Send + Sync>) {
     drop(state);
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for RetryToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
+        f.debug_struct("RetryToken")
+            .field("attempt", &self.attempt())
+            .field("max_attempts", &self.max_attempts())
+            .field("delay", &self.delay())
+            .field("time_left", &self.time_left())
+            .field("idempotency", &self.idempotency)
+            .field("paid", &self.paid.as_ref().map(QuotaPermit::cost))
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sleeping by async-io's timer, which serves any runtime: it has its own thread.
 
 use core::{
+    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -45,7 +46,6 @@ impl Sleep for AsyncIoSleep {
 }
 
 /// A timer of async-io's.
-#[derive(Debug)]
 pub struct AsyncIoTimer(async_io::Timer);
 
 impl Timer for AsyncIoTimer {
@@ -55,5 +55,13 @@ impl Timer for AsyncIoTimer {
 
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.0).poll(cx).map(drop)
+    }
+}
+
+impl fmt::Debug for AsyncIoTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncIoTimer")
+            .field("armed", &self.0.will_fire())
+            .finish()
     }
 }

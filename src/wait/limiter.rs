@@ -1,9 +1,9 @@
 //! A send rate with a clock and a way to sleep: what it takes to wait.
 
 use alloc::sync::Arc;
-use core::{any::type_name, fmt, ops::Deref, time::Duration};
+use core::{fmt, ops::Deref, time::Duration};
 
-use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking};
+use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking, name_of};
 use crate::atomic::Held;
 use crate::{
     AcquireError, Clock, MonotonicClock, Observed, Outcome, SendPermit, SendRate, Timestamp,
@@ -411,7 +411,7 @@ impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendLimiter<R, C, Z> {
         f.debug_struct("SendLimiter")
             .field("rate", &self.rate)
             .field("clock", &self.clock)
-            .field("sleep", &type_name::<Z>())
+            .field("sleep", &name_of::<Z>())
             .finish()
     }
 }

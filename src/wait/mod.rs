@@ -25,4 +25,5 @@ pub use place::PlaceInLine;
 pub use place::Rest;
 pub(crate) use place::Waiting;
 pub use set::{SetPlaces, SetRequest};
+pub(crate) use sleep::name_of;
 pub use sleep::{DefaultSleep, Sleep, Timer};

@@ -1,10 +1,10 @@
 //! Waiting for the tokens of a set: one wait, one deadline, one cancellation.
 
-use core::{any::type_name, fmt, future::poll_fn, ops::Deref, time::Duration};
+use core::{fmt, future::poll_fn, ops::Deref, time::Duration};
 
 use super::limiter::Deadline;
 use super::place::Waiting;
-use super::{Alarm, Rest, SendLimiter, Sleep, blocking};
+use super::{Alarm, Rest, SendLimiter, Sleep, blocking, name_of};
 use crate::set::{Binding, SetError, SetHeld, SetPermit};
 use crate::{
     AcquireError, Clock, Observed, Outcome, SendRate, SendSet, Timestamp, law::LimitReports,
@@ -200,7 +200,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> fmt::Debug
             .field("set", self.limiter.of())
             .field("weights", &self.weights)
             .field("deadline", &self.deadline)
-            .field("sleep", &type_name::<Z>())
+            .field("sleep", &name_of::<Z>())
             .finish()
     }
 }

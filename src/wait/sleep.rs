@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 use core::{
+    any::type_name,
+    fmt,
     task::{Context, Poll},
     time::Duration,
 };
@@ -89,4 +91,20 @@ impl DefaultSleep {
     pub const fn new() -> Self {
         Self
     }
+}
+
+/// The name of a way to sleep, which need not be `Debug`, without its path and in no quotes.
+struct Name(&'static str);
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Returns the name of the type to be shown.
+pub(crate) fn name_of<Z>() -> impl fmt::Debug {
+    let whole = type_name::<Z>();
+    let path = whole.split('<').next().unwrap_or(whole);
+    Name(path.rsplit("::").next().unwrap_or(path))
 }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use core::{
+    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -22,7 +23,6 @@ impl Sleep for DefaultSleep {
 ///
 /// Allocates once, when it is first armed. Armed outside of a runtime with its timer enabled, it
 /// panics, as tokio's do.
-#[derive(Debug)]
 pub struct TokioTimer(Option<Pin<Box<tokio::time::Sleep>>>);
 
 impl Timer for TokioTimer {
@@ -39,5 +39,16 @@ impl Timer for TokioTimer {
             Some(timer) => timer.as_mut().poll(cx),
             None => Poll::Ready(()),
         }
+    }
+}
+
+impl fmt::Debug for TokioTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokioTimer")
+            .field(
+                "armed",
+                &self.0.as_ref().is_some_and(|timer| !timer.is_elapsed()),
+            )
+            .finish()
     }
 }

@@ -21,7 +21,6 @@ use crate::line::{
 };
 
 /// The words that a limiter needs once it limits; before its first throttle it has none.
-#[derive(Debug)]
 pub(super) struct Words {
     pub(super) line: LineWords,
     pub(super) state: LastState,
@@ -35,7 +34,6 @@ pub(super) struct Words {
 }
 
 /// What has been promised, and a hint for callers who get nothing.
-#[derive(Debug)]
 pub(super) struct Promised {
     /// The last token promised.
     issued: AtomicU64,
@@ -88,7 +86,7 @@ impl Words {
 }
 
 /// A limiter that limits, or is about to: its words, and those that it has from the start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Engaged<'a> {
     pub(super) words: &'a Words,
     pub(super) gate: &'a Gate,

@@ -18,7 +18,6 @@ use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::law::{Controller, Counted, Draining, State, Window};
 
 /// The law of one limiter, with the settings that may change while it is at work.
-#[derive(Debug)]
 pub(super) struct BoundLaw {
     /// Boxed, so that a limiter stays small. `None` is the published law, which has no settings.
     tuned: Option<Box<Tuned>>,
@@ -27,7 +26,6 @@ pub(super) struct BoundLaw {
     listens: bool,
 }
 
-#[derive(Debug)]
 struct Tuned {
     made_with: Controller,
     /// The settings in force, as the law packs them.
@@ -138,7 +136,6 @@ impl BoundLaw {
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
 /// one has stopped.
-#[derive(Debug)]
 pub(super) struct LastState(AtomicU128);
 
 impl LastState {
@@ -175,7 +172,6 @@ impl LastState {
 }
 
 /// Counts requests, and keeps the law's reading of the counts.
-#[derive(Debug)]
 pub(super) struct Meter {
     reading: AtomicU128,
     counts: Stripes,
@@ -292,7 +288,6 @@ impl Meter {
 
 /// How many responses had been counted when the law entered its state: 16 bits of the state's
 /// version above 48 of count.
-#[derive(Debug)]
 pub(super) struct CutBaseline(AtomicU64);
 
 impl CutBaseline {
@@ -344,7 +339,6 @@ impl CutBaseline {
 
 /// What is counted after the first throttle, until all that was sent before it has come back: it
 /// may show that the first estimate was wrong.
-#[derive(Debug)]
 pub(super) struct DrainWord(AtomicU128);
 
 // Relaxed throughout: all counts are in one word, which says of which state it is. It is begun
@@ -387,7 +381,6 @@ const PEAK: Field = Field::lowest(Rate::BITS);
 const TIME: Field = PEAK.above(64);
 
 /// A peak, and how long after the cut it is reached: a hint that saves a cube root.
-#[derive(Debug)]
 pub(super) struct CurveCache(AtomicU128);
 
 impl CurveCache {

@@ -1,5 +1,6 @@
 //! Tokens that one thread has taken in advance.
 
+use core::fmt;
 use core::num::NonZeroU32;
 use core::ops::Deref;
 use core::time::Duration;
@@ -52,7 +53,6 @@ const UNSEEN: u64 = 1_000_000;
 /// assert_eq!(credit.held(), 31);
 /// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "tokens are taken when one is asked for"]
 pub struct SendCredit<R: Deref<Target = SendRate>> {
     rate: R,
@@ -64,6 +64,15 @@ pub struct SendCredit<R: Deref<Target = SendRate>> {
     taken: u64,
     /// When the law was looked at last.
     looked: u64,
+}
+
+impl<R: Deref<Target = SendRate>> fmt::Debug for SendCredit<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendCredit")
+            .field("batch", &self.batch)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SendRate {

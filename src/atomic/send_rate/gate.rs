@@ -21,7 +21,6 @@ use crate::atomic::sync::{
 /// and clears the time before it takes effect and once more afterwards: a thread that read the old
 /// state fails at one of the two, unless the changing thread stops in between. Then the time runs
 /// out: it is at most [`LONGEST_QUIET`] off.
-#[derive(Debug)]
 pub(super) struct Gate(AtomicU64);
 
 /// One value of the gate.

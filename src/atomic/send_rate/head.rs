@@ -26,7 +26,6 @@ use crate::line::{Head, Line, Minted};
 const WRAPPED: u64 = 1 << 63;
 
 /// The words of the line.
-#[derive(Debug)]
 pub(super) struct LineWords {
     head: AtomicU128,
     since: AtomicU64,

@@ -16,7 +16,6 @@ use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 /// nothing has been given back. A thread that stops between computing and writing it writes an old
 /// version, or after 256 versions one that seems to be new: then some are refused until the gate's
 /// time is over, 50 ms at most.
-#[derive(Debug)]
 pub(super) struct Hint(AtomicU64);
 
 const TIME_BITS: u32 = 56;

@@ -17,7 +17,6 @@ const MOST: usize = if cfg!(all(loom, feature = "loom")) {
 const TRIES: u32 = 8;
 
 /// The limits of one limiter, and what was ignored.
-#[derive(Debug)]
 pub(super) struct Limits {
     ledgers: [Lazy<MultiWord<WORDS>>; MOST],
     /// Wrong values, limits beyond the fourth, and reports that were given up.

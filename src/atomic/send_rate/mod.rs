@@ -76,7 +76,6 @@ pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 /// assert_eq!(rate.try_acquire(now), Err(Duration::from_millis(1_900)));
 /// assert!(rate.try_acquire(Timestamp::from_nanos(2_000_000_000)).is_ok());
 /// ```
-#[derive(Debug)]
 pub struct SendRate {
     gate: Gate,
     /// Made by the first throttle.

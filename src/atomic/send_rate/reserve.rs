@@ -1,6 +1,7 @@
 //! Places in line, for one token or several, and requests that do not wait for longer than they
 //! say.
 
+use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
@@ -356,7 +357,6 @@ pub(super) enum Turn {
 /// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(2)));
 /// assert!(second.claim(Timestamp::from_nanos(2_000_000_000)).is_ok());
 /// ```
-#[derive(Debug)]
 #[must_use = "a reservation that is dropped gives its place up"]
 pub struct Reservation<'a>(Held<&'a SendRate>);
 
@@ -386,8 +386,16 @@ impl<'a> Reservation<'a> {
     }
 }
 
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("in_line", &matches!(self.0.turn, Turn::Placed { .. }))
+            .field("weight", &self.0.weight)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
-#[derive(Debug)]
 pub(crate) struct Held<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,

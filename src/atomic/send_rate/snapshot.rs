@@ -181,7 +181,6 @@ impl SendRate {
     }
 
     /// Whether sends are limited.
-    #[cfg(feature = "tracing")]
     pub(crate) fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());
         state.is_some_and(State::is_engaged)

@@ -165,7 +165,6 @@ impl WaiterSlot {
     }
 }
 
-#[derive(Debug)]
 struct Slot {
     word: AtomicU128,
     /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if it cannot be
@@ -257,7 +256,6 @@ impl Front {
 }
 
 /// Slots that are taken in turn, by ticket.
-#[derive(Debug)]
 struct Table {
     slots: Box<[Slot]>,
     front: AtomicU64,
@@ -404,7 +402,6 @@ pub(super) enum Look {
 const CALLS: u64 = 63;
 
 /// The time, as far as many calls in a row agree that it has come.
-#[derive(Debug)]
 pub(super) struct Agreed {
     /// The earliest time of the last few calls, in 2⁶ ns, above 6 bits of how many they are.
     calls: AtomicU64,
@@ -437,7 +434,6 @@ impl Agreed {
 }
 
 /// The waiters of one line, and what was given up in it.
-#[derive(Debug)]
 pub(super) struct Waiters {
     retired: AtomicU128,
     /// How many tokens were ever given up.

@@ -237,12 +237,21 @@ impl fmt::Display for LimitReport {
 /// let reports = LimitReports::from(minute);
 /// assert_eq!(reports.iter().count(), 1);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[must_use = "reports are for a limiter"]
 pub struct LimitReports {
     reports: [Option<LimitReport>; Self::MOST],
     date: Option<Duration>,
     ignored: u32,
+}
+
+impl fmt::Debug for LimitReports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { date, ignored, .. } = self;
+        f.write_str("LimitReports(")?;
+        f.debug_list().entries(self.iter()).finish()?;
+        write!(f, ", date: {date:?}, ignored: {ignored})")
+    }
 }
 
 impl LimitReports {

@@ -1,0 +1,434 @@
+//! `Debug` of every public type: one readable line of values.
+#![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
+
+extern crate alloc;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use core::any::type_name_of_val;
+use core::fmt::Debug;
+use core::num::NonZeroU32;
+use core::time::Duration;
+use std::path::PathBuf;
+
+use http::{HeaderMap, StatusCode};
+use paceline::{
+    AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, KeptClock, Legacy,
+    MonotonicClock, Observed, Operation, Outcome, QuotaPermit, Recorded, RetryAfter, RetryBudget,
+    RetryQuota, RetrySafety, RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard,
+    Timestamp, WeightError,
+    backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
+    classify::{
+        Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
+        IoErrorClassifier, ModelledError, RateLimit, RateLimitClassifier, ServiceUnavailable,
+    },
+    config::{
+        ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
+        ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
+        SettingOrigin, SettingsError,
+    },
+    headers::{HintFault, SdkRequest},
+    law::{
+        DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, PacedSettings, Reset,
+        Spend,
+    },
+    operation::{Next, NotSending, StopReason, Verdict, Waiter},
+    scope::{ScopeRefused, ScopesError},
+    set::{Binding, SetError, Weights},
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
+        SendRefused, SendRequest, SendTurn, StrategyId,
+    },
+    wait::{AsyncIoSleep, DefaultSleep, Sleep, Timer},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A value of a public type: the type's name, and the value in `Debug`.
+#[derive(Default)]
+struct Shown(Vec<(String, String)>);
+
+impl Shown {
+    fn add<T: Debug>(&mut self, value: &T) {
+        let name = type_name_of_val(value);
+        let path = name.split('<').next().unwrap_or(name);
+        let name = path.rsplit("::").next().unwrap_or(path);
+        self.0.push((name.to_owned(), format!("{value:?}")));
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+#[allow(clippy::too_many_lines, reason = "one line for each type")]
+fn every_type() -> Shown {
+    let mut shown = Shown::default();
+    macro_rules! show {
+        ($($value:expr),* $(,)?) => { $(shown.add(&$value);)* };
+    }
+    let fixed = PacedSettings::fixed(10, SECOND).expect("in range");
+    let builder = fixed.to_builder().burst(SECOND / 10);
+    let fixed = builder.build().expect("in range");
+    let rate = SendRate::paced(fixed, at(0));
+
+    // backoff
+    let backoff = ExponentialBackoff::new(SECOND / 20, 20 * SECOND);
+    show!(backoff, Jitter::Full, SeededRandom::new(7), ThreadRandom);
+
+    // classify
+    let headers = HeaderMap::from_iter([("retry-after".parse().expect("a name"), 7.into())]);
+    show!(
+        Chain::new(HttpClassifier::new(), RateLimitClassifier),
+        ClockSkew::Ahead(SECOND),
+        ClockSkewClassifier,
+        HeaderLimits::new(),
+        HttpClassifier::new().with_service("sts"),
+        HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers).with_code("SlowDown"),
+        IoErrorClassifier,
+        ModelledError::Final,
+        RateLimit::parse("\"a\";r=3;t=4").expect("well-formed"),
+        RateLimitClassifier,
+        ServiceUnavailable::Throttle,
+    );
+
+    // config
+    let parse = |text| ProfileFile::parse(ProfileFileKind::Config, "/home/.aws/config", text);
+    let skipping = parse("[profile b c]\n[default]\nretry_mode = standard\n");
+    let unclosed = || parse("[default\n").unwrap_err();
+    let costs = RetryCosts::of(RetryGeneration::V2_1);
+    show!(
+        ConfigError::File(unclosed()),
+        ConfigError::Setting {
+            origin: SettingOrigin::Variable("AWS_RETRY_MODE"),
+            value: "fast".to_owned(),
+            fault: SettingFault::UnknownMode,
+        },
+        ConfigError::NotUtf8 {
+            file: PathBuf::from("/home/.aws/config"),
+        },
+        HintPolicy::Clamp,
+        MaybePolicy::ServerFault,
+        ProfileFileFault::NoEquals,
+        ProfileFileKind::Config,
+        RetryGeneration::V2_1,
+        RetryMode::Adaptive,
+        SettingFault::Zero,
+        SettingOrigin::Variable("AWS_RETRY_MODE"),
+        SettingsError::ZeroMaxAttempts,
+        Legacy::builder(),
+        ProcessEnvironment,
+        skipping.expect("a profile that is skipped is no error"),
+        unclosed(),
+        RetryConfig::default(),
+        RetryConfig::loader().mode(RetryMode::Adaptive),
+        costs,
+        Standard::new().settings(),
+        Adaptive::builder().paced(fixed),
+        Standard::builder().max_attempts(5).long_polling(true),
+    );
+
+    // headers
+    let hint = RetryAfter::parse_http("soon", SECOND).unwrap_err();
+    show!(HintFault::NotDelayOrDate, hint);
+    show!(SdkRequest::new(2).with_max(3).with_ttl(SECOND));
+
+    // law
+    let report = LimitReport::new(9).limit(10).window(60 * SECOND);
+    let report = report.reset(Reset::In(SECOND)).dimension(Dimension::Tokens);
+    let report = report.policy(LimitName::new("burst"));
+    let mut reports = LimitReports::new();
+    reports.push(report);
+    reports.ignore();
+    let reports = reports.with_date(5 * SECOND);
+    show!(
+        Dimension::Named(LimitName::new("mbx")),
+        PacedSettings::fixed(0, SECOND).unwrap_err(),
+        Reset::At(5 * SECOND),
+        Spend::Even,
+        DeclaredSettings::new(),
+        LimitName::new("burst"),
+        report,
+        reports,
+        fixed,
+        PacedSettings::new(),
+        builder,
+    );
+
+    // operation
+    let strategy = Standard::builder().build().expect("the defaults");
+    let mut attempts = Operation::new(&strategy).scope("orders").start();
+    let next = attempts.next(&at(1), None);
+    show!(attempts, next);
+    let Next::Send(attempt) = next else {
+        panic!("{next:?}");
+    };
+    let verdict = attempts.failed(&Failure::not_retryable(), Reports::at(&at(1)));
+    let verdict = verdict.expect("it was under way");
+    let Verdict::Stop(stop) = verdict else {
+        panic!("{verdict:?}");
+    };
+    show!(attempt, verdict, stop, StopReason::MaxAttempts { max: 3 });
+    let mut attempts = Operation::new(&strategy).start();
+    attempts.next(&at(1), None);
+    show!(attempts.detach().expect("it is under way"), NotSending);
+    let run = Operation::new(&strategy).run(|_| Err::<(), _>(Failure::not_retryable()));
+    show!(run.unwrap_err(), Waiter::new(DefaultSleep::new()));
+    show!(Operation::new(&strategy).scope("orders").deadline(SECOND));
+
+    // scope
+    let scopes = Adaptive::builder().paced(fixed).scopes();
+    show!(scopes, ScopesError::ZeroMaxScopes);
+    let scopes = scopes.build().expect("the defaults");
+    show!(scopes.get("orders").expect("there is room"), scopes);
+    show!(ScopeRefused::Full { max: 2 }, scopes.snapshot());
+
+    // set
+    let rates = || Arc::new(SendRate::paced(fixed, at(0)));
+    let set = SendSet::new([rates(), rates()]);
+    show!(
+        set,
+        Weights::from([1, 600]),
+        Binding {
+            limit: 1,
+            wait: SECOND
+        }
+    );
+    show!(SetError::Rates { given: 9 });
+    show!(set.snapshot(at(1), &[1, 1]).expect("two weights"));
+    let permit = set.try_acquire(at(1), &[1, 1]).expect("tokens are there");
+    show!(permit, set.reserve(at(1), &[1, 1]).expect("in range"));
+    show!(SendLimiter::new(set));
+
+    // snapshot
+    let quota = RetryQuota::with_refill(500, 2, SECOND, at(0)).expect("in range");
+    let _spent = quota.try_acquire(14).expect("it is full");
+    let budget = RetryBudget::new(200, 10, SECOND).expect("in range");
+    (0..3).for_each(|_| budget.count_request(at(1)));
+    let quick = ExponentialBackoff::new(SECOND / 20, SECOND).with_jitter(Jitter::None);
+    let strategy = Standard::builder().backoff(Arc::new(quick)).max_attempts(2);
+    let strategy = strategy.build().expect("nothing is out of range");
+    let failing = Operation::new(&strategy).sleep_by(drop);
+    let _failed = failing.run(|_| Err::<(), _>(Failure::transient()));
+    show!(strategy.snapshot().counts);
+    let snapshot = Adaptive::paced().snapshot();
+    show!(
+        quota.snapshot(),
+        budget.snapshot(at(1)),
+        snapshot.quota,
+        snapshot.counts
+    );
+    show!(snapshot, Standard::new().snapshot());
+
+    // strategy
+    let strategy = Standard::builder().backoff(Arc::new(quick)).build();
+    let strategy = strategy.expect("nothing is out of range");
+    let token = || {
+        let token = strategy
+            .acquire_initial_token(None)
+            .expect("no quota for it");
+        let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::new());
+        token
+            .expect("the quota is full")
+            .with_time_left(Some(9 * SECOND))
+    };
+    let refused = RetryRefused::new(RefusalReason::MaxAttempts { max: 3 });
+    let refused = refused.with_backoff(SECOND).waiting(true);
+    show!(
+        NotAdmitted::Stalled { span: SECOND },
+        NotAdmitted::Wait {
+            wait: SECOND,
+            look_in: SECOND
+        },
+        RefusalReason::NotRetryable,
+        ForeignToken(token()),
+        InitialTokenRefused,
+        Reports::at(&at(1)),
+        refused,
+        SendRefused { wait: SECOND },
+        SendRequest::new().at(&at(1)),
+        SendTurn::new(),
+        StrategyId::new(),
+    );
+
+    // wait
+    let limiter = SendLimiter::new(&rate).clock(at(1));
+    let mut timer = AsyncIoSleep::new().timer();
+    timer.arm(60 * SECOND);
+    show!(
+        limiter.token(),
+        limiter.token().within(SECOND).acquire(),
+        limiter.token().reserve().expect("there is room"),
+        AsyncIoSleep::new(),
+        timer,
+        DefaultSleep::new(),
+        DefaultSleep::new().timer(),
+    );
+    let mut attempts = Operation::new(&strategy).start();
+    attempts.next(&at(1), None);
+    let again = attempts.failed(&Failure::transient(), Reports::at(&at(1)));
+    let again = again.expect("it was under way");
+    let Verdict::Again(rest) = again else {
+        panic!("{again:?}");
+    };
+    show!(rest, again);
+    let sets = SendLimiter::new(SendSet::new([rates(), rates()])).clock(at(1));
+    show!(sets.tokens([1, 1]));
+    show!(sets.tokens([1, 1]).reserve().expect("in range"));
+
+    // the root
+    let two = PacedSettings::fixed(2, SECOND).expect("in range");
+    let two = two.to_builder().burst(SECOND).build().expect("in range");
+    let slow = SendRate::paced(two, at(0));
+    let _first = slow.try_acquire(at(0)).expect("the bucket is full");
+    show!(
+        AcquireError::NotInTime { wait: SECOND },
+        ControlLaw::Paced,
+        Execution::Maybe,
+        Fault::Server,
+        Idempotency::Idempotent,
+        Observed::Taken,
+        Outcome::ThrottledFor(SECOND),
+        RetryBudget::new(2_000, 10, SECOND).unwrap_err(),
+        Recorded::Cut,
+        RetryAfter::Clamped(SECOND),
+        RetrySafety::Maybe,
+        WeightError::AboveCapacity {
+            weight: 8,
+            capacity: 2
+        },
+        Adaptive::paced(),
+        Adaptive::new(),
+        Adaptive::declared(),
+        Standard::new(),
+        Legacy::new(),
+        Failure::throttling().with_retry_after(RetryAfter::AtLeast(SECOND)),
+        KeptClock::over(at(1)),
+        MonotonicClock::new(),
+        QuotaPermit::of(5),
+        rate.reserve_n(at(1), 1).expect("it holds one"),
+        slow.reserve_n(at(0), 2).expect("it holds two"),
+        SendRate::new(ControlLaw::Aws, at(0)),
+        budget,
+        quota,
+        token(),
+        rate.credit(NonZeroU32::MIN),
+        limiter,
+        SendPermit::sent_at(at(1)),
+        rate.charge(SendPermit::sent_at(at(1))),
+        rate,
+        SendRate::declared(DeclaredSettings::new(), at(0)),
+        rate.snapshot(at(1)),
+        at(1),
+    );
+    let declared = SendRate::declared(DeclaredSettings::new(), at(0));
+    let reports = LimitReport::new(9).limit(10).window(SECOND).into();
+    declared.observe(at(1), SendPermit::sent_at(at(1)), &reports);
+    show!(
+        declared
+            .declared_limit(at(1))
+            .expect("it was just declared")
+    );
+    show!(declared.snapshot(at(1)));
+    declared.record(at(1), SendPermit::sent_at(at(1)), Outcome::Throttled);
+    show!(declared.learned(at(1)).expect("it is limited"));
+
+    shown
+}
+
+/// The public types by the list of the public interface, with whether they are structs.
+fn listed() -> BTreeMap<&'static str, bool> {
+    let lines = include_str!("../api/paceline.txt").lines();
+    let types = lines.filter_map(|line| {
+        let item = line.trim_start_matches("#[non_exhaustive] ");
+        let (path, is_struct) = match item.strip_prefix("pub struct ") {
+            Some(path) => (path, true),
+            None => (item.strip_prefix("pub enum ")?, false),
+        };
+        let path = path.split(['<', '(']).next()?;
+        Some((path.rsplit("::").next()?, is_struct))
+    });
+    types.collect()
+}
+
+#[test]
+fn every_public_type_is_shown_here() {
+    let shown: BTreeSet<_> = every_type().0.into_iter().map(|(name, _)| name).collect();
+    let listed: BTreeSet<_> = listed().into_keys().map(str::to_owned).collect();
+    assert!(listed.len() > 100, "{listed:?}");
+    assert_eq!(shown, listed);
+}
+
+#[test]
+fn every_public_type_prints_in_one_line_of_values() {
+    let listed = listed();
+    for (name, line) in every_type().0 {
+        assert!(line.len() <= 350 && !line.contains('\n'), "{line}");
+        // Words of bits, nanoseconds and the inside of the crate.
+        for inside in [
+            "0x",
+            "::",
+            "Atomic",
+            "OnceBox",
+            "CachePadded",
+            "_ns",
+            "nanos",
+        ] {
+            assert!(!line.contains(inside), "{inside} in {line}");
+        }
+        let digits = line
+            .split(|c: char| !c.is_ascii_digit())
+            .map(str::len)
+            .max();
+        assert!(digits <= Some(9), "a number that is no value: {line}");
+        // A struct goes by its name, if by any.
+        let first = line.split(|c: char| !c.is_alphanumeric()).next();
+        let by_name = first == Some("") || first == Some(&*name);
+        assert!(by_name || !listed[&*name], "{name}: {line}");
+    }
+}
+
+#[test]
+fn what_is_kept_in_bits_prints_as_values() {
+    let shown = every_type();
+    let lines: BTreeSet<_> = shown.0.iter().map(|(_, line)| &**line).collect();
+    for line in [
+        "Timestamp(1s)",
+        "KeptClock { source: Timestamp(1s), latest: Timestamp(1s) }",
+        "ExponentialBackoff { base: 50ms, throttling_base: 50ms, throttling_floor: 0ns, \
+         max_delay: 20s, jitter: Full }",
+        "SeededRandom { seed: 7, .. }",
+        "RetryBudget { budget: Budget { permille: 200, minimum: 10, window: 1s }, \
+         requests: 3, .. }",
+        "RetryQuota { available: 486, capacity: 500, refill: Some(Refill { tokens: 2, per: 1s, \
+         start: Timestamp(0ns) }), .. }",
+        "RetryToken { attempt: 2, max_attempts: Some(3), delay: 50ms, time_left: Some(9s), \
+         idempotency: Idempotent, paid: Some(14), .. }",
+        "RetryRefused { reason: MaxAttempts { max: 3 }, backoff: 1s, delay: 1s, \
+         connection_reusable: true, .. }",
+        "SendRate { law: Paced, limiting: true, paced: Some(PacedSettings { preset: Usual, \
+         floor: 10/s, ceiling: Some(10/s), initial_rate: None, slow_start: false, \
+         max_slope: None, beta_permille: 900, burst: 100ms }), .. }",
+        "SendRate { law: Aws, limiting: false, paced: None, .. }",
+        "SendRateSnapshot { enabled: true, fill_rate: 10.000/s, capacity: 1.000, \
+         available: 1.000, measured_rate: 0.000/s, last_max_rate: 15.483/s, waiting: 0, \
+         in_flight: None, declared: None }",
+        "Reservation { in_line: true, weight: 2, .. }",
+        "SendCredit { batch: 1, held: 0, .. }",
+        "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
+         remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None }], date: Some(5s), \
+         ignored: 1)",
+        "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
+        "StrategyCounts { granted: 1, refused_attempts: 1, .. }",
+        "Legacy { max_attempts: 5, maybe_policy: ServerFault, backoff: ExponentialBackoff { \
+         base: 1s, throttling_base: 1s, throttling_floor: 0ns, max_delay: 20s, jitter: Full }, .. }",
+        "Operation { strategy: Standard { max_attempts: 3, quota: 500, .. }, \
+         scope: Some(\"orders\"), idempotency: Idempotent, deadline: Some(1s), \
+         attempt_timeout: None, sleep: DefaultSleep, .. }",
+        "Waiter { sleep: DefaultSleep, .. }",
+        "TokioTimer { armed: false }",
+        "AsyncIoTimer { armed: true }",
+    ] {
+        assert!(lines.contains(line), "no {line} in {lines:#?}");
+    }
+}
