@@ -164,9 +164,7 @@ pub use atomic::modelled;
 #[cfg(stall)]
 #[doc(hidden)]
 pub use atomic::stall;
-pub use atomic::{
-    DeclaredLimit, Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot,
-};
+pub use atomic::{Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot};
 pub use budget::QuotaSettingsError;
 pub use charge::SendCharge;
 #[cfg(feature = "std")]
@@ -174,7 +172,7 @@ pub use clock::{Clock, KeptClock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
 pub use permit::{
-    AcquireError, ControlLaw, Observed, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
+    AcquireError, ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
 };
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;

@@ -60,20 +60,6 @@ pub enum Recorded {
     Contradicted,
 }
 
-/// What a report did to the limiter: [`SendRate::observe`](crate::SendRate::observe).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Observed {
-    /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.
-    Nothing,
-    /// What is left was taken from it.
-    Taken,
-    /// The service has changed its limit.
-    Changed,
-    /// The service declares a limit that was not known before.
-    Declared,
-}
-
 /// A request that was let go, and when.
 ///
 /// It is `Copy`: recording it twice counts it twice.

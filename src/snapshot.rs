@@ -4,9 +4,9 @@
 
 use core::fmt;
 
-use crate::{DeclaredLimit, SendRate, SendRateSnapshot};
+use crate::{SendRate, SendRateSnapshot};
 
-pub use crate::atomic::{RetryBudgetSnapshot, RetryQuotaSnapshot};
+pub use crate::atomic::{DeclaredLimit, RetryBudgetSnapshot, RetryQuotaSnapshot};
 #[cfg(feature = "scopes")]
 pub use crate::scope::scopes::ScopesSnapshot;
 #[cfg(feature = "std")]

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, KeptClock, Legacy,
-    MonotonicClock, Observed, Operation, Outcome, QuotaPermit, Recorded, RetryAfter, RetryBudget,
-    RetryQuota, RetrySafety, RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard,
-    Timestamp, WeightError,
+    MonotonicClock, Operation, Outcome, QuotaPermit, Recorded, RetryAfter, RetryBudget, RetryQuota,
+    RetrySafety, RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp,
+    WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
@@ -29,8 +29,8 @@ use paceline::{
     },
     headers::{HintFault, SdkRequest},
     law::{
-        DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, PacedSettings, Reset,
-        Spend,
+        DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
+        Reset, Spend,
     },
     operation::{Next, NotSending, StopReason, Verdict, Waiter},
     scope::{ScopeRefused, ScopesError},

@@ -9,8 +9,8 @@ use core::time::Duration;
 
 use fastrand::Rng;
 use paceline::{
-    ControlLaw, Observed, Outcome, Recorded, SendPermit, SendRate, Timestamp,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset, Spend},
+    ControlLaw, Outcome, Recorded, SendPermit, SendRate, Timestamp,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset, Spend},
 };
 
 const SECOND: u64 = 1_000_000_000;

@@ -5,8 +5,8 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Observed, Operation, RetryStrategy, SendLimiter, SendRate,
-    law::{DeclaredSettings, LimitReport, LimitReports, Reset},
+    Adaptive, Clock, ControlLaw, Operation, RetryStrategy, SendLimiter, SendRate,
+    law::{DeclaredSettings, LimitReport, LimitReports, Observed, Reset},
     operation::{Next, NotSending},
     strategy::Reports,
 };

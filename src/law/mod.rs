@@ -16,7 +16,7 @@ pub(crate) mod paced;
 mod state;
 
 pub use declared::{
-    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Reset, Spend,
+    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset, Spend,
 };
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 

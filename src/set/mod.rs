@@ -22,10 +22,8 @@ pub use weights::Weights;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::law::LimitReports;
-use crate::{
-    AcquireError, Observed, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
-};
+use crate::law::{LimitReports, Observed};
+use crate::{AcquireError, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError};
 
 /// The most send rates that a set has.
 pub const MOST_RATES: usize = 8;

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::atomic::cells::{Drought, Event, State};
 use crate::{
-    AcquireError, Clock, ControlLaw, Observed, Outcome, Recorded, RetryQuota, SendPermit, SendRate,
-    SendSet, Timestamp, WeightError,
-    law::{DeclaredSettings, PacedSettings, PacedSettingsError},
+    AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate, SendSet,
+    Timestamp, WeightError,
+    law::{DeclaredSettings, Observed, PacedSettings, PacedSettingsError},
     set::{MOST_RATES, SetPermit, Weights},
 };
 

@@ -3,7 +3,7 @@
 //! Without the feature `tracing` each of these is empty.
 
 use super::token::StrategyId;
-use crate::{DeclaredLimit, SendRateSnapshot};
+use crate::{SendRateSnapshot, snapshot::DeclaredLimit};
 
 /// Tells that the quota refused a retry, after it had granted the one before.
 pub(super) fn quota_exhausted(strategy: StrategyId, available: u32, needed: u32) {

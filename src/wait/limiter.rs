@@ -6,8 +6,8 @@ use core::{fmt, ops::Deref, time::Duration};
 use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking, name_of};
 use crate::atomic::Held;
 use crate::{
-    AcquireError, Clock, MonotonicClock, Observed, Outcome, SendPermit, SendRate, Timestamp,
-    law::LimitReports,
+    AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
+    law::{LimitReports, Observed},
 };
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.

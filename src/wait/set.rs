@@ -7,7 +7,8 @@ use super::place::Waiting;
 use super::{Alarm, Rest, SendLimiter, Sleep, blocking, name_of};
 use crate::set::{Binding, SetError, SetHeld, SetPermit};
 use crate::{
-    AcquireError, Clock, Observed, Outcome, SendRate, SendSet, Timestamp, law::LimitReports,
+    AcquireError, Clock, Outcome, SendRate, SendSet, Timestamp,
+    law::{LimitReports, Observed},
 };
 
 /// Several limits on one request.

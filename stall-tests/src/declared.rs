@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use paceline::{
-    ControlLaw, Observed, Outcome, SendPermit, SendRate, Timestamp,
-    law::{LimitReport, LimitReports, Reset},
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
+    law::{LimitReport, LimitReports, Observed, Reset},
 };
 
 use crate::hook::{bounded, stopped_within};

@@ -5,13 +5,15 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
-use super::permit::{Observed, Order, SendPermit};
+use super::permit::{Order, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::declared::ledger::{Heard, LONGEST_SPAN, Ledger, Plan, Refused, ResetAt, Seen};
-use crate::law::declared::{Declared, DeclaredSettings, LimitReport, LimitReports, Reset};
+use crate::law::declared::{
+    Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
+};
 use crate::law::{Controller, State};
 use crate::line::{Head, Line, TOKEN};
 
@@ -40,7 +42,7 @@ impl SendRate {
     /// ```
     /// use core::time::Duration;
     /// use paceline::{
-    ///     ControlLaw, Observed, SendRate, Timestamp, law::{LimitReport, LimitReports, Reset},
+    ///     ControlLaw, SendRate, Timestamp, law::{LimitReport, LimitReports, Observed, Reset},
     /// };
     ///
     /// let rate = SendRate::new(ControlLaw::Declared, Timestamp::ZERO);

@@ -55,7 +55,7 @@
 pub(crate) mod ledger;
 mod report;
 
-pub use report::{Dimension, LimitName, LimitReport, LimitReports, Reset};
+pub use report::{Dimension, LimitName, LimitReport, LimitReports, Observed, Reset};
 
 use super::paced::PacedSettings;
 use super::{Counted, Decision, Law, Shown, State, Throttled, Window};

@@ -225,6 +225,20 @@ impl fmt::Display for LimitReport {
     }
 }
 
+/// What a report did to the limiter: [`SendRate::observe`](crate::SendRate::observe).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Observed {
+    /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.
+    Nothing,
+    /// What is left was taken from it.
+    Taken,
+    /// The service has changed its limit.
+    Changed,
+    /// The service declares a limit that was not known before.
+    Declared,
+}
+
 /// All limits that one response declares.
 ///
 /// # Examples
