@@ -283,14 +283,7 @@ impl fmt::Display for AcquireError {
     }
 }
 
-impl Error for AcquireError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotInTime { .. } => None,
-            Self::Weight(error) => Some(error),
-        }
-    }
-}
+impl Error for AcquireError {}
 
 impl From<WeightError> for AcquireError {
     fn from(error: WeightError) -> Self {

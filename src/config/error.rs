@@ -93,14 +93,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl Error for ConfigError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unreadable { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for ConfigError {}
 
 impl From<ProfileFileError> for ConfigError {
     fn from(error: ProfileFileError) -> Self {

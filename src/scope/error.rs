@@ -36,14 +36,7 @@ impl fmt::Display for ScopeRefused {
     }
 }
 
-impl Error for ScopeRefused {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Settings(error) => Some(error),
-            Self::Full { .. } | Self::KeyTooLong { .. } => None,
-        }
-    }
-}
+impl Error for ScopeRefused {}
 
 impl From<SettingsError> for ScopeRefused {
     fn from(error: SettingsError) -> Self {
@@ -70,14 +63,7 @@ impl fmt::Display for ScopesError {
     }
 }
 
-impl Error for ScopesError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Settings(error) => Some(error),
-            Self::ZeroMaxScopes => None,
-        }
-    }
-}
+impl Error for ScopesError {}
 
 impl From<SettingsError> for ScopesError {
     fn from(error: SettingsError) -> Self {

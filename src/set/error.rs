@@ -89,11 +89,4 @@ impl fmt::Display for SetError {
     }
 }
 
-impl Error for SetError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Weight { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for SetError {}
