@@ -407,8 +407,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "RetryRefused { reason: MaxAttempts { max: 3 }, backoff: 1s, delay: 1s, \
          connection_reusable: true, .. }",
         "SendRate { law: Paced, limiting: true, paced: Some(PacedSettings { preset: Usual, \
-         floor: 10/s, ceiling: Some(10/s), initial_rate: None, slow_start: false, \
-         max_slope: None, beta_permille: 900, burst: 100ms }), .. }",
+         floor: 10/s, ceiling: 10/s, beta_permille: 900, burst: 100ms, .. }), .. }",
         "SendRate { law: Aws, limiting: false, paced: None, .. }",
         "SendRateSnapshot { enabled: true, fill_rate: 10.000/s, capacity: 1.000, \
          available: 1.000, measured_rate: 0.000/s, last_max_rate: 15.483/s, waiting: 0, \

@@ -1,5 +1,7 @@
 //! The HTTP client in which requests wait for their turn.
 
+use core::fmt;
+
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime::client::defaults::default_http_client_plugin_v2;
 use aws_smithy_runtime_api::{
@@ -25,7 +27,7 @@ use crate::turn::Awaited;
 /// in it.
 ///
 /// [`Pacing::http_client`](crate::Pacing::http_client) makes one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PacedHttpClient {
     /// `None` if the SDK was built without an HTTP client.
     inner: Option<SharedHttpClient>,
@@ -43,6 +45,13 @@ impl PacedHttpClient {
     pub(crate) fn new(inner: impl HttpClient + 'static) -> Self {
         let inner = Some(SharedHttpClient::new(inner));
         Self { inner }
+    }
+}
+
+/// The client in it prints all of its TLS settings.
+impl fmt::Debug for PacedHttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacedHttpClient").finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The part that follows each operation: begins it, takes its turns, and asks the strategy after
 //! each attempt.
 
-use core::time::Duration;
+use core::{fmt, time::Duration};
 use std::time::Instant;
 
 use aws_smithy_runtime::client::retries::TokenBucket;
@@ -39,7 +39,6 @@ const FORGIVEN: Duration = Duration::from_mins(1);
 /// The part that follows each operation of a client.
 ///
 /// [`Pacing::interceptor`](crate::Pacing::interceptor) makes one.
-#[derive(Debug)]
 pub struct PacingInterceptor {
     pacing: Pacing,
     host: Host,
@@ -54,6 +53,15 @@ pub(crate) enum Host {
     Sdk,
     /// Our strategy, which reads them from the bag.
     Plugin,
+}
+
+impl fmt::Debug for PacingInterceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacingInterceptor")
+            .field("pacing", &self.pacing)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
 }
 
 impl PacingInterceptor {

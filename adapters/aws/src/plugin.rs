@@ -1,6 +1,7 @@
 //! Everything at once, for clients that accept a runtime plugin.
 
 use alloc::borrow::Cow;
+use core::fmt;
 
 use aws_smithy_runtime_api::{
     box_error::BoxError,
@@ -48,7 +49,6 @@ use crate::{
 ///     .deserializer::<_, std::io::Error>(|response| Ok(response.status().as_u16()))
 ///     .build();
 /// ```
-#[derive(Debug)]
 pub struct PacingPlugin {
     components: RuntimeComponentsBuilder,
 }
@@ -60,6 +60,12 @@ impl PacingPlugin {
             .with_interceptor(PacingInterceptor::new(pacing.clone(), Host::Plugin))
             .with_retry_strategy(Some(Decided));
         Self { components }
+    }
+}
+
+impl fmt::Debug for PacingPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacingPlugin").finish_non_exhaustive()
     }
 }
 

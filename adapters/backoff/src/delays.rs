@@ -1,6 +1,7 @@
 //! The delay that was decided on, on its way from the condition to the loop.
 
 use core::{
+    fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
@@ -9,7 +10,6 @@ use core::{
 ///
 /// An atomic only because hosts want iterators that are `Sync`: the loop that decides and the one
 /// that asks are the same, one after the other. So `Relaxed` does.
-#[derive(Debug)]
 pub(crate) struct Due(AtomicU64);
 
 /// In the place of nanoseconds: no retry was granted.
@@ -31,6 +31,14 @@ impl Due {
         self.0.store(nanos, Relaxed);
     }
 
+    /// Returns what [`take`](Self::take) would return.
+    fn get(&self) -> Option<Duration> {
+        match self.0.load(Relaxed) {
+            NONE => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+
     fn take(&self) -> Option<Duration> {
         match self.0.swap(NONE, Relaxed) {
             NONE => None,
@@ -44,7 +52,6 @@ impl Due {
 ///
 /// Each is given once, after the condition has granted it. Without the condition there is none: the
 /// loop stops at its first failure, and no quota is paid.
-#[derive(Debug)]
 #[must_use = "the delays are for the host's retry loop"]
 pub struct Delays<'a>(pub(crate) &'a Due);
 
@@ -53,5 +60,13 @@ impl Iterator for Delays<'_> {
 
     fn next(&mut self) -> Option<Duration> {
         self.0.take()
+    }
+}
+
+impl fmt::Debug for Delays<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delays")
+            .field("next", &self.0.get())
+            .finish()
     }
 }

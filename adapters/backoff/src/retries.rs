@@ -1,6 +1,6 @@
 //! One operation in a retry loop that another crate runs.
 
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use paceline::{Failure, Idempotency, RetryStrategy, RetryToken, strategy::Reports};
 
@@ -41,7 +41,6 @@ use crate::delays::{Delays, Due};
 /// assert_eq!((answer, strategy.quota().available()), (Ok("there it is"), 500));
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "retries that are dropped are spent"]
 pub struct Retries<'a, S: ?Sized> {
     strategy: &'a S,
@@ -135,6 +134,15 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
             // A strategy that refuses its own token changes nothing about the success.
             let _recorded = self.strategy.record_success(token, Reports::new());
         }
+    }
+}
+
+impl<S: fmt::Debug + ?Sized> fmt::Debug for Retries<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retries")
+            .field("strategy", &self.strategy)
+            .field("attempt", &self.token.as_ref().map(RetryToken::attempt))
+            .finish_non_exhaustive()
     }
 }
 

@@ -186,7 +186,10 @@ impl Layer for PacingLayer {
 
 impl fmt::Debug for PacingLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PacingLayer").finish_non_exhaustive()
+        f.debug_struct("PacingLayer")
+            .field("deadline", &self.0.deadline)
+            .field("max_retry_after", &self.0.max_retry_after)
+            .finish_non_exhaustive()
     }
 }
 

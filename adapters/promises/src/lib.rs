@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod debug;
 mod named;
 mod readme;
 mod server;
@@ -22,6 +23,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+pub use debug::Shown;
 pub use named::on;
 pub use readme::count_lines;
 pub use server::{HINTED, OK, OVERLOADED, SLOW_DOWN, Said, serve};

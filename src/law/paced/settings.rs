@@ -499,22 +499,29 @@ impl PacedSettingsBuilder {
     }
 }
 
-#[expect(
-    clippy::missing_fields_in_debug,
-    reason = "all are there, by the names of their setters"
-)]
+/// By the names of their setters, without what is not set.
 impl fmt::Debug for PacedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PacedSettings")
-            .field("preset", &self.profile)
-            .field("floor", &PerSecond(self.floor))
-            .field("ceiling", &self.ceiling.map(PerSecond))
-            .field("initial_rate", &self.initial.map(PerSecond))
-            .field("slow_start", &self.slow_start)
-            .field("max_slope", &self.slope().map(PerSecond))
+        let mut shown = f.debug_struct("PacedSettings");
+        shown.field("preset", &self.profile);
+        let rates = [
+            ("floor", Some(self.floor)),
+            ("ceiling", self.ceiling),
+            ("initial_rate", self.initial),
+            ("max_slope", self.slope()),
+        ];
+        for (name, rate) in rates {
+            if let Some(rate) = rate {
+                shown.field(name, &PerSecond(rate));
+            }
+        }
+        if self.slow_start {
+            shown.field("slow_start", &true);
+        }
+        shown
             .field("beta_permille", &self.permille())
             .field("burst", &Duration::from_nanos(self.burst))
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What responses of gRPC mean.
 
+use core::fmt;
+
 use http::{HeaderMap, Response, StatusCode};
 use paceline::{
     Failure,
@@ -42,7 +44,7 @@ use crate::{Classify, Settle, classify::failure_of};
 /// assert_eq!(classify("14"), Some(Failure::transient()));
 /// assert_eq!(classify("0"), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GrpcResults {
     /// A bit for each code.
     retryable: u32,
@@ -72,6 +74,16 @@ impl GrpcResults {
             Some(code) => failure(code, trailers, self.retryable),
             None => Some(Failure::not_retryable()),
         }
+    }
+}
+
+/// The codes that are transient.
+impl fmt::Debug for GrpcResults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let codes = (0..u32::BITS).filter(|code| self.retryable & bit(*code) != 0);
+        f.write_str("GrpcResults(")?;
+        f.debug_list().entries(codes).finish()?;
+        f.write_str(")")
     }
 }
 

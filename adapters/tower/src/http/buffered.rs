@@ -1,7 +1,7 @@
 //! Bodies that cannot be cloned, but are there already.
 
 use core::{
-    mem,
+    fmt, mem,
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -59,7 +59,6 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
 }
 
 /// A body that [`Buffered`] has looked at.
-#[derive(Debug)]
 pub struct Replayed<B: Body> {
     data: Bytes,
     trailers: Option<HeaderMap>,
@@ -71,6 +70,16 @@ pub struct Replayed<B: Body> {
 
 // Nothing in it is pinned: what is polled is `Unpin`.
 impl<B: Body> Unpin for Replayed<B> {}
+
+/// Its length, not what is in it.
+impl<B: Body> fmt::Debug for Replayed<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replayed")
+            .field("read", &self.data.len())
+            .field("is_whole", &self.rest.is_none())
+            .finish_non_exhaustive()
+    }
+}
 
 impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
     /// Reads what is there without a wait, and stops beyond `limit`.

@@ -248,8 +248,7 @@ fn settings_are_shown_in_rates_and_times() {
     let shown = |settings: PacedSettings| alloc::format!("{settings:?}");
     assert_eq!(
         shown(PacedSettings::new()),
-        "PacedSettings { preset: Usual, floor: 0.5/s, ceiling: None, initial_rate: None, slow_start: false, max_slope: None, \
-         beta_permille: 900, burst: 50ms }"
+        "PacedSettings { preset: Usual, floor: 0.5/s, beta_permille: 900, burst: 50ms, .. }"
     );
     let settings = PacedSettings::exclusive()
         .to_builder()
@@ -259,8 +258,14 @@ fn settings_are_shown_in_rates_and_times() {
         .ceiling(1, NANOSECOND);
     assert_eq!(
         shown(settings.build().expect("in range")),
-        "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: Some(1000000000/s), initial_rate: Some(1.25/s), slow_start: false, \
-         max_slope: Some(2/s), beta_permille: 900, burst: 50ms }"
+        "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: 1000000000/s, \
+         initial_rate: 1.25/s, max_slope: 2/s, beta_permille: 900, burst: 50ms, .. }"
+    );
+    let slow = PacedSettings::builder().slow_start(true).build();
+    assert_eq!(
+        shown(slow.expect("in range")),
+        "PacedSettings { preset: Usual, floor: 0.5/s, slow_start: true, beta_permille: 900, \
+         burst: 50ms, .. }"
     );
 }
 

@@ -1,0 +1,40 @@
+//! What the public types print.
+
+use core::time::Duration;
+
+use paceline::Standard;
+use paceline_reqwest::{BodyNotRepeatable, DeadlinePassed, OneShotBody, Pacing};
+use promises::Shown;
+use reqwest::{Body, Client};
+use reqwest_middleware::{ClientBuilder, Error};
+
+#[tokio::test]
+async fn every_public_type_prints_in_one_line_of_values() {
+    let pacing = Pacing::new(Standard::new()).deadline(Duration::from_secs(9));
+    assert_eq!(
+        format!("{pacing:?}"),
+        "Pacing { strategies: Standard { max_attempts: 3, quota: 500, .. }, one_shot: SendOnce, \
+         deadline: Some(9s), max_retry_after: None, .. }"
+    );
+    let mut shown = Shown::default();
+    shown.add(&pacing);
+    shown.add(&OneShotBody::Refuse);
+    shown.add(&DeadlinePassed);
+    let client = ClientBuilder::new(Client::new());
+    let client = client
+        .with(pacing.one_shot_body(OneShotBody::Refuse))
+        .build();
+    let pieces = futures_util::stream::iter([Ok::<_, std::io::Error>("a")]);
+    let request = client
+        .post("http://127.0.0.1:9/")
+        .body(Body::wrap_stream(pieces));
+    let Error::Middleware(refused) = request.send().await.expect_err("it is a stream") else {
+        panic!("it was not sent");
+    };
+    shown.add(
+        refused
+            .downcast_ref::<BodyNotRepeatable>()
+            .expect("it is a stream"),
+    );
+    shown.check(env!("CARGO_MANIFEST_DIR"));
+}
