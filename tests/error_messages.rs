@@ -1,6 +1,5 @@
 //! What errors say: what happened, once. A message is whole, so an error has a source only where
 //! the message leaves that out: the error of the operation itself.
-#![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 extern crate alloc;
 

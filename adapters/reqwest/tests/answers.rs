@@ -15,6 +15,7 @@ use paceline::{
     operation::{Stop, StopReason},
 };
 use paceline_reqwest::Pacing;
+use reqwest::dns::{Name, Resolve, Resolving};
 use reqwest_middleware::{ClientBuilder, Error};
 use support::{
     Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, bare, client, client_of, status,
@@ -177,6 +178,27 @@ async fn what_never_got_a_connection_was_not_sent() {
     tokio::task::yield_now().await; // the server's task ends, and with it its socket
     let strategy = built(standard());
     let answer = client_of(&strategy).post(&url).body("").send().await;
+    assert!(answer.is_err_and(|error| error.is_connect()));
+    assert_eq!(strategy.quota().available(), 472); // two retries, though it was a POST
+}
+
+/// Knows no name.
+struct Nowhere;
+
+impl Resolve for Nowhere {
+    fn resolve(&self, _: Name) -> Resolving {
+        Box::pin(async { Err("no such name".into()) })
+    }
+}
+
+#[tokio::test]
+async fn what_has_a_name_that_does_not_resolve_was_not_sent() {
+    let strategy = built(standard());
+    let bare = bare().dns_resolver(Arc::new(Nowhere)).build();
+    let client = ClientBuilder::new(bare.expect("a client"))
+        .with(Pacing::shared(strategy.clone()))
+        .build();
+    let answer = client.post("http://nowhere.example/").body("").send().await;
     assert!(answer.is_err_and(|error| error.is_connect()));
     assert_eq!(strategy.quota().available(), 472); // two retries, though it was a POST
 }
