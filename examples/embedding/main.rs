@@ -103,3 +103,18 @@ fn every_attempt_waits_for_its_turn() {
     let took = simulate(300).expect("all are sent in the end");
     assert!((38..=41).contains(&took.as_secs()), "{took:?}");
 }
+
+#[test]
+fn the_crate_and_its_host_take_less_than_60_lines() {
+    let source = include_str!("main.rs");
+    let (_, after) = source
+        .split_once("// ---- the retry crate")
+        .expect("it is here");
+    let (both, _) = after
+        .split_once("/// Sends `count` requests")
+        .expect("and ends");
+    let code = both.lines().map(str::trim_start).skip(1);
+    let code = code.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let count = code.count();
+    assert!((30..60).contains(&count), "{count}");
+}
