@@ -66,17 +66,24 @@ impl fmt::Display for SendRateSnapshot {
     }
 }
 
-/// The fields by name, for those that mean nothing at the moment the word for it.
+/// The fill rate, or the word for one that means nothing at the moment.
+struct Fill<'a>(&'a SendRateSnapshot);
+
+impl fmt::Debug for Fill<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.enabled, self.0.fill_rate.to_bits()) {
+            (false, _) => f.write_str("unlimited"),
+            (true, 0) => f.write_str("none"),
+            _ => write!(f, "{:.3}/s", self.0.fill_rate),
+        }
+    }
+}
+
 impl fmt::Debug for SendRateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fill: &dyn fmt::Debug = match (self.enabled, self.fill_rate.to_bits()) {
-            (false, _) => &format_args!("unlimited"),
-            (true, 0) => &format_args!("none"),
-            _ => &format_args!("{:.3}/s", self.fill_rate),
-        };
         f.debug_struct("SendRateSnapshot")
             .field("enabled", &self.enabled)
-            .field("fill_rate", fill)
+            .field("fill_rate", &Fill(self))
             .field("capacity", &format_args!("{:.3}", self.capacity))
             .field("available", &format_args!("{:.3}", self.available))
             .field(
