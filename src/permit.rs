@@ -92,8 +92,12 @@ impl Order {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "32 bits are used")]
-    const fn bits(self) -> u32 {
+    pub(super) const fn to_bits(self) -> u32 {
         self.0 as u32
+    }
+
+    pub(super) const fn from_bits(bits: u32) -> Self {
+        Self(bits as u64)
     }
 }
 
@@ -127,7 +131,7 @@ impl SendPermit {
                 Some(weight) => weight,
                 None => NonZeroU32::MIN,
             },
-            order: order.bits(),
+            order: order.to_bits(),
         }
     }
 
@@ -147,7 +151,7 @@ impl SendPermit {
         if !self.is_ordered() {
             return sent;
         }
-        let since = Order::at(sent).bits().wrapping_sub(self.order) >> 1;
+        let since = Order::at(sent).to_bits().wrapping_sub(self.order) >> 1;
         sent.wrapping_sub(since as u64)
     }
 
@@ -159,10 +163,9 @@ impl SendPermit {
         order: 0,
     };
 
-    /// Returns the permit of the same request, sent at `t`.
-    pub(crate) const fn at(mut self, t: Timestamp) -> Self {
-        self.sent_at = Self::of_weight(t, 1).sent_at;
-        self
+    /// Returns its place among the sends, as it holds it.
+    pub(super) const fn place(self) -> Order {
+        Order::from_bits(self.order)
     }
 
     /// Returns when the request was let go, [`Timestamp::ZERO`] if the clock was not read

@@ -63,12 +63,12 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
             return Ok(permit);
         }
         let now = now();
-        let mut permit = SetPermit::NONE;
+        let mut permit = SetPermit::at(now);
         let mut latest: Option<Binding> = None;
         for (limit, place) in self.places.iter_mut().enumerate() {
             let Some(place) = place else { continue };
             match place.claim_with(|| now) {
-                Ok(claimed) => permit.put(limit, claimed.at(now)),
+                Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
                 Err(wait) => {
                     let this = Binding { limit, wait };
                     latest = Some(latest.map_or(this, |latest| latest.later(this)));

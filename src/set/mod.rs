@@ -194,30 +194,34 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         now: Timestamp,
         weights: &[u32; N],
     ) -> Result<SetPermit<N>, SetError> {
-        let mut permit = SetPermit::NONE;
-        for (limit, rate, weight) in self.weighed(weights) {
-            let taken = if weight == 1 {
-                let taken = rate.try_acquire(now);
-                taken.map_err(|wait| AcquireError::NotInTime { wait })
-            } else {
-                rate.try_acquire_n(now, weight)
+        let mut permit = SetPermit::at(now);
+        // By numbers, so that a set of two is two takes in a row.
+        for limit in 0..N {
+            let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
+                continue;
             };
-            match taken {
-                Ok(taken) => permit.put(limit, taken),
-                Err(why) => {
-                    self.give_back(now, &permit);
-                    return Err(self.refusal(now, weights, limit, why));
-                }
+            match rate.try_order_n(now, weight) {
+                Ok(order) => permit.put(limit, weight, order),
+                Err(why) => return Err(self.refused(now, weights, &permit, limit, why)),
             }
         }
         Ok(permit)
     }
 
-    /// Gives back what a request took that is not sent.
-    fn give_back(&self, now: Timestamp, permit: &SetPermit<N>) {
+    /// Gives back what `permit` has of a request that `limit` has refused because of `why`.
+    #[cold]
+    fn refused(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+        permit: &SetPermit<N>,
+        limit: usize,
+        why: AcquireError,
+    ) -> SetError {
         for (_, rate, taken) in self.permitted(permit) {
             give_back(rate, now, taken);
         }
+        self.refusal(now, weights, limit, why)
     }
 
     /// Returns the error of a request that `limit` has refused because of `why`.

@@ -3,7 +3,8 @@
 use core::fmt;
 
 use super::Binding;
-use crate::{SendPermit, SendRateSnapshot};
+use crate::permit::Order;
+use crate::{SendPermit, SendRateSnapshot, Timestamp};
 
 /// A request that a [`SendSet`](crate::SendSet) let go: a permit of each limit that it has a weight
 /// in.
@@ -12,36 +13,47 @@ use crate::{SendPermit, SendRateSnapshot};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SetPermit<const N: usize> {
-    permits: [Option<SendPermit>; N],
+    sent_at: Timestamp,
+    /// The tokens that it took of each limit, and the bits of their orders.
+    taken: [(u32, u32); N],
 }
 
 impl<const N: usize> SetPermit<N> {
-    pub(super) const NONE: Self = Self { permits: [None; N] };
-
-    pub(super) fn put(&mut self, limit: usize, permit: SendPermit) {
-        if let Some(room) = self.permits.get_mut(limit) {
-            *room = Some(permit);
+    /// Returns the permit of a request at `now`, before it has taken anything.
+    pub(super) const fn at(now: Timestamp) -> Self {
+        Self {
+            sent_at: now,
+            taken: [(0, 0); N],
         }
+    }
+
+    #[inline]
+    pub(super) const fn put(&mut self, limit: usize, weight: u32, order: Order) {
+        self.taken[limit] = (weight, order.to_bits());
     }
 
     /// Returns the permit of `limit`, `None` if the request took nothing of it.
     #[must_use]
     pub fn get(&self, limit: usize) -> Option<SendPermit> {
-        self.permits.get(limit).copied().flatten()
+        let (weight, order) = *self.taken.get(limit)?;
+        (weight > 0).then(|| SendPermit::with_order(self.sent_at, weight, Order::from_bits(order)))
     }
 
     /// Returns the permit of the first limit that the request took tokens of.
     #[cfg(feature = "std")]
     pub(crate) fn first(&self) -> Option<SendPermit> {
-        self.permits.iter().copied().flatten().next()
+        (0..N).find_map(|limit| self.get(limit))
     }
 
     /// Returns the permit of the same request with its true `costs`, one for each limit in order,
     /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
     /// See [`SendPermit::costing`].
     pub fn costing(mut self, costs: &[u32]) -> Self {
-        for (permit, cost) in self.permits.iter_mut().zip(costs) {
-            *permit = permit.map(|permit| permit.costing(*cost));
+        for (limit, cost) in costs.iter().enumerate() {
+            if let Some(permit) = self.get(limit) {
+                let permit = permit.costing(*cost);
+                self.put(limit, permit.weight(), permit.place());
+            }
         }
         self
     }
@@ -51,9 +63,8 @@ impl<const N: usize> SetPermit<N> {
 impl<const N: usize> fmt::Debug for SetPermit<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SetPermit(")?;
-        for (limit, permit) in self.permits.iter().enumerate() {
+        for (limit, (weight, _)) in self.taken.iter().enumerate() {
             let comma = if limit == 0 { "" } else { ", " };
-            let weight = permit.map_or(0, SendPermit::weight);
             write!(f, "{comma}{limit}: {weight}")?;
         }
         f.write_str(")")

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
-use super::permit::{AcquireError, SendPermit, WeightError};
+use super::permit::{AcquireError, Order, SendPermit, WeightError};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -47,12 +47,32 @@ impl SendRate {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
+        let order = self.try_order_n(now, weight)?;
+        Ok(SendPermit::with_order(now, weight, order))
+    }
+
+    /// As [`try_acquire_n`](Self::try_acquire_n), and leaves it to the caller to make a permit.
+    #[inline]
+    pub(crate) fn try_order_n(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
+        if weight == 1 {
+            return match self.try_order(now) {
+                Ok(order) => Ok(order),
+                Err(nanos) => Err(AcquireError::NotInTime {
+                    wait: Duration::from_nanos(nanos),
+                }),
+            };
+        }
+        self.try_heavy(now, weight)
+    }
+
+    #[inline(never)]
+    fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         if let (Turn::Placed { .. }, Some(engaged)) = (turn, self.words()) {
             engaged.close(weight);
-            return Ok(engaged.permit(now, weight));
+            return Ok(engaged.order(weight));
         }
-        Ok(SendPermit::of_weight(now, weight))
+        Ok(Order::NONE)
     }
 
     /// Takes a place in line for `weight` tokens at once.
