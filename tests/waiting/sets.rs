@@ -1,11 +1,17 @@
 //! Waiting for several limits at once: one wait, one deadline, one cancellation.
 
 use alloc::sync::Arc;
-use core::{future::Future, time::Duration};
+use core::{
+    cell::{Cell, RefCell},
+    future::Future,
+    ops::Deref,
+    time::Duration,
+};
 use std::thread;
 
 use paceline::{
     AcquireError, Clock, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate, SendSet,
+    Timestamp,
     law::PacedSettings,
     set::{Binding, SetError},
     wait::{SetRequest, Sleep},
@@ -133,6 +139,76 @@ fn a_turn_that_moves_past_the_deadline_is_refused_with_its_limit() {
     assert!(ended.1.is_err());
     assert!(ended.0 <= 250 * MILLI, "{ended:?}");
     assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
+}
+
+/// A rate that calls `before` whenever it is looked at.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    rate: &'a SendRate,
+    before: &'a dyn Fn(),
+}
+
+impl Deref for Watched<'_> {
+    type Target = SendRate;
+
+    fn deref(&self) -> &SendRate {
+        (self.before)();
+        self.rate
+    }
+}
+
+/// A set of `first` and of 1/s, which refuses: after the set has taken of `first`, and before it
+/// looks at the other, a waiter for `first` looks. Returns when the waiter went.
+fn waiter_went_at(first: SendRate, refused: impl Fn(SendSet<Watched<'_>, 2>, &Hands)) -> u64 {
+    let world = RefCell::new(World::default());
+    let hands = world.borrow().hands.clone();
+    let first = Arc::new(first);
+    let single = SendLimiter::new(Arc::clone(&first))
+        .clock(hands.clone())
+        .sleep_on(hands.clone());
+    let (before, looked) = (first.snapshot(Timestamp::ZERO), Cell::new(false));
+    let look = || {
+        if first.snapshot(Timestamp::ZERO) != before && !looked.replace(true) {
+            let waiter = single.clone().into_tokens(1).acquire();
+            world.borrow_mut().spawn(waiter);
+        }
+    };
+    let empty = fixed(1);
+    let rates = [(&*first, &(|| {}) as &dyn Fn()), (&empty, &look)];
+    let rates = rates.map(|(rate, before)| Watched { rate, before });
+    refused(SendSet::new(rates), &hands);
+    assert!(looked.get());
+    let mut world = world.borrow_mut();
+    assert!(world.tasks[0].ended.is_none(), "there was none for it");
+    world.settle();
+    world.run_until(10_000 * MILLI);
+    world.tasks[0].went_at()
+}
+
+/// The waiter may have seen the bucket empty, and set its timer by that.
+#[test]
+fn a_refused_try_wakes_waiters_for_what_it_gives_back() {
+    let second = Duration::from_secs(1);
+    let settings =
+        PacedSettings::fixed(10, second).and_then(|fixed| fixed.to_builder().burst(second).build());
+    let full = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+    let went = waiter_went_at(full, |set, _| {
+        let refused = set.try_acquire(Timestamp::ZERO, &[10, 1]);
+        assert_eq!(refused, Err(not_in_time(1, 1_000)));
+    });
+    assert_eq!(went, 0);
+}
+
+/// The waiter may have seen the place, and set its timer by that.
+#[test]
+fn a_refused_request_wakes_waiters_behind_its_places() {
+    let went = waiter_went_at(fixed(10), |set, hands| {
+        let limiter = SendLimiter::new(set).clock(hands.clone());
+        let request = limiter.into_tokens([1, 1]).within(ms(600));
+        assert_eq!(request.reserve().map(drop), Err(not_in_time(1, 1_000)));
+    });
+    // A rate is rounded, so that it may be a nanosecond more.
+    assert_eq!(went / MILLI, 100);
 }
 
 #[test]
