@@ -142,21 +142,39 @@ fn a_debit_beside_a_take_is_owed_once() {
     });
 }
 
-/// A debit that is read and then written loses what another caller takes meanwhile.
+/// A debit that is taken like a token is lost if another caller has taken what was there.
 #[test]
 #[should_panic(expected = "a debt was lost")]
-fn a_debit_in_two_steps_is_lost() {
-    use loom::sync::atomic::{AtomicI64, Ordering::SeqCst};
-
+fn a_debit_that_has_to_be_there_is_lost() {
     explore(Some(2), || {
-        let bucket = Arc::new(AtomicI64::new(1));
+        let rate = Arc::new(two());
+        let permit = rate.try_acquire(NOW).unwrap();
         let other = {
-            let bucket = Arc::clone(&bucket);
-            thread::spawn(move || bucket.store(bucket.load(SeqCst) - 2, SeqCst))
+            let rate = Arc::clone(&rate);
+            thread::spawn(move || rate.try_acquire_n(NOW, 3 - permit.weight()).is_ok())
         };
-        bucket.fetch_sub(1, SeqCst);
+        let taken = u128::from(rate.try_acquire(NOW).is_ok());
         other.join().unwrap();
-        assert_eq!(bucket.load(SeqCst), -2, "a debt was lost");
+        let wait = rate.try_acquire(NOW).err().map(|wait| wait.as_millis());
+        assert_eq!(wait, Some(25 * (2 + taken)), "a debt was lost");
+    });
+}
+
+/// A charge is used once, which its type sees to: a permit that is charged twice is not.
+#[test]
+#[should_panic(expected = "a credit was given twice")]
+fn a_permit_that_is_charged_twice_is_credited_twice() {
+    explore(Some(2), || {
+        let rate = Arc::new(two());
+        let permit = rate.try_acquire(NOW).unwrap();
+        let other = {
+            let rate = Arc::clone(&rate);
+            thread::spawn(move || rate.charge(permit).settle(NOW, 0))
+        };
+        let taken = usize::from(rate.try_acquire(NOW).is_ok());
+        rate.charge(permit).settle(NOW, 0).unwrap();
+        other.join().unwrap().unwrap();
+        assert_eq!(taken + left(&rate), 2, "a credit was given twice");
     });
 }
 
@@ -192,20 +210,62 @@ fn a_settlement_beside_its_report_counts_once() {
     });
 }
 
-/// A limiter that forgets which send a report is of counts the settlement again.
+/// A settlement that says what is left, as a report does, hides what the service says.
 #[test]
-#[should_panic(expected = "it counted twice")]
-fn a_settlement_that_ignores_the_order_counts_twice() {
-    use loom::sync::atomic::{AtomicI64, Ordering::SeqCst};
+#[should_panic(expected = "not what the service says")]
+fn a_settlement_that_overwrites_what_is_left_hides_its_report() {
+    explore(Some(1), || {
+        let rate = Arc::new(SendRate::new(ControlLaw::Declared, NOW));
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND), first, &report(50));
+        let second = rate.try_acquire(at(3 * SECOND)).expect("its turn");
+        let now = at(4 * SECOND);
+        let shared = Arc::clone(&rate);
+        let reporter = thread::spawn(move || {
+            shared.observe(now, second, &report(45));
+        });
+        let settled = remaining(&rate, now) - 9.0;
+        rate.observe(now, second, &report(settled as u64));
+        reporter.join().expect("the reporter returns");
+        let left = remaining(&rate, now);
+        assert!((44.0..=45.0).contains(&left), "not what the service says");
+    });
+}
 
-    explore(None, || {
-        let left = Arc::new(AtomicI64::new(49));
-        let other = {
-            let left = Arc::clone(&left);
-            thread::spawn(move || left.store(40, SeqCst))
-        };
-        left.fetch_sub(9, SeqCst);
-        other.join().unwrap();
-        assert_eq!(left.load(SeqCst), 40, "it counted twice");
+/// Two settlements at once both count.
+#[test]
+fn two_declared_settlements_both_count() {
+    explore(Some(1), || {
+        let rate = Arc::new(SendRate::new(ControlLaw::Declared, NOW));
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND), first, &report(50));
+        let second = rate.try_acquire(at(3 * SECOND)).expect("its turn");
+        let third = rate.try_acquire(at(6 * SECOND)).expect("its turn");
+        let now = at(7 * SECOND);
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.charge(second).settle(now, 10));
+        rate.charge(third).settle(now, 5).expect("there is room");
+        other.join().expect("it returns").expect("there is room");
+        let left = remaining(&rate, now);
+        assert!((left - 35.0).abs() < 1e-6, "left {left}");
+    });
+}
+
+/// What is sent beside a settlement is counted as well.
+#[test]
+fn a_declared_settlement_beside_a_take_counts_both() {
+    explore(Some(1), || {
+        let rate = Arc::new(SendRate::new(ControlLaw::Declared, NOW));
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND), first, &report(50));
+        let second = rate.try_acquire(at(3 * SECOND)).expect("its turn");
+        let now = at(6 * SECOND);
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.charge(second).settle(now, 10));
+        let taken = rate.try_acquire(now).is_ok();
+        other.join().expect("it returns").expect("there is room");
+        let left = remaining(&rate, now);
+        let want = if taken { 39.0 } else { 40.0 };
+        assert!((left - want).abs() < 1e-6, "left {left}, taken {taken}");
     });
 }

@@ -6,9 +6,12 @@
 use core::mem::ManuallyDrop;
 use core::time::Duration;
 
-use paceline::{SendRate, SendSet, Timestamp, law::PacedSettings};
+use paceline::{
+    ControlLaw, SendPermit, SendRate, SendSet, Timestamp,
+    law::{LimitReport, LimitReports, PacedSettings, Reset},
+};
 
-use crate::hook::{MOST, bounded, stopped_at};
+use crate::hook::{MOST, bounded, stopped_at, stopped_within};
 use crate::scene::at;
 
 /// A limiter of 1,000 tokens a second with a bucket of 100, full.
@@ -112,6 +115,80 @@ fn a_thread_that_stops_within_its_places_holds_up_no_other_set() {
         );
         if stopped.is_some() {
             assert_eq!(wait, 20);
+            break;
+        }
+    }
+}
+
+fn report(remaining: u64) -> LimitReports {
+    let reset = Reset::In(Duration::from_secs(60));
+    LimitReport::new(remaining).limit(100).reset(reset).into()
+}
+
+/// A limiter of which 90 of 100 are left after a first request, and the permit of one sent since.
+fn declared() -> (SendRate, SendPermit) {
+    let rate = SendRate::new(ControlLaw::Declared, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    rate.observe(at(100), first, &report(90));
+    let second = rate.try_acquire(at(5_000)).expect("its turn");
+    (rate, second)
+}
+
+fn remaining(rate: &SendRate, now: u64) -> String {
+    let declared = bounded(DECLARED, || rate.snapshot(at(now))).declared;
+    format!("{:.0}", declared.expect("a limit is declared").remaining)
+}
+
+/// The most steps where a limit is declared: it has 35 words.
+const DECLARED: u64 = 1_500;
+
+#[test]
+fn a_thread_that_stops_within_a_declared_settlement_stops_no_other() {
+    for step in 0.. {
+        let (rate, second) = declared();
+        let charge = rate.charge(second);
+        let stopped = stopped_within(DECLARED, step, || charge.settle(at(5_100), 21));
+        // Whole or not at all, and others go on: they take, settle and report.
+        let now = remaining(&rate, 5_100);
+        assert!(now == "89" || now == "69", "step {step}: {now}");
+        let third = bounded(DECLARED, || rate.try_acquire(at(10_000))).expect("its turn");
+        let settled = bounded(DECLARED, || rate.charge(third).settle(at(10_000), 11));
+        settled.expect("there is room");
+        let left = remaining(&rate, 10_000);
+        let want = if now == "89" { "78" } else { "58" };
+        assert_eq!(left, want, "step {step}");
+        bounded(DECLARED, || rate.observe(at(10_100), third, &report(40)));
+        assert_eq!(remaining(&rate, 10_100), "40", "step {step}");
+        if stopped.is_some() {
+            assert!(step > 60, "it has many steps: {step}");
+            assert_eq!(now, "69");
+            break;
+        }
+    }
+}
+
+/// What is given back goes to what is left and to the bucket: a stop in between leaves the bucket
+/// without it.
+#[test]
+fn a_thread_that_stops_within_a_declared_set_loses_what_it_held() {
+    for step in 0.. {
+        let (rate, _) = declared();
+        let empty = limiter();
+        let taken = empty.try_acquire_n(at(10_000), 100);
+        assert!(taken.is_ok(), "it is full");
+        let set = SendSet::new([&rate, &empty]);
+        let stopped = stopped_within(DECLARED, step, || set.try_acquire(at(10_000), &[1, 1]));
+        let now = remaining(&rate, 10_000);
+        assert!(now == "89" || now == "88", "step {step}: {now}");
+        let again = bounded(DECLARED, || rate.try_acquire(at(10_000)));
+        let later = bounded(DECLARED, || rate.try_acquire(at(12_000)));
+        assert!(again.is_ok() || later.is_ok(), "step {step}");
+        if stopped.is_some() {
+            assert_eq!(
+                (now.as_str(), again.is_ok()),
+                ("89", true),
+                "given back whole"
+            );
             break;
         }
     }
