@@ -13,9 +13,10 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendRate, Timestamp,
+    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendRate, SendRateSnapshot,
+    Timestamp,
     config::SettingsError,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, StopReason},
     set::{SetError, Weights},
     strategy::Reports,
@@ -115,6 +116,87 @@ fn reports_and_outcomes_go_to_every_limit() {
     let told = second.succeeded(Reports::at(&hands).costing(&costs));
     told.expect("it succeeded");
     assert_eq!(left(&strategy, &hands), ["59", "8800"]);
+}
+
+/// The body of a response says what it cost, after its outcome was recorded.
+#[test]
+fn a_cost_that_comes_with_the_body_is_settled_once() {
+    let (strategy, hands) = strategy();
+    let mut attempts = begin(&strategy, [1, 500]);
+    assert!(attempts.charge().is_none(), "nothing was sent");
+    send(&mut attempts, &hands);
+    let heard = attempts.observe(Reports::at(&hands).declaring(&reports(60, 9_000)));
+    heard.expect("it is under way");
+    attempts
+        .succeeded(Reports::at(&hands))
+        .expect("it succeeded");
+    assert!(attempts.charge().is_none(), "it has ended");
+
+    let mut attempts = begin(&strategy, [1, 600]);
+    assert!(matches!(attempts.next(&hands, None), Next::InLine(_)));
+    hands.set(5_000);
+    send(&mut attempts, &hands);
+    let charge = attempts.charge().expect("it is under way");
+    attempts
+        .succeeded(Reports::at(&hands))
+        .expect("it succeeded");
+    assert_eq!(left(&strategy, &hands), ["59", "8400"]);
+    let (given, rates) = (1, 2);
+    let wrong = charge.settle(&[200]);
+    assert_eq!(wrong, Err(SetError::Weights { given, rates }));
+    assert!(!charge.is_settled());
+    assert_eq!(
+        format!("{charge:?}"),
+        "AttemptCharge(SetPermit(0: 1, 1: 600, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0))"
+    );
+    for cost in [200, 5_000] {
+        charge.clone().settle(&[1, cost]).expect("a credit");
+        assert_eq!(left(&strategy, &hands), ["59", "8800"]);
+    }
+    assert!(charge.is_settled());
+}
+
+#[test]
+fn a_cost_of_one_send_rate_is_settled_too() {
+    let hands = Hands::default();
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(1_000, second)
+        .and_then(|fixed| fixed.to_builder().burst(second).build());
+    let strategy = Adaptive::builder()
+        .law(ControlLaw::Paced)
+        .paced(settings.expect("in range"))
+        .clock(Arc::new(hands.clone()))
+        .build();
+    let strategy = strategy.expect("in range");
+    let mut attempts = Operation::new(&strategy).weight(600).start();
+    send(&mut attempts, &hands);
+    let body = attempts.detach().expect("it is under way");
+    let charge = body.charge().expect("it took 600");
+    body.succeeded(Reports::at(&hands));
+    let available = || {
+        let rate = strategy.snapshot().rate.expect("it has one");
+        format!("{:.0}", rate.available)
+    };
+    assert_eq!(available(), "400");
+    charge.settle(&[150]).expect("a credit");
+    assert_eq!(available(), "850");
+}
+
+#[test]
+fn a_snapshot_shows_every_send_rate() {
+    let (strategy, hands) = strategy();
+    let mut first = begin(&strategy, [1, 500]);
+    send(&mut first, &hands);
+    let told = first.succeeded(Reports::at(&hands).declaring(&reports(60, 9_000)));
+    told.expect("it succeeded");
+    let snapshot = strategy.snapshot();
+    let dimension = |rate: Option<SendRateSnapshot>| {
+        let declared = rate.expect("there is one").declared;
+        declared.expect("it is declared").dimension
+    };
+    assert_eq!(dimension(snapshot.rate), Dimension::Requests);
+    assert_eq!(dimension(snapshot.further_rates[0]), Dimension::Tokens);
+    assert_eq!(snapshot.further_rates[1..], [None; 6]);
 }
 
 /// A first request that fails without a report must not hold a heavy retry back for hours.

@@ -11,8 +11,11 @@ use std::sync::Mutex;
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
 use metrics::{SharedString, Unit};
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, RetryStrategy, SendPermit, Standard, law::PacedSettings,
-    snapshot::StrategySnapshot, strategy::Reports,
+    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendPermit, Standard,
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
+    operation::{Attempts, Next, Verdict},
+    snapshot::StrategySnapshot,
+    strategy::Reports,
 };
 use support::{Arc, Hands, http};
 use tracing::field::{Field, Visit};
@@ -36,6 +39,8 @@ impl Visit for Line {
         match field.name() {
             "message" => self.0.insert_str(0, &format!("{value:?}")),
             "available" | "needed" => write!(self.0, " {}={value:?}", field.name()).unwrap(),
+            "limit" | "dimension" => write!(self.0, " {value:?}").unwrap(),
+            "window" | "policy" => {}
             "strategy" | "fill_rate" => write!(self.0, " {}", field.name()).unwrap(),
             other => panic!("the docs know no {other}"),
         }
@@ -124,6 +129,58 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         assert_eq!(strategy.snapshot().counts.cuts, 2);
         fail(&strategy, &Failure::throttling());
         assert_eq!(log.lines(), ["send rate engaged strategy fill_rate"]);
+    });
+}
+
+/// 100 requests and 10,000 tokens a minute, of which so many are left.
+fn limits(requests: u64, tokens: u64) -> LimitReports {
+    let report = |left, limit, dimension| {
+        LimitReport::new(left)
+            .dimension(dimension)
+            .limit(limit)
+            .reset(Reset::In(Duration::from_secs(60)))
+    };
+    let mut reports = LimitReports::from(report(requests, 100, Dimension::Requests));
+    reports.push(report(tokens, 10_000, Dimension::Tokens));
+    reports
+}
+
+/// An operation of a strategy of requests and tokens, which has sent a request of `[1, 500]`.
+fn several() -> (Arc<Hands>, Attempts<Adaptive>) {
+    let clock = Arc::new(Hands::default());
+    let strategy = Adaptive::builder()
+        .law(ControlLaw::Declared)
+        .also(DeclaredSettings::new().dimension(Dimension::Tokens))
+        .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+        .build()
+        .unwrap();
+    let mut attempts = Operation::new(strategy).weights([1, 500]).start();
+    assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+    (clock, attempts)
+}
+
+#[test]
+fn every_send_rate_says_what_is_declared_and_contradicted() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let (clock, mut attempts) = several();
+        let reports = limits(60, 9_000);
+        let reports = Reports::at(&*clock).declaring(&reports);
+        attempts.observe(reports).unwrap();
+        assert_eq!(
+            log.lines(),
+            [
+                "limit declared strategy 100 requests",
+                "limit declared strategy 10000 tokens"
+            ]
+        );
+        let failed = attempts.failed(&Failure::throttling(), reports);
+        assert!(matches!(failed, Ok(Verdict::Again(_))));
+        assert_eq!(
+            log.lines(),
+            ["declared limit contradicted strategy 100 requests"],
+            "the least is left of that one"
+        );
     });
 }
 
@@ -267,4 +324,22 @@ fn send_rate_is_published_if_there_is_one() {
     assert_eq!(rate[2], "send_rate_available strategy=orders = 5.0");
     assert_eq!(rate[3], "send_rate_measured strategy=orders = 0.0");
     assert_eq!(rate[4], "send_rate_waiting strategy=orders = 0.0");
+}
+
+#[test]
+fn further_send_rates_are_published_with_their_limit() {
+    let (_, attempts) = several();
+    let published = published(&attempts.strategy().snapshot());
+    let fills: Vec<_> = published
+        .iter()
+        .filter(|line| line.starts_with("send_rate_fill"))
+        .map(|line| line.split(" = ").next().unwrap())
+        .collect();
+    assert_eq!(
+        fills,
+        [
+            "send_rate_fill strategy=orders",
+            "send_rate_fill strategy=orders limit=1"
+        ]
+    );
 }

@@ -224,8 +224,8 @@ fn a_settlement_that_overwrites_what_is_left_hides_its_report() {
         let reporter = thread::spawn(move || {
             shared.observe(now, second, &report(45));
         });
-        let settled = remaining(&rate, now) - 9.0;
-        rate.observe(now, second, &report(settled as u64));
+        let settled = format!("{:.0}", remaining(&rate, now) - 9.0);
+        rate.observe(now, second, &report(settled.parse().expect("whole")));
         reporter.join().expect("the reporter returns");
         let left = remaining(&rate, now);
         assert!((44.0..=45.0).contains(&left), "not what the service says");

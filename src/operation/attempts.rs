@@ -6,7 +6,8 @@ use super::{Attempt, Stop, StopReason, limits::Limits};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
-        MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn, hint_too_long,
+        AttemptCharge, MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn,
+        hint_too_long,
     },
     wait::Rest,
 };
@@ -305,6 +306,13 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(())
     }
 
+    /// Returns what the attempt under way took of the send rates, to be settled with its true cost
+    /// after its outcome was recorded: `None` if there is none under way, or nothing to settle.
+    pub fn charge(&self) -> Option<AttemptCharge> {
+        let token = self.token.as_ref().filter(|_| self.is_sending())?;
+        self.strategy.charge(token)
+    }
+
     /// Reports that the attempt under way succeeded. The operation has ended.
     ///
     /// # Errors
@@ -550,6 +558,12 @@ pub struct Detached<S> {
 }
 
 impl<S: RetryStrategy> Detached<S> {
+    /// Returns what the attempt took of the send rates, to be settled with its true cost: `None` if
+    /// there is nothing to settle.
+    pub fn charge(&self) -> Option<AttemptCharge> {
+        self.strategy.charge(self.token.as_ref()?)
+    }
+
     /// Reports that the response ended well.
     pub fn succeeded(self, reports: Reports<'_>) {
         if let Some(token) = self.token {

@@ -4,8 +4,8 @@ use super::{scopes::Scopes, slot::Slot};
 use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
-        SendTurn, hold::Hold, snapshot::StrategySnapshot,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn, hold::Hold, snapshot::StrategySnapshot,
     },
 };
 
@@ -80,6 +80,10 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         if let Some(strategy) = self.responsible(token.hold()) {
             strategy.observe(token, reports);
         }
+    }
+
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        self.responsible(token.hold())?.charge(token)
     }
 
     fn obeys_limits(&self) -> bool {

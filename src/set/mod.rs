@@ -23,7 +23,9 @@ use core::fmt;
 use core::ops::Deref;
 
 use crate::law::{LimitReports, Observed};
-use crate::{AcquireError, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError};
+use crate::{
+    AcquireError, Outcome, Recorded, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
+};
 
 /// The most send rates that a set has.
 pub const MOST_RATES: usize = 8;
@@ -300,6 +302,17 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
+        self.record_each(now, permit, outcome, |_, _| {});
+    }
+
+    /// As [`record`](Self::record), and says what each rate made of it.
+    pub(crate) fn record_each(
+        &self,
+        now: Timestamp,
+        permit: &SetPermit<N>,
+        outcome: Outcome,
+        mut recorded: impl FnMut(&SendRate, Recorded),
+    ) {
         let share = |(_, rate, taken): (usize, &SendRate, SendPermit)| rate.share_left(now, taken);
         let least = if outcome == Outcome::NotThrottled {
             None
@@ -313,7 +326,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
                 _ => true,
             };
             let (_, rate, taken) = this;
-            record(rate, now, taken, outcome, is_blamed);
+            recorded(rate, record(rate, now, taken, outcome, is_blamed));
         }
     }
 
@@ -328,7 +341,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         limits: &[usize],
     ) {
         for (limit, rate, taken) in self.permitted(permit) {
-            record(rate, now, taken, outcome, limits.contains(&limit));
+            let _recorded = record(rate, now, taken, outcome, limits.contains(&limit));
         }
     }
 
@@ -344,10 +357,24 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         permit: &SetPermit<N>,
         reports: &LimitReports,
     ) -> Observed {
-        let all = self.permitted(permit);
-        all.map(|(_, rate, taken)| rate.observe(now, taken, reports))
-            .max()
-            .unwrap_or(Observed::Nothing)
+        let mut most = Observed::Nothing;
+        self.observe_each(now, permit, reports, |_, observed| {
+            most = most.max(observed)
+        });
+        most
+    }
+
+    /// As [`observe`](Self::observe), and says what each rate made of it.
+    pub(crate) fn observe_each(
+        &self,
+        now: Timestamp,
+        permit: &SetPermit<N>,
+        reports: &LimitReports,
+        mut observed: impl FnMut(&SendRate, Observed),
+    ) {
+        for (_, rate, taken) in self.permitted(permit) {
+            observed(rate, rate.observe(now, taken, reports));
+        }
     }
 
     /// Returns what a request took of `limit`, to be settled in a later task: `None` if it took
@@ -375,11 +402,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         permit: SetPermit<N>,
         costs: &[u32],
     ) -> Result<(), SetError> {
-        let rates = self.rates().count();
-        if costs.len() != rates {
-            let given = costs.len();
-            return Err(SetError::Weights { given, rates });
-        }
+        self.check_costs(costs)?;
         let mut settled = Ok(());
         for (limit, rate, taken) in self.permitted(&permit) {
             let cost = costs.get(limit).copied().unwrap_or(taken.weight());
@@ -388,6 +411,16 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             }
         }
         settled
+    }
+
+    /// Checks that there is a cost for each rate.
+    pub(crate) fn check_costs(&self, costs: &[u32]) -> Result<(), SetError> {
+        let (given, rates) = (costs.len(), self.rates().count());
+        if given == rates {
+            Ok(())
+        } else {
+            Err(SetError::Weights { given, rates })
+        }
     }
 
     /// Returns the state of each rate, and which limit would hold back a request of `weights`. It
@@ -412,13 +445,19 @@ fn give_back(rate: &SendRate, now: Timestamp, taken: SendPermit) {
     rate.take_back(now, taken);
 }
 
-fn record(rate: &SendRate, now: Timestamp, taken: SendPermit, outcome: Outcome, is_blamed: bool) {
+fn record(
+    rate: &SendRate,
+    now: Timestamp,
+    taken: SendPermit,
+    outcome: Outcome,
+    is_blamed: bool,
+) -> Recorded {
     let outcome = if is_blamed {
         outcome
     } else {
         Outcome::NotThrottled
     };
-    let _ = rate.record(now, taken, outcome);
+    rate.record(now, taken, outcome)
 }
 
 /// The laws of the rates, in one line.

@@ -27,6 +27,14 @@ impl<const N: usize> SetPermit<N> {
         }
     }
 
+    /// Returns the permit of a request that took of the first limit alone.
+    #[cfg(feature = "std")]
+    pub(crate) const fn of_first(permit: SendPermit) -> Self {
+        let mut this = Self::at(permit.time());
+        this.put(0, permit.weight(), permit.place());
+        this
+    }
+
     #[inline]
     pub(super) const fn put(&mut self, limit: usize, weight: u32, order: Order) {
         self.taken[limit] = (weight, order.to_bits());

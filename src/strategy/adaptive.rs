@@ -5,6 +5,7 @@ use core::{fmt, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
+    charge::AttemptCharge,
     costs::RetryCosts,
     engine::{Engine, Weighed},
     events,
@@ -20,7 +21,7 @@ use crate::atomic::cells::{Drought, Event, State};
 use crate::{
     AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate, SendSet,
     Timestamp, WeightError,
-    law::{DeclaredSettings, Observed, PacedSettings, PacedSettingsError},
+    law::{DeclaredSettings, LimitReports, Observed, PacedSettings, PacedSettingsError},
     set::{MOST_RATES, SetPermit, Weights},
 };
 
@@ -207,14 +208,31 @@ impl Adaptive {
     ) {
         let now = reports.clock(self.clock()).now();
         if let Some(limits) = reports.limits() {
-            let _observed = set.observe(now, &permit, limits);
+            self.hear_set(set, now, &permit, limits);
         }
         if let Some(costs) = reports.costs() {
             if set.settle(now, permit, costs.as_slice()).is_ok() {
                 permit = permit.costing(costs.as_slice());
             }
         }
-        set.record(now, &permit, outcome);
+        set.record_each(now, &permit, outcome, |rate, recorded| {
+            self.note(rate, now, recorded);
+        });
+        #[cfg(feature = "tracing")]
+        self.look_for_the_end();
+    }
+
+    /// Hands on what the service declares to several send rates.
+    fn hear_set(
+        &self,
+        set: &SendSet<Arc<SendRate>>,
+        now: Timestamp,
+        permit: &SetPermit<MOST_RATES>,
+        limits: &LimitReports,
+    ) {
+        set.observe_each(now, permit, limits, |rate, observed| {
+            self.note_declared(rate, now, observed);
+        });
     }
 
     /// Records the outcome of the attempt of `token`.
@@ -370,8 +388,13 @@ impl Adaptive {
         let now = reports.clock(self.clock()).now();
         let permit = sent.unwrap_or(SendPermit::sent_at(now));
         let observed = self.rate.observe(now, permit, limits);
+        self.note_declared(&self.rate, now, observed);
+    }
+
+    /// Takes note of a limit that was not known, or has changed.
+    fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
         if observed > Observed::Taken {
-            events::declared(self.engine.id, || self.rate.declared_limit(now));
+            events::declared(self.engine.id, || rate.declared_limit(now));
         }
     }
 
@@ -393,11 +416,16 @@ impl Adaptive {
     /// Tells the send rate of a throttle, and takes note of what it makes of that.
     fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
         let recorded = self.rate.record(now, permit, outcome);
+        self.note(&self.rate, now, recorded);
+    }
+
+    /// Takes note of what `rate` made of an outcome.
+    fn note(&self, rate: &SendRate, now: Timestamp, recorded: Recorded) {
         if recorded == Recorded::Contradicted {
-            events::contradicted(self.engine.id, || self.rate.declared_limit(now));
+            events::contradicted(self.engine.id, || rate.declared_limit(now));
         }
         if recorded == Recorded::Cut {
-            let state = || self.rate.snapshot(now);
+            let state = || rate.snapshot(now);
             self.engine.counts.one(Event::Cut);
             if self.engine.counts.note(State::Limiting, true) {
                 events::engaged(self.engine.id, state);
@@ -412,8 +440,10 @@ impl Adaptive {
     #[cfg(feature = "tracing")]
     fn look_for_the_end(&self) {
         let counts = &self.engine.counts;
+        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
         if counts.is(State::Limiting)
             && !self.rate.is_limiting()
+            && !further.into_iter().any(SendRate::is_limiting)
             && counts.note(State::Limiting, false)
         {
             events::recovered(self.engine.id);
@@ -474,8 +504,15 @@ impl RetryStrategy for Adaptive {
     }
 
     fn snapshot(&self) -> StrategySnapshot {
+        let now = self.clock().now();
+        let mut further_rates = [None; MOST_RATES - 1];
+        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
+        for (shown, rate) in further_rates.iter_mut().zip(further) {
+            *shown = Some(rate.snapshot(now));
+        }
         StrategySnapshot {
-            rate: Some(self.rate.snapshot(self.clock().now())),
+            rate: Some(self.rate.snapshot(now)),
+            further_rates,
             ..self.engine.snapshot()
         }
     }
@@ -488,10 +525,25 @@ impl RetryStrategy for Adaptive {
             (&self.set, token.set_permit(), reports.limits())
         {
             let now = reports.clock(self.clock()).now();
-            let _observed = set.observe(now, &permit, limits);
+            self.hear_set(set, now, &permit, limits);
         } else {
             self.hear(token.send_permit(), reports);
         }
+    }
+
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        if token.strategy() != self.engine.id {
+            return None;
+        }
+        let (set, permit) = match (&self.set, token.set_permit()) {
+            (Some(set), Some(permit)) => (SendSet::clone(set), permit),
+            _ => {
+                let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
+                (set, SetPermit::of_first(token.send_permit()?))
+            }
+        };
+        let clock = Arc::clone(&self.engine.common.clock);
+        Some(AttemptCharge::new(set, permit, clock))
     }
 
     fn obeys_limits(&self) -> bool {

@@ -190,8 +190,8 @@ impl<P> Engine<P> {
     pub(super) fn snapshot(&self) -> StrategySnapshot {
         StrategySnapshot {
             quota: self.quota.snapshot(),
-            rate: None,
             counts: StrategyCounts::of(&self.counts),
+            ..StrategySnapshot::default()
         }
     }
 

@@ -27,6 +27,9 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_measured` | gauge | requests per second |
     /// | `paceline_send_rate_waiting` | gauge | tokens promised to those in line |
     ///
+    /// With [several send rates](crate::config::StrategyBuilder::also) those of the further ones
+    /// have the label `limit`, from 1.
+    ///
     /// # Examples
     ///
     /// ```
@@ -59,7 +62,13 @@ impl StrategySnapshot {
         counter!("paceline_throttled_total", labels.iter()).absolute(counts.throttled);
         counter!("paceline_cuts_total", labels.iter()).absolute(counts.cuts);
         counter!("paceline_credited_tokens_total", labels.iter()).absolute(counts.credited);
-        if let Some(rate) = self.rate {
+        let rates = core::iter::once(&self.rate).chain(&self.further_rates);
+        for (limit, rate) in rates.enumerate() {
+            let Some(rate) = rate else { continue };
+            let mut labels = labels.to_vec();
+            if limit > 0 {
+                labels.push(Label::new("limit", limit.to_string()));
+            }
             let engaged = u8::from(rate.enabled);
             gauge!("paceline_send_rate_engaged", labels.iter()).set(engaged);
             gauge!("paceline_send_rate_fill", labels.iter()).set(rate.fill_rate);

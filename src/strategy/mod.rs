@@ -5,6 +5,7 @@
 
 pub(crate) mod adaptive;
 pub(crate) mod builder;
+mod charge;
 mod choices;
 pub(crate) mod costs;
 mod engine;
@@ -30,6 +31,7 @@ pub(crate) mod token;
 mod turn;
 
 pub(crate) use builder::StrategyBuilder;
+pub use charge::AttemptCharge;
 pub(crate) use engine::hint_too_long;
 pub(crate) use legacy::LegacyBuilder;
 pub use refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused};

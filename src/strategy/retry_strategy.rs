@@ -4,8 +4,8 @@ use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
 
 use super::{
-    ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest, SendTurn,
-    snapshot::StrategySnapshot,
+    AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+    SendRequest, SendTurn, snapshot::StrategySnapshot,
 };
 use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 
@@ -111,6 +111,13 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         let _ = (token, reports);
     }
 
+    /// Returns what the attempt of `token` took of the send rates, to be settled with its true cost
+    /// after its outcome was recorded. By default there is nothing to settle.
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        let _ = token;
+        None
+    }
+
     /// Tells whether the strategy goes by what services declare about their limits. By default it
     /// does not, so that no headers need to be read for it.
     fn obeys_limits(&self) -> bool {
@@ -188,6 +195,10 @@ macro_rules! by_pointer {
 
             fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
                 (**self).observe(token, reports);
+            }
+
+            fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+                (**self).charge(token)
             }
 
             fn obeys_limits(&self) -> bool {

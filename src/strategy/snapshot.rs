@@ -5,6 +5,7 @@ use core::fmt;
 use super::quota::QuotaSnapshot;
 use crate::SendRateSnapshot;
 use crate::atomic::cells::{Counts, Event};
+use crate::set::MOST_RATES;
 
 /// The state of a strategy, for people to read:
 /// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
@@ -32,6 +33,9 @@ pub struct StrategySnapshot {
     pub quota: QuotaSnapshot,
     /// The send rate, if there is one.
     pub rate: Option<SendRateSnapshot>,
+    /// The [further](crate::config::StrategyBuilder::also) send rates, in order; `None` beyond the
+    /// last one.
+    pub further_rates: [Option<SendRateSnapshot>; MOST_RATES - 1],
     /// What has happened since the strategy was built.
     pub counts: StrategyCounts,
 }

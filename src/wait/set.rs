@@ -54,6 +54,12 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
         self.of().record(self.now(), permit, outcome);
     }
 
+    /// Records the outcome of a request of which the service says which `limits` throttled it: see
+    /// [`SendSet::record_by`].
+    pub fn record_by(&self, permit: &SetPermit<N>, outcome: Outcome, limits: &[usize]) {
+        self.of().record_by(self.now(), permit, outcome, limits);
+    }
+
     /// Corrects what a request took to its true `costs`: see [`SendSet::settle`].
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use paceline::{
     Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
         SendTurn,
     },
 };
@@ -87,6 +87,10 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
         self.inside.record_success(token, reports)
+    }
+
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        self.inside.charge(token)
     }
 
     fn admit(

@@ -32,8 +32,9 @@ impl Middleware for Pacing {
         if let Some(scope) = &scope {
             operation = operation.scope(scope);
         }
-        if let Some(weights) = extensions.get::<Weights>() {
-            operation = operation.weights(*weights);
+        let weights = extensions.get::<Weights>().copied();
+        if let Some(weights) = weights {
+            operation = operation.weights(weights);
         }
         if let Some(span) = self.deadline {
             operation = operation.deadline(span);
@@ -51,7 +52,7 @@ impl Middleware for Pacing {
             attempts.set_repeatable(copy.is_some() || attempt.is_last());
             let sending = next.clone().run(request, extensions);
             let sent = waiter.cut_off(attempt.time_limit(), sending).await;
-            let (result, failure) = match sent {
+            let (mut result, failure) = match sent {
                 Some(result) => {
                     let failure = self.classify(&result);
                     (result, failure)
@@ -69,6 +70,12 @@ impl Middleware for Pacing {
                     reports = reports.costing(costs);
                 }
                 let Some(failure) = failure else {
+                    if let (Some(_), None, Ok(response)) = (weights, &costs, &mut result) {
+                        // The cost may stand in the body, which the caller reads.
+                        if let Some(charge) = attempts.charge() {
+                            response.extensions_mut().insert(charge);
+                        }
+                    }
                     attempts.succeeded(reports).map_err(Error::middleware)?;
                     return result;
                 };

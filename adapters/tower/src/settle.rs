@@ -1,6 +1,6 @@
 //! An attempt that was answered, and whose outcome may not be known yet.
 
-use paceline::Failure;
+use paceline::{Failure, strategy::AttemptCharge};
 
 /// A part that is to learn, once, the outcome of a request.
 ///
@@ -10,4 +10,10 @@ pub trait Settle {
     ///
     /// The answer is on its way to the caller already, so a failure is recorded and not retried.
     fn settle(self, failure: Option<&Failure>);
+
+    /// Returns what the request took of the send rates, to be settled once its true cost is known:
+    /// `None` if it had no weights, or its cost is known already. By default there is nothing.
+    fn charge(&self) -> Option<AttemptCharge> {
+        None
+    }
 }

@@ -15,7 +15,9 @@ use crate::{
 /// Classifies responses over HTTP by [`HttpClassifier`], and errors by [`failure_of`].
 ///
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
-/// the service itself.
+/// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
+/// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost that stands in
+/// its body.
 ///
 /// # Examples
 ///
@@ -74,6 +76,11 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
     }
 
     fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {
+        let mut response = response;
+        // The cost may stand in the body, which the caller reads.
+        if let Some(charge) = outcome.as_ref().and_then(Settle::charge) {
+            response.extensions_mut().insert(charge);
+        }
         succeeded(outcome);
         response
     }

@@ -43,6 +43,7 @@ pin_project! {
         // To be sent next.
         next: Option<K::Sent>,
         attempts: Option<Attempts<Arc<S>>>,
+        has_weights: bool,
         waiter: Waiter<DefaultSleep>,
         shared: Arc<Shared<S, C, K>>,
     }
@@ -75,6 +76,7 @@ where
             request: Some(request),
             next: None,
             attempts: None,
+            has_weights: false,
             waiter: Waiter::new(DefaultSleep::new()),
             shared,
         }
@@ -183,6 +185,7 @@ where
         let mut operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
         if let Some(weights) = replay.weights(&request) {
             operation = operation.weights(weights);
+            *this.has_weights = true;
         }
         let attempts = settings.apply(operation).start();
         // The service is ready already, and is not asked again without need.
@@ -222,7 +225,7 @@ where
             let _sending = attempts.observe(reports);
             let costs = result.as_ref().ok();
             let costs = costs.and_then(|response| classifier.costs(response));
-            let outcome = Retried::new(this.attempts.take()?, costs);
+            let outcome = Retried::new(this.attempts.take()?, *this.has_weights, costs);
             return Some(match result {
                 Ok(response) => Ok(classifier.answer(response, outcome)),
                 Err(error) => {

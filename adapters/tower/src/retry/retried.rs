@@ -7,7 +7,7 @@ use paceline::{
     Failure, RetryStrategy,
     operation::{Attempts, Detached},
     set::Weights,
-    strategy::Reports,
+    strategy::{AttemptCharge, Reports},
 };
 
 use crate::Settle;
@@ -15,15 +15,24 @@ use crate::Settle;
 /// A request that was answered: its strategy is still to hear the outcome.
 pub struct Retried<S: ?Sized> {
     attempt: Detached<Arc<S>>,
+    has_weights: bool,
     /// What it cost, if the response says so.
     costs: Option<Weights>,
 }
 
 impl<S: RetryStrategy + ?Sized> Retried<S> {
     /// Returns the outcome of the attempt under way, `None` if there is none.
-    pub(super) fn new(attempts: Attempts<Arc<S>>, costs: Option<Weights>) -> Option<Self> {
+    pub(super) fn new(
+        attempts: Attempts<Arc<S>>,
+        has_weights: bool,
+        costs: Option<Weights>,
+    ) -> Option<Self> {
         let attempt = attempts.detach().ok()?;
-        Some(Self { attempt, costs })
+        Some(Self {
+            attempt,
+            has_weights,
+            costs,
+        })
     }
 }
 
@@ -36,6 +45,14 @@ impl<S: RetryStrategy + ?Sized> Settle for Retried<S> {
         match failure {
             None => self.attempt.succeeded(reports),
             Some(failure) => self.attempt.failed(failure, reports),
+        }
+    }
+
+    fn charge(&self) -> Option<AttemptCharge> {
+        if self.has_weights && self.costs.is_none() {
+            self.attempt.charge()
+        } else {
+            None
         }
     }
 }
