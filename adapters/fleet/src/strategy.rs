@@ -3,8 +3,8 @@
 use paceline::{
     Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
     strategy::{
-        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
-        SendTurn,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn,
     },
 };
 

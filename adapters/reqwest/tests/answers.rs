@@ -8,11 +8,13 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Failure, Idempotency, Standard,
+    Adaptive, Failure, Idempotency, RetryStrategy, Standard,
     classify::HttpResponseParts,
     config::{RetryGeneration, StrategyBuilder},
     law::PacedSettings,
     operation::{Stop, StopReason},
+    set::Weights,
+    strategy::AttemptCharge,
 };
 use paceline_reqwest::Pacing;
 use reqwest::dns::{Name, Resolve, Resolving};
@@ -299,4 +301,49 @@ async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
         let answer = client(pacing).post(&server.url).send().await;
         assert_eq!((status(answer), server.requests()), expected);
     }
+}
+
+/// The body says what a request cost, which the caller reads after the outcome was recorded.
+#[tokio::test]
+async fn a_cost_in_the_body_is_settled_by_the_caller() {
+    let server = Server::with(&[OK]).await;
+    // One token a second, of which the bucket holds ten.
+    let settings = PacedSettings::fixed(1, SECOND)
+        .and_then(|fixed| fixed.to_builder().burst(SECOND.saturating_mul(10)).build());
+    let strategy = Adaptive::builder().paced(settings.expect("in range"));
+    let strategy = Arc::new(strategy.build().expect("in range"));
+    let client = client_of(&strategy);
+    let available = || {
+        let rate = strategy.snapshot().rate.expect("it has one");
+        rate.available
+    };
+
+    let plain = client.get(&server.url).send().await.expect("an answer");
+    assert!(plain.extensions().get::<AttemptCharge>().is_none());
+
+    let request = client.get(&server.url);
+    let request = request.with_extension(Weights::from([6]));
+    let response = request.send().await.expect("an answer");
+    let charge = response.extensions().get::<AttemptCharge>().cloned();
+    assert_eq!(response.text().await.expect("a body"), "");
+    let before = available();
+    let charge = charge.expect("the request had weights");
+    charge.settle(&[2]).expect("a credit");
+    let more = available() - before;
+    assert!((4.0..5.0).contains(&more), "{more}");
+}
+
+/// What the headers say is settled with the outcome.
+#[tokio::test]
+async fn a_cost_in_the_headers_leaves_nothing_to_settle() {
+    let server = Server::with(&[Answer::Status(200, Some(("x-cost", "2")))]).await;
+    let costs = |response: &HttpResponseParts<'_>| {
+        let cost = response.headers().get("x-cost")?.to_str().ok()?;
+        Some([cost.parse().ok()?].into())
+    };
+    let client = client(Pacing::new(Adaptive::paced()).costs_by(costs));
+    let request = client.get(&server.url);
+    let request = request.with_extension(Weights::from([6]));
+    let response = request.send().await.expect("an answer");
+    assert!(response.extensions().get::<AttemptCharge>().is_none());
 }

@@ -21,7 +21,10 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use paceline::{Adaptive, Clock, SendLimiter, SendRate, Standard};
+use paceline::{
+    Adaptive, Clock, RetryStrategy, SendLimiter, SendRate, Standard, law::PacedSettings,
+    set::Weights, strategy::AttemptCharge,
+};
 use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer};
 use support::{Always, COST, TokioClock};
 use tokio::{net::TcpListener, time::Instant};
@@ -375,4 +378,37 @@ async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
         let status = text(answer.expect("an answer")).await.0;
         assert_eq!((status, script.asked.load(SeqCst)), expected);
     }
+}
+
+/// The body says what a request cost, which the caller reads after the outcome was recorded.
+#[tokio::test]
+async fn a_cost_in_the_body_is_settled_by_the_caller() {
+    let (url, _) = serve(0, &[(200, &[], AT_ONCE)]).await;
+    // One token a second, of which the bucket holds ten.
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(1, second)
+        .and_then(|fixed| fixed.to_builder().burst(10 * second).build());
+    let strategy = Adaptive::builder().paced(settings.expect("in range"));
+    let strategy = Arc::new(strategy.build().expect("in range"));
+    let layer = RetryLayer::shared(strategy.clone(), HttpResults::new());
+    let service = layer.replay(paceline_tower::HttpRequests).layer(client());
+    let available = || {
+        let rate = strategy.snapshot().rate.expect("it has one");
+        rate.available
+    };
+
+    let plain = service.clone().oneshot(request(Method::GET, &url)).await;
+    let plain = plain.expect("an answer");
+    assert!(plain.extensions().get::<AttemptCharge>().is_none());
+
+    let mut weighed = request(Method::GET, &url);
+    weighed.extensions_mut().insert(Weights::from([6]));
+    let response = service.oneshot(weighed).await.expect("an answer");
+    let charge = response.extensions().get::<AttemptCharge>().cloned();
+    assert_eq!(text(response).await, (200, "a body".into()));
+    let before = available();
+    let charge = charge.expect("the request had weights");
+    charge.settle(&[2]).expect("a credit");
+    let more = available() - before;
+    assert!((4.0..5.0).contains(&more), "{more}");
 }
