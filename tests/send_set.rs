@@ -364,6 +364,57 @@ fn a_throttle_that_no_report_explains_is_the_least_declared_limits() {
     assert!(paced.snapshot(ms(100)).enabled, "it may have been that one");
 }
 
+/// Tokens of a declared limit that were claimed before the last turn, and are not sent: the service
+/// has not counted them. Whatever report comes in between, what is left is as if they had never
+/// been claimed, and so is the rate; the bucket takes back what it holds.
+#[test]
+fn tokens_claimed_early_and_given_back_are_left_of_a_declared_limit() {
+    // A report of an earlier send, of a later one, or none.
+    for by in [None, Some(0), Some(1)] {
+        let state = |is_claimed: bool| {
+            let tokens = declared(Dimension::Tokens);
+            let first = tokens.try_acquire_n(ms(0), 100).expect("it goes");
+            let report = |left| report(Dimension::Tokens, left, 10_000).into();
+            let _ = tokens.observe(ms(0), first, &report(9_000));
+            let send = |now, weight| {
+                let place = tokens.reserve_n(ms(now - 1_000), weight);
+                let permit = place.expect("there is room").claim(ms(now));
+                permit.expect("150 a second are minted")
+            };
+            let earlier = send(1_000, 100);
+            // The other limit has its turn after eleven seconds.
+            let (slow, now) = (fixed(1), ms(5_800));
+            let _taken = slow.try_acquire(ms(0)).expect("it is full");
+            let ahead: Vec<_> = (0..10).map(|_| slow.reserve(ms(0))).collect();
+            let set = SendSet::new([&tokens, &slow]);
+            let mut place =
+                is_claimed.then(|| set.reserve(ms(1_000), &[600, 1]).expect("in range"));
+            let early = place.as_mut().map(|place| place.claim(now));
+            assert!(early.is_none_or(|early| early.is_err_and(|binding| binding.limit == 1)));
+            let left = |at| {
+                let limit = tokens.declared_limit(at).expect("it is declared");
+                format!("{:.0}", limit.remaining)
+            };
+            assert_eq!(left(now), if is_claimed { "8300" } else { "8900" });
+            let later = tokens.reserve_n(now, 600).expect("there is room");
+            let later = { later }.claim(ms(11_000)).expect("its turn");
+            if let Some(by) = by {
+                let heard = [8_500, 8_000][by];
+                let _ = tokens.observe(ms(11_000), [earlier, later][by], &report(heard));
+            }
+            drop((place, ahead));
+            (left(ms(11_000)), tokens.snapshot(ms(11_000)).fill_rate)
+        };
+        let (claimed, rate) = state(true);
+        let (never, same) = state(false);
+        assert_eq!(claimed, never, "{by:?}");
+        assert!(
+            (rate / same - 1.0).abs() < 0.01,
+            "{by:?}: {rate}, not {same}"
+        );
+    }
+}
+
 #[test]
 fn errors_say_what_is_wrong() {
     let text = |error: SetError| error.to_string();
