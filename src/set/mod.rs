@@ -359,7 +359,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ) -> Observed {
         let mut most = Observed::Nothing;
         self.observe_each(now, permit, reports, |_, observed| {
-            most = most.max(observed)
+            most = most.max(observed);
         });
         most
     }

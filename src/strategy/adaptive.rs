@@ -535,12 +535,12 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id {
             return None;
         }
-        let (set, permit) = match (&self.set, token.set_permit()) {
-            (Some(set), Some(permit)) => (SendSet::clone(set), permit),
-            _ => {
-                let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
-                (set, SetPermit::of_first(token.send_permit()?))
-            }
+        let several = self.set.as_deref().zip(token.set_permit());
+        let (set, permit) = if let Some((set, permit)) = several {
+            (set.clone(), permit)
+        } else {
+            let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
+            (set, SetPermit::of_first(token.send_permit()?))
         };
         let clock = Arc::clone(&self.engine.common.clock);
         Some(AttemptCharge::new(set, permit, clock))
