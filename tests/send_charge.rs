@@ -50,6 +50,18 @@ fn a_debit_is_paid_before_anything_new_goes() {
 }
 
 #[test]
+fn a_debt_stays_when_throttles_are_forgotten() {
+    let rate = fixed(100);
+    let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
+    rate.charge(permit).settle(ms(0), 150).expect("a debit");
+    rate.forget_throttles(ms(0));
+    assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(510)));
+    rate.reset(ms(0));
+    let next = Duration::from_millis(10);
+    assert_eq!(rate.try_acquire(ms(0)), Err(next), "nothing is owed");
+}
+
+#[test]
 fn places_in_line_keep_their_turns_beside_a_debit() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
