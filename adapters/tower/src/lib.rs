@@ -29,7 +29,9 @@ pub use grpc::{GrpcBody, GrpcResults};
 pub use http::{Buffered, HttpRequests, HttpResults, Replayed};
 #[cfg(feature = "policy")]
 pub use policy::{QuotaBudget, RetryPolicy};
-pub use rate::{Rated, SendRateFuture, SendRateLayer, SendRateService};
+pub use rate::{
+    Rated, RatedSet, SendRateFuture, SendRateLayer, SendRateService, SendSetLayer, SendSetService,
+};
 pub use refused::Refused;
 pub use replay::{Clones, Replay};
 pub use retry::{Retried, Retry, RetryFuture, RetryLayer};

@@ -2,6 +2,8 @@
 
 mod future;
 mod layer;
+mod set;
 
 pub use future::{Rated, SendRateFuture};
 pub use layer::{SendRateLayer, SendRateService};
+pub use set::{RatedSet, SendSetLayer, SendSetService};

@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use paceline::{AcquireError, operation::Stop};
+use paceline::{AcquireError, operation::Stop, set::SetError};
 
 /// A layer ended a request: its turn would not have come in time, or its deadline has passed.
 ///
@@ -26,6 +26,8 @@ pub struct Refused(Why);
 enum Why {
     /// No token of a send rate in time.
     NotInTime(Duration),
+    /// Several send rates refused.
+    Set(SetError),
     /// The operation was stopped before another attempt.
     Stopped(Stop),
     /// An attempt under way was cut off at the deadline.
@@ -43,6 +45,10 @@ impl Refused {
     pub const fn wait(&self) -> Duration {
         match self.0 {
             Why::NotInTime(wait) => wait,
+            Why::Set(error) => match error.wait() {
+                Some(wait) => wait,
+                None => Duration::ZERO,
+            },
             Why::Stopped(stop) => stop.wait(),
             Why::CutOff => Duration::ZERO,
         }
@@ -54,7 +60,17 @@ impl Refused {
     pub const fn stop(&self) -> Option<Stop> {
         match self.0 {
             Why::Stopped(stop) => Some(stop),
-            Why::NotInTime(_) | Why::CutOff => None,
+            Why::NotInTime(_) | Why::Set(_) | Why::CutOff => None,
+        }
+    }
+
+    /// Returns what several send rates refused a request for, and which of them, `None` if it was
+    /// not they that refused.
+    #[must_use]
+    pub const fn set(&self) -> Option<SetError> {
+        match self.0 {
+            Why::Set(error) => Some(error),
+            _ => None,
         }
     }
 }
@@ -72,12 +88,19 @@ impl From<AcquireError> for Refused {
     }
 }
 
+impl From<SetError> for Refused {
+    fn from(error: SetError) -> Self {
+        Self(Why::Set(error))
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Why::NotInTime(wait) => {
                 write!(f, "not sent: the send rate asks for a wait of {wait:?}")
             }
+            Why::Set(error) => write!(f, "not sent: {error}"),
             Why::Stopped(stop) => stop.fmt(f),
             Why::CutOff => f.write_str("cut off: the deadline has passed"),
         }

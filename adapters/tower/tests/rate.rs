@@ -7,8 +7,12 @@ mod support;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use paceline::{Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate};
-use paceline_tower::{BoxError, Refused, SendRateLayer};
+use paceline::{
+    Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet,
+    law::PacedSettings,
+    set::{Binding, SetError, Weights},
+};
+use paceline_tower::{BoxError, Classify, Refused, SendRateLayer, SendSetLayer, Settle};
 use support::{SECOND, Script, TokioClock, by_number, call, next_in, one_in};
 use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
@@ -130,4 +134,55 @@ async fn a_future_that_was_not_polled_has_taken_nothing() {
     assert_eq!(format!("{future:?}"), "SendRateFuture(\"in line\")");
     drop(future);
     assert_eq!(next_in(&rate, &clock), Duration::ZERO);
+}
+
+/// Classifies by number, and takes what a response costs of two limits for its number.
+#[derive(Clone)]
+struct Costing;
+
+impl Classify<u32, BoxError> for Costing {
+    type Answer<O: Settle> = u32;
+
+    fn classify(&self, result: Result<&u32, &BoxError>) -> Option<Failure> {
+        by_number(result)
+    }
+
+    fn costs(&self, response: &u32) -> Option<Weights> {
+        Some([1, *response].into())
+    }
+
+    fn answer<O: Settle>(&self, response: u32, outcome: Option<O>) -> u32 {
+        if let Some(outcome) = outcome {
+            outcome.settle(None);
+        }
+        response
+    }
+}
+
+/// 5 requests and 1,000 tokens a second.
+#[tokio::test(start_paused = true)]
+async fn a_set_waits_for_its_last_turn_and_settles_what_it_cost() {
+    let clock = TokioClock::start();
+    let rate = |tokens| {
+        let settings = PacedSettings::fixed(tokens, SECOND)
+            .and_then(|fixed| fixed.to_builder().burst(SECOND).build());
+        Arc::new(SendRate::paced(settings.expect("in range"), clock.now()))
+    };
+    let limiter = SendLimiter::new(SendSet::new([rate(5), rate(1_000)])).clock(clock);
+    let layer = SendSetLayer::new(limiter, Costing, |_: &u32| Weights::from([1, 600]));
+    let mut service = layer.layer(Script::of([Ok(200), Ok(204), Ok(429), Ok(200)]));
+    let begun = Instant::now();
+    for ended in [0, 0, 4] {
+        // 600 are taken and 200, 204 or 429 paid: the third waits for 4 of 600.
+        call(&mut service).await.expect("an answer");
+        assert_eq!(begun.elapsed().as_millis(), ended);
+    }
+    let mut hasty = layer.within(SECOND / 100).layer(Script::of([]));
+    let refused = call(&mut hasty).await.expect_err("nothing is granted");
+    let refused = refused.downcast_ref::<Refused>().expect("it was refused");
+    assert!(refused.wait() > SECOND / 100);
+    let Some(SetError::NotInTime(Binding { limit, .. })) = refused.set() else {
+        panic!("{refused}");
+    };
+    assert!(limit < 2);
 }

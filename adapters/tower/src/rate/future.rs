@@ -12,6 +12,7 @@ use core::{
 use paceline::{
     Clock, ControlLaw, Failure, Outcome, SendLimiter, SendPermit, SendRate,
     law::LimitReports,
+    set::Weights,
     wait::{Acquire, Sleep},
 };
 use pin_project_lite::pin_project;
@@ -120,19 +121,30 @@ where
     }
 }
 
+/// What hears of a response before its outcome.
+pub(super) trait Hears: Settle {
+    /// Tells the rate what a response declares, if it wants to know.
+    fn observe(&self, limits: impl FnOnce() -> LimitReports);
+
+    /// Settles what the request took with what it cost in truth.
+    fn settle_costs(&mut self, costs: Weights);
+}
+
 /// Tells the rate what is known, or leaves that to the answer.
-fn finish<Res, J, R, C, Z>(
+pub(super) fn finish<Res, J, O>(
     classifier: &J,
     result: Result<Res, BoxError>,
-    rated: Rated<R, C, Z>,
-) -> Result<J::Answer<Rated<R, C, Z>>, BoxError>
+    mut rated: O,
+) -> Result<J::Answer<O>, BoxError>
 where
     J: Classify<Res, BoxError>,
-    R: Deref<Target = SendRate>,
-    C: Clock,
+    O: Hears,
 {
     if let Ok(response) = &result {
         rated.observe(|| classifier.limits(response));
+        if let Some(costs) = classifier.costs(response) {
+            rated.settle_costs(costs);
+        }
     }
     let outcome = match classifier.classify(result.as_ref()) {
         None => Some(rated),
@@ -156,13 +168,15 @@ pub struct Rated<R, C, Z> {
     permit: SendPermit,
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> Rated<R, C, Z> {
-    /// Tells the rate what a response declares, if it wants to know.
+impl<R: Deref<Target = SendRate>, C: Clock, Z> Hears for Rated<R, C, Z> {
     fn observe(&self, limits: impl FnOnce() -> LimitReports) {
         if self.limiter.send_rate().law() == ControlLaw::Declared {
             self.limiter.observe(self.permit, &limits());
         }
     }
+
+    // Each request takes one token: there is no estimate.
+    fn settle_costs(&mut self, _costs: Weights) {}
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> Settle for Rated<R, C, Z> {
