@@ -643,13 +643,22 @@ impl Ledger {
             return;
         }
         let Some(reset) = reset else { return };
-        let ahead = to_u64(i128::from(reset.lo) - i128::from(seen.now));
-        if !self.window_declared && self.kind != Kind::Refill && ahead > self.window {
-            let usual = USUAL_WINDOWS.iter().find(|usual| **usual + SECOND >= ahead);
-            self.window = usual.copied().unwrap_or(ahead);
+        if self.window_declared || self.kind == Kind::Refill {
+            return;
         }
-        if self.window == 0 {
-            self.window = SECOND;
+        let ahead = to_u64(i128::from(reset.lo) - i128::from(seen.now));
+        let least = match seen.reset {
+            // A window that ends before another answer comes may be of any length, and a refill is
+            // whole soon because little is used.
+            Some(ResetAt::In(nanos)) if self.window == 0 && ahead < self.trip * 2 => {
+                let used = i128::from(self.limit.saturating_sub(seen.remaining).max(1));
+                to_u64(i128::from(nanos) * i128::from(self.limit) / used).min(LONGEST_SPAN)
+            }
+            _ => ahead,
+        };
+        if self.window == 0 || least > self.window {
+            let usual = USUAL_WINDOWS.iter().find(|usual| **usual + SECOND >= least);
+            self.window = usual.copied().unwrap_or(least);
         }
     }
 
@@ -687,7 +696,9 @@ impl Ledger {
             return;
         };
         let begun = signed(seen.sent_at) >= self.reset.lo;
-        if self.reset.is_known() && !begun && !self.fresh && !self.reset.meets(reset) {
+        // No window ends sooner than one window after the last one, though it may begin later.
+        let moved = !self.reset.meets(reset) && (!self.fresh || reset.hi < self.reset.lo);
+        if self.reset.is_known() && !begun && moved {
             self.refuted_window = self.refuted_window.saturating_add(1);
         }
         let used = self.limit.saturating_sub(seen.remaining);
