@@ -530,6 +530,13 @@ impl Ledger {
             return (next, Heard::Declared);
         }
         let Some(same_window) = next.is_news(seen, reset) else {
+            let same_window = reset.is_some_and(|reset| next.reset.meets(reset));
+            let said = next.said(seen);
+            if next.kind == Kind::Window && same_window && !next.fresh && said < next.left {
+                // What is left of a window only falls: this was answered after the last one taken.
+                next.left = said;
+                return (next, Heard::Taken);
+            }
             return (next, Heard::Late);
         };
         if !changed {
@@ -632,6 +639,7 @@ impl Ledger {
             (Kind::Sliding, _, _) => Kind::Sliding,
             (_, Some(true), _) => Kind::Refill,
             (_, Some(false), _) | (_, _, Some(ResetAt::At(_))) => Kind::Window,
+            (_, _, None) if reset.is_some() => Kind::Window,
             (kind, _, _) => kind,
         };
         if let Some(window) = declared {
@@ -674,10 +682,12 @@ impl Ledger {
             return news.then_some(true);
         };
         if self.reset.meets(reset) {
-            return (newer || self.fresh).then_some(true);
+            return (newer && !self.overtakes(seen) || self.fresh).then_some(true);
         }
         if reset.lo > self.reset.hi {
-            return Some(false);
+            // Before the end of the window it is no new one: the limit refills.
+            let ended = signed(seen.now) >= self.reset.lo;
+            return (ended || newer).then_some(!ended);
         }
         // A reset before the current one: an old answer, unless there was no reset when one was
         // expected, or this is no window at all.
@@ -687,6 +697,21 @@ impl Ledger {
             self.kind == Kind::Window
         };
         (!old && newer).then_some(true)
+    }
+
+    /// Whether a report of a window says more than the last one left, soon after it: a request sent
+    /// before it may be on its way.
+    fn overtakes(&self, seen: &Seen) -> bool {
+        let sent = amount(seen.order.wrapping_sub(self.position)) + i128::from(self.settled);
+        let soon = seen.now < self.at.saturating_add(self.trip * 2);
+        let more = i128::from(self.said(seen)) > i128::from(self.left) - sent;
+        self.kind == Kind::Window && soon && more
+    }
+
+    /// Returns what is left by a report.
+    fn said(&self, seen: &Seen) -> i64 {
+        let bias = i128::from(self.bias_at(seen.now));
+        to_i64((amount(seen.remaining) - bias).max(0))
     }
 
     /// Tests by a report whether the limit refills or has windows.
@@ -743,13 +768,12 @@ impl Ledger {
     /// Anchors what is left to a report. `counted` says that what others took since the last one is
     /// known from it.
     fn anchor(&mut self, seen: &Seen, reset: Option<Within>, counted: bool) {
-        let bias = self.bias_at(seen.now);
-        let said = to_i64(amount(seen.remaining));
-        if bias > said {
+        let left = self.said(seen);
+        let remaining = to_i64(amount(seen.remaining));
+        if self.bias_at(seen.now) > remaining {
             // It was let through with less than was taken for nothing.
-            (self.bias, self.bias_at) = (said, seen.now);
+            (self.bias, self.bias_at) = (remaining, seen.now);
         }
-        let left = said - bias.min(said);
         let at = seen.sent_at + self.shortest / 2;
         // A report of a send between two settled ones has one of them in it, and it is not known
         // how much of the sum that is. It goes, so that nothing counts twice.
