@@ -11,7 +11,7 @@ use paceline::{
 };
 
 /// Headers that services have.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 44] = [
     "ratelimit",
     "ratelimit-policy",
     "ratelimit-limit",
@@ -21,13 +21,41 @@ const NAMES: [&str; 16] = [
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
     "x-ratelimit-reset-after",
+    "x-ratelimit-bucket",
+    "x-ratelimit-resource",
+    "x-rate-limit-limit",
+    "x-rate-limit-remaining",
+    "x-rate-limit-reset",
+    "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",
     "x-ratelimit-reset-requests",
+    "x-ratelimit-limit-tokens",
+    "x-ratelimit-remaining-tokens",
+    "x-ratelimit-reset-tokens",
+    "anthropic-ratelimit-requests-limit",
     "anthropic-ratelimit-requests-remaining",
     "anthropic-ratelimit-requests-reset",
+    "anthropic-ratelimit-tokens-limit",
+    "anthropic-ratelimit-tokens-remaining",
+    "anthropic-ratelimit-tokens-reset",
+    "anthropic-ratelimit-input-tokens-limit",
+    "anthropic-ratelimit-input-tokens-remaining",
+    "anthropic-ratelimit-input-tokens-reset",
+    "anthropic-ratelimit-output-tokens-limit",
+    "anthropic-ratelimit-output-tokens-remaining",
+    "anthropic-ratelimit-output-tokens-reset",
+    "x-ratelimit-limit-req-minute",
+    "x-ratelimit-remaining-req-minute",
+    "x-ratelimit-reset-req-minute",
+    "x-ratelimit-limit-tokens-minute",
+    "x-ratelimit-remaining-tokens-minute",
+    "x-ratelimit-reset-tokens-minute",
     "x-shopify-shop-api-call-limit",
     "x-mbx-used-weight-1m",
     "age",
+    "date",
+    "retry-after",
+    "x-ratelimit-used",
 ];
 
 #[derive(Arbitrary, Debug)]

@@ -8,7 +8,7 @@ use core::{str, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::HttpResponseParts;
-use super::rate_limit::field::{self, Member};
+use super::rate_limit::field::{self, Member, Number};
 use super::rate_limit::headers::combined;
 use crate::headers::{age, is_digits, number};
 use crate::law::{Dimension, LimitName, LimitReport, LimitReports, Reset};
@@ -28,7 +28,7 @@ const SHOPIFY_WINDOW: Duration = Duration::from_secs(20);
 /// | headers | reset | source |
 /// |---|---|---|
 /// | `RateLimit`, `RateLimit-Policy` | seconds | IETF drafts 07 to 11, and the names `a` and `w` |
-/// | `RateLimit-Limit`, `-Remaining`, `-Reset` | seconds | IETF drafts 03 to 06 |
+/// | `RateLimit-Limit`, `-Remaining`, `-Reset` | seconds | IETF drafts 03 to 06, Docker Hub |
 /// | `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Reset-After` | seconds or time since 1970 | GitHub, Discord, many |
 /// | `X-Rate-Limit-Limit`, `-Remaining`, `-Reset` | time since 1970 | X |
 /// | `X-RateLimit-Limit-Requests`, `-Tokens` and so on | `6m0s`, `120ms` | `OpenAI`, Groq |
@@ -94,11 +94,11 @@ impl HeaderLimits {
 
     /// "Request weight", Binance Spot API: `X-MBX-USED-WEIGHT-(intervalNum)(intervalLetter)`.
     fn binance(&self, headers: &HeaderMap, reports: &mut LimitReports) {
-        let (Some(limit), Some(used)) = (self.mbx_weight, headers.get("x-mbx-used-weight-1m"))
-        else {
+        let Some(limit) = self.mbx_weight else { return };
+        let Some(used) = single(headers, "x-mbx-used-weight-1m", reports) else {
             return;
         };
-        match count(used.as_bytes()) {
+        match count(used) {
             Some(used) => reports.push(
                 LimitReport::new(limit.saturating_sub(used))
                     .limit(limit)
@@ -113,6 +113,26 @@ impl HeaderLimits {
 fn count(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii();
     is_digits(value).then(|| number(value)).flatten()
+}
+
+/// Returns the value of a header. Two that differ, of a service and a gateway before it, are wrong:
+/// which one holds is not known.
+fn single<'a>(headers: &'a HeaderMap, name: &str, reports: &mut LimitReports) -> Option<&'a [u8]> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    if values.any(|value| value != first) {
+        reports.ignore();
+        return None;
+    }
+    Some(first.as_bytes())
+}
+
+/// Returns the number in a parameter, and counts it if it is wrong.
+fn known(number: Number, reports: &mut LimitReports) -> Option<u64> {
+    number.get().unwrap_or_else(|_| {
+        reports.ignore();
+        None
+    })
 }
 
 /// "`RateLimit` header fields for HTTP", IETF drafts 07 to 11.
@@ -134,7 +154,8 @@ fn structured(headers: &HeaderMap, reports: &mut LimitReports) {
             let policy = policies.iter().find(|policy| policy.name == member.name);
             match member.left() {
                 Ok(Some((remaining, reset))) => {
-                    reports.push(of_member(remaining, reset, member, policy));
+                    let report = of_member(remaining, reset, member, policy, reports);
+                    reports.push(report);
                 }
                 Ok(None) => {}
                 Err(_) => reports.ignore(),
@@ -145,33 +166,16 @@ fn structured(headers: &HeaderMap, reports: &mut LimitReports) {
     let Ok(found) = field::dictionary(&value) else {
         return reports.ignore();
     };
-    let read = || {
-        let (Some(remaining), limit) = (found.remaining.get().ok()?, found.limit.get().ok()?)
-        else {
-            return None;
-        };
-        let mut report = LimitReport::new(remaining);
-        if let Some(limit) = limit {
-            report = report.limit(limit);
-        }
-        if let Some(reset) = found.reset.get().ok()? {
-            report = report.reset(Reset::In(Duration::from_secs(reset)));
-        }
-        // Draft 07 names the policy by its quota: `100;w=60`.
-        let same = |policy: &&Member| policy.value.get().is_ok_and(|quota| quota == limit);
-        let window = policies.iter().find(same)?.window.get().ok()?;
-        Some((report, window))
+    let numbers = (found.remaining.get(), found.limit.get(), found.reset.get());
+    let (Ok(Some(remaining)), Ok(limit), Ok(reset)) = numbers else {
+        return reports.ignore();
     };
-    match read() {
-        Some((report, Some(window))) => reports.push(report.window(Duration::from_secs(window))),
-        Some((report, None)) => reports.push(report),
-        None => match (found.remaining.get(), found.limit.get(), found.reset.get()) {
-            (Ok(Some(remaining)), Ok(limit), Ok(reset)) => {
-                reports.push(plain(remaining, limit, reset));
-            }
-            _ => reports.ignore(),
-        },
-    }
+    // Draft 07 names the policy by its quota: `100;w=60`.
+    let same = |policy: &&Member| limit.is_some() && policy.value.get() == Ok(limit);
+    let window = policies.iter().find(same);
+    let window = window.and_then(|policy| known(policy.window, reports));
+    let report = plain(remaining, limit, reset);
+    reports.push(window.map_or(report, |window| report.window(Duration::from_secs(window))));
 }
 
 fn plain(remaining: u64, limit: Option<u64>, reset: Option<u64>) -> LimitReport {
@@ -187,9 +191,10 @@ fn of_member(
     reset: Option<u64>,
     member: &Member,
     policy: Option<&Member>,
+    reports: &mut LimitReports,
 ) -> LimitReport {
-    let quota = policy.and_then(|policy| policy.quota.get().ok().flatten());
-    let window = policy.and_then(|policy| policy.window.get().ok().flatten());
+    let quota = policy.and_then(|policy| known(policy.quota, reports));
+    let window = policy.and_then(|policy| known(policy.window, reports));
     let unit = policy.and_then(|policy| policy.unit.as_deref());
     let mut report = plain(remaining, quota, reset);
     if let Some(name) = &member.name {
@@ -258,10 +263,10 @@ const FAMILIES: [Family; 11] = [
 
 fn families(headers: &HeaderMap, reports: &mut LimitReports) {
     for family in &FAMILIES {
-        let Some(remaining) = headers.get(family.remaining) else {
+        let Some(remaining) = single(headers, family.remaining, reports) else {
             continue;
         };
-        let Some(remaining) = count(remaining.as_bytes()) else {
+        let Some((remaining, _)) = limit_and_window(remaining) else {
             reports.ignore();
             continue;
         };
@@ -270,10 +275,7 @@ fn families(headers: &HeaderMap, reports: &mut LimitReports) {
             Named::Tokens => Dimension::Tokens,
             Named::Other(name) => Dimension::Named(LimitName::new(name)),
         });
-        match headers
-            .get(family.limit)
-            .map(|value| limit_and_window(value.as_bytes()))
-        {
+        match single(headers, family.limit, reports).map(limit_and_window) {
             Some(Some((limit, window))) => {
                 report = report.limit(limit);
                 let window = if window == 0 { family.window } else { window };
@@ -286,15 +288,15 @@ fn families(headers: &HeaderMap, reports: &mut LimitReports) {
         }
         // Discord's span is exact to milliseconds, its time is not.
         let after = (family.reset == "x-ratelimit-reset")
-            .then(|| headers.get("x-ratelimit-reset-after"))
+            .then(|| single(headers, "x-ratelimit-reset-after", reports))
             .flatten();
-        match after
-            .or_else(|| headers.get(family.reset))
-            .map(|value| reset(value.as_bytes()))
-        {
-            Some(Some(reset)) => report = report.reset(reset),
-            Some(None) => reports.ignore(),
-            None => {}
+        let resets = [after, single(headers, family.reset, reports)];
+        for value in resets.into_iter().flatten() {
+            if let Some(reset) = reset(value) {
+                report = report.reset(reset);
+                break;
+            }
+            reports.ignore();
         }
         let names = ["x-ratelimit-bucket", "x-ratelimit-resource"];
         let names = names.map(HeaderName::from_static);
@@ -307,30 +309,27 @@ fn families(headers: &HeaderMap, reports: &mut LimitReports) {
     }
 }
 
-/// Reads `100`, and `100, 100;w=60` of drafts 03 to 06.
+/// Reads `100`, `100, 100;w=60` of drafts 03 to 06, and `100;w=21600` ("Docker Hub pull usage and
+/// limits", Docker Docs).
 fn limit_and_window(value: &[u8]) -> Option<(u64, u64)> {
-    let mut parts = value.split(|byte| *byte == b',');
-    let limit = count(parts.next()?)?;
-    let window = parts.find_map(|part| {
+    let mut parts = value.split(|byte| *byte == b',').map(|part| {
         let mut part = part.split(|byte| *byte == b';');
-        let same = count(part.next()?)? == limit;
-        part.find_map(|parameter| {
-            let parameter = parameter.trim_ascii();
-            parameter
-                .strip_prefix(b"w=")
-                .filter(|_| same)
-                .and_then(count)
-        })
+        let number = part.next().and_then(count);
+        let window = part.find_map(|parameter| parameter.trim_ascii().strip_prefix(b"w="));
+        (number, window.and_then(count))
     });
-    Some((limit, window.unwrap_or(0)))
+    let (limit, window) = parts.next()?;
+    let same = |(number, window)| if number == limit { window } else { None };
+    let window = window.or_else(|| parts.find_map(same));
+    Some((limit?, window.unwrap_or(0)))
 }
 
 /// "REST Admin API rate limits", Shopify: `32/40`, a bucket that leaks a twentieth each second.
 fn shopify(headers: &HeaderMap, reports: &mut LimitReports) {
-    let Some(value) = headers.get("x-shopify-shop-api-call-limit") else {
+    let Some(value) = single(headers, "x-shopify-shop-api-call-limit", reports) else {
         return;
     };
-    let mut parts = value.as_bytes().split(|byte| *byte == b'/');
+    let mut parts = value.split(|byte| *byte == b'/');
     let numbers = (parts.next().and_then(count), parts.next().and_then(count));
     match (numbers, parts.next()) {
         ((Some(used), Some(limit)), None) if limit > 0 => reports.push(
@@ -363,7 +362,7 @@ fn reset(value: &[u8]) -> Option<Reset> {
     rfc3339(value).map(Reset::At)
 }
 
-/// Reads a number with up to nine digits after its point, in thousandths, rounded up.
+/// Reads a number with up to eighteen digits after its point, in thousandths, rounded up.
 fn decimal(value: &[u8]) -> Option<u128> {
     let mut parts = value.splitn(2, |byte| *byte == b'.');
     let whole = parts
@@ -441,9 +440,15 @@ fn rfc3339(value: &[u8]) -> Option<Duration> {
         .and(sign(16, b":"))?;
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
     let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
     let in_range = (1_970..=9_999).contains(&year)
         && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && (1..=days).contains(&day)
         && hour < 24
         && minute < 60
         && second <= 60;
@@ -460,7 +465,11 @@ fn rfc3339(value: &[u8]) -> Option<Duration> {
         [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
             let (hours, minutes) = (zone.get(1..3)?, zone.get(4..6)?);
             let of = |digits: &str| is_digits(digits.as_bytes()).then(|| number(digits.as_bytes()));
-            let seconds = i64::try_from(of(hours)?? * 3_600 + of(minutes)?? * 60).ok()?;
+            let (hours, minutes) = (of(hours)??, of(minutes)??);
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let seconds = i64::try_from(hours * 3_600 + minutes * 60).ok()?;
             if *sign == b'+' { -seconds } else { seconds }
         }
         _ => return None,
@@ -539,6 +548,13 @@ mod tests {
                 ("ratelimit-reset", "50"),
             ]),
             ["99 of 100 requests left, reset in 50s, window of 60s"]
+        );
+        assert_eq!(
+            texts(&[
+                ("ratelimit-limit", "100;w=21600"),
+                ("ratelimit-remaining", "76;w=21600"),
+            ]),
+            ["76 of 100 requests left, window of 21600s"]
         );
     }
 
@@ -632,7 +648,19 @@ mod tests {
             "6m6m",
             "1s2m",
             "soon",
+            "1,700,000,000",
+            "99999999999999999999",
+            "6m0",
+            "0x10",
+            "+5",
             "2023-13-01T00:00:00Z",
+            "2023-02-29T00:00:00Z",
+            "2023-04-31T00:00:00Z",
+            "2023-11-14T24:00:00Z",
+            "2023-11-14T23:13:20+24:00",
+            "2023-11-14T23:13:20+01:60",
+            "2023-11-14T23:13:20",
+            "1970-01-01T00:00:00+01:00",
             ".5",
             "1.",
         ] {
@@ -650,7 +678,56 @@ mod tests {
             ("ratelimit", "=="),
         ]);
         assert_eq!((wrong.iter().count(), wrong.ignored()), (1, 4));
-        assert_eq!(read(&[("x-ratelimit-remaining", "-3")]).ignored(), 1);
+        for remaining in ["-3", "2.5", "", "99999999999999999999", "3, 4;", "\u{661}"] {
+            let wrong = read(&[("x-ratelimit-remaining", remaining)]);
+            let expected = usize::from(remaining.starts_with("3,"));
+            assert_eq!(wrong.iter().count(), expected, "{remaining}");
+            assert_eq!(wrong.ignored(), u32::from(expected == 0), "{remaining}");
+        }
+    }
+
+    #[test]
+    fn wrong_parameters_of_a_policy_are_counted() {
+        let policy = ("ratelimit-policy", r#""burst";q=-1;w=soon"#);
+        let wrong = read(&[("ratelimit", r#""burst";r=50;t=30"#), policy]);
+        let left: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["50 requests left, reset in 30s"]);
+        assert_eq!(wrong.ignored(), 2);
+        let wrong = read(&[
+            ("ratelimit", "limit=100, remaining=50, reset=5"),
+            ("ratelimit-policy", "100;w=soon"),
+        ]);
+        let left: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["50 of 100 requests left, reset in 5s"]);
+        assert_eq!(wrong.ignored(), 1);
+    }
+
+    #[test]
+    fn a_header_that_contradicts_itself_is_ignored() {
+        let twice = read(&[
+            ("x-ratelimit-remaining", "3"),
+            ("x-ratelimit-remaining", "4987"),
+        ]);
+        assert_eq!((twice.iter().count(), twice.ignored()), (0, 1));
+        assert_eq!(
+            texts(&[
+                ("x-ratelimit-remaining", "3"),
+                ("x-ratelimit-remaining", "3"),
+            ]),
+            ["3 requests left"]
+        );
+    }
+
+    #[test]
+    fn a_wrong_span_leaves_the_time_beside_it() {
+        let reports = read(&[
+            ("x-ratelimit-remaining", "3"),
+            ("x-ratelimit-reset", "1700000000"),
+            ("x-ratelimit-reset-after", "soon"),
+        ]);
+        let left: Vec<_> = reports.iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["3 requests left, reset at 1700000000 s of 1970"]);
+        assert_eq!(reports.ignored(), 1);
     }
 
     #[test]

@@ -708,10 +708,10 @@ impl Ledger {
         self.kind == Kind::Window && soon && more
     }
 
-    /// Returns what is left by a report.
+    /// Returns what is left by a report: no more than the limit.
     fn said(&self, seen: &Seen) -> i64 {
         let bias = i128::from(self.bias_at(seen.now));
-        to_i64((amount(seen.remaining) - bias).max(0))
+        to_i64((amount(seen.remaining) - bias).clamp(0, amount(self.limit)))
     }
 
     /// Tests by a report whether the limit refills or has windows.
