@@ -442,8 +442,10 @@ fn what_was_declared_can_be_forgotten() {
     assert_eq!(rate.declared_limit(at(SECOND)), None);
 }
 
-/// Rules 2 to 4 in floating point, for a window: what is left, and the rate.
+/// Rules 2 to 4 in floating point: what is left, and the rate.
+#[derive(Default)]
 struct Model {
+    refills: bool,
     left: f64,
     sent: f64,
     at: f64,
@@ -471,7 +473,12 @@ impl Model {
         let at = sent_at + self.shortest / 2.0;
         if begun {
             let (own, passed) = (order - self.sent, (at - self.at).max(0.0));
-            let foreign = self.left - own - remaining;
+            let back = if self.refills {
+                passed * LIMIT / WINDOW
+            } else {
+                0.0
+            };
+            let foreign = (self.left + back).min(LIMIT) - own - remaining;
             let tau = (4.0 * self.trip).max(5.0);
             self.own = (self.own * tau + own) / (tau + passed);
             self.foreign = (self.foreign * tau + foreign) / (tau + passed);
@@ -489,16 +496,26 @@ impl Model {
 
     fn rate(&self, now: f64, sent: f64) -> f64 {
         let (own, foreign) = (self.own.max(0.0), self.foreign.max(0.0));
-        let seen = (now - self.at).max(0.0).min(4.0 * self.trip);
-        let level = self.left - foreign * seen - (sent - self.sent);
+        let age = (now - self.at).max(0.0);
+        let even = LIMIT / WINDOW;
+        let level = if self.refills {
+            let taken = foreign.min(even) * age.min(2.0 * self.trip);
+            (self.left + even * age - taken).min(LIMIT) - (sent - self.sent)
+        } else {
+            self.left - foreign * age.min(4.0 * self.trip) - (sent - self.sent)
+        };
         let kept = if self.foreign * 10.0 > self.own {
             1.0 + (self.foreign / self.own).min(8.0) / 4.0
         } else {
             0.0
         };
-        let rest = (self.reset.0 - now).max(0.0);
-        let margin = 2.0 * self.trip + (self.reset.1 - self.reset.0);
-        let spread = rest - margin.min((rest + 1.0) / 10.0);
+        let spread = if self.refills {
+            (LIMIT - level) / even
+        } else {
+            let rest = (self.reset.0 - now).max(0.0);
+            let margin = 2.0 * self.trip + (self.reset.1 - self.reset.0);
+            rest - margin.min((rest + 1.0) / 10.0)
+        };
         let spread = spread.max(self.trip / 2.0).max(0.05);
         let part = if foreign > 0.0 {
             own / (own + foreign)
@@ -507,75 +524,127 @@ impl Model {
         };
         let rate = part.powf(0.75) * (level - kept) / spread;
         if now < self.first + 2.0 * self.trip {
-            rate.min(LIMIT / WINDOW)
+            rate.min(even)
         } else {
             rate
         }
     }
 }
 
-#[test]
+/// Plays one client beside others against a window or a refill, and returns how many rates were
+/// compared with the model's.
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-fn the_rate_is_that_of_the_formula_to_a_millionth() {
+fn compare_with_the_model(refills: bool, seed: u64) -> u64 {
     let mut compared = 0;
-    for seed in 0..200 {
-        let mut rng = Rng::with_seed(seed);
-        let rate = declared();
-        let mut model = Model {
-            left: 0.0,
-            sent: 0.0,
-            at: 0.0,
-            own: 0.0,
-            foreign: 0.0,
-            trip: 0.0,
-            shortest: 0.0,
-            reset: (0.0, 0.0),
-            first: 0.0,
-        };
-        let f = |nanos: u64| nanos as f64 / 1e9;
-        let reset_at = 60 * SECOND + 500_001;
-        let (mut sent, mut taken) = (0_u64, 0_u64);
-        let mut permit = rate.try_acquire(at(0)).expect("the first one goes");
-        let mut sent_at = 0;
-        for step in 0..30 {
-            sent += u64::from(step == 0);
-            let now = sent_at + rng.u64(50 * MILLI..800 * MILLI);
-            taken += rng.u64(0..8);
-            let remaining = 600_u64.saturating_sub(sent + taken);
-            let reset = reset_at - now;
-            let report = LimitReport::new(remaining)
-                .limit(600)
-                .window(seconds(60))
-                .refills(false)
-                .reset(Reset::In(Duration::from_nanos(reset)));
-            if reset % SECOND == 0 {
-                continue;
-            }
-            hear(&rate, now, permit, report);
-            model.hear(f(sent_at), f(now), sent as f64, remaining as f64, f(reset));
-            let later = now + rng.u64(0..300 * MILLI);
-            let (got, want) = (
-                rate.snapshot(at(later)).fill_rate,
-                model.rate(f(later), sent as f64),
+    let mut rng = Rng::with_seed(seed);
+    let rate = declared();
+    let mut model = Model {
+        refills,
+        ..Model::default()
+    };
+    let f = |nanos: u64| nanos as f64 / 1e9;
+    let reset_at = 60 * SECOND + 500_001;
+    // A refill is half used when this client comes.
+    let (mut sent, mut taken) = (0_u64, if refills { 300 } else { 0 });
+    let mut permit = rate.try_acquire(at(0)).expect("the first one goes");
+    let mut sent_at = 0;
+    for step in 0..30 {
+        sent += u64::from(step == 0);
+        let now = sent_at + rng.u64(50 * MILLI..800 * MILLI);
+        taken += rng.u64(0..8);
+        let back = if refills { now / (100 * MILLI) } else { 0 };
+        let remaining = (600 + back).saturating_sub(sent + taken).min(600);
+        let reset = reset_at.saturating_sub(now);
+        let report = LimitReport::new(remaining)
+            .limit(600)
+            .window(seconds(60))
+            .refills(refills)
+            .reset(Reset::In(Duration::from_nanos(reset)));
+        if reset % SECOND == 0 {
+            continue;
+        }
+        hear(&rate, now, permit, report);
+        model.hear(f(sent_at), f(now), sent as f64, remaining as f64, f(reset));
+        let later = now + rng.u64(0..300 * MILLI);
+        let (got, want) = (
+            rate.snapshot(at(later)).fill_rate,
+            model.rate(f(later), sent as f64),
+        );
+        if want > 0.1 {
+            compared += 1;
+            assert!(
+                (got - want).abs() <= 1e-6 * want,
+                "seed {seed}: {got}, not {want}"
             );
-            if want > 0.1 {
-                compared += 1;
-                assert!(
-                    (got - want).abs() <= 1e-6 * want,
-                    "seed {seed}: {got}, not {want}"
-                );
+        }
+        sent_at = later;
+        while sent_at < later + 5 * SECOND {
+            if let Ok(next) = rate.try_acquire(at(sent_at)) {
+                (permit, sent) = (next, sent + 1);
+                break;
             }
-            sent_at = later;
-            while sent_at < later + 5 * SECOND {
-                if let Ok(next) = rate.try_acquire(at(sent_at)) {
-                    (permit, sent) = (next, sent + 1);
-                    break;
-                }
-                sent_at += 20 * MILLI;
-            }
+            sent_at += 20 * MILLI;
         }
     }
+    compared
+}
+
+#[test]
+fn the_rate_of_a_window_is_that_of_the_formula() {
+    let compared: u64 = (0..200)
+        .map(|seed| compare_with_the_model(false, seed))
+        .sum();
     assert!(compared > 3_000, "{compared}");
+}
+
+#[test]
+fn the_rate_of_a_refill_is_that_of_the_formula() {
+    let compared: u64 = (0..200)
+        .map(|seed| compare_with_the_model(true, seed))
+        .sum();
+    assert!(compared > 3_000, "{compared}");
+}
+
+#[test]
+fn a_refill_that_is_nearly_full_is_not_read_as_a_short_window() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    // One of 120 a minute, said after ten seconds.
+    let report = LimitReport::new(119)
+        .limit(120)
+        .reset(Reset::In(Duration::from_millis(500)));
+    hear(&rate, 10 * SECOND, first, report);
+    let granted = granted(&rate, 10 * SECOND, 15 * SECOND);
+    assert!((9..=11).contains(&granted), "{granted} in five seconds");
+}
+
+#[test]
+fn reports_that_others_overtook_lower_a_window() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND, first, minute(300, 60));
+    let second = rate.try_acquire(at(2 * SECOND)).expect("its turn");
+    let third = rate.try_acquire(at(3 * SECOND)).expect("its turn");
+    hear(&rate, 3 * SECOND + MILLI, third, minute(299, 58));
+    let now = 3 * SECOND + 2 * MILLI;
+    let (before, report) = (left(&rate, now), minute(290, 58));
+    assert_eq!(hear(&rate, now, second, report), Observed::Taken);
+    let after = left(&rate, now);
+    assert!(
+        (after - 290.0).abs() < 1e-3 && before > 295.0,
+        "{before}, {after}"
+    );
+    // Nor does a newer one raise it that a request sent before it may not have reached yet.
+    let fourth = rate.try_acquire(at(3_400 * MILLI)).expect("its turn");
+    let now = 3_500 * MILLI;
+    assert_eq!(hear(&rate, now, fourth, minute(298, 58)), Observed::Nothing);
+    assert!(left(&rate, now) < 290.0);
+    let fifth = rate.try_acquire(at(8 * SECOND)).expect("its turn");
+    assert_eq!(
+        hear(&rate, 8_100 * MILLI, fifth, minute(297, 53)),
+        Observed::Taken
+    );
+    assert!(left(&rate, 8_100 * MILLI) > 290.0);
 }
 
 #[test]

@@ -38,6 +38,15 @@ fn four_clients_come_to_equal_parts_without_throttles() {
 }
 
 #[test]
+fn no_first_minute_throttles() {
+    for (name, seed) in [("f8", 802), ("f8", 812), ("g3", 808), ("g3", 816)] {
+        let declared = figures(name, Law::Declared, seed);
+        assert!(declared.throttled <= 0.001, "{name}: {declared:?}");
+        assert!(declared.jain >= 0.97, "{name}: {declared:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
     for name in ["h1", "h2", "h3"] {
         let (declared, paced) = (

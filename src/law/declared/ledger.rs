@@ -168,6 +168,13 @@ impl Within {
     const fn is_known(self) -> bool {
         self.lo != 0 || self.hi != 0
     }
+
+    fn of(next: &mut impl FnMut() -> u64) -> Self {
+        Self {
+            lo: from_bits(next()),
+            hi: from_bits(next()),
+        }
+    }
 }
 
 /// One declared limit.
@@ -533,7 +540,7 @@ impl Ledger {
             let same_window = reset.is_some_and(|reset| next.reset.meets(reset));
             let said = next.said(seen);
             if next.kind == Kind::Window && same_window && !next.fresh && said < next.left {
-                // What is left of a window only falls: this was answered after the last one taken.
+                // It was answered after the last one taken.
                 next.left = said;
                 return (next, Heard::Taken);
             }
@@ -578,16 +585,11 @@ impl Ledger {
     }
 
     fn note_trip(&mut self, trip: u64) {
-        self.shortest = if self.trip == 0 {
-            trip
-        } else {
-            self.shortest.min(trip)
-        };
-        self.trip = if self.trip == 0 {
-            trip
-        } else {
-            self.trip - self.trip / 8 + trip / 8
-        };
+        if self.trip == 0 {
+            (self.trip, self.shortest) = (trip, trip);
+        }
+        self.shortest = self.shortest.min(trip);
+        self.trip = self.trip - self.trip / 8 + trip / 8;
     }
 
     fn note_date(&mut self, date: u64, seen: &Seen) {
@@ -699,8 +701,7 @@ impl Ledger {
         (!old && newer).then_some(true)
     }
 
-    /// Whether a report of a window says more than the last one left, soon after it: a request sent
-    /// before it may be on its way.
+    /// Whether a report of a window says more than the last one left, soon after it: rule 5.
     fn overtakes(&self, seen: &Seen) -> bool {
         let sent = amount(seen.order.wrapping_sub(self.position)) + i128::from(self.settled);
         let soon = seen.now < self.at.saturating_add(self.trip * 2);
@@ -735,14 +736,11 @@ impl Ledger {
                 lo: signed(nanos.saturating_sub(unit)) / (used + noise + 1),
                 hi: signed((nanos + unit) * 2) / (2 * (used - noise) - 2).max(1) + 1,
             };
-            if self.pace.is_known() && !self.pace.meets(here) {
-                self.refuted_refill = self.refuted_refill.saturating_add(1);
-                self.pace = here;
-            } else if self.pace.is_known() {
-                self.pace = self.pace.and(here);
-            } else {
-                self.pace = here;
-            }
+            let known = self.pace.is_known();
+            let fits = known && self.pace.meets(here);
+            let refuted = u8::from(known && !fits);
+            self.refuted_refill = self.refuted_refill.saturating_add(refuted);
+            self.pace = if fits { self.pace.and(here) } else { here };
         }
         if self.refuted_window.max(self.refuted_refill) == u8::MAX {
             self.refuted_window /= 2;
@@ -976,59 +974,22 @@ impl Ledger {
     }
 
     pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
-        let [
-            flags,
-            name_low,
-            name_high,
-            policy_low,
-            policy_high,
-            limit,
-            window,
-            left,
-            position,
-            at,
-            reset_lo,
-            reset_hi,
-            pace_lo,
-            pace_hi,
-            offset_lo,
-            offset_hi,
-            foreign,
-            own,
-            bias,
-            bias_at,
-            contradicted,
-            pause,
-            throttled_at,
-            first_at,
-            trip,
-            shortest,
-            heaviest,
-            heard_at,
-            answers,
-            told_order,
-            told_left,
-            rolled,
-            used_before,
-            settled,
-            settled_from,
-        ] = *words;
-        let name =
-            |low: u64, high: u64| LimitName::from_bits(u128::from(low) | (u128::from(high) << 64));
-        let within = |lo: u64, hi: u64| Within {
-            lo: from_bits(lo),
-            hi: from_bits(hi),
-        };
+        // In the order of `to_words`.
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or_default();
+        let flags = next();
+        let [name, policy] = [(); 2].map(|()| {
+            let low = u128::from(next());
+            LimitName::from_bits(low | (u128::from(next()) << 64))
+        });
         let byte = |shift: u32| u8::try_from((flags >> shift) & 0xff).unwrap_or(0);
         Self {
             dimension: match flags & 3 {
                 0 => Dimension::Requests,
                 1 => Dimension::Tokens,
-                _ => Dimension::Named(name(name_low, name_high)),
+                _ => Dimension::Named(name),
             },
-            policy: name(policy_low, policy_high),
-            limit,
-            window,
+            policy,
             kind: match (flags >> 2) & 3 {
                 0 => Kind::Unknown,
                 1 => Kind::Refill,
@@ -1042,31 +1003,33 @@ impl Ledger {
             refuted_window: byte(8),
             refuted_refill: byte(16),
             kept: byte(24),
-            left: from_bits(left),
-            position,
-            at,
-            reset: within(reset_lo, reset_hi),
-            pace: within(pace_lo, pace_hi),
-            offset: within(offset_lo, offset_hi),
-            foreign: from_bits(foreign),
-            own: from_bits(own),
-            bias: from_bits(bias),
-            bias_at,
-            contradicted,
-            pause,
-            throttled_at,
-            first_at,
-            trip,
-            shortest,
-            heaviest,
-            heard_at,
-            answers,
-            told_order,
-            told_left,
-            rolled,
-            used_before,
-            settled: from_bits(settled),
-            settled_from,
+            limit: next(),
+            window: next(),
+            left: from_bits(next()),
+            position: next(),
+            at: next(),
+            reset: Within::of(&mut next),
+            pace: Within::of(&mut next),
+            offset: Within::of(&mut next),
+            foreign: from_bits(next()),
+            own: from_bits(next()),
+            bias: from_bits(next()),
+            bias_at: next(),
+            contradicted: next(),
+            pause: next(),
+            throttled_at: next(),
+            first_at: next(),
+            trip: next(),
+            shortest: next(),
+            heaviest: next(),
+            heard_at: next(),
+            answers: next(),
+            told_order: next(),
+            told_left: next(),
+            rolled: next(),
+            used_before: next(),
+            settled: from_bits(next()),
+            settled_from: next(),
         }
     }
 }

@@ -21,11 +21,17 @@
 //!    first report.
 //! 5. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored, so that a late answer never raises what is left. After a reset only a later reset,
-//!    or a request sent since, opens the new window.
+//!    or a request sent since, opens the new window. What is left of a window only falls: an older
+//!    send's report that says less was answered later, and lowers it; and one that says more than
+//!    the last one left is ignored for two trips, because a request sent before it may be on its
+//!    way. More than the limit is never left.
 //! 6. *Refill or window* is found out. By the reports of a window the reset is one instant; by
 //!    those of a refill the time until the reset is in proportion to what is used. Both are
 //!    intervals that shrink by intersection: whole seconds leave wide ones, and so does room for
-//!    reports that are off by a 32nd of the limit. A reset that passes twice and leaves more than
+//!    reports that are off by a 32nd of the limit. A reset that comes sooner than one window after
+//!    the last one is no window's. Until it is known, and nothing is declared, the window is the
+//!    least usual one that holds the first reset; a reset that is nearer than two trips says too
+//!    little for that, and counts as a refill's. A reset that passes twice and leaves more than
 //!    half of what was used is that of a sliding window: what was used comes back one window later.
 //!    What is left of one is spread over a sixteenth of it, since at the full rate nothing would be
 //!    left.
