@@ -648,6 +648,15 @@ fn reports_that_others_overtook_lower_a_window() {
 }
 
 #[test]
+fn more_than_the_limit_is_never_left() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, minute(1 << 39, 60));
+    let left = left(&rate, SECOND / 5);
+    assert!((599.0..=600.0).contains(&left), "{left}");
+}
+
+#[test]
 fn only_the_first_report_takes_memory() {
     let rate = declared();
     let first = rate.try_acquire(at(0)).expect("the first one goes");
