@@ -219,6 +219,12 @@ fn every_type() -> Shown {
         snapshot.counts
     );
     show!(snapshot, Standard::new().snapshot());
+    let two = Adaptive::builder().law(ControlLaw::Declared);
+    let two = two.also(DeclaredSettings::new()).build();
+    let two = two.expect("nothing is out of range");
+    let mut attempts = Operation::new(&two).weights([1, 1]).start();
+    attempts.next(two.clock(), None);
+    show!(attempts.charge().expect("it is under way"));
 
     // strategy
     let strategy = Standard::builder().backoff(Arc::new(quick)).build();
@@ -340,7 +346,10 @@ fn every_type() -> Shown {
 fn listed() -> BTreeMap<&'static str, bool> {
     let lines = include_str!("../api/paceline.txt").lines();
     let types = lines.filter_map(|line| {
-        let item = line.trim_start_matches("#[non_exhaustive] ");
+        let item = match line.strip_prefix("#[") {
+            Some(attribute) => attribute.split_once("] ")?.1,
+            None => line,
+        };
         let (path, is_struct) = match item.strip_prefix("pub struct ") {
             Some(path) => (path, true),
             None => (item.strip_prefix("pub enum ")?, false),
@@ -417,6 +426,8 @@ fn what_is_kept_in_bits_prints_as_values() {
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None }], date: Some(5s), \
          ignored: 1)",
+        "StrategySnapshot { quota: QuotaSnapshot { available: 500, capacity: Some(500) }, \
+         rate: unlimited (measured 0.0/s), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
         "StrategyCounts { granted: 1, refused_attempts: 1, .. }",
         "Legacy { max_attempts: 5, maybe_policy: ServerFault, backoff: ExponentialBackoff { \

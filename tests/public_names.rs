@@ -9,7 +9,10 @@ const INTERFACE: &str = include_str!("../api/paceline.txt");
 /// Returns the names of the types and traits that stand at the root.
 fn at_the_root() -> BTreeSet<&'static str> {
     let items = INTERFACE.lines().filter_map(|line| {
-        let item = line.trim_start_matches("#[non_exhaustive] ");
+        let item = match line.strip_prefix("#[") {
+            Some(attribute) => attribute.split_once("] ")?.1,
+            None => line,
+        };
         let kinds = ["pub struct ", "pub enum ", "pub trait "];
         let path = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
         let name = path.strip_prefix("paceline::")?;

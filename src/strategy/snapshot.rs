@@ -25,7 +25,7 @@ use crate::set::MOST_RATES;
 /// assert_eq!((seen.quota.available, seen.counts.refused_safety), (500, 1));
 /// assert!(seen.rate.is_none()); // Standard has no send rate
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategySnapshot {
@@ -38,6 +38,18 @@ pub struct StrategySnapshot {
     pub further_rates: [Option<SendRateSnapshot>; MOST_RATES - 1],
     /// What has happened since the strategy was built.
     pub counts: StrategyCounts,
+}
+
+/// Each send rate that there is as a snapshot of it reads.
+impl fmt::Debug for StrategySnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("StrategySnapshot");
+        shown.field("quota", &self.quota);
+        for rate in self.rate.iter().chain(self.further_rates.iter().flatten()) {
+            shown.field("rate", &format_args!("{rate}"));
+        }
+        shown.field("counts", &self.counts).finish()
+    }
 }
 
 /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.

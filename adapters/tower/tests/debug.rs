@@ -9,11 +9,12 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use paceline::{
-    Failure, RetryQuota, SendLimiter, SendRate, Standard, Timestamp, law::PacedSettings,
+    Failure, RetryQuota, SendLimiter, SendRate, SendSet, Standard, Timestamp, law::PacedSettings,
+    set::Weights,
 };
 use paceline_tower::{
     BoxError, Buffered, Classify, Clones, GrpcResults, HttpRequests, HttpResults, QuotaBudget,
-    Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, Settle,
+    Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer, Settle,
 };
 use promises::Shown;
 use tower::{Layer, ServiceExt, service_fn};
@@ -68,6 +69,24 @@ async fn every_public_type_prints_in_one_line_of_values() {
     shown.add(&rated.layer(Inner));
     let mut service = rated.layer(service_fn(answered));
     shown.add(&tower::Service::call(&mut service, 1));
+    shown.add(
+        &service
+            .oneshot(1)
+            .await
+            .expect("an answer")
+            .expect("its outcome"),
+    );
+    let set = || {
+        SendLimiter::new(SendSet::new([Arc::new(SendRate::paced(
+            fixed,
+            Timestamp::ZERO,
+        ))]))
+    };
+    let weights = |_: &u32| Weights::from([1]);
+    let rated_by_set = SendSetLayer::new(set().clock(Timestamp::ZERO), Outcomes, weights);
+    shown.add(&rated_by_set);
+    shown.add(&rated_by_set.layer(Inner));
+    let service = rated_by_set.layer(service_fn(answered));
     shown.add(
         &service
             .oneshot(1)
