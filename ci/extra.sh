@@ -195,6 +195,34 @@ step_orderings() {
     step orderings ci/orderings.py
 }
 
+# A solver over the arithmetic of the line, in the target folder.
+step_prove() {
+    local z3="$tools/z3"
+    have python3 || { skip prove "no Python"; return; }
+    PYTHONPATH="$z3" python3 -c "import z3" 2>/dev/null ||
+        python3 -m pip install --quiet --target "$z3" z3-solver==5.4.1.0 || { skip prove "z3-solver does not install"; return; }
+    step prove env PYTHONPATH="$z3" python3 src/line/proof.py
+}
+
+# The tests while other processes want the processors, two hours at most: a failure says that a test measures time.
+loaded() {
+    local loops=() status=0
+    for _ in $(seq "${PACELINE_LOOPS:-20}"); do
+        timeout 7200 bash -c "while :; do :; done" &
+        loops+=($!)
+    done
+    "$@" || status=$?
+    kill "${loops[@]}"
+    wait "${loops[@]}" 2>/dev/null || true
+    return "$status"
+}
+
+# Only where it is named: it takes as long as the processors are few.
+step_loaded() {
+    step "tests under load" loaded ci/all.sh tests
+    step "fleet under load" loaded cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/fleet" --all-features
+}
+
 # Eight threads and every call, for five minutes.
 soak() {
     PACELINE_SOAK_SECONDS="${PACELINE_SOAK_SECONDS:-300}" \
@@ -208,7 +236,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet orderings
+(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet prove orderings
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
