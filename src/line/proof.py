@@ -4,12 +4,12 @@
 `Line` below is src/line.rs and src/line/head.rs once more, over bit-vectors of the same widths.
 Each function marked `@statement` is proved for every input in the range that it assumes. That a
 wait is exact is proved of whole numbers only, in the lemmas, and neither settling nor aliasing is:
-the solver does not come to an end. Products and quotients, which no solver can search, are unknown functions
-of which the lemmas hold, and the lemmas are proved first.
+the solver does not come to an end. Products and quotients, which no solver can search, are unknown
+functions of which the lemmas hold, and the lemmas are proved first.
 
 Two things keep this honest. Every statement has broken twins of the arithmetic, and fails if the
-solver finds no counterexample to them that the twin's own numbers confirm. And vectors.txt has
-inputs with the results of this file, which a unit test compares with the crate's.
+solver finds no counterexample to one at any of four fixed rates, where products are computed. And
+vectors.txt has inputs with the results of this file, which a unit test compares with the crate's.
 
     src/line/proof.py            proves everything
     src/line/proof.py --write    writes vectors.txt again
