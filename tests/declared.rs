@@ -147,6 +147,19 @@ fn a_late_report_raises_nothing() {
         Observed::Nothing
     );
     assert!(left(&rate, 3 * SECOND) <= 200.0);
+
+    let rate = declared();
+    let refill = |left, used| minute(left, used).refills(true);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, SECOND / 5, first, refill(300, 30));
+    let second = rate.try_acquire(at(SECOND)).expect("its turn");
+    let third = rate.try_acquire(at(2 * SECOND)).expect("its turn");
+    hear(&rate, 3 * SECOND, third, refill(200, 40));
+    assert_eq!(
+        hear(&rate, 3 * SECOND, second, refill(299, 30)),
+        Observed::Nothing
+    );
+    assert!(left(&rate, 3 * SECOND) < 225.0);
 }
 
 #[test]
@@ -332,6 +345,18 @@ fn a_pause_holds_until_its_end() {
 }
 
 #[test]
+fn a_throttle_pauses_for_as_long_as_it_says() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    // Ten come back each second.
+    hear(&rate, SECOND / 5, first, minute(0, 60).refills(true));
+    let hint = Outcome::ThrottledFor(seconds(20));
+    rate.record(at(SECOND), first, hint);
+    assert_eq!(granted(&rate, SECOND, 21 * SECOND), 0);
+    assert!(granted(&rate, 21 * SECOND, 25 * SECOND) > 0);
+}
+
+#[test]
 fn wrong_reports_change_nothing_and_are_counted() {
     let rate = declared();
     let first = rate.try_acquire(at(0)).expect("the first one goes");
@@ -342,13 +367,16 @@ fn wrong_reports_change_nothing_and_are_counted() {
         LimitReport::new(u64::MAX)
             .limit(u64::MAX)
             .reset(Reset::In(seconds(1))),
+        LimitReport::new(3)
+            .limit(1 << 41)
+            .reset(Reset::In(seconds(1))),
         LimitReport::new(3).limit(5).reset(endless),
         LimitReport::new(3).limit(5).window(Duration::ZERO),
     ] {
         assert_eq!(hear(&rate, 1, first, wrong), Observed::Nothing, "{wrong:?}");
         assert_eq!(rate.declared_limit(at(1)), None);
     }
-    assert_eq!(rate.ignored_reports(), 5);
+    assert_eq!(rate.ignored_reports(), 6);
 }
 
 #[test]
@@ -417,6 +445,18 @@ fn a_heavy_request_waits_and_goes() {
         .expect_err("50 tokens take a while");
     assert!((seconds(3)..seconds(6)).contains(&wait), "{wait:?}");
     assert!(second.claim(at(8 * SECOND)).is_ok());
+}
+
+#[test]
+fn a_request_heavier_than_what_is_left_waits_for_the_reset() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    hear(&rate, MILLI, first, minute(20, 30));
+    let mut place = rate.reserve_n(at(SECOND), 50).expect("it may go some day");
+    for millis in (1_000..30_000).step_by(10) {
+        assert!(place.claim(at(millis * MILLI)).is_err(), "{millis} ms");
+    }
+    assert!(place.claim(at(45 * SECOND)).is_ok());
 }
 
 #[test]
