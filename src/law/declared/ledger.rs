@@ -657,16 +657,20 @@ impl Ledger {
             return;
         }
         let ahead = to_u64(i128::from(reset.lo) - i128::from(seen.now));
+        let used = self.limit.saturating_sub(seen.remaining).max(1);
         let least = match seen.reset {
             // A window that ends before another answer comes may be of any length, and a refill is
             // whole soon because little is used.
             Some(ResetAt::In(nanos)) if self.window == 0 && ahead < self.trip * 2 => {
-                let used = i128::from(self.limit.saturating_sub(seen.remaining).max(1));
-                to_u64(i128::from(nanos) * i128::from(self.limit) / used).min(LONGEST_SPAN)
+                let all = i128::from(nanos) * i128::from(self.limit) / i128::from(used);
+                to_u64(all).min(LONGEST_SPAN)
             }
             _ => ahead,
         };
-        if self.window == 0 || least > self.window {
+        if self.window == 0 && least > ahead && used < self.limit / 16 {
+            // Nearly whole, so that it is no guess if it refills, and slow if it does not.
+            self.window = snapped(least);
+        } else if self.window == 0 || least > self.window {
             let usual = USUAL_WINDOWS.iter().find(|usual| **usual + SECOND >= least);
             self.window = usual.copied().unwrap_or(least);
         }
@@ -703,10 +707,22 @@ impl Ledger {
 
     /// Whether a report of a window says more than the last one left, soon after it: rule 5.
     fn overtakes(&self, seen: &Seen) -> bool {
-        let sent = amount(seen.order.wrapping_sub(self.position)) + i128::from(self.settled);
+        let sent = amount(seen.order.wrapping_sub(self.position));
+        let sent = sent + i128::from(self.settled_by(seen));
         let soon = seen.now < self.at.saturating_add(self.trip * 2);
         let more = i128::from(self.said(seen)) > i128::from(self.left) - sent;
         self.kind == Kind::Window && soon && more
+    }
+
+    /// Returns what of the settlements a report has in it.
+    fn settled_by(&self, seen: &Seen) -> i64 {
+        // A report of a send between two settled ones has one of them in it, and it is not known
+        // how much of the sum that is. It goes, so that nothing counts twice.
+        if from_bits(seen.order.wrapping_sub(self.settled_from)) >= 0 {
+            self.settled
+        } else {
+            0
+        }
     }
 
     /// Returns what is left by a report: no more than the limit.
@@ -773,10 +789,7 @@ impl Ledger {
             (self.bias, self.bias_at) = (remaining, seen.now);
         }
         let at = seen.sent_at + self.shortest / 2;
-        // A report of a send between two settled ones has one of them in it, and it is not known
-        // how much of the sum that is. It goes, so that nothing counts twice.
-        let is_in_it = from_bits(seen.order.wrapping_sub(self.settled_from)) >= 0;
-        let settled = if is_in_it { self.settled } else { 0 };
+        let settled = self.settled_by(seen);
         self.settled -= settled;
         if counted {
             self.note_rates(seen, left, settled, at.saturating_sub(self.at));

@@ -31,10 +31,10 @@
 //!    reports that are off by a 32nd of the limit. A reset that comes sooner than one window after
 //!    the last one is no window's. Until it is known, and nothing is declared, the window is the
 //!    least usual one that holds the first reset; a reset that is nearer than two trips says too
-//!    little for that, and counts as a refill's. A reset that passes twice and leaves more than
-//!    half of what was used is that of a sliding window: what was used comes back one window later.
-//!    What is left of one is spread over a sixteenth of it, since at the full rate nothing would be
-//!    left.
+//!    little for that, and counts as a refill's, exactly where hardly anything is used. A reset
+//!    that passes twice and leaves more than half of what was used is that of a sliding window:
+//!    what was used comes back one window later. What is left of one is spread over a sixteenth of
+//!    it, since at the full rate nothing would be left.
 //! 7. *Clocks.* A reset at a time counts by the service's own clock, from `Date`; the difference of
 //!    the clocks is an interval too. The window begins at the latest time that fits, and ends at
 //!    the earliest.
