@@ -361,7 +361,7 @@ fn a_line_is_old_by_time_and_stale_by_tokens() {
     assert!(matches!(fast.take_next(due - 2, issued, 0), Taken::Wait(2)));
 }
 
-/// `proof.py` proves what it says of its own functions. Here these are seen to be the crate's.
+/// `proof.py` proves statements about functions written in Python. They are the crate's functions.
 #[test]
 fn the_line_that_is_proved_is_this_one() {
     let file = include_str!("vectors.txt");
