@@ -395,6 +395,20 @@ fn limits_of_another_dimension_are_left_alone() {
     }
 }
 
+/// Nearly whole, a limit that refills says how long all of it takes, whatever span that is.
+#[test]
+fn a_refill_of_an_unusual_span_is_known_from_its_first_report() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    // Whole in 5 s: of 500, one is missing.
+    let report = LimitReport::new(499)
+        .limit(500)
+        .reset(Reset::In(Duration::from_millis(10)));
+    assert_eq!(hear(&rate, SECOND, first, report), Observed::Declared);
+    let fill_rate = rate.snapshot(at(SECOND)).fill_rate;
+    assert!((fill_rate - 100.0).abs() < 1e-6, "{fill_rate}");
+}
+
 #[test]
 fn of_several_limits_the_tightest_holds() {
     let rate = declared();

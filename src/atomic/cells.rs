@@ -154,6 +154,12 @@ impl Sequence {
         // that "once" needs; no other memory goes with the number.
         self.0.fetch_add(1, Relaxed)
     }
+
+    /// Returns the number that the next caller gets.
+    pub(crate) fn peek(&self) -> u64 {
+        // Relaxed: a hint, as the next caller may be here already.
+        self.0.load(Relaxed)
+    }
 }
 
 /// The largest value that any thread has set.

@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 use core::fmt;
-use std::sync::OnceLock;
 
+use crate::atomic::cells::Sequence;
 use crate::set::{MOST_RATES, SetError, SetPermit};
 use crate::{Clock, SendRate, SendSet};
 
@@ -44,7 +44,8 @@ struct Taken {
     set: SendSet<Arc<SendRate>>,
     permit: SetPermit<MOST_RATES>,
     clock: Arc<dyn Clock>,
-    settled: OnceLock<()>,
+    /// Numbers the settlements: only number 0 counts.
+    settled: Sequence,
 }
 
 impl AttemptCharge {
@@ -57,7 +58,7 @@ impl AttemptCharge {
             set,
             permit,
             clock,
-            settled: OnceLock::new(),
+            settled: Sequence::starting_at(0),
         }))
     }
 
@@ -70,7 +71,7 @@ impl AttemptCharge {
     pub fn settle(&self, costs: &[u32]) -> Result<(), SetError> {
         let Taken { set, permit, .. } = &*self.0;
         set.check_costs(costs)?;
-        if self.0.settled.set(()).is_err() {
+        if self.0.settled.next() > 0 {
             return Ok(());
         }
         set.settle(self.0.clock.now(), *permit, costs)
@@ -79,7 +80,7 @@ impl AttemptCharge {
     /// Tells whether it was settled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.0.settled.get().is_some()
+        self.0.settled.peek() > 0
     }
 }
 
