@@ -118,7 +118,7 @@ fn a_throttle_is_timed_and_so_is_every_request_after_it() {
         assert!(rate.snapshot(clock.read()).enabled);
         clock.pass(3 * SECOND);
         clock.looks();
-        let mut place = rate.reserve_with(|| clock.read());
+        let mut place = rate.reserve(clock.read());
         let permit = place
             .claim_with(|| clock.read())
             .expect("the floor gives one in two seconds");
@@ -127,19 +127,6 @@ fn a_throttle_is_timed_and_so_is_every_request_after_it() {
         rate.record_with(|| clock.read(), permit, Outcome::NotThrottled);
         assert_eq!(clock.looks(), 1);
     }
-}
-
-#[test]
-fn a_place_that_is_had_without_the_time_is_claimed() {
-    let (rate, clock) = (limiter(ControlLaw::Aws), Clock::at(0));
-    for _ in 0..10 {
-        request(&rate, &clock);
-    }
-    clock.looks();
-    let mut place = rate.reserve_with(|| clock.read());
-    let permit = place.claim_with(|| clock.read());
-    assert_eq!(clock.looks(), 0);
-    assert_eq!(permit.map(SendPermit::time), Ok(Timestamp::ZERO));
 }
 
 /// What was sent before there was a limit was sent before the first cut, so it says nothing new

@@ -280,12 +280,12 @@ impl Adaptive {
     /// Returns what retries cost at the moment.
     #[must_use]
     pub fn costs(&self) -> RetryCosts {
-        self.engine.tariff.get()
+        self.engine.costs.get()
     }
 
     /// Changes what retries cost, from now on. What has been paid comes back as it was paid.
     pub fn set_costs(&self, costs: RetryCosts) {
-        self.engine.tariff.set(costs);
+        self.engine.costs.set(costs);
     }
 
     /// Returns the send rate. Its timestamps are those of the strategy's clock.

@@ -7,7 +7,7 @@ use super::{
     costs::RetryCosts,
     engine::Common,
     plan::Plan,
-    quota::{Payer, Quota},
+    quota::{Quota, QuotaSource},
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
 };
 use crate::{
@@ -167,7 +167,7 @@ impl Choices {
             MAX_ATTEMPTS
         });
         let built_in = self.exponential(max_backoff);
-        let quota = self.payer();
+        let quota = self.quota_source();
         let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let settings = Settings {
             generation: self.generation(),
@@ -195,10 +195,10 @@ impl Choices {
         given.unwrap_or_else(|| Arc::new(MonotonicClock::new()))
     }
 
-    fn payer(&self) -> Payer {
+    fn quota_source(&self) -> QuotaSource {
         let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
         let (other, quota) = (self.other_quota.clone(), self.quota.clone());
-        Payer::of(other, quota, capacity, || self.clock())
+        QuotaSource::of(other, quota, capacity, || self.clock())
     }
 
     fn generation(&self) -> RetryGeneration {

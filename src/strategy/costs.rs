@@ -122,9 +122,9 @@ impl RetryCosts {
 }
 
 /// The costs that a strategy goes by at the moment.
-pub(super) struct Tariff(Setting);
+pub(super) struct SharedCosts(Setting);
 
-impl Tariff {
+impl SharedCosts {
     pub(super) fn new(costs: RetryCosts) -> Self {
         Self(Setting::new(costs.to_bits()))
     }
@@ -143,17 +143,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tariff_keeps_each_cost_apart() {
+    fn shared_costs_keep_each_cost_apart() {
         let costs = RetryCosts::of(RetryGeneration::V2_1);
-        let tariff = Tariff::new(costs);
-        assert_eq!(tariff.get(), costs);
+        let kept = SharedCosts::new(costs);
+        assert_eq!(kept.get(), costs);
         let other = costs
             .with_throttling(u16::MAX)
             .with_timeout(0x102)
             .with_other(0);
-        tariff.set(other);
-        assert_eq!(tariff.get(), other);
-        let got = tariff.get();
+        kept.set(other);
+        assert_eq!(kept.get(), other);
+        let got = kept.get();
         assert_eq!(
             (got.throttling(), got.timeout(), got.other()),
             (65_535, 258, 0)

@@ -4,11 +4,11 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
-    costs::{RetryCosts, Tariff},
+    costs::{RetryCosts, SharedCosts},
     events,
     failure::Failure,
     info::RetryAfter,
-    quota::Payer,
+    quota::QuotaSource,
     refusal::{RefusalReason, RetryRefused},
     settings::{HintPolicy, RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
@@ -46,10 +46,10 @@ pub(super) enum Weighed {
 pub(super) struct Engine<P = ()> {
     pub(super) id: StrategyId,
     pub(super) common: Arc<Common<P>>,
-    pub(super) quota: Payer,
+    pub(super) quota: QuotaSource,
     /// That of the settings, where a success need not go by the pointer.
     pub(super) success_credit: u32,
-    pub(super) tariff: Tariff,
+    pub(super) costs: SharedCosts,
     pub(super) counts: Counts,
 }
 
@@ -60,7 +60,7 @@ impl<P> Engine<P> {
 
     /// Tells whether retries would be decided as by a new strategy: by its quota and its costs.
     pub(super) fn is_idle(&self) -> bool {
-        self.quota.is_as_new() && self.tariff.get() == self.common.costs
+        self.quota.is_as_new() && self.costs.get() == self.common.costs
     }
 
     /// Returns the token of a first send. It is given whatever the quota holds.
@@ -156,7 +156,7 @@ impl<P> Engine<P> {
         if weighed == Weighed::Free {
             return Ok(token.with_attempt(attempt, limit));
         }
-        let needed = self.tariff.get().after(failure, self.settings().generation);
+        let needed = self.costs.get().after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(RefusalReason::QuotaExhausted { available, needed })

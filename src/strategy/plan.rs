@@ -3,9 +3,9 @@
 use alloc::sync::Arc;
 
 use super::{
-    costs::Tariff,
+    costs::SharedCosts,
     engine::{Common, Engine},
-    quota::Payer,
+    quota::QuotaSource,
     token::StrategyId,
 };
 use crate::atomic::cells::Counts;
@@ -14,7 +14,7 @@ use crate::atomic::cells::Counts;
 #[derive(Debug)]
 pub(super) struct Plan<P> {
     pub(super) common: Arc<Common<P>>,
-    pub(super) quota: Payer,
+    pub(super) quota: QuotaSource,
 }
 
 impl<P> Plan<P> {
@@ -25,7 +25,7 @@ impl<P> Plan<P> {
             common: Arc::clone(&self.common),
             quota: self.quota.another(),
             success_credit: self.common.settings.success_credit,
-            tariff: Tariff::new(self.common.costs),
+            costs: SharedCosts::new(self.common.costs),
             counts: Counts::new(),
         }
     }

@@ -111,7 +111,7 @@ impl Quota for RetryBudget {
 
 /// The quota of one strategy.
 #[derive(Debug)]
-pub(super) enum Payer {
+pub(super) enum QuotaSource {
     /// The published one, and as full as it is made: of this capacity.
     Own { quota: RetryQuota, capacity: u32 },
     /// The published one, of the caller's, and nothing that asks for the time.
@@ -144,7 +144,7 @@ fn begin_other(quota: &dyn Quota, clock: &dyn Clock) {
     quota.begin(clock);
 }
 
-impl Payer {
+impl QuotaSource {
     /// Returns the first that is given, or else a plain one of `capacity`. Only what asks for the
     /// time makes a clock.
     pub(super) fn of(

@@ -72,12 +72,12 @@ impl Standard {
     /// Returns what retries cost at the moment.
     #[must_use]
     pub fn costs(&self) -> RetryCosts {
-        self.engine.tariff.get()
+        self.engine.costs.get()
     }
 
     /// Changes what retries cost, from now on. What has been paid comes back as it was paid.
     pub fn set_costs(&self, costs: RetryCosts) {
-        self.engine.tariff.set(costs);
+        self.engine.costs.set(costs);
     }
 }
 

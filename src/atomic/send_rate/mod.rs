@@ -194,18 +194,6 @@ impl SendRate {
         }
     }
 
-    /// As [`try_acquire_until`](Self::try_acquire_until), and asks for the time only if it matters.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire_until`](Self::try_acquire_until).
-    pub fn try_acquire_until_with(
-        &self,
-        now: impl FnOnce() -> Timestamp,
-    ) -> Result<SendPermit, Timestamp> {
-        self.try_with(now, Timestamp::saturating_add)
-    }
-
     /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
     ///
     /// It does not while nothing is limited and the calling thread is busy: see
@@ -220,21 +208,12 @@ impl SendRate {
         &self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
-        self.try_with(now, |_, wait| wait)
-    }
-
-    #[inline]
-    fn try_with<E>(
-        &self,
-        now: impl FnOnce() -> Timestamp,
-        refused: impl FnOnce(Timestamp, Duration) -> E,
-    ) -> Result<SendPermit, E> {
         let gate = self.gate.look();
         if let Some(engaged) = self.engaged_at(gate) {
             let (now, taken) = engaged.try_acquire_with(gate, now);
             return match taken {
                 Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
-                Err(nanos) => Err(refused(now, Duration::from_nanos(nanos))),
+                Err(nanos) => Err(Duration::from_nanos(nanos)),
             };
         }
         Ok(self
@@ -249,17 +228,6 @@ impl SendRate {
     pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
         // A place that the line has no room for is asked for again when it is claimed.
         let turn = self.queue_up_anyhow(now, 1).unwrap_or(Turn::Unlimited);
-        Reservation::new(self, turn, 1)
-    }
-
-    /// As [`reserve`](Self::reserve), and asks for the time only if it matters.
-    ///
-    /// A place that is had without it is claimed already.
-    pub fn reserve_with(&self, now: impl FnOnce() -> Timestamp) -> Reservation<'_> {
-        let turn = match self.go_untimed() {
-            Some(permit) => Turn::Claimed(permit),
-            None => self.queue_up_anyhow(now(), 1).unwrap_or(Turn::Unlimited),
-        };
         Reservation::new(self, turn, 1)
     }
 

@@ -1,6 +1,6 @@
 //! The rate between two cuts, as a function of the time since the last one.
 
-use super::memory::{Memory, Trip};
+use super::cut_state::{CoarseRtt, CutState};
 use super::settings::{PacedSettings, Profile};
 use crate::fixed::{Rate, SECOND};
 
@@ -124,12 +124,12 @@ fn return_time(profile: Profile, peak: Rate) -> u64 {
 }
 
 /// Returns the time from a cut to its peak, in nanoseconds.
-fn time_to_peak(profile: Profile, peak: Rate, trip: Trip) -> u64 {
+fn time_to_peak(profile: Profile, peak: Rate, trip: CoarseRtt) -> u64 {
     return_time(profile, peak).max(trip.nanos().wrapping_mul(RETURN_TRIPS))
 }
 
 /// Returns how long the rate takes from its peak to twice that.
-fn doubling_time(profile: Profile, peak: Rate, trip: Trip) -> u64 {
+fn doubling_time(profile: Profile, peak: Rate, trip: CoarseRtt) -> u64 {
     let (shortest, trips) = match profile {
         Profile::Usual => (return_time(profile, peak), DOUBLING_TRIPS),
         Profile::Shared => (SHORTEST_RETURN, DOUBLING_TRIPS),
@@ -139,24 +139,24 @@ fn doubling_time(profile: Profile, peak: Rate, trip: Trip) -> u64 {
 }
 
 /// Returns how long the rate takes to double on its way out of starvation.
-fn ramp_step(trip: Trip) -> u64 {
+fn ramp_step(trip: CoarseRtt) -> u64 {
     RAMP_STEP.max(trip.nanos().saturating_mul(2))
 }
 
 /// Whether the rate is still on its way out of starvation at `now`.
-pub(crate) fn is_starved(memory: Memory, since: u64, now: u64) -> bool {
+pub(crate) fn is_starved(memory: CutState, since: u64, now: u64) -> bool {
     now.saturating_sub(since) < ramp_length(memory)
 }
 
 /// Returns how long the ramp out of starvation takes.
-fn ramp_length(memory: Memory) -> u64 {
+fn ramp_length(memory: CutState) -> u64 {
     ramp_step(memory.trip()).saturating_mul(u64::from(memory.ramp()))
 }
 
 /// Returns the rate at `now`, for a law that was cut last at `since`.
 ///
 /// The same for all of a step of 17 ms. Never under the floor, nor over the ceiling.
-pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now: u64) -> Rate {
+pub(crate) fn rate_at(settings: &PacedSettings, memory: CutState, since: u64, now: u64) -> Rate {
     if memory.is_slow_start() {
         return settings.within(memory.peak());
     }
@@ -169,7 +169,7 @@ pub(crate) fn rate_at(settings: &PacedSettings, memory: Memory, since: u64, now:
 }
 
 /// Returns the rate `elapsed` after a cut, as the rules without a slope have it.
-fn along(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
+fn along(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let step = ramp_step(memory.trip());
     let ramp = ramp_length(memory);
     match elapsed.checked_sub(ramp) {
@@ -208,7 +208,7 @@ fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
 /// Rules 2 to 4: returns the rate `elapsed` after a cut: a fifth-power return to the peak, then a
 /// cubic one away from it, and a line on top of both that gives each client that shares a limit the
 /// same.
-fn returning(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
+fn returning(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let (profile, peak) = (settings.profile(), memory.peak());
     if profile == Profile::Shared {
         return straight(settings, memory, elapsed);
@@ -236,7 +236,7 @@ fn away(past: u64, doubling: u64) -> u64 {
 
 /// Rule 11: returns the rate `elapsed` after a cut of a shared limit: a straight line, then a cube
 /// of time besides.
-fn straight(settings: &PacedSettings, memory: Memory, elapsed: u64) -> Rate {
+fn straight(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let peak = memory.peak();
     let left = beta(settings, peak);
     let cut = ONE.saturating_sub(left);

@@ -1,15 +1,15 @@
 //! What the law makes of a throttle, and of what is delivered.
 
 use super::curve::{after_cut, before_cut, rate_at};
+use super::cut_state::{CoarseRtt, CutState};
 use super::delivered::Delivered;
-use super::memory::{Memory, Trip};
 use super::settings::{PacedSettings, Profile};
 use crate::fixed::{Rate, SECOND};
 
 /// The last cut: what the law remembers of it, and when it was, in nanoseconds after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    pub(crate) memory: Memory,
+    pub(crate) memory: CutState,
     pub(crate) since: u64,
 }
 
@@ -51,7 +51,7 @@ const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
 /// Returns the memory of the first cut: rule 8.
-pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
+pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> CutState {
     let trip = seen.now.saturating_sub(seen.sent);
     let at_once = seen.delivered.and_then(|delivered| delivered.at_once());
     let (rate, doubt) = match (seen.delivered, at_once) {
@@ -71,7 +71,7 @@ pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> Memory {
         Some(doubt) => (rate, doubt),
         None => (rate.times_two_to(BLIND_RAMP), BLIND_RAMP),
     };
-    Memory::new(settings.within(peak), ramp, Trip::new(trip))
+    CutState::new(settings.within(peak), ramp, CoarseRtt::new(trip))
 }
 
 /// Returns the memory of the next step of slow start, after a response at `now` to a request sent
@@ -81,7 +81,7 @@ pub(crate) fn after_step(
     last: Cut,
     now: u64,
     sent: u64,
-) -> Option<Memory> {
+) -> Option<CutState> {
     let rate = last.memory.peak();
     let higher = settings.within(
         if rate.tokens_in(now.saturating_sub(sent)) < INITIAL_WINDOW {
@@ -93,19 +93,19 @@ pub(crate) fn after_step(
     let steps = last.memory.is_slow_start()
         && sent >= last.since
         && now.saturating_sub(last.since) >= SHORTEST_STEP;
-    let next = Memory::slow_start(higher);
+    let next = CutState::slow_start(higher);
     (steps && next != last.memory).then_some(next)
 }
 
 /// Returns the memory of the first cut after slow start: rule 14.
-fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Seen) -> Memory {
+fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Seen) -> CutState {
     let delivered = seen.delivered.map(|delivered| delivered.rate(1));
     let ramp = delivered.map_or(STARVED_STEP, |delivered| rate.halvings_to(delivered));
     remember(settings, rate, ramp, seen.now.saturating_sub(seen.sent))
 }
 
 /// Returns the memory of the next cut, or `None` if the throttle says nothing new.
-pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<Memory> {
+pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<CutState> {
     if last.memory.is_slow_start() {
         return Some(end_of_slow_start(settings, last.memory.peak(), seen));
     }
@@ -202,10 +202,10 @@ fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
 }
 
 /// Returns the memory of a cut. There are no more halvings than lead to the floor.
-fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> Memory {
+fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> CutState {
     let peak = settings.within(peak);
     let most = peak.halvings_to(settings.lowest());
-    Memory::new(peak, ramp.min(most), Trip::new(trip))
+    CutState::new(peak, ramp.min(most), CoarseRtt::new(trip))
 }
 
 /// Rule 7: returns the memory of a cut that lifts the rate to what was delivered in the last
@@ -218,7 +218,7 @@ pub(crate) fn after_window(
     last: Cut,
     now: u64,
     counted: Rate,
-) -> Option<Memory> {
+) -> Option<CutState> {
     // Three responses a second are within the error of counting.
     let proven = counted.minus(Rate::from_ratio(3, SECOND));
     let rate = rate_at(settings, last.memory, last.since, now);
@@ -228,16 +228,16 @@ pub(crate) fn after_window(
     }
     let (peak, trip) = (last.memory.peak(), last.memory.trip());
     if last.memory.ramp() == 0 || proven >= peak {
-        return Some(Memory::new(settings.within(proven), 0, trip));
+        return Some(CutState::new(settings.within(proven), 0, trip));
     }
     // Starved: what was delivered is less than what is allowed. The old peak stays if a good part
     // of it is proven.
     if proven > peak.scaled(1, 4) {
         let ramp = u32::from(proven <= peak.scaled(6, 10));
-        return Some(Memory::new(peak, ramp, trip));
+        return Some(CutState::new(peak, ramp, trip));
     }
     let peak = settings.within(proven.max(peak.scaled(1, 5)));
-    Some(Memory::new(peak, 0, trip))
+    Some(CutState::new(peak, 0, trip))
 }
 
 /// Rule 10: whether the law has nothing to do any more: half a minute without a throttle, and a
@@ -254,19 +254,19 @@ pub(crate) fn is_over(
 }
 
 /// Returns the memory of a slow start that begins anew where the law has nothing to do any more.
-pub(crate) fn slow_again(settings: &PacedSettings, delivered: &Delivered) -> Memory {
-    Memory::slow_start(settings.within(delivered.rate(2).doubled()))
+pub(crate) fn slow_again(settings: &PacedSettings, delivered: &Delivered) -> CutState {
+    CutState::slow_start(settings.within(delivered.rate(2).doubled()))
 }
 
 /// Returns the memory of a limiter that limits to `rate` from the start.
-pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> Memory {
+pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> CutState {
     if settings.starts_slowly() {
-        return Memory::slow_start(rate);
+        return CutState::slow_start(rate);
     }
-    Memory::new(
-        Memory::rounded_up(before_cut(settings, rate)),
+    CutState::new(
+        CutState::rounded_up(before_cut(settings, rate)),
         0,
-        Trip::default(),
+        CoarseRtt::default(),
     )
 }
 

@@ -6,8 +6,8 @@
 //! in one word, and none afterwards.
 
 use super::cut::Cut;
+use super::cut_state::CutState;
 use super::delivered::MOST_DOUBT;
-use super::memory::Memory;
 use super::settings::PacedSettings;
 use crate::bits::Field;
 use crate::fixed::Rate;
@@ -49,7 +49,7 @@ impl Drained {
     }
 
     /// Begins at the first cut, by a request of this round trip, if the cut is in doubt.
-    pub(super) fn begin(first: Memory, trip: u64) -> Option<Self> {
+    pub(super) fn begin(first: CutState, trip: u64) -> Option<Self> {
         let trip = (trip >> COARSER).min(LONGEST_TRIP);
         (is_doubtful(first) && trip > 0).then(|| Self(Self::TRIP.put(trip)))
     }
@@ -86,7 +86,7 @@ impl Drained {
     }
 }
 
-const fn is_doubtful(first: Memory) -> bool {
+const fn is_doubtful(first: CutState) -> bool {
     let ramp = first.ramp();
     0 < ramp && ramp <= MOST_DOUBT
 }
@@ -106,7 +106,7 @@ pub(super) fn drain(
     let after = response.now.saturating_sub(first.since);
     let is_later = response.sent.is_some_and(|sent| sent > first.since);
     if is_later || after > trip.saturating_mul(4) {
-        return Drain::Over(corrected(settings, first.memory, drained).map(Memory::to_bits));
+        return Drain::Over(corrected(settings, first.memory, drained).map(CutState::to_bits));
     }
     let sent = response.sent.unwrap_or(response.now.saturating_sub(trip));
     let from = first.since.saturating_sub(trip.saturating_sub(trip / 4));
@@ -124,7 +124,7 @@ pub(super) fn drain(
 /// in the first quarter of a trip is not counted: the rest was served in three quarters of the time
 /// since then. That is 0.6 to 1.2 times the limit, from 200/s to a million a second. The peak is
 /// twice as much, with a halving: a peak that is too low costs seconds.
-fn corrected(settings: &PacedSettings, first: Memory, drained: Drained) -> Option<Memory> {
+fn corrected(settings: &PacedSettings, first: CutState, drained: Drained) -> Option<CutState> {
     let (done, throttled) = (drained.done(), drained.throttled());
     let enough = done >= ENOUGH && done.saturating_add(throttled) >= ENOUGH << 1;
     if !is_doubtful(first) || !enough || throttled == 0 {
@@ -133,7 +133,7 @@ fn corrected(settings: &PacedSettings, first: Memory, drained: Drained) -> Optio
     let count = u32::try_from(done.saturating_mul(8)).unwrap_or(u32::MAX);
     let peak = Rate::from_ratio(count, drained.last().saturating_mul(3));
     let peak = settings.within(peak);
-    (peak < first.peak()).then(|| Memory::new(peak, 1, first.trip()))
+    (peak < first.peak()).then(|| CutState::new(peak, 1, first.trip()))
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ fn corrected(settings: &PacedSettings, first: Memory, drained: Drained) -> Optio
     reason = "a test may overflow, and fail"
 )]
 mod tests {
-    use super::super::memory::Trip;
+    use super::super::cut_state::CoarseRtt;
     use super::*;
     use crate::fixed::SECOND;
 
@@ -150,8 +150,8 @@ mod tests {
     /// 82 ms, in whole units.
     const TRIP: u64 = 80_000 << COARSER;
 
-    fn first(ramp: u32) -> Memory {
-        Memory::new(Rate::from_ratio(9_000, SECOND), ramp, Trip::new(TRIP))
+    fn first(ramp: u32) -> CutState {
+        CutState::new(Rate::from_ratio(9_000, SECOND), ramp, CoarseRtt::new(TRIP))
     }
 
     fn cut(ramp: u32) -> Cut {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// What is left of a peak of 9,000/s after so much was counted within the milliseconds.
-    fn peak(ramp: u32, done: u64, throttled: u64, millis: u64) -> Option<Memory> {
+    fn peak(ramp: u32, done: u64, throttled: u64, millis: u64) -> Option<CutState> {
         let last = (millis * 1_000_000) >> COARSER;
         let drained =
             Drained::LAST.put(last) | Drained::DONE.put(done) | Drained::THROTTLED.put(throttled);
@@ -287,17 +287,17 @@ mod tests {
         // 128 ms are a whole number of units.
         let of = |per_second| {
             let rate = Rate::from_ratio(per_second, SECOND);
-            Some(Memory::new(rate, 1, Trip::new(TRIP)))
+            Some(CutState::new(rate, 1, CoarseRtt::new(TRIP)))
         };
         for ramp in 1..=3 {
             assert_eq!(peak(ramp, 24, 8, 128), of(500));
         }
         assert_eq!(
             peak(2, 431, 1, 128),
-            Some(Memory::new(
+            Some(CutState::new(
                 Rate::from_ratio(431 * 8, 384_000_000),
                 1,
-                Trip::new(TRIP)
+                CoarseRtt::new(TRIP)
             ))
         );
         assert_eq!(peak(2, 432, 1, 128), None, "no less");
@@ -327,7 +327,7 @@ mod tests {
         let settings = settings.build().expect("a floor");
         let drained =
             Drained::LAST.put(125_000) | Drained::DONE.put(24) | Drained::THROTTLED.put(8);
-        let floor = Memory::new(settings.lowest(), 1, Trip::new(TRIP));
+        let floor = CutState::new(settings.lowest(), 1, CoarseRtt::new(TRIP));
         assert_eq!(
             corrected(&settings, first(2), Drained(drained)),
             Some(floor)

@@ -166,10 +166,10 @@
 
 mod curve;
 mod cut;
+mod cut_state;
 mod delivered;
 mod drain;
 mod learned;
-mod memory;
 mod settings;
 
 use self::curve::{STEP_BITS, is_starved, rate_at};
@@ -177,17 +177,17 @@ use self::cut::{
     Cut, Seen, after_step, after_throttle, after_window, first_cut, is_over, obeys_hint,
     slow_again, started_at,
 };
+use self::cut_state::CutState;
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
-use self::memory::Memory;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 use super::{Counted, Decision, Drain, Law, Response, Shown, State, Throttled, Window};
 use crate::fixed::Rate;
 
 const fn cut_of(state: State) -> Cut {
     Cut {
-        memory: Memory::from_bits(state.memory()),
+        memory: CutState::from_bits(state.memory()),
         since: state.since(),
     }
 }
@@ -258,7 +258,7 @@ impl Law for PacedSettings {
             return window(None, least, None);
         }
         let sum = sum();
-        let starved = is_starved(Memory::from_bits(state.memory()), state.since(), now);
+        let starved = is_starved(CutState::from_bits(state.memory()), state.since(), now);
         let ended = before
             .delivered(now, sum)
             .map_or(WindowEnd::NotYet, |delivered| delivered.end(starved));
@@ -353,7 +353,7 @@ impl Law for PacedSettings {
     }
 
     fn drain_of(&self, memory: u64, trip: u64) -> Option<u128> {
-        let drained = Drained::begin(Memory::from_bits(memory), trip);
+        let drained = Drained::begin(CutState::from_bits(memory), trip);
         drained.map(Drained::to_bits)
     }
 

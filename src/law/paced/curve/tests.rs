@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::super::memory::Trip;
+use super::super::cut_state::CoarseRtt;
 use super::*;
 
 /// A step of the clock by which rates move.
@@ -21,12 +21,12 @@ fn micros(rate: Rate) -> u64 {
     rate.tokens_in(2_000_000 * SECOND).div_ceil(2)
 }
 
-fn memory(peak: u32, ramp: u32, trip: u64) -> Memory {
-    Memory::new(per_second(peak), ramp, Trip::new(trip))
+fn memory(peak: u32, ramp: u32, trip: u64) -> CutState {
+    CutState::new(per_second(peak), ramp, CoarseRtt::new(trip))
 }
 
 /// Returns the rate of the default law in millionths, `elapsed` after a cut.
-fn rate_after(elapsed: u64, memory: Memory) -> u64 {
+fn rate_after(elapsed: u64, memory: CutState) -> u64 {
     micros(rate_at(&PacedSettings::new(), memory, NOW - elapsed, NOW))
 }
 
@@ -132,7 +132,7 @@ fn a_return_takes_eight_trips_where_that_is_longer() {
 }
 
 /// Returns the rate of a preset in millionths, `elapsed` after a cut.
-fn rate_of(settings: &PacedSettings, elapsed: u64, memory: Memory) -> u64 {
+fn rate_of(settings: &PacedSettings, elapsed: u64, memory: CutState) -> u64 {
     micros(rate_at(settings, memory, NOW - elapsed, NOW))
 }
 
@@ -377,7 +377,7 @@ fn no_bits_overflow_and_no_rate_falls_between_two_cuts() {
         };
         let extremes = [0, u64::MAX >> 15, rng.u64(..) >> 15];
         let bits = extremes[rng.usize(..3)];
-        let memory = Memory::from_bits(bits);
+        let memory = CutState::from_bits(bits);
         let since = rng.u64(..) >> rng.u32(..64);
         let early = since.saturating_add(rng.u64(..) >> rng.u32(..64));
         let late = early.saturating_add(rng.u64(..) >> rng.u32(..64));
@@ -389,7 +389,7 @@ fn no_bits_overflow_and_no_rate_falls_between_two_cuts() {
             assert_eq!(settings.within(rate), rate, "{memory:?}");
         }
     }
-    let top = Memory::new(Rate::MAX, 0, Trip::default());
+    let top = CutState::new(Rate::MAX, 0, CoarseRtt::default());
     for settings in presets {
         assert_eq!(rate_at(&settings, top, 0, u64::MAX), Rate::MAX);
     }

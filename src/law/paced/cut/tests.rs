@@ -23,7 +23,7 @@ fn per_second(tokens: u32) -> Rate {
 }
 
 fn cut(peak: Rate, ramp: u32) -> Cut {
-    let memory = Memory::new(peak, ramp, Trip::new(STEP));
+    let memory = CutState::new(peak, ramp, CoarseRtt::new(STEP));
     Cut {
         memory,
         since: SINCE,
@@ -51,8 +51,8 @@ const fn delivered(count: u64, elapsed: u64) -> Delivered {
 }
 
 /// A memory with the trip that `seen` gave.
-fn memory(peak: Rate, ramp: u32, trip: u64) -> Memory {
-    Memory::new(peak, ramp, Trip::new(trip))
+fn memory(peak: Rate, ramp: u32, trip: u64) -> CutState {
+    CutState::new(peak, ramp, CoarseRtt::new(trip))
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn a_starved_law_that_was_given_a_time_keeps_its_rate() {
 
 fn slow(rate: Rate) -> Cut {
     Cut {
-        memory: Memory::slow_start(rate),
+        memory: CutState::slow_start(rate),
         since: SINCE,
     }
 }
@@ -486,9 +486,9 @@ fn a_slow_start_stops_at_the_ceiling_and_with_the_first_cut() {
     let step = |cut| after_step(&settings, cut, now, now);
     assert_eq!(
         step(slow(per_second(10))),
-        Some(Memory::slow_start(per_second(15)))
+        Some(CutState::slow_start(per_second(15)))
     );
-    let at_most = Memory::slow_start(settings.within(Rate::MAX));
+    let at_most = CutState::slow_start(settings.within(Rate::MAX));
     let there = Cut {
         memory: at_most,
         since: SINCE,

@@ -130,7 +130,7 @@ fn a_limiter_that_limits_from_the_start_starts_at_its_rate() {
     let start = started_at(&settings, per_second(100));
     let rate = rate_at(&settings, start, 0, 0);
     assert_eq!(rate.tokens_in(1_000 * SECOND), 100_000, "rounded up");
-    assert_eq!((start.ramp(), start.trip()), (0, Trip::default()));
+    assert_eq!((start.ramp(), start.trip()), (0, CoarseRtt::default()));
 }
 
 /// Rounded down, a full bucket would lack a part of its last token.

@@ -7,9 +7,9 @@ pub(crate) const MOST_HALVINGS: u32 = 31;
 
 /// A round trip, coarsely: three significant bits, up to 15 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trip(u8);
+pub(crate) struct CoarseRtt(u8);
 
-impl Trip {
+impl CoarseRtt {
     /// The unit of the shortest trips, 2²⁴ ns; shorter ones count as none.
     const UNIT: u32 = 24;
     /// The largest exponent.
@@ -48,9 +48,9 @@ impl Trip {
 /// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a
 /// pause. During slow start the trip is all ones, which no trip is, and the peak is the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory(u64);
+pub(crate) struct CutState(u64);
 
-impl Memory {
+impl CutState {
     /// Bits of a rate that are dropped: 32 significant ones remain.
     const DROPPED: u32 = Rate::BITS.wrapping_sub(Self::PEAK_BITS);
     const PEAK_BITS: u32 = 37;
@@ -63,7 +63,7 @@ impl Memory {
     ///
     /// `peak` is rounded down to 32 significant bits; `ramp`, the steps of doubling before β times
     /// the peak is reached, is limited to 31.
-    pub(crate) fn new(peak: Rate, ramp: u32, trip: Trip) -> Self {
+    pub(crate) fn new(peak: Rate, ramp: u32, trip: CoarseRtt) -> Self {
         let ramp = u64::from(ramp.min(MOST_HALVINGS));
         Self(
             (peak.to_bits() >> Self::DROPPED)
@@ -81,12 +81,12 @@ impl Memory {
 
     /// Returns the memory of slow start at `rate`: there has been no cut.
     pub(crate) fn slow_start(rate: Rate) -> Self {
-        Self::new(rate, 0, Trip::SLOW_START)
+        Self::new(rate, 0, CoarseRtt::SLOW_START)
     }
 
     /// Whether the rate rises from a slow start, and has not been throttled yet.
     pub(crate) fn is_slow_start(self) -> bool {
-        self.trip() == Trip::SLOW_START
+        self.trip() == CoarseRtt::SLOW_START
     }
 
     /// Returns the memory of the same cut, with a pause until its time.
@@ -122,8 +122,8 @@ impl Memory {
 
     /// Returns the round trip of the request that was throttled.
     #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
-    pub(crate) const fn trip(self) -> Trip {
-        Trip((self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f)
+    pub(crate) const fn trip(self) -> CoarseRtt {
+        CoarseRtt((self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f)
     }
 }
 

@@ -35,27 +35,31 @@ fn a_trip_is_rounded_down_to_three_significant_bits() {
         (896, 896),
         (1_023, 896),
     ] {
-        let trip = Trip::new(units * UNIT);
+        let trip = CoarseRtt::new(units * UNIT);
         assert_eq!(trip.nanos(), kept * UNIT, "{units} units");
-        assert_eq!(Trip::new(units * UNIT + UNIT - 1), trip, "{units} units");
-        assert_eq!(Trip::new(trip.nanos()), trip, "rounding twice is once");
+        assert_eq!(
+            CoarseRtt::new(units * UNIT + UNIT - 1),
+            trip,
+            "{units} units"
+        );
+        assert_eq!(CoarseRtt::new(trip.nanos()), trip, "rounding twice is once");
     }
 }
 
 #[test]
 fn trips_over_fifteen_seconds_count_as_fifteen() {
-    assert_eq!(Trip::new(u64::MAX).nanos(), 896 * UNIT);
-    assert_eq!(Trip::new(1_024 * UNIT).nanos(), 896 * UNIT);
-    assert_eq!(Trip::new(1 << 63).nanos() / SECOND, 15);
-    assert_eq!(Trip::default().nanos(), 0);
+    assert_eq!(CoarseRtt::new(u64::MAX).nanos(), 896 * UNIT);
+    assert_eq!(CoarseRtt::new(1_024 * UNIT).nanos(), 896 * UNIT);
+    assert_eq!(CoarseRtt::new(1 << 63).nanos() / SECOND, 15);
+    assert_eq!(CoarseRtt::default().nanos(), 0);
 }
 
 #[test]
 fn there_are_36_trips_each_longer_than_the_one_before() {
-    let lengths: Vec<u64> = (0..36).map(|bits| Trip(bits).nanos()).collect();
+    let lengths: Vec<u64> = (0..36).map(|bits| CoarseRtt(bits).nanos()).collect();
     assert!(lengths.is_sorted_by(|a, b| a < b), "{lengths:?}");
     for (bits, nanos) in (0..).zip(lengths) {
-        assert_eq!(Trip::new(nanos), Trip(bits));
+        assert_eq!(CoarseRtt::new(nanos), CoarseRtt(bits));
     }
 }
 
@@ -65,26 +69,29 @@ fn what_is_packed_is_unpacked_and_fills_48_bits() {
     for bits in 0..36 {
         for ramp in 0..=31 {
             let peak = Rate::from_raw(u128::from(rng.u64(..) >> rng.u32(..64)));
-            let memory = Memory::new(peak, ramp, Trip(bits));
-            assert_eq!((memory.ramp(), memory.trip()), (ramp, Trip(bits)));
+            let memory = CutState::new(peak, ramp, CoarseRtt(bits));
+            assert_eq!((memory.ramp(), memory.trip()), (ramp, CoarseRtt(bits)));
             assert_eq!(memory.to_bits() >> 48, 0);
-            assert_eq!(Memory::from_bits(memory.to_bits()), memory);
+            assert_eq!(CutState::from_bits(memory.to_bits()), memory);
             assert_eq!(
-                Memory::new(memory.peak(), ramp, memory.trip()),
+                CutState::new(memory.peak(), ramp, memory.trip()),
                 memory,
                 "what was rounded stays"
             );
         }
     }
-    let full = Memory::new(Rate::MAX, u32::MAX, Trip::new(u64::MAX));
+    let full = CutState::new(Rate::MAX, u32::MAX, CoarseRtt::new(u64::MAX));
     assert_eq!(full.ramp(), 31, "no more halvings than that");
     assert_eq!(full.trip().nanos(), 896 * UNIT);
-    assert_eq!(Memory::new(Rate::ZERO, 0, Trip::default()).to_bits(), 0);
+    assert_eq!(
+        CutState::new(Rate::ZERO, 0, CoarseRtt::default()).to_bits(),
+        0
+    );
 }
 
 #[test]
 fn a_pause_is_one_bit_more() {
-    let memory = Memory::new(Rate::MAX, 31, Trip::new(u64::MAX));
+    let memory = CutState::new(Rate::MAX, 31, CoarseRtt::new(u64::MAX));
     let paused = memory.with_pause();
     assert!(paused.has_pause() && !memory.has_pause());
     assert_eq!(paused.to_bits(), memory.to_bits() | 1 << 48);
@@ -100,25 +107,28 @@ fn a_peak_keeps_32_significant_bits_and_what_is_low_loses_12_bits() {
     let all = u64::MAX >> 20; // 44 bits
     for exponent in 0..=20 {
         let peak = Rate::from_raw(u128::from(all) << exponent);
-        let kept = Memory::new(peak, 3, Trip(5)).peak();
+        let kept = CutState::new(peak, 3, CoarseRtt(5)).peak();
         assert_eq!(kept.raw(), (all >> 12) << (12 + exponent));
     }
     for (raw, kept) in [(4_095, 0), (4_096, 4_096), (9_223_372_037, 9_223_368_704)] {
         let peak = Rate::from_raw(raw);
-        assert_eq!(Memory::new(peak, 0, Trip::default()).peak().raw(), kept);
+        assert_eq!(
+            CutState::new(peak, 0, CoarseRtt::default()).peak().raw(),
+            kept
+        );
     }
 }
 
 #[test]
 fn slow_start_is_what_no_trip_is() {
     let rate = Rate::from_ratio(10, SECOND);
-    let slow = Memory::slow_start(rate);
+    let slow = CutState::slow_start(rate);
     assert!(slow.is_slow_start() && slow.with_pause().is_slow_start());
     assert_eq!(
         (slow.ramp(), slow.peak()),
-        (0, Memory::new(rate, 0, Trip(0)).peak())
+        (0, CutState::new(rate, 0, CoarseRtt(0)).peak())
     );
     for bits in 0..36 {
-        assert!(!Memory::new(rate, 31, Trip(bits)).is_slow_start());
+        assert!(!CutState::new(rate, 31, CoarseRtt(bits)).is_slow_start());
     }
 }
