@@ -1,5 +1,6 @@
 //! The handle of a scope of send tokens.
 
+use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -41,12 +42,24 @@ use crate::wait::{self, DeadlinePassed};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Budget {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
+/// As its [snapshot](Budget::snapshot), the first lines of it.
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.snapshot();
+        f.debug_struct("Budget")
+            .field("standing", &shown.standing)
+            .field("share", &shown.share)
+            .field("held", &shown.held)
+            .field("fault", &shown.fault)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Shared {
     pool: Arc<Pool>,
     clock: Arc<dyn Clock>,

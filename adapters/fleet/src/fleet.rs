@@ -267,7 +267,7 @@ impl Tls {
 /// | safe rate, alone and without a share for a minute | the last known share, or the floor | up to the allowance |
 /// | patience with the engine | 250 ms | 1 ms to 10 s |
 /// | when the engine is away | alone at the last share | |
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a scope does nothing until it is joined"]
 pub struct Scope {
     engine: Arc<Engine>,
@@ -276,6 +276,15 @@ pub struct Scope {
     clock: Option<Arc<dyn Clock>>,
     local: Option<Arc<SendRate>>,
     listener: Option<Listener>,
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("name", &self.name)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Scope {

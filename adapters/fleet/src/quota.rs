@@ -1,5 +1,6 @@
 //! One retry budget for many processes: existing quotas, kept filled from a pool at the engine.
 
+use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const LARGEST: u32 = 1_000_000_000;
 
 /// A retry budget of a fleet, before a quota joins it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a scope does nothing until it is joined"]
 pub struct RetryScope {
     engine: Arc<Engine>,
@@ -31,6 +32,17 @@ pub struct RetryScope {
     capacity: u32,
     hold: u32,
     away: Away,
+}
+
+impl fmt::Debug for RetryScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryScope")
+            .field("name", &self.name)
+            .field("capacity", &self.capacity)
+            .field("hold", &self.hold)
+            .field("away", &self.away)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Fleet {
@@ -122,11 +134,18 @@ impl RetryScope {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropped, it leaves the fleet"]
 pub struct RetryBudget {
     stop: Arc<Notify>,
     seen: watch::Receiver<RetryBudgetSnapshot>,
+}
+
+impl fmt::Debug for RetryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RetryBudget")
+            .field(&self.snapshot())
+            .finish()
+    }
 }
 
 impl RetryBudget {

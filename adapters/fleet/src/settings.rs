@@ -1,5 +1,6 @@
 //! What a caller may choose for a scope.
 
+use core::fmt;
 use core::time::Duration;
 
 use crate::fault::FleetError;
@@ -25,7 +26,7 @@ pub enum Away {
 }
 
 /// The settings of a scope, checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) allowance: Nano,
     pub(crate) initial: Nano,
@@ -39,6 +40,34 @@ pub(crate) struct Settings {
     pub(crate) patience: Duration,
     pub(crate) weight: u32,
     pub(crate) away: Away,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("allowance", &PerSecond(self.allowance))
+            .field("initial", &PerSecond(self.initial))
+            .field("floor", &PerSecond(self.floor))
+            .field("safe", &self.safe.map(PerSecond))
+            .field("lease", &self.lease)
+            .field("weight", &self.weight)
+            .field("away", &self.away)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A rate as it is shown: "0.5/s".
+struct PerSecond(Nano);
+
+impl fmt::Debug for PerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        let rest = format!("{rest:09}");
+        match rest.trim_end_matches('0') {
+            "" => write!(f, "{whole}/s"),
+            rest => write!(f, "{whole}.{rest}/s"),
+        }
+    }
 }
 
 /// How long a scope without asks is remembered.

@@ -2,6 +2,7 @@
 
 use paceline::{
     Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    snapshot::StrategySnapshot,
     strategy::{
         AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
         SendRequest, SendTurn,
@@ -89,6 +90,14 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         self.inside.record_success(token, reports)
     }
 
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        self.inside.observe(token, reports);
+    }
+
+    fn obeys_limits(&self) -> bool {
+        self.inside.obeys_limits()
+    }
+
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
         self.inside.charge(token)
     }
@@ -104,5 +113,40 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
 
     fn clock(&self) -> &dyn Clock {
         self.inside.clock()
+    }
+
+    /// Returns the state of the strategy inside. The budget has a
+    /// [snapshot](Budget::snapshot) of its own.
+    fn snapshot(&self) -> StrategySnapshot {
+        self.inside.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use paceline::Adaptive;
+    use paceline::law::{LimitReport, LimitReports, Reset};
+
+    use super::*;
+    use crate::Fleet;
+
+    #[tokio::test]
+    async fn what_the_service_declares_reaches_the_strategy_inside() {
+        let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
+        let scope = fleet.scope("orders", 2_000, Duration::from_secs(1));
+        let budget = scope.unwrap().join().unwrap();
+        let known =
+            |strategy: &FleetStrategy<Adaptive>| Some(strategy.snapshot().rate?.declared?.limit);
+        let strategy = FleetStrategy::new(Adaptive::declared(), budget.clone());
+        assert!(strategy.obeys_limits());
+        assert_eq!(known(&strategy), None);
+        let token = strategy.acquire_initial_token(None).unwrap();
+        let reset = Reset::In(Duration::from_secs(60));
+        let limits = LimitReports::from(LimitReport::new(30).limit(60).reset(reset));
+        strategy.observe(&token, Reports::new().declaring(&limits));
+        assert_eq!(known(&strategy), Some(60));
+        assert!(!FleetStrategy::new(Adaptive::paced(), budget).obeys_limits());
     }
 }

@@ -10,12 +10,19 @@
     reason = "a test may overflow, and fail"
 )]
 
+extern crate alloc;
+
 #[path = "../../rig/mod.rs"]
 mod rig;
+/// As the other adapters' tests have it.
+#[allow(unreachable_pub, reason = "a module of another crate's tests")]
+#[path = "../../../promises/src/debug.rs"]
+mod shown;
 
 mod bounds;
 mod budget;
 mod dashboard;
+mod debug;
 mod distance;
 mod failover;
 mod faults;
