@@ -5,13 +5,15 @@ ci/orderings.txt says why.
 
 It finds the sites itself: an ordering that it cannot attribute to one is an error, and so is an
 entry of the list that fits none. Arguments are files to do alone; `--list` only prints the sites.
-What was caught is kept in target/orderings, and not done again while its file stays the same.
+What was judged is kept in target/orderings, and not done again while its file stays the same, nor
+what is listed while the models do.
 """
 import hashlib
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -116,19 +118,23 @@ class TooLong(Exception):
     """The models did not end within ten times what they take on the unchanged code."""
 
 
-def models(filters, limit, narrow):
-    """Runs the models that match: "passed", or the first that failed. Whatever is neither ends the
-    script."""
+def built(narrow):
+    """Builds the models, and returns the binary."""
     flags = "--cfg loom --cfg narrow" if narrow else "--cfg loom"
-    env = dict(os.environ, RUSTFLAGS=flags, RUST_BACKTRACE="0", CARGO_PROFILE_RELEASE_LTO="false",
+    env = dict(os.environ, RUSTFLAGS=flags, CARGO_PROFILE_RELEASE_LTO="false",
                CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16", CARGO_INCREMENTAL="1",
                CARGO_TARGET_DIR=str(WORK / ("narrow" if narrow else "wide")))
-    run = ["cargo", "test", "--release", "-p", "loom-tests", "--lib"]
-    built = subprocess.run([*run, "--no-run", "--message-format=json"], cwd=TREE, env=env,
-                           capture_output=True, text=True)
+    run = ["cargo", "test", "--release", "-p", "loom-tests", "--lib", "--no-run", "--message-format=json"]
+    built = subprocess.run(run, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode:
         raise SystemExit(f"it does not build:\n{built.stderr[-2000:]}")
-    binary = re.findall(r'"executable":"([^"]+)"', built.stdout)[-1]
+    return re.findall(r'"executable":"([^"]+)"', built.stdout)[-1]
+
+
+def models(binary, filters, limit=None):
+    """Runs the models that match: "passed", or the first that failed. Whatever is neither ends the
+    script."""
+    env = dict(os.environ, RUST_BACKTRACE="0")
     try:
         done = subprocess.run([binary, *filters], env=env, timeout=limit, capture_output=True, text=True)
     except subprocess.TimeoutExpired as error:
@@ -160,37 +166,41 @@ def main():
     known = json.loads(known_file.read_text()) if known_file.exists() else {}
     copied_tree()
     limits, missed, unneeded = {}, [], []
+    unchanged = {}
+    for narrow in (False, True):
+        unchanged[narrow] = WORK / f"unchanged-{'narrow' if narrow else 'wide'}"
+        shutil.copy(built(narrow), unchanged[narrow])
 
-    def judged(path, original, changed, filters, narrow):
+    def judged(binary, filters, narrow):
         """Runs some models on the changed code, for ten times as long as they take unchanged."""
         run = (narrow, *filters)
         if run not in limits:
-            path.write_text(original)
-            models(filters, None, narrow)  # once to build it
             began = time.monotonic()
-            if (failed := models(filters, None, narrow)) != "passed":
+            if (failed := models(unchanged[narrow], filters)) != "passed":
                 raise SystemExit(f"{failed} fails on the code as it is")
             limits[run] = 10 * max(time.monotonic() - began, 1)
-        path.write_text(changed)
-        return models(filters, limits[run], narrow)
+        return models(binary, filters, limits[run])
 
     for file, changes in todo.items():
         original = (ROOT / file).read_text()
-        digest = hashlib.sha256(original.encode()).hexdigest()
+        digest = {listed: hashlib.sha256((original + (MODELS_TEXT if listed else "")).encode()).hexdigest()
+                  for listed in (False, True)}
         named = sorted(set(re.findall(r"`(\w+::\w+)`", original)) & MODELS)
         # The models that the file names, one after the other, and then all of them.
         runs = [(["--exact", name], False) for name in named]
         runs += [(["quota::"], True)] if file.endswith("retry_quota.rs") else []
         runs += [([], False)]
         for key, changed in changes:
-            if known.get(key) == digest and key not in excused:
+            if known.get(key) == digest[key in excused]:
                 continue
-            by, too_long = None, []
-            for run in runs:
+            (TREE / file).write_text(changed)
+            by, too_long, binaries = None, [], {}
+            for filters, narrow in runs:
                 try:
-                    by = judged(TREE / file, original, changed, *run)
+                    binaries[narrow] = binaries.get(narrow) or built(narrow)
+                    by = judged(binaries[narrow], filters, narrow)
                 except TooLong:
-                    too_long.append(" ".join(run[0]))
+                    too_long.append(" ".join(filters))
                     continue
                 if by != "passed":
                     break
@@ -199,11 +209,11 @@ def main():
             by = None if by == "passed" else by
             if by and key in excused:
                 unneeded.append(key)
-            elif by:
-                known[key] = digest
-                known_file.write_text(json.dumps(known, indent=0))
-            elif key not in excused:
+            elif not by and key not in excused:
                 missed.append(key)
+            else:
+                known[key] = digest[key in excused]
+                known_file.write_text(json.dumps(known, indent=0))
             print("caught by " + by if by else "argued" if key in excused else "MISSED", key, flush=True)
         (TREE / file).write_text(original)
     print(f"{len(keys)} weakenings, {len(missed)} missed")
@@ -214,7 +224,9 @@ def main():
     sys.exit(bool(missed or unneeded))
 
 
-MODELS = {f"{path.stem}::{name}" for path in (ROOT / "loom-tests/src").glob("*.rs")
+MODEL_FILES = sorted((ROOT / "loom-tests/src").glob("*.rs"))
+MODELS_TEXT = "".join(path.read_text() for path in MODEL_FILES)
+MODELS = {f"{path.stem}::{name}" for path in MODEL_FILES
           for name in re.findall(r"(?m)^fn (\w+)\(\) \{", path.read_text())}
 
 main()

@@ -26,6 +26,11 @@ fn a_number_goes_from_thread_to_thread_and_loses_no_count() {
         let mine = count_and_end(&numbers, &count);
         assert!(mine < 2 && other.join().unwrap() < 2);
         assert_eq!(count.sum(), 2);
+        assert_eq!(
+            [0, 1].map(|_| numbers.take()),
+            [Some(0), Some(1)],
+            "both went back"
+        );
     });
 }
 
