@@ -125,8 +125,9 @@ pub(super) struct Read<const N: usize> {
 // swapped with release and loaded with acquire for the reader that finds a later one: its writer
 // had seen that another copy is published, and so does the reader's next lap. Model:
 // `multi_word::a_ticket_that_was_called_in_writes_nothing`, which never ends otherwise. A ticket is
-// taken with a relaxed swap: it publishes nothing. That a late thread writes into no published copy
-// is by the tickets alone. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.
+// taken with a relaxed swap: it publishes nothing. A swap that fails shows only which tickets are
+// out, so that it is relaxed too. That a late thread writes into no published copy is by the
+// tickets alone. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.
 impl<const N: usize> MultiWord<N> {
     pub(super) fn new(words: [u64; N]) -> Self {
         let word = |copy: usize, index: usize| {
@@ -199,7 +200,7 @@ impl<const N: usize> MultiWord<N> {
             let (ticket, copy, next) = seen.next();
             match self
                 .current
-                .compare_exchange(seen.0, next.0, Relaxed, Acquire)
+                .compare_exchange(seen.0, next.0, Relaxed, Relaxed)
             {
                 Ok(_) => return Some((ticket, copy, next)),
                 Err(actual) => seen = Current(actual),
@@ -235,7 +236,7 @@ impl<const N: usize> MultiWord<N> {
             let next = seen.published(ticket, copy);
             match self
                 .current
-                .compare_exchange(seen.0, next.0, Release, Acquire)
+                .compare_exchange(seen.0, next.0, Release, Relaxed)
             {
                 Ok(_) => return true,
                 Err(actual) => seen = Current(actual),
