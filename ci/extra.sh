@@ -59,7 +59,7 @@ step_msrv() {
 
 address() {
     RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p paceline --features tokio --lib --tests \
-        --release --target "$host" --target-dir "$CARGO_TARGET_DIR/asan"
+        --no-fail-fast --release --target "$host" --target-dir "$CARGO_TARGET_DIR/asan"
 }
 
 step_asan() {
@@ -73,7 +73,7 @@ thread() {
     key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
     env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
         "${key}_RUSTFLAGS=-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-fsanitize=thread" \
-        "$debian_rust" test -p paceline --features tokio --lib --tests --release -Zbuild-std \
+        "$debian_rust" test -p paceline --features tokio --lib --tests --no-fail-fast --release -Zbuild-std \
         --target "$host" --target-dir "$CARGO_TARGET_DIR/tsan"
 }
 

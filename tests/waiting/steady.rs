@@ -131,8 +131,8 @@ fn a_future_that_is_never_polled_again_holds_up_none() {
     for _ in 0..5 {
         world.spawn(limiter.clone().into_tokens(1).acquire());
     }
-    world.forget(0);
-    world.forget(2);
+    world.hold(0);
+    world.hold(2);
     world.run_until(10 * SECOND);
     for (task, millis) in [(1, 400), (3, 800), (4, 1_000)] {
         assert_eq!(world.tasks[task].went_at(), millis * MILLI);

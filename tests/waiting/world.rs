@@ -213,11 +213,6 @@ impl World {
         self.tasks[task].alarm.deaf.store(true, SeqCst);
     }
 
-    /// Leaks a task's future, as a task that is never polled again.
-    pub(crate) fn forget(&mut self, task: usize) {
-        core::mem::forget(self.tasks[task].future.take());
-    }
-
     /// Never polls a task again, and keeps it.
     pub(crate) fn hold(&mut self, task: usize) {
         self.held.push(self.tasks[task].future.take());
