@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -132,19 +133,29 @@ def built(narrow):
 
 
 def models(binary, filters, limit=None):
-    """Runs the models that match: "passed", or the first that failed. Whatever is neither ends the
+    """Runs the models that match until one fails: "passed", or that one. Whatever is neither ends the
     script."""
     env = dict(os.environ, RUST_BACKTRACE="0")
+    run = subprocess.Popen([binary, *filters], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    late = []
+    timer = threading.Timer(limit, lambda: (late.append(True), run.kill())) if limit else None
+    if timer:
+        timer.start()
+    said = []
     try:
-        done = subprocess.run([binary, *filters], env=env, timeout=limit, capture_output=True, text=True)
-    except subprocess.TimeoutExpired as error:
-        raise TooLong from error
-    failed = re.search(r"(?m)^test (\S+) .*FAILED", done.stdout)
-    if failed:
-        return failed.group(1)
-    if done.returncode or " 0 passed" in done.stdout:
-        raise SystemExit(f"no model ran to its end:\n{(done.stdout + done.stderr)[-2000:]}")
-    return "passed"
+        for line in run.stdout:
+            said.append(line)
+            if failed := re.match(r"test (\S+) .*FAILED", line):
+                run.kill()
+                return failed.group(1)
+        if run.wait() == 0 and not any(" 0 passed" in line for line in said):
+            return "passed"
+    finally:
+        if timer:
+            timer.cancel()
+    if late:
+        raise TooLong
+    raise SystemExit(f"no model ran to its end:\n{''.join(said)[-2000:]}")
 
 
 def main():
