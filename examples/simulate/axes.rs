@@ -5,7 +5,7 @@
 use crate::figure::Played;
 use crate::number::number;
 use crate::scale::Scale;
-use crate::scene::{MILLI, Scene};
+use crate::scene::{MILLI, Policer, Scene};
 use crate::shares;
 use crate::tally::BIN;
 use crate::words::short;
@@ -133,12 +133,16 @@ fn width(panels: usize) -> f64 {
 }
 
 /// Returns how many bins make a step: so that there are not too many of them, nor too few requests
-/// in one.
+/// in one, and where the service counts whole seconds at least one of these.
 fn step(scene: &Scene) -> usize {
     let limit = scene.limit.iter().map(|(_, limit)| *limit).max();
     let most_steps = usize::try_from(scene.seconds * 10 / 120).unwrap_or(1);
     let few_requests = usize::try_from(50 / limit.unwrap_or(1).max(1)).unwrap_or(1);
-    let least = most_steps.max(few_requests);
+    let counted = match scene.policer {
+        Policer::Bucket(_) => 1,
+        Policer::Window | Policer::Sliding => 10,
+    };
+    let least = most_steps.max(few_requests).max(counted);
     let steps = [1, 2, 5, 10, 20, 50, 100];
     steps.into_iter().find(|step| *step >= least).unwrap_or(100)
 }

@@ -54,7 +54,7 @@ const WIDE: usize = 132;
 
 /// Returns the chart as an SVG document.
 pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
-    let title = wrapped(scene.question, TITLE);
+    let title = wrapped(scene.title, TITLE);
     let setting = wrapped(&setting::setting(scene), WIDE);
     let head = TOP + LINE * count(title.len() + setting.len()) + 2.2 * LINE;
     let axes = Axes::of(scene, played, head);

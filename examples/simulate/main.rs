@@ -103,7 +103,7 @@ fn run(options: &Options) -> io::Result<usize> {
             continue;
         }
         let tables = table::tables(scene, &summaries);
-        println!("\n### {}: {}", scene.name, scene.question);
+        println!("\n### {}: {}", scene.name, scene.title);
         for table in &tables {
             println!("\n{}", table::text(table, options.markdown));
         }

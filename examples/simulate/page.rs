@@ -42,11 +42,11 @@ fn section(section: &Section) -> String {
         chart,
         tables,
     } = section;
-    let (name, question) = (escaped(scene.name), escaped(scene.question));
+    let (name, title) = (escaped(scene.name), escaped(scene.title));
     let tables: String = tables.iter().map(html).collect();
     format!(
         "<section id=\"{name}\">\n<h2>{name}</h2>\n\
-         <figure role=\"img\" aria-label=\"{question}\">{chart}</figure>\n\
+         <figure role=\"img\" aria-label=\"{title}\">{chart}</figure>\n\
          <div>{tables}</div>\n</section>\n"
     )
 }
@@ -65,7 +65,7 @@ fn html(table: &Table) -> String {
 
 const INTRODUCTION: &str = "\
 <p>A service answers only so many requests a second and refuses the rest, which is called throttling. Its clients are \
-not told how many. Each section asks one question about that; each panel in it plays the same service and the same \
+not told how many. Each section is one scene of that; each panel in it plays the same service and the same \
 wishes with another limiter in the client.</p>\n\
 <p><b>How to read a panel:</b> time runs to the right, requests per second go up. Blue got through, orange was \
 throttled, and the upper edge of both is all that was sent. The dashed line is the limit of the service. A good \

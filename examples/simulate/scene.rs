@@ -36,8 +36,8 @@ pub(crate) enum Hint {
 pub(crate) struct Scene {
     /// What it is called on the command line.
     pub(crate) name: &'static str,
-    /// What it answers.
-    pub(crate) question: &'static str,
+    /// What happens in it.
+    pub(crate) title: &'static str,
     /// How the service counts.
     pub(crate) policer: Policer,
     /// From which millisecond on which limit holds.

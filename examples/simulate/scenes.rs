@@ -1,11 +1,11 @@
-//! The scenes: one for each question.
+//! The scenes.
 
 use crate::scene::{Hint, Load, Policer, Scene};
 
 /// What a scene is unless it says otherwise.
 const USUAL: Scene = Scene {
     name: "",
-    question: "",
+    title: "",
     policer: Policer::Bucket(500),
     limit: &[(0, 500)],
     clients: 1,
@@ -28,19 +28,19 @@ const USUAL: Scene = Scene {
 pub(crate) const SCENES: &[Scene] = &[
     Scene {
         name: "bucket",
-        question: "One client, 64 workers, 500/s, a bucket of one second: is the limit used?",
+        title: "One client with 64 workers; 500/s, and a bucket of one second",
         ..USUAL
     },
     Scene {
         name: "herd",
-        question: "512 workers overshoot at once: more than a quota of 500 pays for?",
+        title: "512 workers overshoot at once, with a quota of 500",
         load: Load::Closed(512),
         seconds: 20,
         ..USUAL
     },
     Scene {
         name: "herd-paid",
-        question: "The same with a quota of three retries for each worker: is none lost?",
+        title: "The same with a quota of three retries for each worker",
         load: Load::Closed(512),
         quota: 8_000,
         seconds: 20,
@@ -48,7 +48,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "herd-bulk",
-        question: "The same for a pipeline, whose throttled attempts are repeated until they succeed?",
+        title: "The same for a pipeline, which repeats throttled attempts until they succeed",
         load: Load::Closed(512),
         patient: true,
         seconds: 20,
@@ -56,7 +56,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "3-s-job",
-        question: "A job of 3 s, repeated likewise: what does a slow start cost?",
+        title: "A job of 3 s that is repeated likewise: what a slow start costs",
         load: Load::Closed(512),
         patient: true,
         seconds: 3,
@@ -64,31 +64,31 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "small-burst",
-        question: "The bucket holds 10: are short bursts short enough?",
+        title: "The bucket holds 10, so that bursts have to be short",
         policer: Policer::Bucket(10),
         ..USUAL
     },
     Scene {
         name: "large-burst",
-        question: "The bucket holds five seconds' worth: is its emptiness mistaken for a lower limit?",
+        title: "The bucket holds five seconds' worth, whose end looks like a lower limit",
         policer: Policer::Bucket(2_500),
         ..USUAL
     },
     Scene {
         name: "window",
-        question: "So many in each whole second: does it oscillate?",
+        title: "The service counts whole seconds",
         policer: Policer::Window,
         ..USUAL
     },
     Scene {
         name: "sliding",
-        question: "So many in any second?",
+        title: "The service counts any second",
         policer: Policer::Sliding,
         ..USUAL
     },
     Scene {
         name: "first-answer",
-        question: "The very first answer is a throttle: is the estimate right soon?",
+        title: "The very first answer is a throttle",
         policer: Policer::Bucket(50),
         limit: &[(0, 0), (100, 500)],
         load: Load::Closed(32),
@@ -96,7 +96,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "1/s",
-        question: "Is a very low limit found?",
+        title: "A very low limit",
         policer: Policer::Bucket(2),
         limit: &[(0, 1)],
         load: Load::Closed(4),
@@ -105,7 +105,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "1/s-2-clients",
-        question: "Two clients on a very low limit, 1/s each?",
+        title: "Two clients on a very low limit, 1/s each",
         policer: Policer::Bucket(2),
         limit: &[(0, 2)],
         clients: 2,
@@ -115,7 +115,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "10/s",
-        question: "Is a low limit found?",
+        title: "A low limit",
         policer: Policer::Bucket(10),
         limit: &[(0, 10)],
         load: Load::Closed(16),
@@ -124,7 +124,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "10,000/s",
-        question: "Is a high limit used?",
+        title: "A high limit",
         policer: Policer::Bucket(10_000),
         limit: &[(0, 10_000)],
         load: Load::Closed(1_000),
@@ -133,7 +133,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "1e6/s",
-        question: "Is a very high limit used, 1 ms away?",
+        title: "A very high limit, 1 ms away",
         policer: Policer::Bucket(100_000),
         limit: &[(0, 1_000_000)],
         load: Load::Closed(2_000),
@@ -144,14 +144,14 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "1-ms",
-        question: "The service is near: a round trip of 1 ms?",
+        title: "The service is near: a round trip takes 1 ms",
         trip_us: 1_000,
         load: Load::Closed(16),
         ..USUAL
     },
     Scene {
         name: "2-s",
-        question: "The service is slow: a round trip of 2 s, give or take half of it?",
+        title: "The service is slow: a round trip takes 2 s, give or take half of it",
         trip_us: 2_000_000,
         jitter_percent: 50,
         load: Load::Closed(2_000),
@@ -161,21 +161,21 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "halved",
-        question: "The limit is halved at 20 s and comes back at 40 s?",
+        title: "The limit is halved at 20 s and comes back at 40 s",
         policer: Policer::Bucket(100),
         limit: &[(0, 500), (20_000, 250), (40_000, 500)],
         ..USUAL
     },
     Scene {
         name: "doubled",
-        question: "The limit is doubled at 20 s and again at 40 s?",
+        title: "The limit is doubled at 20 s and again at 40 s",
         policer: Policer::Bucket(100),
         limit: &[(0, 250), (20_000, 500), (40_000, 1_000)],
         ..USUAL
     },
     Scene {
         name: "flap",
-        question: "The limit changes between 200 and 800 every 6 s: is it followed?",
+        title: "The limit changes between 200 and 800 every 6 s",
         policer: Policer::Bucket(100),
         limit: &[
             (0, 200),
@@ -193,14 +193,14 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "outage",
-        question: "Nothing is allowed for 10 s: how soon is it back?",
+        title: "Nothing is allowed for 10 s",
         policer: Policer::Bucket(100),
         limit: &[(0, 500), (20_000, 0), (30_000, 500)],
         ..USUAL
     },
     Scene {
         name: "outage-hint",
-        question: "The same, and the service says when to come back?",
+        title: "Nothing is allowed for 10 s, and the service says when to come back",
         policer: Policer::Bucket(100),
         limit: &[(0, 500), (20_000, 0), (30_000, 500)],
         hint: Hint::Return,
@@ -208,13 +208,13 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "hint-always",
-        question: "Every throttle says 'in one second': what does obeying cost?",
+        title: "Every throttle says 'in one second'",
         hint: Hint::Second,
         ..USUAL
     },
     Scene {
         name: "hint-20-clients",
-        question: "Twenty clients, and every throttle says 'in one second'?",
+        title: "Twenty clients, and every throttle says 'in one second'",
         policer: Policer::Bucket(50),
         clients: 20,
         load: Load::Closed(16),
@@ -223,14 +223,14 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "errors",
-        question: "Two of a hundred fail for other reasons: are they taken for throttles?",
+        title: "Two of a hundred requests fail for reasons other than the limit",
         policer: Policer::Bucket(100),
         errors_permille: 20,
         ..USUAL
     },
     Scene {
         name: "way-back",
-        question: "50/s for 20 s, then far more than the client wants: is it free again?",
+        title: "50/s for 20 s, then far more than the client wants",
         policer: Policer::Bucket(50),
         limit: &[(0, 50), (20_000, 5_000)],
         load: Load::Closed(16),
@@ -238,7 +238,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "idle",
-        question: "5 s of work, 15 s of nothing: does the rate survive?",
+        title: "5 s of work, then 15 s of nothing",
         policer: Policer::Bucket(100),
         pulse_ms: (5_000, 15_000),
         seconds: 65,
@@ -246,7 +246,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "open",
-        question: "Arrivals at nine tenths of the limit, in pulses above it: does the line drain?",
+        title: "Requests come at nine tenths of the limit, in pulses above it",
         policer: Policer::Bucket(50),
         load: Load::Open(600),
         pulse_ms: (3_000, 1_000),
@@ -255,14 +255,14 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "10-clients",
-        question: "Ten clients on one limit: equal parts?",
+        title: "Ten clients on one limit",
         clients: 10,
         load: Load::Closed(16),
         ..USUAL
     },
     Scene {
         name: "10-clients-mixed",
-        question: "Five clients beside five of the AWS SDKs on one limit: equal parts?",
+        title: "Five clients beside five of the AWS SDKs on one limit",
         clients: 10,
         mixed: true,
         load: Load::Closed(16),
@@ -270,7 +270,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "10-clients-window",
-        question: "Ten clients on one limit that counts whole seconds?",
+        title: "Ten clients on one limit that counts whole seconds",
         policer: Policer::Window,
         clients: 10,
         load: Load::Closed(16),
@@ -278,7 +278,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "100-clients",
-        question: "A hundred clients, each with a part of 10/s?",
+        title: "A hundred clients, each with a part of 10/s",
         policer: Policer::Bucket(1_000),
         limit: &[(0, 1_000)],
         clients: 100,
@@ -287,7 +287,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "100-clients-halved",
-        question: "A hundred clients, the limit halved and doubled?",
+        title: "A hundred clients, and the limit is halved and doubled",
         policer: Policer::Bucket(1_000),
         limit: &[(0, 2_000), (20_000, 1_000), (40_000, 2_000)],
         clients: 100,
@@ -296,7 +296,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "near-and-far",
-        question: "Ten clients, every second one six times further away: equal parts?",
+        title: "Ten clients, every second one six times further away",
         clients: 10,
         load: Load::Closed(64),
         far: 6,
@@ -304,7 +304,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "latecomers",
-        question: "Four clients, one more every 10 s: do the newcomers get a part?",
+        title: "Four clients, of which one more comes every 10 s",
         clients: 4,
         stagger_ms: 10_000,
         load: Load::Closed(32),
@@ -313,7 +313,7 @@ pub(crate) const SCENES: &[Scene] = &[
     },
     Scene {
         name: "1,000-clients",
-        question: "A thousand clients, 100,000/s, an outage of 10 s?",
+        title: "A thousand clients on 100,000/s, with an outage of 10 s",
         policer: Policer::Bucket(100_000),
         limit: &[(0, 100_000), (10_000, 0), (20_000, 100_000)],
         clients: 1_000,
@@ -326,14 +326,14 @@ pub(crate) const SCENES: &[Scene] = &[
     OVERLOAD,
     Scene {
         name: "internet-overload-unpaid",
-        question: "The same overload without a retry quota: how much is sent for what is useful?",
+        title: "More work than the limit allows, without a retry quota",
         quota: u32::MAX,
         ..OVERLOAD
     },
     RETURN,
     Scene {
         name: "internet-outage-unpaid",
-        question: "10,000 clients after an outage of 60 s, without a retry quota: how much is sent for what is useful?",
+        title: "10,000 clients after an outage of 60 s, without a retry quota",
         quota: u32::MAX,
         ..RETURN
     },
@@ -342,7 +342,7 @@ pub(crate) const SCENES: &[Scene] = &[
 /// Ten thousand clients that would send 1.25 million a second if nothing held them back.
 const STORM: Scene = Scene {
     name: "internet-start",
-    question: "10,000 clients start at once against a million a second: how soon is the limit used?",
+    title: "10,000 clients start at once against a million a second",
     policer: Policer::Bucket(100_000),
     limit: &[(0, 1_000_000)],
     clients: 10_000,
@@ -356,7 +356,7 @@ const STORM: Scene = Scene {
 /// Clients that want half again as much as is allowed, however their earlier requests ended.
 const OVERLOAD: Scene = Scene {
     name: "internet-overload",
-    question: "10,000 clients want 1.5 million a second of a million: what do retries add?",
+    title: "10,000 clients want 1.5 million a second of a million",
     load: Load::Open(150),
     quota: 100,
     seconds: 4,
@@ -366,7 +366,7 @@ const OVERLOAD: Scene = Scene {
 /// The workers again, all of whom find nothing allowed for a minute.
 const RETURN: Scene = Scene {
     name: "internet-outage",
-    question: "10,000 clients after an outage of 60 s: do they come back without a storm?",
+    title: "10,000 clients after an outage of 60 s",
     limit: &[(0, 1_000_000), (3_000, 0), (63_000, 1_000_000)],
     seconds: 78,
     ..STORM
