@@ -231,12 +231,34 @@ soak() {
 
 step_soak() { step soak soak; }
 
+# Each chart as a phone of 390 points shows it, light and dark, in the target folder: to be looked at. Empty ones fail.
+pictures() {
+    local into="$CARGO_TARGET_DIR/pictures" file mode picture
+    rm -rf "$into" && mkdir -p "$into" || return
+    while read -r file; do
+        for mode in light dark; do
+            picture="$into/$(tr / - <<<"${file%.svg}")-$mode.png"
+            printf '<style>:root{color-scheme:%s;background:Canvas}body{margin:0}img{width:390px}</style><img src="file://%s">' \
+                "$mode" "$PWD/$file" >"$into/page.html"
+            timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=2 \
+                --window-size=390,640 --screenshot="$picture" "file://$into/page.html" >"$into/log" 2>&1 || { cat "$into/log"; return 1; }
+            (($(stat -c %s "$picture") > 20000)) || { printf '%s: empty\n' "$picture"; return 1; }
+            printf '%s\n' "$picture"
+        done
+    done < <(git ls-files '*.svg')
+}
+
+step_pictures() {
+    have chromium || apt chromium || { skip pictures "no chromium among Debian's packages"; return; }
+    step pictures pictures
+}
+
 step_shell() {
     apt shellcheck || { skip shell "no shellcheck"; return; }
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet prove orderings
+(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet pictures prove orderings
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
