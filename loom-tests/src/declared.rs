@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use loom::{sync::Arc, thread};
 use paceline::{
-    ControlLaw, SendRate, Timestamp,
-    law::{LimitReport, LimitReports, Reset},
+    ControlLaw, Outcome, SendRate, Timestamp,
+    law::{DeclaredSettings, LimitReport, LimitReports, Reset, Spend},
 };
 
 use crate::explore;
@@ -49,6 +49,43 @@ fn a_report_beside_a_take_counts_it_or_not() {
         // The second report is of the same send, and changes nothing.
         let want = if taken { 49.0 } else { 50.0 };
         assert!((left - want).abs() < 1e-9, "left {left}, taken {taken}");
+    });
+}
+
+/// Two takes at once are both taken off what the service left.
+#[test]
+fn two_takes_both_count() {
+    explore(Some(2), || {
+        let settings = DeclaredSettings::new().spend(Spend::Fast);
+        let rate = Arc::new(SendRate::declared(settings, Timestamp::ZERO));
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        rate.observe(at(SECOND / 100), first, &report(50));
+        rate.record(at(2 * SECOND), first, Outcome::NotThrottled);
+        let now = at(3 * SECOND);
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.try_acquire(now).is_ok());
+        assert!(rate.try_acquire(now).is_ok(), "50 are left");
+        assert!(
+            other.join().expect("the other thread returns"),
+            "50 are left"
+        );
+        let left = remaining(&rate, now);
+        assert!((left - 48.0).abs() < 1e-9, "a take was lost: {left} left");
+    });
+}
+
+/// No more go before the first report than the first burst has.
+#[test]
+fn two_takes_share_the_first_burst() {
+    explore(Some(2), || {
+        let settings = DeclaredSettings::new().first_burst(2);
+        let rate = Arc::new(SendRate::declared(settings, Timestamp::ZERO));
+        assert!(rate.try_acquire(at(0)).is_ok(), "the first one goes");
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.try_acquire(at(0)).is_ok());
+        let mine = rate.try_acquire(at(0)).is_ok();
+        let other = other.join().expect("the other thread returns");
+        assert!(mine != other, "one more goes: {mine}, {other}");
     });
 }
 

@@ -218,6 +218,29 @@ fn a_lower_ceiling_is_obeyed() {
     }
 }
 
+/// What a refused thread notes of the time of the next token is void once the rate has risen.
+#[test]
+fn a_rate_that_rises_voids_what_refused_threads_noted() {
+    explore(Some(2), || {
+        let fixed =
+            |tokens| PacedSettings::fixed(tokens, Duration::from_secs(1)).expect("in range");
+        let rate = LoomArc::new(SendRate::paced(fixed(1), Timestamp::ZERO));
+        while rate.try_acquire(at(0)).is_ok() {}
+        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
+        let tune = thread::spawn(move || one.set_paced(fixed(1_000), at(10)));
+        let other = thread::spawn(move || two.try_acquire(at(10)).is_ok());
+        assert_eq!(tune.join().expect("the thread returns"), Ok(()));
+        assert!(
+            !other.join().expect("the thread returns"),
+            "none has come yet"
+        );
+        assert!(
+            rate.try_acquire(at(12)).is_ok(),
+            "one comes each millisecond"
+        );
+    });
+}
+
 /// A limiter that gets a ceiling while it is throttled for the first time limits afterwards,
 /// whichever begins it.
 #[test]

@@ -292,11 +292,13 @@ impl Engaged<'_> {
         };
         let most = u64::from(law.first());
         let state = self.state.load();
-        if !Declared::is_first_contact(state) || self.law.limits().is_some() {
+        let mut limits = self.law.limits().into_iter();
+        let is_any_declared = limits.any(|limits| limits.ledgers().next().is_some());
+        if !Declared::is_first_contact(state) || is_any_declared {
             return false;
         }
         // Relaxed: a count. It is raised before the token is given, so that no more are given than
-        // the burst has.
+        // the burst has. Model: `declared::two_takes_share_the_first_burst`.
         // One of weight 1 had the token that the bucket began with.
         let most = most.saturating_sub(u64::from(weight == 1));
         let first = &self.promised.first;
