@@ -18,6 +18,7 @@ use loom::{
 };
 use paceline::{
     ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
+    modelled::LastChange,
 };
 
 fn at(seconds: u64) -> Timestamp {
@@ -33,6 +34,19 @@ fn at_the_floor() -> SendRate {
 
 fn permit(seconds: u64) -> SendPermit {
     SendPermit::sent_at(at(seconds))
+}
+
+/// Of two changes at once the later time stays: a change by an older clock begins there.
+#[test]
+fn of_two_changes_the_later_time_stays() {
+    explore(None, || {
+        let last = Arc::new(LastChange::new());
+        let shared = Arc::clone(&last);
+        let other = thread::spawn(move || shared.raise(20));
+        assert!(last.raise(10) >= Some(10));
+        assert_eq!(other.join().expect("the other thread returns"), Some(20));
+        assert_eq!(last.raise(15), Some(20));
+    });
 }
 
 /// Places of two threads differ, and a token is claimed by the one whose place it is.

@@ -3,7 +3,9 @@
 use super::cells::{self, Counts, State};
 use super::counter::{Slots, Stripes};
 use super::multi_word::MultiWord;
+use super::send_rate::head::LineWords;
 use super::usage;
+use crate::line::{Minted, Place};
 
 /// The numbers of threads.
 #[derive(Debug)]
@@ -286,5 +288,24 @@ impl Pair {
     /// Takes a ticket and writes the first word, as a thread that stops then.
     pub fn stop_within(&self) {
         self.0.write_first(&self.0.read(), u64::MAX);
+    }
+}
+
+/// The time of the last change of a line.
+#[expect(missing_debug_implementations, reason = "for models")]
+pub struct LastChange(LineWords);
+
+impl LastChange {
+    /// Creates the time zero.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "as the one it stands for")]
+    pub fn new() -> Self {
+        Self(LineWords::new(Minted::from_place(Place::from_bits(0)), 0))
+    }
+
+    /// Raises it to `now`, and returns when a change begins.
+    #[must_use]
+    pub fn raise(&self, now: u64) -> Option<u64> {
+        self.0.raise(now)
     }
 }

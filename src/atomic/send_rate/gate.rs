@@ -79,7 +79,8 @@ impl Seen {
 // has learned of a throttle from another thread sees it by coherence. Model:
 // `send_rate::a_throttle_seen_elsewhere_is_obeyed`. `disturb` and `settle` release, and `look`
 // acquires: a thread that has seen the version after a change finds what has changed, so that what
-// it computes may be settled for, or noted as a hint. Model: `paced::a_lower_ceiling_is_obeyed`.
+// it computes may be settled for, or noted as a hint. Model:
+// `paced::a_rate_that_rises_voids_what_refused_threads_noted`.
 impl Gate {
     pub(super) fn new(window_end: u64) -> Self {
         Self(AtomicU64::new(quiet_until(window_end)))

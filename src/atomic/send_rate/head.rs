@@ -26,16 +26,18 @@ use crate::line::{Head, Line, Minted};
 const WRAPPED: u64 = 1 << 63;
 
 /// The words of the line.
-pub(super) struct LineWords {
+pub(in crate::atomic) struct LineWords {
     head: AtomicU128,
     since: AtomicU64,
     /// What the bucket holds, in nanoseconds at its rate.
     burst: u64,
 }
 
-// Orderings. `since` is raised, with release, before the swap of `head`, which releases too.
-// `raise` loads it after the caller has loaded a head, with acquire, so that no change begins
-// before the line that it replaces. Model: `paced::a_change_by_an_older_clock_mints_nothing`.
+// Orderings. `since` is raised before the swap of `head`, which releases it. `raise` looks at it
+// after the caller has loaded a head, with acquire, so that no change begins before the line that
+// it replaces: the looks are relaxed. Models: `paced::a_change_by_an_older_clock_mints_nothing`,
+// `line::of_two_changes_the_later_time_stays`. Raised, marked or brought back by a swap, it goes on
+// releasing what the swap before it released.
 // `read` loads it before the head, with acquire: a thread that finds it unmarked finds the head
 // that goes on from there, or a later one. In the other order it would take positions of a line
 // that has wrapped for those of the next. What it has may then be behind the beginning of the line,
@@ -44,7 +46,7 @@ pub(super) struct LineWords {
 impl LineWords {
     /// Creates the words of a line that mints nothing, and stands at `place`; of buckets that hold
     /// `burst` nanoseconds at their rate.
-    pub(super) fn new(place: Minted, burst: u64) -> Self {
+    pub(in crate::atomic) fn new(place: Minted, burst: u64) -> Self {
         Self {
             head: AtomicU128::new(Head::through(place, 0, Rate::ZERO, 0).to_bits()),
             since: AtomicU64::new(0),
@@ -78,15 +80,15 @@ impl LineWords {
 
     /// Raises the time of the last change to `now`, and returns when the next change begins: then,
     /// or later. `None` if the line has wrapped, and has to be [continued](Self::go_on) first.
-    pub(super) fn raise(&self, now: u64) -> Option<u64> {
-        let mut seen = self.since.load(Acquire);
+    pub(in crate::atomic) fn raise(&self, now: u64) -> Option<u64> {
+        let mut seen = self.since.load(Relaxed);
         loop {
             if seen >= now {
                 return (seen < WRAPPED).then_some(seen);
             }
             match self
                 .since
-                .compare_exchange_weak(seen, now, Release, Acquire)
+                .compare_exchange_weak(seen, now, Relaxed, Relaxed)
             {
                 Ok(_) => return Some(now),
                 Err(actual) => seen = actual,
@@ -97,7 +99,7 @@ impl LineWords {
     /// Takes the time of the last change back to `now`, if it is still `seen`.
     pub(super) fn bring_back(&self, seen: u64, now: u64) -> bool {
         self.since
-            .compare_exchange(seen, now, Release, Relaxed)
+            .compare_exchange(seen, now, Relaxed, Relaxed)
             .is_ok()
     }
 
@@ -107,7 +109,7 @@ impl LineWords {
         // A loss means that another thread has noted it, or has changed the line.
         let _ = self
             .since
-            .compare_exchange(line.since, now | WRAPPED, Release, Relaxed);
+            .compare_exchange(line.since, now | WRAPPED, Relaxed, Relaxed);
     }
 
     /// Lets a line that has wrapped go on from `now` with `minted` tokens: with a full bucket. Any

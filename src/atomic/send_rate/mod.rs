@@ -6,7 +6,7 @@ mod controller;
 mod credit;
 mod declared;
 mod gate;
-mod head;
+pub(super) mod head;
 mod hint;
 mod limits;
 mod record;
