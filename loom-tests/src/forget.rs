@@ -4,8 +4,9 @@
 //! is not left there.
 
 use crate::explore;
+use core::time::Duration;
 use loom::{sync::Arc, thread};
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_nanos(millis * 1_000_000)
@@ -53,6 +54,27 @@ fn a_throttle_beside_it_counts_before_or_after() {
             rate.try_acquire(at(2_201)).is_ok(),
             "and no longer than that"
         );
+    });
+}
+
+/// No more is written off than the open places ask for: what a settlement owes stays owed, however
+/// places were taken and given up.
+#[test]
+fn what_is_owed_stays_owed_when_places_have_come_and_gone() {
+    explore(Some(2), || {
+        let fixed = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
+        let rate = Arc::new(SendRate::paced(fixed, Timestamp::ZERO));
+        let permit = rate.try_acquire(at(0)).expect("the bucket is full");
+        rate.charge(permit)
+            .settle(at(0), 11)
+            .expect("a debit of ten");
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || drop(shared.reserve(at(0))));
+        drop(rate.reserve(at(0)));
+        other.join().expect("the thread returns");
+        rate.forget_throttles(at(0));
+        assert!(rate.try_acquire(at(10_900)).is_err(), "ten and one");
+        assert!(rate.try_acquire(at(11_000)).is_ok());
     });
 }
 

@@ -195,7 +195,7 @@ impl Engaged<'_> {
         })?;
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
         // place is taken, so that what is written off by it is never more than was
-        // promised.
+        // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
         self.promised.open.fetch_add(u64::from(weight), Relaxed);
         // One that is due has no need of a slot.
         let is_due = minted.since(place.less_tokens(cancelled)) >= 0;
