@@ -18,6 +18,11 @@ async fn every_public_type_prints_in_one_line_of_values() {
     let fleet = builder.build().unwrap();
     let scope = || fleet.scope("orders", 2_000, Duration::from_secs(1));
     let budget = scope().unwrap().join().unwrap();
+    // Before its task has looked for an engine.
+    assert_eq!(
+        format!("{budget:?}"),
+        "Budget { standing: Joining, share: 0, held: 0, fault: None, .. }"
+    );
     let retries = || fleet.retry_budget("retries", 5_000).unwrap();
     let quota = Arc::new(RetryQuota::new(500));
     let member = retries().join(&quota).unwrap();
@@ -36,8 +41,4 @@ async fn every_public_type_prints_in_one_line_of_values() {
     let passed = budget.acquire_before(tokio::time::Instant::now()).await;
     shown.add::<DeadlinePassed>(&passed.unwrap_err());
     shown.check(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(
-        format!("{budget:?}"),
-        "Budget { standing: Joining, share: 0, held: 0, fault: None, .. }"
-    );
 }
