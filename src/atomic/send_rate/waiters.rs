@@ -187,10 +187,10 @@ impl Slot {
     }
 
     fn word(&self) -> Word {
-        // Acquire, with the release where it is freed and given up: a thread that finds a slot free
-        // finds the `retired` that counts what was there. Model:
+        // Relaxed: that nothing is counted twice is ordered by `retired`. A thread that finds a slot
+        // free, and not yet the `retired` that counts what was there, finds too few (rule 1). Model:
         // `line::a_place_is_retired_once`.
-        Word(self.word.load(Acquire))
+        Word(self.word.load(Relaxed))
     }
 
     /// Returns when the waiter's timer fires, 0 if it is not to be woken.
