@@ -7,7 +7,7 @@ use core::hint::black_box;
 use crossbeam_utils::CachePadded;
 
 use crate::path::Path;
-use crate::target::Target;
+use crate::target::{Bound, Target};
 
 /// Which of the threads that work at once this is.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub struct Case {
     /// Whether it runs under an instruction counter: not with a time stamp counter that is
     /// calibrated.
     pub countable: bool,
-    /// What issue it is held to.
+    /// What it is held to.
     pub target: Option<Target>,
     /// Makes the object.
     pub stage: fn() -> Stage,
@@ -100,10 +100,10 @@ impl Case {
         self
     }
 
-    /// Holds it to a target.
+    /// Holds it to bounds. `why_not` stands beside one that is missed.
     #[must_use]
-    pub const fn target(mut self, target: Target) -> Self {
-        self.target = Some(target);
+    pub const fn target(mut self, bounds: &'static [Bound], why_not: &'static str) -> Self {
+        self.target = Some(Target { bounds, why_not });
         self
     }
 

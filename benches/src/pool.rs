@@ -129,7 +129,7 @@ pub fn measure(stage: &Stage, threads: usize, times: u64, slices: u32, cores: &[
     Sample {
         rate: works.iter().map(|work| work.rate).sum(),
         granted: share / works.len() as f64,
-        disturbed: works.iter().any(Work::is_disturbed),
+        disturbed: works.iter().any(|work| work.is_disturbed(threads)),
     }
 }
 
@@ -201,12 +201,12 @@ impl Work {
         }
     }
 
-    /// Whether others had the core: for a hundredth of the time as the system counts, or for a
-    /// quarter by the lengths of slices, which show when the host was busy. A thread that sleeps
-    /// has uneven slices anyway, and waits a little whenever it wakes up.
-    fn is_disturbed(&self) -> bool {
-        let sleeps = self.slept > 0;
-        self.waited > if sleeps { 0.1 } else { 0.01 } || (self.uneven > 1.25 && !sleeps)
+    /// Whether others had the core: for a hundredth of the time as the system counts, or of a thread
+    /// alone for a quarter by the lengths of slices, which show when the host was busy. Threads that
+    /// meet have uneven slices anyway, and one that sleeps waits a little whenever it wakes up.
+    fn is_disturbed(&self, threads: usize) -> bool {
+        self.waited > if self.slept > 0 { 0.1 } else { 0.01 }
+            || (self.uneven > 1.25 && threads == 1)
     }
 }
 

@@ -22,48 +22,48 @@ pub struct Course {
     pub plan: Plan,
 }
 
-/// A turn of one case: a sample for each number of threads, and what the empty loop scaled to
-/// before and after.
-#[derive(Clone, Debug)]
+/// What came of one case and one number of threads in a round.
+#[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// In the order of [`Course::threads`].
-    pub samples: Vec<Sample>,
-    /// The less of both.
-    pub empty: f64,
-    /// How many attempts were dropped before this one.
-    pub dropped: usize,
+    /// None if the machine was disturbed in every attempt.
+    pub sample: Option<Sample>,
+    /// What the empty loop on two threads scaled to, the less of before and after. None of one
+    /// thread, which has a core whatever another one does.
+    pub empty: Option<f64>,
+    /// How many attempts there were.
+    pub attempts: usize,
 }
 
 /// How often a case is attempted in a round, at most.
 const ATTEMPTS: usize = 4;
-
-impl Turn {
-    /// Whether the machine was undisturbed.
-    #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.empty >= LEAST && self.samples.iter().all(|sample| !sample.disturbed)
-    }
-}
 
 /// The turns of one case, by round.
 #[derive(Debug)]
 pub struct Measured<'a> {
     /// The case.
     pub case: &'a Case,
-    /// One for each round.
-    pub turns: Vec<Turn>,
+    /// For each round, one for each number of threads in the order of [`Course::threads`].
+    pub turns: Vec<Vec<Turn>>,
 }
 
 impl Measured<'_> {
-    /// Returns the turns that count.
-    pub fn kept(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().filter(|turn| turn.is_kept())
+    /// Returns the samples at a number of threads, by its place in the course.
+    fn samples(&self, threads: usize) -> impl Iterator<Item = Option<Sample>> {
+        self.turns
+            .iter()
+            .map(move |turns| turns.get(threads)?.sample)
+    }
+
+    /// Returns how many rounds count at a number of threads.
+    #[must_use]
+    pub fn kept(&self, threads: usize) -> usize {
+        self.samples(threads).flatten().count()
     }
 
     /// Returns the operations per microsecond at a number of threads, by its place in the course.
     #[must_use]
     pub fn rate(&self, threads: usize) -> Option<Spread> {
-        Spread::of(self.kept().map(|turn| turn.samples[threads].rate))
+        Spread::of(self.samples(threads).flatten().map(|sample| sample.rate))
     }
 
     /// Returns the nanoseconds of an operation on one thread.
@@ -72,29 +72,33 @@ impl Measured<'_> {
         self.rate(0).map(|rate| rate.inverse(1e3))
     }
 
-    /// Returns what the second number of threads of the course does, over the first, turn by turn.
+    /// Returns what the second number of threads of the course does, over the first, in the rounds
+    /// that count for both.
     #[must_use]
     pub fn scaling(&self) -> Option<Spread> {
-        let ratio = |turn: &Turn| Some(turn.samples.get(1)?.rate / turn.samples[0].rate);
-        Spread::of(self.kept().filter_map(ratio))
+        ratio(self.samples(1), self.samples(0))
     }
 
     /// Returns the share granted, at the most threads.
     #[must_use]
     pub fn granted(&self) -> Option<f64> {
-        let shares = self.kept().filter_map(|turn| turn.samples.last());
-        Some(Spread::of(shares.map(|sample| sample.granted))?.median)
+        let most = self.turns.first()?.len() - 1;
+        Some(Spread::of(self.samples(most).flatten().map(|sample| sample.granted))?.median)
     }
 
     /// Returns this rate over the other's, in the rounds that count for both.
     #[must_use]
     pub fn over(&self, other: &Self, threads: usize) -> Option<Spread> {
-        let both = self.turns.iter().zip(&other.turns);
-        let kept = both.filter(|(mine, theirs)| mine.is_kept() && theirs.is_kept());
-        Spread::of(
-            kept.map(|(mine, theirs)| mine.samples[threads].rate / theirs.samples[threads].rate),
-        )
+        ratio(self.samples(threads), other.samples(threads))
     }
+}
+
+fn ratio(
+    mine: impl Iterator<Item = Option<Sample>>,
+    theirs: impl Iterator<Item = Option<Sample>>,
+) -> Option<Spread> {
+    let ratio = |(mine, theirs): (Option<Sample>, Option<Sample>)| Some(mine?.rate / theirs?.rate);
+    Spread::of(mine.zip(theirs).filter_map(ratio))
 }
 
 /// All that was measured.
@@ -118,22 +122,25 @@ impl<'a> Results<'a> {
         cases.find(|other| other.case.path == case.path && other.case.name == name)
     }
 
+    fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.cases
+            .iter()
+            .flat_map(|case| case.turns.iter().flatten())
+    }
+
     /// Returns how many attempts were dropped, and how many there were.
     #[must_use]
     pub fn dropped(&self) -> (usize, usize) {
-        let turns = self.cases.iter().flat_map(|case| &case.turns);
-        let attempts: usize = turns.clone().map(|turn| turn.dropped + 1).sum();
-        (
-            attempts - turns.filter(|turn| turn.is_kept()).count(),
-            attempts,
-        )
+        let attempts: usize = self.turns().map(|turn| turn.attempts).sum();
+        let kept = self.turns().filter(|turn| turn.sample.is_some()).count();
+        (attempts - kept, attempts)
     }
 
     /// Returns what the empty loop scaled to, in the turns that count.
     #[must_use]
     pub fn empty(&self) -> Option<Spread> {
-        let kept = self.cases.iter().flat_map(Measured::kept);
-        Spread::of(kept.map(|turn| turn.empty))
+        let kept = self.turns().filter(|turn| turn.sample.is_some());
+        Spread::of(kept.filter_map(|turn| turn.empty))
     }
 }
 
@@ -166,30 +173,25 @@ impl Bench<'_> {
     }
 
     /// Measures a case until the machine was undisturbed, a few times at most.
-    fn turn(&mut self, ready: &Ready) -> Turn {
-        let mut dropped = 0;
-        loop {
-            let turn = self.attempt(ready, dropped);
-            dropped += 1;
-            if turn.is_kept() || dropped == ATTEMPTS {
-                return turn;
-            }
+    fn turn(&mut self, ready: &Ready, threads: usize) -> Turn {
+        let mut turn = Turn {
+            sample: None,
+            empty: None,
+            attempts: 0,
+        };
+        while turn.sample.is_none() && turn.attempts < ATTEMPTS {
+            turn.attempts += 1;
+            let slices = self.course.plan.slices;
+            let sample = measure(&ready.stage, threads, ready.times, slices, &self.cores);
+            turn.empty = (threads > 1).then(|| {
+                let before = self.empty;
+                self.empty = self.bracket.scaling();
+                before.min(self.empty)
+            });
+            let quiet = turn.empty.is_none_or(|empty| empty >= LEAST) && !sample.disturbed;
+            turn.sample = quiet.then_some(sample);
         }
-    }
-
-    fn attempt(&mut self, ready: &Ready, dropped: usize) -> Turn {
-        let before = self.empty;
-        let Plan { slices, .. } = self.course.plan;
-        let samples = self.course.threads.iter();
-        let samples = samples
-            .map(|&threads| measure(&ready.stage, threads, ready.times, slices, &self.cores));
-        let samples = samples.collect();
-        self.empty = self.bracket.scaling();
-        Turn {
-            samples,
-            empty: before.min(self.empty),
-            dropped,
-        }
+        turn
     }
 }
 
@@ -215,7 +217,8 @@ pub fn run(cases: &[Case], course: Course, mut told: impl FnMut(usize)) -> Resul
         transfers.push(line_transfer(&bench.cores));
         bench.empty = bench.bracket.scaling();
         for (ready, (_, turns)) in ready.iter().zip(&mut measured) {
-            turns.push(bench.turn(ready));
+            let threads = course.threads.iter();
+            turns.push(threads.map(|&threads| bench.turn(ready, threads)).collect());
         }
     }
     let cases = measured

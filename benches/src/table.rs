@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::path::Path;
 use crate::rounds::{Measured, Results};
 use crate::stats::{Spread, digits};
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound;
 
 /// Returns all tables.
 #[must_use]
@@ -27,8 +27,8 @@ fn head(machine: &Machine, results: &Results<'_>) -> String {
     let spread = |spread: Option<Spread>| spread.map_or("not known".to_owned(), |s| s.text());
     format!(
         "{}\n\n{} rounds in {} s. Medians (10th..90th percentile). An empty loop on two threads over one: {}; dropped \
-         were {dropped} of {attempts} attempts, in which it was under {LEAST} before or after, or a thread was without \
-         its core. A line goes from one core to the other in {} ns.\n",
+         were {dropped} of {attempts} attempts: on two threads if it was under {LEAST} before or after, and if a thread \
+         was without its core. A line goes from one core to the other in {} ns.\n",
         machine.text(),
         results.course.rounds,
         results.took.as_secs(),
@@ -85,7 +85,13 @@ fn of_path(results: &Results<'_>, path: Path, cases: &[&Measured<'_>]) -> String
             let best = best_peer(results, path, place);
             cell(best.and_then(|best| case.over(best, place)))
         }));
-        cells.push(case.kept().count().to_string());
+        cells.push(
+            places
+                .iter()
+                .map(|&place| case.kept(place).to_string())
+                .collect::<Vec<_>>()
+                .join("/"),
+        );
         text.push_str(&line(&cells));
     }
     text
@@ -105,7 +111,7 @@ pub(crate) fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// What came of a target.
+/// What came of a bound.
 struct Verdict {
     wanted: String,
     found: String,
@@ -114,88 +120,62 @@ struct Verdict {
 
 fn targets(results: &Results<'_>) -> String {
     let mut text = "\n### targets\n\n".to_owned();
-    let heads = [
-        "path",
-        "case",
-        "one thread",
-        "measured",
-        "",
-        "two threads",
-        "measured",
-        "",
-        "why not",
-    ];
+    let heads = ["path", "case", "target", "measured", "", "why not"];
     text.push_str(&line(&heads.map(str::to_owned)));
     text.push_str(&line(&vec!["---".to_owned(); heads.len()]));
     for case in &results.cases {
         let Some(target) = case.case.target else {
             continue;
         };
-        let (time, scaling) = (time(results, case, target), scaling(results, case, target));
-        let why = match (&time, &scaling) {
-            (Some(time), Some(scaling)) if time.met && scaling.met => "",
-            (None, _) | (_, None) => "not measured",
-            _ => target.why_not,
-        };
-        let mut cells = vec![case.case.path.key().to_owned(), case.case.name.to_owned()];
-        for verdict in [time, scaling] {
-            let Some(verdict) = verdict else {
-                cells.extend(["-", "-", "-"].map(str::to_owned));
-                continue;
-            };
-            let word = if verdict.met { "met" } else { "MISSED" };
-            cells.extend([verdict.wanted, verdict.found, word.to_owned()]);
+        for &bound in target.bounds {
+            let mut cells = vec![case.case.path.key().to_owned(), case.case.name.to_owned()];
+            cells.extend(match verdict(results, case, bound) {
+                None => ["-", "-", "-", "not measured"].map(str::to_owned),
+                Some(Verdict { wanted, found, met }) => {
+                    let (word, why) = if met {
+                        ("met", "")
+                    } else {
+                        ("MISSED", target.why_not)
+                    };
+                    [wanted, found, word.to_owned(), why.to_owned()]
+                }
+            });
+            text.push_str(&line(&cells));
         }
-        cells.push(why.to_owned());
-        text.push_str(&line(&cells));
     }
     text
 }
 
-/// How far behind a case may be and count as even: medians differ by that much from run to run.
-const EVEN: f64 = 0.95;
-
-fn time(results: &Results<'_>, case: &Measured<'_>, target: Target) -> Option<Verdict> {
-    let nanos = case.nanos()?;
-    Some(match target.time {
-        Time::Nanos(most) => Verdict {
-            wanted: format!("{most} ns"),
-            found: format!("{} ns", nanos.text()),
-            met: nanos.median <= most,
-        },
-        Time::AsCase(name) => as_case(case, results.find(case.case, name)?, 0)?,
-    })
-}
-
-fn scaling(results: &Results<'_>, case: &Measured<'_>, target: Target) -> Option<Verdict> {
-    let found = case.scaling()?;
-    let at_least = |wanted: String, least: f64| Verdict {
+fn verdict(results: &Results<'_>, case: &Measured<'_>, bound: Bound) -> Option<Verdict> {
+    let other = bound.names().map(|name| results.find(case.case, name));
+    let at_most = |wanted, found: Spread, unit, most| Verdict {
+        wanted,
+        found: format!("{} {unit}", found.text()),
+        met: found.median <= most,
+    };
+    let at_least = |wanted, found: Spread, least| Verdict {
         wanted,
         found: format!("{} x", found.text()),
         met: found.median >= least,
     };
-    Some(match target.scaling {
-        Scaling::AsEmptyLoop => {
-            let empty = results.empty()?.median;
-            at_least(format!("{} x", digits(empty * 0.95)), empty * 0.95)
+    Some(match bound {
+        Bound::Nanos(most) => at_most(format!("at most {most} ns"), case.nanos()?, "ns", most),
+        Bound::TimeOf(most, name) => {
+            let wanted = format!("at most {most} x the time of {name}");
+            at_most(wanted, other??.over(case, 0)?, "x", most)
         }
-        Scaling::Times(least) => at_least(format!("{least} x"), least),
-        Scaling::ShareOf(share, name) => {
-            let other = results.find(case.case, name)?.scaling()?.median;
-            at_least(
-                format!("{share} of {} x, {name}", digits(other)),
-                share * other,
-            )
+        Bound::Scales(least) => {
+            let wanted = format!("two threads: at least {least} x one");
+            at_least(wanted, case.scaling()?, least)
         }
-        Scaling::AsCase(name) => as_case(case, results.find(case.case, name)?, 1)?,
-    })
-}
-
-fn as_case(case: &Measured<'_>, other: &Measured<'_>, threads: usize) -> Option<Verdict> {
-    let ratio = case.over(other, threads)?;
-    Some(Verdict {
-        wanted: format!("as fast as {}", other.case.name),
-        found: format!("{} of its speed", ratio.text()),
-        met: ratio.median >= EVEN,
+        Bound::ScalesAsEmptyLoop => {
+            let least = results.empty()?.median * 0.95;
+            let wanted = format!("two threads: at least {} x one", digits(least));
+            at_least(wanted, case.scaling()?, least)
+        }
+        Bound::TotalOf(least, name) => {
+            let wanted = format!("two threads: at least {least} x those of {name}");
+            at_least(wanted, case.over(other??, 1)?, least)
+        }
     })
 }

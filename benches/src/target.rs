@@ -1,47 +1,37 @@
 //! What this crate is held to.
 
-/// The most that one thread may take for an operation.
+/// One bound of a case. Where another case is named, it is one on the same path, in the same
+/// rounds.
 #[derive(Clone, Copy, Debug)]
-pub enum Time {
-    /// Nanoseconds.
+pub enum Bound {
+    /// One thread takes at most so many nanoseconds.
     Nanos(f64),
-    /// What another case on the path takes in the same rounds.
-    AsCase(&'static str),
+    /// One thread takes at most that many times as long as it does for another case.
+    TimeOf(f64, &'static str),
+    /// Two threads do at least that many times as much as one.
+    Scales(f64),
+    /// Two threads do at least 0.95 times what an empty loop on two does, over one.
+    ScalesAsEmptyLoop,
+    /// Two threads do at least that many times as much as they do of another case.
+    TotalOf(f64, &'static str),
 }
 
-/// The least that two threads have to do.
-#[derive(Clone, Copy, Debug)]
-pub enum Scaling {
-    /// Nearly what an empty loop scales to in the same rounds: at least 0.95 of it, printed as 1.9
-    /// x.
-    AsEmptyLoop,
-    /// That many times what one does.
-    Times(f64),
-    /// In all as much as another case on the path.
-    AsCase(&'static str),
-    /// This share of how another case on the path scales.
-    ShareOf(f64, &'static str),
+impl Bound {
+    /// Returns the case that it names.
+    #[must_use]
+    pub const fn names(self) -> Option<&'static str> {
+        match self {
+            Self::TimeOf(_, name) | Self::TotalOf(_, name) => Some(name),
+            Self::Nanos(_) | Self::Scales(_) | Self::ScalesAsEmptyLoop => None,
+        }
+    }
 }
 
 /// What one case is held to.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// On one thread.
-    pub time: Time,
-    /// On two.
-    pub scaling: Scaling,
-    /// The reason that stands beside a miss: the physics, if it is that, or what is yet to be done.
+    /// All of these.
+    pub bounds: &'static [Bound],
+    /// The reason that stands beside a miss.
     pub why_not: &'static str,
-}
-
-impl Target {
-    /// Creates a target.
-    #[must_use]
-    pub const fn new(time: Time, scaling: Scaling, why_not: &'static str) -> Self {
-        Self {
-            time,
-            scaling,
-            why_not,
-        }
-    }
 }

@@ -4,7 +4,6 @@ use paceline_benches::case::Seat;
 use paceline_benches::cases::{all, matching};
 use paceline_benches::path::Path;
 use paceline_benches::pool::measure;
-use paceline_benches::target::{Scaling, Time};
 
 const TIMES: u64 = 1_000;
 
@@ -41,14 +40,7 @@ fn the_names_of_cases_differ_and_targets_name_others() {
         let same = cases.iter().position(|other| other.id() == case.id());
         assert_eq!(same, Some(index), "{case:?}");
         let Some(target) = case.target else { continue };
-        let mut named = Vec::new();
-        if let Time::AsCase(name) = target.time {
-            named.push(name);
-        }
-        if let Scaling::AsCase(name) | Scaling::ShareOf(_, name) = target.scaling {
-            named.push(name);
-        }
-        for name in named {
+        for name in target.bounds.iter().filter_map(|bound| bound.names()) {
             let mut cases = cases.iter();
             let found = cases.any(|other| other.path == case.path && other.name == name);
             assert!(found, "{case:?} names {name}");

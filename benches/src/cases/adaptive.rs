@@ -16,7 +16,7 @@ use crate::case::{
     plain,
 };
 use crate::path::Path::Adaptive as Healthy;
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{Nanos, ScalesAsEmptyLoop};
 
 /// Returns the cases.
 pub(super) fn cases() -> Vec<Case> {
@@ -26,11 +26,10 @@ pub(super) fn cases() -> Vec<Case> {
             plain(Adaptive::new(), request)
         })
         .uncountable()
-        .target(Target::new(
-            Time::Nanos(10.0),
-            Scaling::AsEmptyLoop,
-            "a count of the thread's own is written",
-        )),
+        .target(
+            &[Nanos(7.7), ScalesAsEmptyLoop],
+            "a token with its permit is made and dropped, and two counts that belong to the thread are written",
+        ),
         case(Ours, "paceline Adaptive, exact timing", 0, || {
             let builder = Adaptive::builder().exact_timing(true);
             plain(builder.build().expect("the defaults are in range"), request)

@@ -13,7 +13,7 @@ use crate::case::{
     plain, stage,
 };
 use crate::path::Path::Backoff;
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{Nanos, ScalesAsEmptyLoop};
 
 const BASE: Duration = Duration::from_millis(50);
 const MOST: Duration = Duration::from_secs(20);
@@ -28,11 +28,10 @@ pub(super) fn cases() -> Vec<Case> {
                 black_box(delay) <= MOST
             })
         })
-        .target(Target::new(
-            Time::Nanos(4.0),
-            Scaling::AsEmptyLoop,
+        .target(
+            &[Nanos(4.0), ScalesAsEmptyLoop],
             "a random number of the thread and two multiplications",
-        )),
+        ),
         case(
             Ours,
             "paceline, through the traits as strategies ask",

@@ -22,7 +22,7 @@ use crate::case::{
     plain, stage,
 };
 use crate::path::Path::{Granted, GrantedByClock};
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{Nanos, TimeOf, TotalOf};
 
 /// More than any machine takes: a token each nanosecond.
 const PLENTY: u32 = 1_000_000_000;
@@ -49,30 +49,27 @@ fn by_clock() -> Vec<Case> {
             })
         })
         .uncountable()
-        .target(Target::new(
-            Time::AsCase(GOVERNOR),
-            Scaling::AsCase(GOVERNOR),
+        .target(
+            &[TimeOf(1.05, GOVERNOR)],
             "the clock, and what `granted` takes",
-        )),
+        ),
         case(Ours, "paceline SendRate, coarse clock", 1, || {
             plain(fixed(PLENTY), |rate| rate.try_acquire(coarse()).is_ok())
         })
-        .target(Target::new(
-            Time::Nanos(15.0),
-            Scaling::AsCase(GOVERNOR),
+        .target(
+            &[Nanos(15.0)],
             "the coarse clock, 7 ns, and what `granted` takes",
-        )),
+        ),
         case(Ours, "paceline SendRate, a kept clock", 1, || {
             plain((fixed(PLENTY), Kept::new()), |(rate, clock)| {
                 rate.try_acquire(clock.0.now()).is_ok()
             })
         })
         .uncountable()
-        .target(Target::new(
-            Time::AsCase(UPKEEP),
-            Scaling::AsCase(UPKEEP),
+        .target(
+            &[TimeOf(0.92, UPKEEP)],
             "what `granted` takes: the clock is one load",
-        )),
+        ),
         case(Peer, GOVERNOR, 1, || governor(QuantaClock::default())).uncountable(),
         case(Peer, "governor, std Instant", 1, || governor(GovernorStd)),
         case(Peer, UPKEEP, 1, || {
@@ -99,11 +96,6 @@ fn by_clock() -> Vec<Case> {
 
 fn by_caller() -> Vec<Case> {
     let case = |whose, name, writes, make| Case::new(Granted, whose, name, writes, make);
-    let target = Target::new(
-        Time::AsCase(BETTER_BUCKET),
-        Scaling::AsCase(BETTER_BUCKET),
-        "three 16-byte loads and two products, for a rate that may change; theirs is one word, whose rate cannot",
-    );
     vec![
         case(Ours, "paceline SendRate, published law", 1, || {
             let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
@@ -113,7 +105,11 @@ fn by_caller() -> Vec<Case> {
         case(Ours, "paceline SendRate, paced law", 1, || {
             told(fixed(ENOUGH), 1_000_000_000)
         })
-        .target(target),
+        .target(
+            &[TimeOf(0.95, BETTER_BUCKET), TotalOf(1.2, BETTER_BUCKET)],
+            "six words loaded, one of them of 16 bytes, and two products, for a rate that may change; theirs is one \
+             word, whose rate cannot",
+        ),
         case(Ours, "paceline SendRate, two in turn", 2, || {
             told_by(two(), 1_000_000_000, |[one, two], now| {
                 one.try_acquire(now).is_ok() && two.try_acquire(now).is_ok()

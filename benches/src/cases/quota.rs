@@ -16,7 +16,7 @@ use crate::case::{
     plain,
 };
 use crate::path::Path::{QuotaPair, QuotaRefused, QuotaSuccess};
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{Nanos, ScalesAsEmptyLoop, TimeOf, TotalOf};
 
 /// Returns the cases.
 pub(super) fn cases() -> Vec<Case> {
@@ -35,11 +35,7 @@ fn success() -> Vec<Case> {
                 true
             })
         })
-        .target(Target::new(
-            Time::Nanos(1.0),
-            Scaling::AsEmptyLoop,
-            "one load is all it is",
-        )),
+        .target(&[Nanos(1.0), ScalesAsEmptyLoop], "one load is all it is"),
         case(
             Peer,
             "tokio Semaphore, a look whether it is full",
@@ -82,11 +78,10 @@ fn pair() -> Vec<Case> {
                 granted
             })
         })
-        .target(Target::new(
-            Time::Nanos(21.0),
-            Scaling::ShareOf(0.9, TWO_CAS),
+        .target(
+            &[TimeOf(1.0, TWO_CAS), TotalOf(0.9, TWO_CAS)],
             "two compare-and-swaps on one line",
-        )),
+        ),
         case(Peer, "tokio Semaphore", 3, || {
             plain(Semaphore::new(500), |quota| {
                 quota.try_acquire_many(black_box(5)).is_ok() // and drops the permit
@@ -127,11 +122,7 @@ fn refused() -> Vec<Case> {
             drop(quota.try_acquire(500));
             plain(quota, |quota| quota.try_acquire(black_box(5)).is_some())
         })
-        .target(Target::new(
-            Time::Nanos(1.0),
-            Scaling::AsEmptyLoop,
-            "one load is all it is",
-        )),
+        .target(&[Nanos(1.0), ScalesAsEmptyLoop], "one load is all it is"),
         case(Peer, "tokio Semaphore", 0, || {
             plain(Semaphore::new(0), |quota| {
                 quota.try_acquire_many(black_box(5)).is_ok()

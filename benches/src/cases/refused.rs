@@ -22,11 +22,18 @@ use crate::case::{
     plain,
 };
 use crate::path::Path::{Refused, RefusedByClock};
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{self, ScalesAsEmptyLoop, TimeOf};
 
 /// The lowest rate is one token in that time.
 const LONG: Duration = Duration::from_secs(1_000);
 const BETTER_BUCKET: &str = "better-bucket";
+const GOVERNOR: &str = "governor";
+const GOVERNOR_BY_COUNTER: &str = "governor, time stamp counter";
+const REFUSED: [Bound; 3] = [
+    TimeOf(1.8, GOVERNOR),
+    TimeOf(0.4, BETTER_BUCKET),
+    ScalesAsEmptyLoop,
+];
 /// When everybody asks, in nanoseconds.
 const NOW: u64 = 1_000_000_000;
 const ASKED: Duration = Duration::from_nanos(NOW);
@@ -40,20 +47,22 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn by_caller() -> Vec<Case> {
     let case = |whose, name, writes, make| Case::new(Refused, whose, name, writes, make).refused();
-    let target = Target::new(
-        Time::AsCase(BETTER_BUCKET),
-        Scaling::AsEmptyLoop,
-        "what `granted` loads, and a division: how long to wait, to the nanosecond",
-    );
     vec![
         case(Ours, "paceline SendRate, published law", 0, || {
             ours(SendRate::new(ControlLaw::Aws, Timestamp::ZERO))
         })
-        .target(target),
+        .target(
+            &REFUSED,
+            "its rate moves at responses only, so that no time is known until which to refuse: what `granted` loads, \
+             and a division",
+        ),
         case(Ours, "paceline SendRate, paced law", 0, || {
             ours(SendRate::new(ControlLaw::Paced, Timestamp::ZERO))
         })
-        .target(target),
+        .target(
+            &REFUSED,
+            "a pointer, its version and a time loaded before the comparison, which is all of theirs",
+        ),
         case(Peer, BETTER_BUCKET, 0, || {
             let config = BucketConfig::new(1, 1, LONG, 0).expect("the settings are in range");
             let bucket = BucketCore::new(config, Duration::ZERO);
@@ -72,7 +81,7 @@ fn by_caller() -> Vec<Case> {
                 })
             },
         ),
-        case(Peer, "governor", 0, || {
+        case(Peer, GOVERNOR, 0, || {
             tell(NOW);
             let limiter = Governor::direct_with_clock(seldom(), ToldClock);
             let _first = limiter.check();
@@ -104,7 +113,11 @@ fn by_clock() -> Vec<Case> {
                 black_box(rate.try_acquire_until(clock.now())).is_ok()
             })
         })
-        .uncountable(),
+        .uncountable()
+        .target(
+            &[TimeOf(1.0, GOVERNOR_BY_COUNTER)],
+            "the counter is nine tenths of both",
+        ),
         case(Ours, "paceline SendRate, a kept clock", 0, || {
             let settings = PacedSettings::fixed(1, LONG).expect("the rate is in range");
             let kept = Kept::new();
@@ -115,7 +128,7 @@ fn by_clock() -> Vec<Case> {
             })
         })
         .uncountable(),
-        case(Peer, "governor, time stamp counter", 0, || {
+        case(Peer, GOVERNOR_BY_COUNTER, 0, || {
             let limiter: Governor<QuantaClock> =
                 Governor::direct_with_clock(seldom(), QuantaClock::default());
             let _first = limiter.check();

@@ -12,7 +12,7 @@ use crate::case::{
     plain,
 };
 use crate::path::Path;
-use crate::target::{Scaling, Target, Time};
+use crate::target::Bound::{Nanos, ScalesAsEmptyLoop};
 
 /// Returns the cases.
 pub(super) fn cases() -> Vec<Case> {
@@ -24,11 +24,10 @@ pub(super) fn cases() -> Vec<Case> {
                 token.is_ok_and(|token| strategy.record_success(token, Reports::new()).is_ok())
             })
         })
-        .target(Target::new(
-            Time::Nanos(3.0),
-            Scaling::AsEmptyLoop,
+        .target(
+            &[Nanos(2.0), ScalesAsEmptyLoop],
             "a token is made and dropped",
-        )),
+        ),
         case(Peer, "aws-smithy-runtime", 2, aws::standard),
         case(Twin, "std mutex", 2, twin::<Mutex<Quota>>),
         case(
