@@ -102,7 +102,7 @@ libfuzzer() {
     local name="$1" found="$CARGO_TARGET_DIR/found/$1"
     mkdir -p "$found" # new inputs stay out of the checkout
     CARGO_TARGET_DIR="$fuzz_target" cargo +nightly fuzz run --features link "$name" \
-        "$found" "fuzz/corpus/$name" -- -max_total_time=60 -max_len=1024
+        "$found" "fuzz/corpus/$name" -- -max_total_time="${PACELINE_FUZZ_SECONDS:-60}" -max_len=1024
 }
 
 step_fuzz() {
@@ -114,6 +114,9 @@ step_fuzz() {
         step "fuzz $(basename "$file" .rs)" libfuzzer "$(basename "$file" .rs)"
     done
 }
+
+# Only where it is named: the schedules of `ci/all.sh` ten times over.
+step_shuttle() { step "shuttle, ten times" env PACELINE_TIMES=10 ci/shuttle.sh; }
 
 step_deny() {
     local manifest

@@ -177,28 +177,28 @@ def main():
     known_file = WORK / "caught.json"
     known = json.loads(known_file.read_text()) if known_file.exists() else {}
     copied_tree()
-    limits, missed, unneeded = {}, [], []
+    took, missed, unneeded = {}, [], []
     unchanged = {}
     for narrow in (False, True):
         unchanged[narrow] = WORK / f"unchanged-{'narrow' if narrow else 'wide'}"
         shutil.copy(built(narrow), unchanged[narrow])
 
-    def judged(binary, filters, narrow):
-        """Runs some models on the changed code, for ten times as long as they take unchanged."""
+    def seconds(filters, narrow):
+        """How long some models take on the code as it is."""
         run = (narrow, *filters)
-        if run not in limits:
+        if run not in took:
             began = time.monotonic()
             if (failed := models(unchanged[narrow], filters)) != "passed":
                 raise SystemExit(f"{failed} fails on the code as it is")
-            limits[run] = 10 * max(time.monotonic() - began, 1)
-        return models(binary, filters, limits[run])
+            took[run] = time.monotonic() - began
+        return took[run]
 
     for file, changes in todo.items():
         original = (ROOT / file).read_text()
         digest = hashlib.sha256(original.encode()).hexdigest()
         named = sorted(set(re.findall(r"`(\w+::\w+)`", original)) & MODELS)
-        # The models that the file names, one after the other, and then all of them.
-        runs = [(["--exact", name], False) for name in named]
+        # The models that the file names, one after the other from the shortest, and then all of them.
+        runs = sorted(((["--exact", name], False) for name in named), key=lambda run: seconds(*run))
         runs += [(["quota::"], True)] if file.endswith("retry_quota.rs") else []
         runs += [([], False)]
         for key, changed in changes:
@@ -209,7 +209,7 @@ def main():
             for filters, narrow in runs:
                 try:
                     binaries[narrow] = binaries.get(narrow) or built(narrow)
-                    by = judged(binaries[narrow], filters, narrow)
+                    by = models(binaries[narrow], filters, 10 * max(seconds(filters, narrow), 1))
                 except TooLong:
                     too_long.append(" ".join(filters))
                     continue

@@ -177,8 +177,8 @@ for mode; do
     [[ "$mode" != fixed ]] || ideal="$(awk -F'|' '{ print $7 + 0 }' <<<"$row")"
 done
 
-printf '\n%s copies by %s workers of %s clients, %s a second by %s; %s s is ideal; load %s at the end\n' \
-    "$copies" "$workers" "$clients" "$rate" "$limiter" "$ideal" "$(cut -d' ' -f1 /proc/loadavg)"
+printf '\n%s copies by %s client processes of %s workers, %s a second by %s; %s s is ideal; load %s at the end\n' \
+    "$copies" "$clients" "$workers" "$rate" "$limiter" "$ideal" "$(cut -d' ' -f1 /proc/loadavg)"
 printf 'without a limit the machine makes %s copies a second' "$free"
 if ((slow)); then
     printf ': less than three times the limit, so it is the bottleneck. Nothing is checked.\n\n'

@@ -67,6 +67,50 @@ fn only_the_first_burst_goes_before_the_first_report() {
     assert_eq!(granted(&all, 0, SECOND), 1_000);
 }
 
+/// At the rate before the first report the third place would have to wait for thirty seconds.
+#[test]
+fn a_wait_before_the_first_report_is_a_second_at_most() {
+    let rate = declared();
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let mut places = [(); 5].map(|()| rate.reserve(at(0)));
+    for place in &mut places {
+        assert_eq!(place.claim(at(0)), Err(seconds(1)));
+    }
+    assert!(
+        rate.reserve_n(at(0), 500)
+            .is_ok_and(|mut heavy| heavy.claim(at(0)) == Err(seconds(1)))
+    );
+    let _ = hear(&rate, 100 * MILLI, first, minute(599, 60));
+    // The window's rest is spread evenly; two trips after the report all is foretold.
+    let waits = places.map(|mut place| place.claim(at(SECOND)).map(|_| ()));
+    assert!(waits.iter().all(Result::is_ok), "{waits:?}");
+    let mut last = rate.reserve_n(at(SECOND), 500).expect("there is room");
+    let wait = last.claim(at(SECOND)).expect_err("a minute's worth");
+    assert!(wait > seconds(40), "{wait:?}");
+}
+
+/// For two trips after the first report no more goes than the limit by its window, which says
+/// nothing of the wait where what is left is spent at once.
+#[test]
+fn a_wait_just_after_the_first_report_ends_with_the_second_trip() {
+    let settings = DeclaredSettings::new().spend(Spend::Fast);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let _ = hear(&rate, 100 * MILLI, first, minute(599, 60));
+    let mut places = [(); 20].map(|()| rate.reserve(at(100 * MILLI)));
+    let last = places.last_mut().expect("there are twenty");
+    // Two trips of 100 ms, and the 50 ms in which the rate is looked at.
+    assert_eq!(last.claim(at(100 * MILLI)), Err(Duration::from_millis(250)));
+    let wait = last
+        .claim(at(350 * MILLI))
+        .expect_err("the rate has just risen");
+    assert!(
+        wait < Duration::from_millis(30),
+        "twenty at 600 a second: {wait:?}"
+    );
+    assert!(last.claim(at(350 * MILLI + 30 * MILLI)).is_ok());
+}
+
 #[test]
 fn eight_answers_without_a_report_let_the_paced_law_decide() {
     let rate = declared();

@@ -89,6 +89,53 @@ fn an_operation_hears_the_headers_before_its_outcome() {
     assert_eq!(attempts.succeeded(Reports::at(&*clock)), Ok(()));
 }
 
+/// Nobody knows before the first report how long a wait is: a deadline refuses none of those who
+/// may go in time.
+#[test]
+fn a_deadline_refuses_nothing_before_the_first_report() {
+    let clock = Arc::new(Hands::default());
+    let strategy = strategy(&clock);
+    let start = || Operation::new(&strategy).deadline(ms(20_000)).start();
+    let [mut first, mut second, mut third, mut late] = [(); 4].map(|()| start());
+    assert!(matches!(first.next(&*clock, None), Next::Send(_)));
+    for waiting in [&mut second, &mut third, &mut late] {
+        let next = waiting.next(&*clock, None);
+        assert!(matches!(next, Next::InLine(_)), "{next:?}");
+    }
+    clock.sleep(ms(100));
+    let limits = minute(59);
+    assert_eq!(
+        first.observe(Reports::at(&*clock).declaring(&limits)),
+        Ok(())
+    );
+    for waiting in [&mut second, &mut third] {
+        clock.sleep(ms(1_500));
+        let next = waiting.next(&*clock, None);
+        assert!(matches!(next, Next::Send(_)), "{next:?}");
+    }
+    // From now on a wait can be foretold: a second for each.
+    let mut many = [(); 30].map(|()| start());
+    let next = many.each_mut().map(|one| one.next(&*clock, None));
+    assert!(matches!(next.first(), Some(Next::InLine(_))), "{next:?}");
+    assert!(matches!(next.last(), Some(Next::Stop(_))), "{next:?}");
+}
+
+/// Without a report the deadline ends the wait all the same.
+#[test]
+fn a_deadline_ends_the_wait_for_the_first_report() {
+    let clock = Arc::new(Hands::default());
+    let strategy = strategy(&clock);
+    let start = || Operation::new(&strategy).deadline(ms(5_000)).start();
+    let (mut first, mut second) = (start(), start());
+    assert!(matches!(first.next(&*clock, None), Next::Send(_)));
+    for _ in 0..4 {
+        assert!(matches!(second.next(&*clock, None), Next::InLine(_)));
+        clock.sleep(ms(1_000));
+    }
+    clock.sleep(ms(1));
+    assert!(matches!(second.next(&*clock, None), Next::Stop(_)));
+}
+
 #[test]
 fn a_limiter_hears_limits() {
     let clock = Hands::default();

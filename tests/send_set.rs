@@ -416,6 +416,53 @@ fn tokens_claimed_early_and_given_back_are_left_of_a_declared_limit() {
     }
 }
 
+/// A limit that holds nothing back yet is asked when all others have let the request go: what it
+/// declares meanwhile holds for requests that wait.
+#[test]
+fn a_limit_declared_meanwhile_holds_for_those_in_line() {
+    let (slow, tokens) = (fixed(1), declared(Dimension::Tokens));
+    let set = SendSet::new([&slow, &tokens]);
+    let first = set.try_acquire(ms(0), &[1, 900]).expect("it is full");
+    let mut second = set.reserve(ms(0), &[1, 900]).expect("in range");
+    let mut third = set.reserve(ms(0), &[1, 900]).expect("in range");
+    let waits = |limit, millis| {
+        Err(Binding {
+            limit,
+            wait: wait(millis),
+        })
+    };
+    assert_eq!(second.claim(ms(0)), waits(0, 1_000));
+    // 1,000 a minute, of which 100 are left: what the second and the third take comes with the next
+    // window.
+    let _ = set.observe(
+        ms(100),
+        &first,
+        &report(Dimension::Tokens, 100, 1_000).into(),
+    );
+    let refused = second.claim(ms(1_000)).expect_err("900 are not left");
+    assert_eq!(refused.limit, 1, "{refused:?}");
+    assert!(third.claim(ms(59_000)).is_err() && second.claim(ms(59_000)).is_err());
+    let left = tokens.declared_limit(ms(59_000)).expect("it is declared");
+    assert_eq!(
+        format!("{:.0}", left.remaining),
+        "100",
+        "nothing was taken for them"
+    );
+}
+
+/// The same where it is a throttle that begins to limit.
+#[test]
+fn a_throttle_meanwhile_holds_for_those_in_line() {
+    let (slow, other) = (fixed(1), SendRate::new(ControlLaw::Aws, ms(0)));
+    let set = SendSet::new([&slow, &other]);
+    let _first = set.try_acquire(ms(0), &[1, 1]).expect("it is full");
+    let mut second = set.reserve(ms(0), &[1, 1]).expect("in range");
+    assert!(second.claim(ms(0)).is_err());
+    let _ = other.record(ms(500), SendPermit::sent_at(ms(0)), Outcome::Throttled);
+    let refused = second.claim(ms(1_000)).expect_err("the other limits now");
+    assert_eq!(refused.limit, 1, "{refused:?}");
+}
+
 #[test]
 fn errors_say_what_is_wrong() {
     let text = |error: SetError| error.to_string();

@@ -39,8 +39,11 @@ const SEED: u64 = 0x7061_6365;
 /// How many preemptions PCT puts into a schedule.
 const PREEMPTIONS: usize = 4;
 
-/// Runs `scenario` under `schedules` random schedules, and under as many that PCT picks.
+/// Runs `scenario` under `schedules` random schedules, and under as many that PCT picks; under
+/// `PACELINE_TIMES` times as many where that is set.
 fn explore(schedules: usize, scenario: impl Fn() + Send + Sync + 'static) {
+    let times = std::env::var("PACELINE_TIMES").map_or(1, |times| times.parse().expect("a number"));
+    let schedules = schedules * times;
     let scenario = alloc::sync::Arc::new(scenario);
     let again = alloc::sync::Arc::clone(&scenario);
     let mut config = Config::new();

@@ -54,7 +54,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
     /// Takes the tokens of each place whose turn has come. Asks for the time only if the request
     /// has not been let go yet.
     ///
-    /// What was claimed early is kept until the last turn has come: the request is sent then.
+    /// What was claimed early is kept until the last turn has come: the request is sent then. A
+    /// limit that holds nothing back is asked last, because by then it may.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
@@ -65,14 +66,21 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
         let now = now();
         let mut permit = SetPermit::at(now);
         let mut latest: Option<Binding> = None;
-        for (limit, place) in self.places.iter_mut().enumerate() {
-            let Some(place) = place else { continue };
-            match place.claim_with(|| now) {
-                Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
-                Err(wait) => {
-                    let this = Binding { limit, wait };
-                    latest = Some(latest.map_or(this, |latest| latest.later(this)));
+        for unlimited in [false, true] {
+            for (limit, place) in self.places.iter_mut().enumerate() {
+                let Some(place) = place.as_mut().filter(|it| it.is_unlimited() == unlimited) else {
+                    continue;
+                };
+                match place.claim_with(|| now) {
+                    Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
+                    Err(wait) => {
+                        let this = Binding { limit, wait };
+                        latest = Some(latest.map_or(this, |latest| latest.later(this)));
+                    }
                 }
+            }
+            if latest.is_some() {
+                break;
             }
         }
         match latest {

@@ -35,9 +35,8 @@ copied, requests, shares, times, fewest = zip(*map(counted, logs))
 
 def shown(values, form: str) -> str:
     middle = format(median(values), form)
-    if len(values) == 1:
-        return middle
-    return f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+    least, most = format(min(values), form), format(max(values), form)
+    return middle if least == most else f"{middle} ({least} to {most})"
 
 
 failed = [copies - number for number in copied]

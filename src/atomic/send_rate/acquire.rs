@@ -276,16 +276,18 @@ impl Engaged<'_> {
         self.wait_of(&line, elapsed, rank)
     }
 
-    /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`; `None` if
-    /// it has.
+    /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`, or until
+    /// that can be foretold; `None` if it has.
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
-        if !line.is_paused() {
-            return line.wait_for(elapsed, rank);
-        }
-        let resumed = self.resumed(line, elapsed);
-        let left = resumed.since.saturating_sub(elapsed);
-        let after = resumed.wait_for(elapsed.max(resumed.since), rank);
-        Some(left.saturating_add(after.unwrap_or(0)).max(1))
+        let nanos = if line.is_paused() {
+            let resumed = self.resumed(line, elapsed);
+            let left = resumed.since.saturating_sub(elapsed);
+            let after = resumed.wait_for(elapsed.max(resumed.since), rank);
+            left.saturating_add(after.unwrap_or(0)).max(1)
+        } else {
+            line.wait_for(elapsed, rank)?
+        };
+        Some(nanos.min(self.until_foretold(elapsed)))
     }
 
     /// Returns the line after the pause of `line`: the one that the change which ends it makes.

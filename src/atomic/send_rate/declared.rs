@@ -5,11 +5,13 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
+use super::gate::LONGEST_QUIET;
+use super::limits::Limits;
 use super::permit::{Order, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
-use crate::fixed::Rate;
+use crate::fixed::{Rate, SECOND};
 use crate::law::declared::ledger::{Heard, LONGEST_SPAN, Ledger, Plan, Refused, ResetAt, Seen};
 use crate::law::declared::{
     Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
@@ -110,7 +112,7 @@ impl SendRate {
     #[must_use]
     pub fn ignored_reports(&self) -> u64 {
         let limits = self.law.limits();
-        limits.map_or(0, super::limits::Limits::ignored)
+        limits.map_or(0, Limits::ignored)
     }
 }
 
@@ -285,16 +287,46 @@ impl Engaged<'_> {
         }
     }
 
+    /// Whether a limit is declared.
+    fn is_any_declared(&self) -> bool {
+        let mut limits = self.law.limits().into_iter();
+        limits.any(|limits| limits.ledgers().next().is_some())
+    }
+
+    /// Whether requests go as they come until a limit is declared.
+    pub(super) fn is_unbound(&self) -> bool {
+        let law = self.law.get().declared();
+        law.is_some_and(|law| law.is_free(self.state.load()) && !self.is_any_declared())
+    }
+
+    /// Returns the nanoseconds after which a wait can be foretold. Before the first report and just
+    /// after it (rules 1 and 4) the rate says nothing of what the service allows: by it, requests
+    /// with a deadline would be refused that may go in a moment.
+    pub(super) fn until_foretold(&self, elapsed: u64) -> u64 {
+        if !self.law.listens() {
+            return u64::MAX;
+        }
+        let limits = self.law.limits().into_iter();
+        let early = limits
+            .flat_map(Limits::ledgers)
+            .map(|ledger| ledger.early_until());
+        match early.max() {
+            // The rate is looked at by then.
+            Some(at) => at.saturating_add(LONGEST_QUIET).checked_sub(elapsed),
+            None if Declared::is_first_contact(self.state.load()) => Some(SECOND),
+            None => None,
+        }
+        .filter(|nanos| *nanos > 0)
+        .unwrap_or(u64::MAX)
+    }
+
     /// Lets one request of the first burst go that waits for its turn.
     pub(super) fn first_burst(&self, weight: u32) -> bool {
         let Some(law) = self.law.get().declared() else {
             return false;
         };
         let most = u64::from(law.first());
-        let state = self.state.load();
-        let mut limits = self.law.limits().into_iter();
-        let is_any_declared = limits.any(|limits| limits.ledgers().next().is_some());
-        if !Declared::is_first_contact(state) || is_any_declared {
+        if !Declared::is_first_contact(self.state.load()) || self.is_any_declared() {
             return false;
         }
         // Relaxed: a count. It is raised before the token is given, so that no more are given than

@@ -434,7 +434,12 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         weight: u32,
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
-        let turn = rate.queue_up(now, weight, patience)?;
+        // Taken now it would be good whatever is declared before it is claimed.
+        let turn = if weight > 0 && rate.words().is_some_and(|engaged| engaged.is_unbound()) {
+            Turn::Unlimited
+        } else {
+            rate.queue_up(now, weight, patience)?
+        };
         Ok(Self::new(rate, turn, weight))
     }
 
@@ -450,6 +455,11 @@ impl<R: Deref<Target = SendRate>> Held<R> {
 
     pub(crate) fn rate(&self) -> &SendRate {
         &self.rate
+    }
+
+    /// Whether there is no place yet: nothing was limited when it was asked for.
+    pub(crate) const fn is_unlimited(&self) -> bool {
+        matches!(self.turn, Turn::Unlimited)
     }
 
     /// Returns the permit, once the place has been claimed.

@@ -289,8 +289,9 @@ impl Table {
     }
 
     fn tail(&self) -> u32 {
-        // Acquire, with the release in `join`: the slots before it have been taken.
-        self.tail.load(Acquire)
+        // Relaxed: who takes a slot asks the slot, and who looks for waiters finds them by `front`,
+        // whose acquire comes first.
+        self.tail.load(Relaxed)
     }
 
     /// Takes a slot for `word`, and returns its index; `None` if the table is full.
@@ -308,8 +309,8 @@ impl Table {
             }
             let index = self.index(tail);
             let slot = self.slot(index)?;
-            // Acquire, with the release in `leave`: what the last waiter left there is gone. The
-            // release is for threads that find the place in it given up.
+            // Acquire, with the release in `leave`: what the last waiter left there is gone. Model:
+            // `waiters::two_who_come_at_once_are_both_found`.
             let next = word.waiting(tail).0;
             let taken = slot
                 .word
@@ -317,10 +318,11 @@ impl Table {
             if taken.is_err_and(|actual| !Word(actual).is_of(tail)) {
                 self.is_lapped.store(1, Relaxed); // a hint
             }
-            // A loss means that another thread has seen that the slot is taken.
+            // Relaxed, as in `tail`. A loss means that another thread has seen that the slot is
+            // taken. Model: as above.
             let _ = self
                 .tail
-                .compare_exchange(tail, tail.wrapping_add(1), Release, Relaxed);
+                .compare_exchange(tail, tail.wrapping_add(1), Relaxed, Relaxed);
             if taken.is_ok() {
                 return Some(index);
             }
@@ -419,7 +421,7 @@ impl Agreed {
 
     /// Notes a call at `now`, and returns a time that many calls in a row have found in the past.
     pub(super) fn note(&self, now: u64) -> u64 {
-        // Relaxed, all of them: one that is lost only makes it later.
+        // Relaxed, and a store: a call that is lost only makes it later.
         let seen = self.calls.load(Relaxed);
         let earliest = (seen >> 6).min(now >> 6);
         let next = if seen & CALLS == CALLS {
@@ -428,7 +430,7 @@ impl Agreed {
         } else {
             (earliest << 6) | (seen & CALLS).wrapping_add(1)
         };
-        let _ = self.calls.compare_exchange(seen, next, Relaxed, Relaxed);
+        self.calls.store(next, Relaxed);
         self.time.load(Relaxed)
     }
 }
@@ -532,7 +534,8 @@ impl Waiters {
     pub(super) fn leave(&self, slot: WaiterSlot) {
         if let Some(slot) = self.slot(slot) {
             slot.hush();
-            slot.word.store(Word::FREE.0, Release); // only by its owner: rule 2
+            // Only by its owner: rule 2. Release: see `join`.
+            slot.word.store(Word::FREE.0, Release);
         }
     }
 
@@ -676,7 +679,8 @@ impl Waiters {
         if !(word.is_given_up() && retired.names(retired.slot(), word)) {
             return;
         }
-        // A loss means that another thread has freed it.
+        // A loss means that another thread has freed it. Model:
+        // `line::a_slot_that_is_taken_again_keeps_its_place`.
         let freed = slot
             .word
             .compare_exchange(word.0, Word::FREE.0, Release, Relaxed);

@@ -449,13 +449,17 @@ impl Ledger {
         let spread = spread.max(self.trip / 2).max(LEAST_SPREAD);
         let free = u128::try_from(free).unwrap_or(0);
         let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
-        let early = now < self.first_at + self.trip * 2;
-        let rate = if early || (self.fresh && spend == Spend::Even) {
+        let rate = if now < self.early_until() || (self.fresh && spend == Spend::Even) {
             rate.min(self.even())
         } else {
             rate
         };
         rate.max(SLOWEST)
+    }
+
+    /// Returns the end of the time after the first report in which no more goes than `L/W`.
+    pub(crate) const fn early_until(&self) -> u64 {
+        self.first_at.saturating_add(self.trip * 2)
     }
 
     /// Returns when a pause ended that is over at `now`.

@@ -216,6 +216,11 @@ impl Declared {
         state.is_engaged() && first_contact(state.memory()).is_some()
     }
 
+    /// Whether it limits as good as nothing.
+    pub(crate) fn is_free(&self, state: State) -> bool {
+        self.otherwise.start().is_none() && state.memory() == self.unlimited()
+    }
+
     /// The memory of a paced law that limits to its ceiling, or as good as nothing.
     fn unlimited(&self) -> u64 {
         let rate = self.otherwise.start().unwrap_or(Rate::MAX);
@@ -318,8 +323,7 @@ impl Law for Declared {
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
         // To the paced law this is the first throttle: what limits to nothing that matters, or by
         // first contact, is not of its making.
-        let free = self.otherwise.start().is_none() && state.memory() == self.unlimited();
-        let unseen = free || first_contact(state.memory()).is_some();
+        let unseen = self.is_free(state) || first_contact(state.memory()).is_some();
         let state = if unseen { State::NONE } else { state };
         self.otherwise.after_throttle(state, throttled)
     }
