@@ -1,28 +1,82 @@
 #!/usr/bin/env bash
-# Mutation testing of the core: changes it in one place after the other, and runs the fast tests on each. Takes hours;
-# arguments go to cargo-mutants: `ci/mutants.sh --shard 0/4`, `ci/mutants.sh -F src/line.rs`.
+# Mutation testing: changes the source in one place after the other, and runs the fast tests on each. Takes a day.
+# `ci/mutants.sh` runs all parts, `ci/mutants.sh edges fleet` some; other arguments go to cargo-mutants:
+# `ci/mutants.sh core --shard 0/4`, `ci/mutants.sh core -F src/line.rs`.
 # What survives and why it may stands in .cargo/mutants.toml; whatever else survives makes this fail. A mutant that
-# never ends counts as found. The lists are in target/mutants/mutants.out.
+# never ends counts as found. The lists are in target/mutants/PART/mutants.out.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# A copy in which nothing is built that the tests below do not use.
 out="$CARGO_TARGET_DIR/mutants"
 tree="$out/tree"
-rm -rf "$tree"
-mkdir -p "$tree"
-git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo src \
-    'tests/core_*.rs' tests/golden_quota.rs tests/law tests/law_traces.rs tests/paced_traces.rs 'tests/send_rate_*.rs' |
-    tar --null -T - -cf - | tar xmf - -C "$tree"
-cd "$tree"
-sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' \
-    -e '/^\[dev-dependencies\]/,/^$/{/^\[|^fastrand|^$/!d}' Cargo.toml
-export CARGO_TARGET_DIR="$out/target" CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=false
-status=0
-cargo mutants --in-place --timeout 60 --no-shuffle --output "$out" "$@" || status=$?
-# 3: some never ended, and perhaps some survived besides.
-((status == 3)) || exit "$status"
-if [[ -s "$out/mutants.out/missed.txt" ]]; then
-    printf 'survived:\n%s\n' "$(<"$out/mutants.out/missed.txt")" >&2
-    exit 2
-fi
+export CARGO_TARGET_DIR="$out/target" CARGO_INCREMENTAL=1 CARGO_PROFILE_DEV_DEBUG=false
+
+# plant LEVEL WHICH...: a copy to change, with this level of optimization. Its tests are one program, since linking
+# takes longest, and two that are folders; `grep WHICH...` picks among their names.
+plant() {
+    export CARGO_PROFILE_DEV_OPT_LEVEL="$1"
+    rm -rf "$tree"
+    mkdir -p "$tree"
+    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api src tests examples/common \
+        adapters/{fleet,promises} |
+        tar --null -T - -cf - | tar xmf - -C "$tree"
+    cd "$tree"
+    sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = []/' \
+        -e 's/^autobenches = .*/autotests = false/' Cargo.toml
+    printf '\n[[test]]\nname = "%s"\npath = "%s.rs"\n' all all config tests/config/main waiting tests/waiting/main >>Cargo.toml
+    find tests -maxdepth 1 -name '*.rs' -printf '%f\n' | sed 's/\.rs$//' | { grep "${@:2}" || true; } |
+        sed 's/.*/#[path = "tests\/&.rs"]\nmod &;/' >all.rs
+}
+
+# judge ARGUMENTS...: every mutant that they choose; `skipped` goes to the tests.
+skipped=()
+judge() {
+    local status=0 lists="$out/$part/mutants.out"
+    mkdir -p "$out/$part"
+    cargo mutants --in-place --config "$tree/.cargo/mutants.toml" --timeout 60 --no-shuffle --output "$out/$part" "$@" \
+        -- --lib --tests -- "${skipped[@]}" || status=$?
+    # 3: some never ended, and perhaps some survived besides.
+    if [[ -s "$lists/missed.txt" ]]; then
+        printf 'survived in %s:\n%s\n' "$part" "$(<"$lists/missed.txt")" >&2
+        status=2
+    fi
+    ((status == 0 || status == 3))
+}
+
+# Above the core: without the tests that take long, measure, want a process or files that the copy lacks.
+above() {
+    plant 0 -vxE '.*_(allocations|extremes|traces)|compiler_messages|learned_rate|linearizability|public_.*|scopes_million|send_rate_(places|tuned|untimed)|soak'
+    local skipped=(--skip waiters::tests::counts_are_those_of_a_plain_line)
+    judge "$@"
+}
+
+parts=() rest=() survived=0
+for word; do
+    case "$word" in
+        core | edges | strategy | waiting | fleet) parts+=("$word") ;;
+        *) rest+=("$word") ;;
+    esac
+done
+((${#parts[@]} > 0)) || parts=(core edges strategy waiting fleet)
+
+run() {
+    local of_src='src/{backoff,budget,charge,clock,headers,permit,random,snapshot}.rs'
+    case "$part" in
+        core)
+            plant 1 -xE 'core_.*|declared|golden_quota|(law|paced)_traces|send_rate_.*'
+            judge --file 'src/{atomic,law,line}/**' --file 'src/{bits,fixed,line,time}.rs' "$@"
+            ;;
+        edges) above --file "$of_src" --file 'src/{classify,config}/**' "$@" ;;
+        strategy) above --file 'src/strategy/**' "$@" ;;
+        waiting) above --file 'src/{operation,scope,set,wait}/**' "$@" ;;
+        fleet)
+            plant 1 -vE .
+            cd adapters/fleet
+            judge "$@"
+            ;;
+    esac
+}
+for part in "${parts[@]}"; do
+    (run "${rest[@]}") || survived=1
+done
+exit "$survived"
