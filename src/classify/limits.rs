@@ -538,6 +538,13 @@ mod tests {
             ["50 of 100 requests left, reset in 5s, window of 10s"]
         );
         assert_eq!(
+            texts(&[
+                ("ratelimit", "limit=100, remaining=50, reset=5"),
+                ("ratelimit-policy", "10;w=1, 100;w=10"),
+            ]),
+            ["50 of 100 requests left, reset in 5s, window of 10s"]
+        );
+        assert_eq!(
             texts(&[("ratelimit", "limit=100, remaining=50, reset=5")]),
             ["50 of 100 requests left, reset in 5s"]
         );
@@ -624,7 +631,13 @@ mod tests {
             ("0", Reset::In(Duration::ZERO)),
             ("6m0s", Reset::In(second * 360)),
             ("23h18m29s", Reset::In(second * 83_909)),
+            ("1d2h", Reset::In(second * 93_600)),
             ("1.0001", Reset::In(Duration::from_millis(1_001))),
+            ("1.0000", Reset::In(second)),
+            (
+                "1.000000000000000001",
+                Reset::In(Duration::from_millis(1_001)),
+            ),
             (
                 "1700000000.25",
                 Reset::At(Duration::from_millis(1_700_000_000_250)),
@@ -637,7 +650,12 @@ mod tests {
                 "2023-11-14T23:13:20.5+01:00",
                 Reset::At(Duration::from_millis(1_700_000_000_500)),
             ),
+            (
+                "2023-11-15T22:12:20+23:59",
+                Reset::At(second * 1_700_000_000),
+            ),
             ("2024-02-29T00:00:00Z", Reset::At(second * 1_709_164_800)),
+            ("2000-02-29T00:00:00Z", Reset::At(second * 951_782_400)),
         ] {
             assert_eq!(reset(text.as_bytes()), Some(want), "{text}");
         }
@@ -655,14 +673,17 @@ mod tests {
             "+5",
             "2023-13-01T00:00:00Z",
             "2023-02-29T00:00:00Z",
+            "2100-02-29T00:00:00Z",
             "2023-04-31T00:00:00Z",
             "2023-11-14T24:00:00Z",
+            "2023-11-14T23:60:20Z",
             "2023-11-14T23:13:20+24:00",
             "2023-11-14T23:13:20+01:60",
             "2023-11-14T23:13:20",
             "1970-01-01T00:00:00+01:00",
             ".5",
             "1.",
+            "1.0000000000000000001",
         ] {
             assert_eq!(reset(wrong.as_bytes()), None, "{wrong}");
         }
@@ -678,6 +699,8 @@ mod tests {
             ("ratelimit", "=="),
         ]);
         assert_eq!((wrong.iter().count(), wrong.ignored()), (1, 4));
+        let none = read(&[("x-shopify-shop-api-call-limit", "0/0")]);
+        assert_eq!((none.iter().count(), none.ignored()), (0, 1));
         for remaining in ["-3", "2.5", "", "99999999999999999999", "3, 4;", "\u{661}"] {
             let wrong = read(&[("x-ratelimit-remaining", remaining)]);
             let expected = usize::from(remaining.starts_with("3,"));
@@ -734,6 +757,28 @@ mod tests {
     fn a_response_from_a_cache_declares_nothing() {
         let cached = read(&[("x-ratelimit-remaining", "3"), ("age", "7")]);
         assert!(cached.is_empty());
+        let fresh = texts(&[("x-ratelimit-remaining", "3"), ("age", "0")]);
+        assert_eq!(fresh, ["3 requests left"]);
+    }
+
+    #[test]
+    fn a_report_bears_the_name_of_its_policy() {
+        let named = |headers: &[(&str, &str)]| {
+            let reports = read(headers);
+            let report = reports.iter().next().copied();
+            format!("{:?}", report.expect("it is one"))
+        };
+        let bucket = ("x-ratelimit-bucket", "abcd1234");
+        let plain = named(&[("x-ratelimit-remaining", "3"), bucket]);
+        assert!(plain.contains(r#"policy: "abcd1234""#), "{plain}");
+        let tokens = named(&[("x-ratelimit-remaining-tokens", "3"), bucket]);
+        assert!(!tokens.contains("abcd1234"), "{tokens}");
+        let unit = |unit: &str| {
+            let policy = format!(r#""p";q=9;qu={unit}"#);
+            texts(&[("ratelimit", r#""p";r=5"#), ("ratelimit-policy", &policy)])
+        };
+        assert_eq!(unit(r#""content-bytes""#), unit("content-bytes"));
+        assert_ne!(unit(r#""content-bytes""#), unit(r#""requests""#));
     }
 
     #[test]
