@@ -12,10 +12,11 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::task::Waker;
 use core::time::Duration;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Idempotency, Operation, RetryAfter, RetryStrategy,
-    RetryToken, Scopes, SendPermit, Standard, Timestamp, WeightError,
+    Adaptive, Clock, ControlLaw, Failure, Idempotency, MonotonicClock, Operation, RetryAfter,
+    RetryStrategy, RetryToken, Scopes, SendPermit, Standard, Timestamp, WeightError,
     law::PacedSettings,
     operation::{Attempts, Next, NotSending, StopReason, Verdict},
     scope::ScopesBuilder,
@@ -76,6 +77,7 @@ fn an_operation_goes_from_step_to_step() {
     hands.sleep(ms(20));
     assert_eq!(attempts.backoff(&*hands).unwrap().span(), ms(30));
     hands.sleep(ms(30));
+    assert_eq!(attempts.backoff(&*hands), None);
     assert_eq!(send(&mut attempts, &hands), 2);
     attempts.succeeded(Reports::new()).unwrap();
     assert_eq!(strategy.quota().available(), 500);
@@ -585,4 +587,106 @@ fn throttles_of_one_overshoot_cut_once() {
     }
     let counts = strategy.snapshot().counts;
     assert_eq!((counts.throttled, counts.cuts), (6, 1));
+}
+
+/// A strategy that refuses initial tokens: scopes within scopes.
+fn refusing() -> Scopes<Scopes<Standard>> {
+    let builder = ScopesBuilder::new(|_| Ok(Standard::builder().scopes().build().unwrap()));
+    builder.build().unwrap()
+}
+
+#[test]
+fn an_operation_shows_where_it_is() {
+    let hands = Arc::new(Hands::default());
+    let strategy = standard(&hands);
+    let mut attempts = Operation::new(&strategy).start();
+    let seen = |attempts: &Attempts<_>| (attempts.is_sending(), attempts.count());
+    assert_eq!(seen(&attempts), (false, 0));
+    let mut refused = Operation::new(refusing()).scope("a").start();
+    for _ in 0..2 {
+        assert_eq!(refused.max_attempts(), Some(1), "it has no token");
+        let _next = refused.next(&*hands, None);
+    }
+    let Next::Send(attempt) = attempts.next(&*hands, None) else {
+        panic!("it may be sent");
+    };
+    assert_eq!((attempt.number(), attempt.max()), (1, Some(3)));
+    assert_eq!(seen(&attempts), (true, 1));
+    assert_eq!(attempts.max_attempts(), Some(3));
+    let failure = Failure::transient();
+    attempts.failed(&failure, Reports::new()).unwrap();
+    assert_eq!(seen(&attempts), (false, 1));
+    hands.sleep(ms(50));
+    send(&mut attempts, &hands);
+    assert_eq!(seen(&attempts), (true, 2));
+}
+
+#[test]
+fn a_stream_that_ends_well_gives_back_its_quota() {
+    let hands = Arc::new(Hands::default());
+    let strategy = standard(&hands);
+    let mut attempts = Operation::new(&strategy).start();
+    send(&mut attempts, &hands);
+    let failure = Failure::transient();
+    attempts.failed(&failure, Reports::new()).unwrap();
+    hands.sleep(ms(50));
+    send(&mut attempts, &hands);
+    let body = attempts.detach().unwrap();
+    assert_eq!(strategy.quota().available(), 486);
+    body.succeeded(Reports::new());
+    assert_eq!(strategy.quota().available(), 500);
+}
+
+#[test]
+fn no_sleep_begins_that_would_end_at_the_deadline() {
+    for (left, slept) in [(1_000, 0), (1_001, 1_000)] {
+        let hands = Arc::new(Hands::default());
+        let builder = Standard::builder().quota_capacity(0).long_polling(true);
+        let builder = builder.clock(Arc::clone(&hands) as Arc<dyn Clock>);
+        let strategy = builder.random(Fixed::whole()).build().unwrap();
+        let operation = Operation::new(&strategy).deadline(ms(left));
+        let mut attempts = operation.clock(&*hands).start();
+        send(&mut attempts, &hands);
+        let verdict = attempts.failed(&THROTTLING, Reports::new()).unwrap();
+        let Verdict::Stop(stop) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(stop.delay(), ms(slept), "{left}");
+        assert!(stop.connection_reusable());
+    }
+}
+
+/// A thread in line sleeps until its turn, and does not ask again and again.
+#[test]
+fn a_thread_in_line_looks_at_the_clock_a_few_times() {
+    #[derive(Debug)]
+    struct Counting(MonotonicClock, AtomicU32);
+    impl Clock for Counting {
+        fn now(&self) -> Timestamp {
+            self.1.fetch_add(1, Relaxed);
+            self.0.now()
+        }
+    }
+    let settings = PacedSettings::fixed(20, SECOND).unwrap();
+    let settings = settings.to_builder().burst(ms(50)).build().unwrap();
+    let strategy = Adaptive::builder().paced(settings).build().unwrap();
+    let clock = Counting(MonotonicClock::new(), AtomicU32::new(0));
+    for _ in 0..3 {
+        let mut attempts = Operation::new(&strategy).start();
+        attempts.wait_blocking(&clock).unwrap();
+        attempts.succeeded(Reports::at(&clock)).unwrap();
+    }
+    let looks = clock.1.load(Relaxed);
+    assert!(looks < 100, "{looks}");
+}
+
+#[test]
+fn a_thread_sleeps_before_a_long_poll_fails() {
+    let builder = Standard::builder().quota_capacity(0).long_polling(true);
+    let builder = builder.throttling_base_delay(ms(20)).random(Fixed::whole());
+    let strategy = builder.build().unwrap();
+    let began = Instant::now();
+    let ended = Operation::new(&strategy).run(|_| Err::<(), _>(THROTTLING));
+    assert_eq!(ended.unwrap_err().stop().delay(), ms(20));
+    assert!(began.elapsed() >= ms(20));
 }

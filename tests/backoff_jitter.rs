@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use paceline::{
     Failure, Legacy, RetryAfter, RetryStrategy, Standard,
-    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    backoff::{BackoffStrategy, ExponentialBackoff, Jitter, Random, ThreadRandom},
     config::{LegacyBuilder, SettingsError},
     strategy::Reports,
 };
@@ -267,4 +267,32 @@ fn legacy_jitter_and_floor_can_be_set_and_contradict_a_backoff_of_ones_own() {
             SettingsError::ZeroMaxAttempts,
         ]
     );
+}
+
+#[test]
+fn numbers_of_the_thread_differ() {
+    let mut drawn: [u64; 16] = core::array::from_fn(|_| ThreadRandom.next_u64());
+    drawn.sort_unstable();
+    assert!(drawn.windows(2).all(|two| two[0] != two[1]), "{drawn:?}");
+}
+
+#[test]
+fn no_base_is_no_delay_whatever_came_before() {
+    let none = backoff(0, 20_000, Jitter::Decorrelated);
+    assert_eq!(none.delay_after(2, false, WHOLE, ms(100)), ms(0));
+}
+
+/// A rule without a memory.
+#[derive(Debug)]
+struct Steady;
+
+impl BackoffStrategy for Steady {
+    fn delay(&self, retry: u32, _throttle: bool, _random: u64) -> Duration {
+        ms(200).saturating_mul(retry)
+    }
+}
+
+#[test]
+fn a_rule_of_ones_own_need_not_know_the_delay_before() {
+    assert_eq!(Steady.delay_after(2, false, WHOLE, ms(7)), ms(400));
 }

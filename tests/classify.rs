@@ -190,6 +190,9 @@ fn caused(by: impl Error + Send + Sync + 'static) -> Caused {
 #[test]
 fn names_that_do_not_resolve_are_transient() {
     use std::net::ToSocketAddrs;
+    // Of Windows alone, where it says that there is no such host.
+    let numbered = IoErrorClassifier.classify(&io::Error::from_raw_os_error(11_001));
+    assert_eq!(numbered.is_some(), cfg!(windows));
     let want = Some(Failure::transient().with_execution(Execution::NotSent));
     // An empty label, so no server is asked.
     let real = ("a..b", 80).to_socket_addrs().map(|_| ()).unwrap_err();
@@ -430,6 +433,7 @@ fn json_that_is_no_error_has_no_code() {
         (r#"{"message":"code","x":["code","SlowDown"]}"#, None),
         (r#"{"x":{"code":"SlowDown"}}"#, None),
         (r#"{"code":["SlowDown"]}"#, None),
+        (r#"{"code":{"message":"Oops"}}"#, None),
         (r#"{"code":{"code":"SlowDown"}}"#, None),
         (r#"{"code":null}"#, None),
         (r#"{"code":""}"#, None),

@@ -372,6 +372,7 @@ fn every_public_type_is_shown_here() {
 fn every_public_type_prints_in_one_line_of_values() {
     let listed = listed();
     for (name, line) in every_type().0 {
+        assert!(!line.is_empty(), "{name} prints nothing");
         assert!(line.len() <= 350 && !line.contains('\n'), "{line}");
         // Words of bits, nanoseconds and the inside of the crate.
         for inside in [

@@ -10,8 +10,8 @@ use core::time::Duration;
 use std::io;
 
 use paceline::{
-    AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryQuota, SendRate, SendSet,
-    Standard, Timestamp, WeightError,
+    AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryQuota, RetryStrategy,
+    SendRate, SendSet, Standard, Timestamp, WeightError,
     config::{
         ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
         StrategyBuilder,
@@ -21,7 +21,9 @@ use paceline::{
     operation::NotSending,
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError},
-    strategy::{InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused, SendRefused},
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused, SendRefused,
+    },
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -66,8 +68,9 @@ fn messages_are_whole_and_have_no_second_source() {
     let max = RefusalReason::MaxAttempts { max: 3 };
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
     let settings = "max_attempts must be at least 1: it counts the first send";
+    let foreign = Standard::new().acquire_initial_token(None).unwrap();
     let quota = RetryQuota::with_refill(1, 0, SECOND, Timestamp::ZERO).unwrap_err();
-    let errors: [(&str, Box<dyn Error>); 19] = [
+    let errors: [(&str, Box<dyn Error>); 20] = [
         (asked, Box::new(weight)),
         (asked, Box::new(AcquireError::Weight(weight))),
         (asked, Box::new(NotAdmitted::Weight(weight))),
@@ -95,6 +98,10 @@ fn messages_are_whole_and_have_no_second_source() {
         (
             "no initial token: the operation may be sent once",
             Box::new(InitialTokenRefused),
+        ),
+        (
+            "the token was issued by another strategy",
+            Box::new(ForeignToken(foreign)),
         ),
         (
             "an outcome was reported while no attempt was under way",

@@ -9,7 +9,7 @@ use paceline::{
     Adaptive, Execution, Failure, Idempotency, Legacy, RetryAfter, RetryStrategy, RetryStrategyExt,
     RetryToken, Standard,
     config::StrategyBuilder,
-    operation::{Attempt, RunError, StopReason},
+    operation::{Attempt, Next, RunError, StopReason, Verdict},
     strategy::{
         ForeignToken, InitialTokenRefused, RefusalReason, Reports, RetryRefused, StrategyId,
     },
@@ -389,4 +389,29 @@ fn errors_know_what_they_say_of_the_work() {
     assert_eq!(late.execution(), Execution::Rejected);
     assert_eq!(Execution::default(), Execution::Maybe);
     assert_eq!(Idempotency::default(), Idempotency::Idempotent);
+}
+
+/// Three seconds with the backoff, of which the service asked for one; and of the minute that it
+/// asked for, no more than the backoff and five seconds are slept.
+#[test]
+fn a_delay_of_the_cap_and_a_hint_of_the_cap_are_not_too_long() {
+    let seconds = Duration::from_secs;
+    let hints = [
+        (RetryAfter::AtLeast(seconds(1)), 1, 3),
+        (RetryAfter::Clamped(seconds(60)), 7, 7),
+    ];
+    for (hint, cap, slept) in hints {
+        let hands = Hands::default();
+        let builder = Standard::builder().base_delay(seconds(2));
+        let strategy = builder.random(Fixed::whole()).build().unwrap();
+        let operation = strategy.operation().max_retry_after(seconds(cap));
+        let mut attempts = operation.clock(&hands).start();
+        assert!(matches!(attempts.next(&hands, None), Next::Send(_)));
+        let hinted = http(500).with_retry_after(hint);
+        let verdict = attempts.failed(&hinted, Reports::at(&hands)).unwrap();
+        assert!(
+            matches!(verdict, Verdict::Again(rest) if rest.span() == seconds(slept)),
+            "{verdict:?}"
+        );
+    }
 }

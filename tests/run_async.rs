@@ -4,17 +4,20 @@
 mod support;
 
 use core::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use paceline::{
-    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Standard, config::StrategyBuilder,
-    operation::StopReason,
+    Adaptive, Clock, Failure, RetryStrategy, RetryStrategyExt, Standard, Timestamp,
+    config::StrategyBuilder,
+    operation::{StopReason, Waiter},
+    strategy::Reports,
+    wait::{DefaultSleep, Sleep, Timer},
 };
-use support::{Fixed, http, ms};
+use support::{Arc, Fixed, http, ms};
 use tokio::time::{Instant, advance};
 
 fn standard() -> StrategyBuilder<Standard> {
@@ -148,4 +151,42 @@ fn operations_can_be_spawned() {
     assert_send(&adaptive.run_async(op));
     let strategy: &dyn RetryStrategy = &adaptive;
     assert_send(&strategy.run_async_with(|failure| *failure, op));
+}
+
+/// tokio's clock, which its tests pause.
+#[derive(Debug)]
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
+    }
+}
+
+/// What hosts that poll call.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_is_polled_through_a_backoff_and_a_span() {
+    let strategy = standard().clock(Arc::new(Paused(Instant::now())));
+    let strategy = strategy.build().unwrap();
+    let start = Instant::now();
+    let mut waiter = Waiter::new(DefaultSleep::default());
+    let mut attempts = strategy.operation().start();
+    waiter.next(&mut attempts, strategy.clock()).await.unwrap();
+    let failed = attempts.failed(&Failure::transient(), Reports::new());
+    failed.unwrap();
+    poll_fn(|cx| waiter.poll_backoff(&mut attempts, strategy.clock(), cx)).await;
+    assert_eq!(start.elapsed(), ms(50));
+    waiter.arm(ms(70));
+    poll_fn(|cx| waiter.poll_elapsed(cx)).await;
+    assert_eq!(start.elapsed(), ms(120));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_shows_whether_it_is_armed() {
+    let mut timer = DefaultSleep::default().timer();
+    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: false }");
+    timer.arm(ms(5));
+    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: true }");
+    poll_fn(|cx| timer.poll_elapsed(cx)).await;
+    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: false }");
 }

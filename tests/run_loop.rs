@@ -167,6 +167,9 @@ fn attempt_says_whether_the_connection_may_be_used_again() {
     let reusable: Vec<bool> = attempts.iter().map(Attempt::connection_reusable).collect();
     assert_eq!(reusable, [true, false, true, false]);
     assert!(!ended.unwrap_err().connection_reusable());
+    let strategy = standard().build().unwrap();
+    let (ended, ..) = run(&strategy, &[Failure::not_retryable()]);
+    assert!(ended.unwrap_err().connection_reusable());
 }
 
 #[test]

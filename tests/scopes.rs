@@ -10,7 +10,7 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
+    Adaptive, ControlLaw, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
     config::SettingsError,
     operation::StopReason,
     scope::{ScopeRefused, ScopesBuilder, ScopesError},
@@ -255,4 +255,20 @@ fn what_they_print_names_what_counts() {
     assert!(format!("{handle:?}").contains("key: \"a\""));
     let full = ScopeRefused::Full { max: 2 };
     assert_eq!(full.to_string(), "all 2 scopes are in use or not idle");
+}
+
+#[test]
+fn scopes_answer_as_their_strategy_does() {
+    let scopes = standard(3);
+    assert_eq!(scopes.max_scopes(), 3);
+    assert!(!scopes.obeys_limits());
+    let token = scopes.acquire_initial_token(Some("a")).unwrap();
+    assert!(scopes.charge(&token).is_none());
+    let template = Adaptive::builder().law(ControlLaw::Declared);
+    let scopes = template.scopes().build().unwrap();
+    assert!(scopes.obeys_limits());
+    let mut token = scopes.acquire_initial_token(Some("a")).unwrap();
+    let admitted = scopes.admit(&mut SendTurn::new(), SendRequest::new().token(&token));
+    token.sent(admitted.unwrap());
+    assert!(scopes.charge(&token).is_some());
 }

@@ -15,7 +15,10 @@ use paceline::{
     scope::{ScopeRefused, ScopesBuilder},
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, SendRequest, SendTurn},
 };
-use support::scopes::{adaptive, standard, throttle};
+use support::{
+    Fixed,
+    scopes::{adaptive, standard, throttle},
+};
 
 #[test]
 fn what_is_in_use_is_never_dropped() {
@@ -329,5 +332,28 @@ fn threads_that_ask_for_one_key_find_the_one_place() {
         });
         let now = scopes.snapshot();
         assert_eq!((now.scopes, now.refused, now.evicted), (1, 0, 0));
+    }
+}
+
+/// Each strategy shares the jitter, so that its count is of the strategies there are. The map lets
+/// what was taken out of it go later, some at a time.
+#[test]
+fn strategies_of_scopes_that_are_gone_are_dropped() {
+    for removed in [false, true] {
+        let random = Fixed::whole();
+        let jitter = random.clone();
+        let builder = ScopesBuilder::new(move |_| {
+            let jitter = jitter.clone();
+            Standard::builder().random(jitter).build()
+        });
+        let scopes = builder.max_scopes(10).build().unwrap();
+        for number in 0..2_000 {
+            let key = number.to_string();
+            drop(scopes.get(&key).unwrap());
+            if removed {
+                assert!(scopes.remove(&key));
+            }
+        }
+        assert!(Arc::strong_count(&random) < 500, "{removed}");
     }
 }

@@ -242,3 +242,10 @@ fn unlimited_is_a_word() {
     assert!(shown.to_string().starts_with("unlimited"), "{shown}");
     assert!(format!("{shown:?}").contains("fill_rate: unlimited"));
 }
+
+/// The last nanosecond stands for a request without a time.
+#[test]
+fn the_last_nanosecond_counts_as_the_one_before() {
+    let last = SendPermit::sent_at(Timestamp::from_nanos(u64::MAX));
+    assert_eq!(last.time(), Timestamp::from_nanos(u64::MAX - 1));
+}

@@ -12,7 +12,7 @@ use core::time::Duration;
 use paceline::{
     AcquireError, ControlLaw, Outcome, SendPermit, SendRate, SendSet, Timestamp, WeightError,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
-    set::{Binding, SetError},
+    set::{Binding, SetError, Weights},
 };
 
 fn ms(millis: u64) -> Timestamp {
@@ -89,6 +89,27 @@ fn a_refusal_names_the_limit_with_the_longest_wait() {
         assert!(text.starts_with(&start), "{text}");
         assert!(!text.contains('\n'));
     }
+}
+
+#[test]
+fn of_equal_waits_the_first_limit_is_named() {
+    let rates = [fixed(5), fixed(5)];
+    let set = SendSet::new([&rates[0], &rates[1]]);
+    let permit = set.try_acquire(ms(0), &[5, 5]).expect("both are full");
+    assert_eq!(permit.get(1).map(SendPermit::weight), Some(5));
+    assert_eq!(set.try_acquire(ms(0), &[1, 1]), Err(not_in_time(0, 200)));
+    let snapshot = set.snapshot(ms(0), &[1, 1]).expect("weights");
+    assert_eq!(snapshot.binding.map(|binding| binding.limit), Some(0));
+}
+
+#[test]
+fn weights_are_one_to_eight() {
+    for given in [0, 9] {
+        let refused = Weights::of(&[1; 9][..given]);
+        assert_eq!(refused, Err(SetError::Rates { given }));
+    }
+    let eight = Weights::of(&[1; 8]).expect("as many as a set has");
+    assert_eq!(eight.as_slice(), [1; 8]);
 }
 
 #[test]
@@ -323,6 +344,17 @@ fn a_report_goes_to_the_rate_of_its_dimension() {
     });
     assert_eq!(limits[0], (Dimension::Requests, 100, "60".to_owned()));
     assert_eq!(limits[1], (Dimension::Tokens, 10_000, "9000".to_owned()));
+}
+
+#[test]
+fn a_throttle_that_a_report_explains_is_no_undeclared_limits() {
+    let requests = declared(Dimension::Requests);
+    let other = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let set = SendSet::new([&requests, &other]);
+    let permit = set.try_acquire(ms(0), &[1, 1]).expect("it goes");
+    let _ = set.observe(ms(100), &permit, &reports(0, 200));
+    set.record(ms(100), &permit, Outcome::Throttled);
+    assert!(!other.snapshot(ms(100)).enabled);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use paceline::{
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, StopReason},
     set::{SetError, Weights},
-    strategy::Reports,
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
 
 /// A clock that stands until it is moved, in milliseconds.
@@ -362,4 +362,67 @@ fn a_strategy_has_eight_rates_at_most() {
     assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(8));
     let ninth = builder.also(tokens()).build();
     assert_eq!(ninth.map(drop), Err(SettingsError::TooManyRates));
+}
+
+#[test]
+fn an_attempt_that_waits_is_counted_once() {
+    let (strategy, hands) = strategy();
+    let mut first = begin(&strategy, [1, 9_000]);
+    send(&mut first, &hands);
+    let limits = reports(60, 100);
+    let told = first.succeeded(Reports::at(&hands).declaring(&limits));
+    told.expect("it succeeded");
+    let mut waits = begin(&strategy, [1, 500]);
+    for _ in 0..3 {
+        assert!(matches!(waits.next(&hands, None), Next::InLine(_)));
+    }
+    assert_eq!(strategy.snapshot().counts.delayed, 1);
+}
+
+#[test]
+fn the_weight_of_an_attempt_is_that_of_its_first_limit() {
+    let (strategy, _) = strategy();
+    let weights = Weights::from([0, 5]);
+    let request = SendRequest::new().weights(&weights);
+    let permit = strategy.admit(&mut SendTurn::new(), request);
+    assert_eq!(permit.expect("it goes").weight(), 5);
+    assert_eq!(
+        SendRequest::new().weights(&Weights::from([7, 1])).tokens(),
+        7
+    );
+}
+
+/// Ten requests a second and 1,000 tokens a minute; a turn that has moved out of time is given up.
+#[test]
+fn a_turn_of_several_limits_that_moves_too_far_is_refused() {
+    let hands = Hands::default();
+    let settings = |requests| {
+        let settings = PacedSettings::fixed(requests, Duration::from_secs(1)).expect("in range");
+        let burst = Duration::from_millis(100);
+        settings
+            .to_builder()
+            .burst(burst)
+            .build()
+            .expect("in range")
+    };
+    let strategy = Adaptive::builder()
+        .paced(settings(10))
+        .also(tokens())
+        .max_wait(Duration::from_millis(250))
+        .clock(Arc::new(hands.clone()))
+        .build()
+        .expect("in range");
+    let admit = |turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());
+    let mut turns = [const { SendTurn::new() }; 3];
+    let [first, second, third] = &mut turns;
+    assert!(admit(first).is_ok());
+    assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
+    assert!(matches!(admit(third), Err(NotAdmitted::Wait { .. })));
+    hands.set(50);
+    strategy
+        .set_paced(settings(5))
+        .expect("it has the paced law");
+    assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
+    assert!(matches!(admit(third), Err(NotAdmitted::Refused(_))));
+    assert!(!third.is_in_line());
 }

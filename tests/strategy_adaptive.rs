@@ -16,8 +16,8 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, SendPermit,
-    SendRate,
+    Adaptive, Clock, ControlLaw, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
+    SendPermit, SendRate, Timestamp,
     config::{RetryGeneration, StrategyBuilder},
     law::PacedSettings,
     operation::{RunError, StopReason},
@@ -469,4 +469,83 @@ mod cancellation {
         assert!(second.is_ok());
         assert_eq!(start.elapsed().as_millis(), 2000);
     }
+}
+
+/// A strategy that limits nothing, and has counted many successes in a millisecond: it lets
+/// attempts go without a look at the clock if it may.
+fn at_ease(builder: StrategyBuilder<Adaptive>, clock: &Hands) -> Adaptive {
+    let strategy = builder.law(ControlLaw::Paced).build().unwrap();
+    for _ in 0..1_000 {
+        clock.sleep(Duration::from_micros(1));
+        let token = strategy.acquire_initial_token(None).unwrap();
+        strategy.record_success(token, Reports::new()).unwrap();
+    }
+    strategy
+}
+
+#[test]
+fn while_nothing_is_limited_one_token_needs_no_time() {
+    let (builder, clock) = adaptive();
+    let strategy = at_ease(builder, &clock);
+    let admit = |request| strategy.admit(&mut SendTurn::new(), request).unwrap();
+    assert_eq!(admit(SendRequest::new()).time(), Timestamp::ZERO);
+    let heavy = admit(SendRequest::new().weight(5));
+    assert_eq!((heavy.weight(), heavy.time()), (5, clock.now()));
+}
+
+#[test]
+fn with_exact_timing_each_attempt_has_its_time() {
+    let (builder, clock) = adaptive();
+    let strategy = at_ease(builder.exact_timing(true), &clock);
+    let request = SendRequest::new();
+    let permit = strategy.admit(&mut SendTurn::new(), request).unwrap();
+    assert_eq!(permit.time(), clock.now());
+}
+
+#[test]
+fn a_foreign_token_is_refused_while_nothing_is_limited() {
+    let (builder, clock) = adaptive();
+    let strategy = at_ease(builder, &clock);
+    let foreign = Adaptive::paced().acquire_initial_token(None).unwrap();
+    assert!(strategy.record_success(foreign, Reports::new()).is_err());
+}
+
+#[test]
+fn a_weight_above_the_bucket_is_refused_if_it_fails_fast() {
+    let builder = adaptive().0.fail_fast(true);
+    let settings = PacedSettings::fixed(10, ms(1000)).unwrap();
+    let settings = settings.to_builder().burst(ms(100)).build().unwrap();
+    let strategy = builder.paced(settings).build().unwrap();
+    let heavy = SendRequest::new().weight(2); // for which the line would save up
+    let refused = strategy.admit(&mut SendTurn::new(), heavy);
+    assert!(
+        matches!(refused, Err(NotAdmitted::Weight(_))),
+        "{refused:?}"
+    );
+}
+
+/// What strategies that users write call.
+#[test]
+fn a_turn_takes_tokens_or_a_place_in_line() {
+    let settings = PacedSettings::fixed(10, ms(1000)).unwrap();
+    let settings = settings.to_builder().burst(ms(300)).build().unwrap();
+    let rate = Arc::new(SendRate::paced(settings, Timestamp::ZERO));
+    let hands = Arc::new(Hands::default());
+    let clock = Arc::clone(&hands) as Arc<dyn Clock>;
+    let admit = |turn: &mut SendTurn, weight| {
+        let request = SendRequest::new().weight(weight);
+        turn.admit(&rate, &clock, request)
+    };
+    let mut turn = SendTurn::new();
+    let tokens = || rate.snapshot(hands.now()).available;
+    hands.sleep(ms(300));
+    assert_eq!(tokens().round().to_bits(), 3.0_f64.to_bits());
+    assert_eq!(admit(&mut turn, 1).unwrap().weight(), 1);
+    assert_eq!(admit(&mut turn, 2).unwrap().weight(), 2);
+    assert!(matches!(admit(&mut turn, 0), Err(NotAdmitted::Weight(_))));
+    assert!(matches!(admit(&mut turn, 1), Err(NotAdmitted::Wait { .. })));
+    assert!(matches!(admit(&mut turn, 1), Err(NotAdmitted::Wait { .. })));
+    assert_eq!(rate.snapshot(hands.now()).waiting, 1);
+    hands.sleep(ms(101));
+    assert_eq!(admit(&mut turn, 1).unwrap().weight(), 1);
 }

@@ -4,7 +4,8 @@
 mod support;
 
 use paceline::{
-    Adaptive, ControlLaw, Failure, Fault, Legacy, RetryAfter, RetrySafety, RetryStrategy, Standard,
+    Adaptive, ControlLaw, Execution, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetrySafety,
+    RetryStrategy, Standard,
     backoff::SeededRandom,
     classify::ServiceUnavailable,
     config::{HintPolicy, MaybePolicy, RetryGeneration, Settings},
@@ -106,7 +107,11 @@ fn bare_statuses_know_fault_and_timeout() {
     assert_eq!([429, 408, 400].map(|s| http(s).fault()), [Fault::Client; 3]);
     assert_eq!([500, 503, 509].map(|s| http(s).fault()), [Fault::Server; 3]);
     assert_eq!(http(302).fault(), Fault::Other);
-    assert!(http(408).is_timeout());
+    let timed_out: &dyn RetryInfo = &http(408);
+    assert!(timed_out.is_timeout() && http(408).is_timeout());
+    let overloaded = Failure::from_http_status(503, ServiceUnavailable::Overloaded);
+    assert!(overloaded.is_throttle());
+    assert_eq!(overloaded.execution(), Execution::Maybe);
     assert!(!http(504).is_timeout());
     assert_eq!(http(504).retry_safety(), RetrySafety::Yes);
 }
@@ -130,4 +135,31 @@ fn a_seed_replays_every_delay() {
     };
     assert_eq!(delays(7), delays(7));
     assert_ne!(delays(7), delays(8));
+}
+
+#[test]
+fn the_short_forms_are_the_builders() {
+    let bulk = Adaptive::bulk();
+    assert_eq!(bulk.law(), ControlLaw::Paced);
+    let built = Adaptive::builder().bulk().build().unwrap();
+    assert_eq!(bulk.stall_timeout(), built.stall_timeout());
+    assert!(bulk.stall_timeout().is_some());
+    assert_eq!(Adaptive::declared().law(), ControlLaw::Declared);
+    assert_eq!(Adaptive::new().stall_timeout(), None);
+}
+
+#[test]
+fn settings_are_those_that_were_given() {
+    let builder = Adaptive::builder()
+        .maybe_policy(MaybePolicy::Always)
+        .hint_policy(HintPolicy::Floor)
+        .exact_timing(true);
+    let strategy = builder.build().unwrap();
+    assert!(strategy.exact_timing() && !Adaptive::new().exact_timing());
+    assert_eq!(strategy.settings().maybe_policy(), MaybePolicy::Always);
+    assert_eq!(strategy.settings().hint_policy(), HintPolicy::Floor);
+    let legacy = Legacy::builder().maybe_policy(MaybePolicy::Always);
+    let legacy = legacy.build().unwrap();
+    assert_eq!(legacy.maybe_policy(), MaybePolicy::Always);
+    assert_eq!(Legacy::new().maybe_policy(), MaybePolicy::ServerFault);
 }

@@ -174,6 +174,11 @@ fn every_send_rate_says_what_is_declared_and_contradicted() {
                 "limit declared strategy 10000 tokens"
             ]
         );
+        let later = limits(59, 8_000);
+        attempts
+            .observe(Reports::at(&*clock).declaring(&later))
+            .unwrap();
+        assert_eq!(log.lines(), [""; 0], "the limits are the same");
         let failed = attempts.failed(&Failure::throttling(), reports);
         assert!(matches!(failed, Ok(Verdict::Again(_))));
         assert_eq!(

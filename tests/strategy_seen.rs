@@ -4,14 +4,19 @@
 
 mod support;
 
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
 
 use paceline::{
     Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetryStrategy,
-    Standard, Timestamp,
+    RetryToken, Standard, Timestamp,
     config::{Quota, RetryCosts, RetryGeneration, SettingsError},
+    law::{LimitReport, LimitReports},
     snapshot::{StrategyCounts, StrategySnapshot},
-    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn},
+    strategy::{
+        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
+        SendRequest, SendTurn,
+    },
 };
 use support::{Arc, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
 
@@ -323,4 +328,123 @@ fn strategies_print_in_one_readable_line() {
         attempts.len() < 300 && !attempts.contains('\n'),
         "{attempts}"
     );
+}
+
+/// Counts what it is told.
+#[derive(Debug, Default)]
+struct Purse(AtomicU32, AtomicU32);
+
+impl Quota for Purse {
+    fn begin(&self, _clock: &dyn Clock) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn try_acquire(&self, cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
+        Some(QuotaPermit::of(cost))
+    }
+
+    fn release(&self, permit: QuotaPermit) -> u32 {
+        self.1.fetch_add(permit.cost(), Relaxed);
+        permit.cost()
+    }
+
+    fn credit(&self, amount: u32) -> u32 {
+        self.1.fetch_add(amount, Relaxed);
+        amount
+    }
+
+    fn available(&self, _clock: &dyn Clock) -> u32 {
+        9
+    }
+}
+
+#[test]
+fn quota_of_ones_own_hears_of_operations_and_successes() {
+    let purse = Arc::new(Purse::default());
+    let paying = Arc::clone(&purse) as Arc<dyn Quota>;
+    let strategy = Standard::builder().pay_from(paying).build().unwrap();
+    play(&strategy, &[FAILS, OK]);
+    play(&strategy, &[OK]);
+    let told = (purse.0.load(Relaxed), purse.1.load(Relaxed));
+    assert_eq!(told, (2, 14 + 1));
+    assert_eq!(strategy.snapshot().counts.credited, 15);
+}
+
+/// A quota that says what it has to by default.
+#[test]
+fn a_quota_gives_nothing_back_by_default() {
+    assert_eq!(Nothing.release(QuotaPermit::of(5)), 0);
+    assert_eq!(Nothing.credit(5), 0);
+    assert_eq!(Quota::capacity(&Nothing), None);
+}
+
+#[test]
+fn the_quotas_of_the_crate_keep_their_promises_behind_the_trait() {
+    let clock = Hands::default();
+    let quota: &dyn Quota = &RetryQuota::new(20);
+    let paid = quota.try_acquire(14, &clock).unwrap();
+    assert_eq!(quota.available(&clock), 6);
+    assert_eq!(quota.release(paid), 14);
+    assert!(quota.try_acquire(5, &clock).is_some());
+    assert_eq!((quota.credit(3), quota.available(&clock)), (3, 18));
+    let second = Duration::from_secs(1);
+    let budget: &dyn Quota = &RetryBudget::new(500, 3, second).unwrap();
+    assert_eq!(budget.available(&clock), 3);
+    for _ in 0..2 {
+        budget.begin(&clock);
+    }
+    assert_eq!(budget.available(&clock), 4);
+}
+
+#[test]
+fn refusals_for_want_of_time_are_counted() {
+    let clock = Arc::new(Hands::default());
+    let builder = Standard::builder().clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let builder = builder.deadline(ms(10)).random(Fixed::whole());
+    let strategy = builder.build().unwrap();
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let refused = strategy.refresh_retry_token(token, &http(500), Reports::new());
+    let reason = refused.unwrap_err().into_reason();
+    assert!(matches!(reason, RefusalReason::OutOfTime { .. }));
+    assert_eq!(strategy.snapshot().counts.refused_time, 1);
+}
+
+#[test]
+fn a_strategy_of_ones_own_asks_for_little_by_default() {
+    let clock = Hands::default();
+    let strategy = Plain(Standard::new());
+    let token = strategy.acquire_initial_token(None).unwrap();
+    let limits = LimitReports::from(LimitReport::new(3));
+    strategy.observe(&token, Reports::at(&clock).declaring(&limits));
+    assert!(strategy.charge(&token).is_none());
+    assert!(!strategy.obeys_limits());
+    assert_eq!(strategy.snapshot(), StrategySnapshot::default());
+    let permit = strategy.admit(&mut SendTurn::new(), SendRequest::new());
+    assert_eq!(permit.unwrap().time(), Timestamp::ZERO);
+}
+
+/// A strategy with nothing but what the trait asks for.
+#[derive(Debug)]
+struct Plain(Standard);
+
+impl RetryStrategy for Plain {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.0.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.0.refresh_retry_token(token, failure, reports)
+    }
+
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.0.record_success(token, reports)
+    }
 }

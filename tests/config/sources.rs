@@ -1,6 +1,7 @@
 //! Which of several sources counts: explicit, environment, profile, none, each setting on its own.
 
 use core::num::NonZeroU32;
+use std::{env, process::Command};
 
 use paceline::config::{ConfigError, RetryConfig, RetryMode};
 
@@ -253,4 +254,21 @@ fn process_has_an_environment_too() {
         .max_attempts(number(9))
         .mode(RetryMode::Legacy);
     assert_eq!(sends(&loader.load().unwrap()), Some(9));
+}
+
+/// In another process, since a test cannot change the environment of its own.
+#[test]
+fn settings_are_found_in_the_environment_of_the_process() {
+    const CHILD: &str = "PACELINE_TEST_CHILD";
+    if env::var_os(CHILD).is_some() {
+        let config = RetryConfig::from_env().unwrap();
+        return assert_eq!(sends(&config), Some(7));
+    }
+    let name = "settings_are_found_in_the_environment_of_the_process";
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.env(CHILD, "1").env("AWS_MAX_ATTEMPTS", "7");
+    let output = child.arg(name).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
 }

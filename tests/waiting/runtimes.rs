@@ -2,11 +2,18 @@
 #![cfg(all(feature = "tokio", feature = "async-io"))]
 
 use alloc::sync::Arc;
-use core::{pin::pin, time::Duration};
+use core::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
 use std::time::Instant;
 
 use paceline::{
-    Clock, MonotonicClock, SendLimiter, SendRate, Timestamp, law::PacedSettings, wait::AsyncIoSleep,
+    Clock, MonotonicClock, SendLimiter, SendRate, Timestamp,
+    law::PacedSettings,
+    wait::{AsyncIoSleep, Sleep, Timer},
 };
 
 use crate::steady::fixed;
@@ -97,4 +104,14 @@ fn async_io_serves_them_too() {
     }
     let took = start.elapsed();
     assert!((ms(25)..ms(10_000)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn an_armed_timer_has_not_elapsed() {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut boxed: Box<dyn Timer> = Box::new(AsyncIoSleep::default().timer());
+    boxed.arm(Duration::from_secs(3_600));
+    assert!(boxed.poll_elapsed(&mut context).is_pending());
+    boxed.arm(Duration::ZERO);
+    async_io::block_on(poll_fn(|context| boxed.poll_elapsed(context)));
 }

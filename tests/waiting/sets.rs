@@ -10,15 +10,15 @@ use core::{
 use std::thread;
 
 use paceline::{
-    AcquireError, Clock, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate, SendSet,
-    Timestamp,
-    law::PacedSettings,
+    AcquireError, Clock, ControlLaw, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate,
+    SendSet, Timestamp,
+    law::{DeclaredSettings, PacedSettings},
     set::{Binding, SetError},
     wait::{SetRequest, Sleep},
 };
 
 use crate::steady::fixed;
-use crate::world::{Hands, MILLI, Task, World, ms};
+use crate::world::{Hands, MILLI, Task, World, at, ms};
 
 type Rates = [Arc<SendRate>; 2];
 type Set = SendLimiter<SendSet<Arc<SendRate>, 2>, Hands, Hands>;
@@ -60,6 +60,15 @@ fn a_request_sleeps_once_until_its_last_turn() {
     assert_eq!(went, [200 * MILLI, 400 * MILLI]);
     assert_eq!(world.most_wakes(), 1);
     assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
+}
+
+#[test]
+fn a_turn_at_the_deadline_is_waited_for() {
+    let mut world = World::default();
+    let (limiter, _) = limiter(&world.hands);
+    world.spawn(first(limiter.into_tokens([1, 40]).within(ms(200))));
+    world.run_until(1_000 * MILLI);
+    assert_eq!(world.tasks[0].went_at(), 200 * MILLI);
 }
 
 #[test]
@@ -237,6 +246,34 @@ fn threads_wait_for_two_limits_at_once() {
             .reserve()
             .is_ok()
     );
+}
+
+#[test]
+fn outcomes_and_costs_go_to_the_limits() {
+    let mut world = World::default();
+    world.run_until(1_000 * MILLI);
+    let paced = || SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let (one, two) = (paced(), paced());
+    let limiter = SendLimiter::new(SendSet::new([&one, &two])).clock(world.hands.clone());
+    let cut = || [&one, &two].map(|rate| rate.snapshot(world.hands.now()).enabled);
+    let permit = limiter
+        .tokens([1, 5])
+        .try_acquire()
+        .expect("nothing limits");
+    limiter.record_by(&permit, Outcome::Throttled, &[1]);
+    assert_eq!(cut(), [false, true]);
+    limiter.record(&permit, Outcome::Throttled);
+    assert_eq!(cut(), [true, true]);
+    // Ten seconds from now.
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let limiter_of_one = SendLimiter::new(SendSet::new([&rate])).clock(world.hands.clone());
+    let sent = limiter_of_one.tokens([1]).try_acquire().expect("it goes");
+    limiter_of_one.record(&sent, Outcome::ThrottledFor(ms(10_000)));
+    let stops = |millis| rate.snapshot(at(millis * MILLI)).fill_rate.to_bits() == 0;
+    assert_eq!([10_900, 11_100].map(stops), [true, false]);
+    let (given, rates) = (1, 2);
+    let settled = limiter.settle(permit, &[3]);
+    assert_eq!(settled, Err(SetError::Weights { given, rates }));
 }
 
 /// The futures of a set of `Arc`s may be moved to other threads.
