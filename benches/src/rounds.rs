@@ -209,14 +209,19 @@ pub fn run(cases: &[Case], course: Course, mut told: impl FnMut(usize)) -> Resul
         cores,
         empty: 0.0,
     };
-    let ready: Vec<Ready> = cases.iter().map(|case| bench.prepare(case)).collect();
+    let mut ready: Vec<Ready> = cases.iter().map(|case| bench.prepare(case)).collect();
     let mut measured: Vec<_> = cases.iter().map(|case| (case, Vec::new())).collect();
     let mut transfers = Vec::new();
     for round in 0..course.rounds {
         told(round);
         transfers.push(line_transfer(&bench.cores));
         bench.empty = bench.bracket.scaling();
-        for (ready, (_, turns)) in ready.iter().zip(&mut measured) {
+        for (ready, (case, turns)) in ready.iter_mut().zip(&mut measured) {
+            // Made anew, or cases that time moves on would come to measure something else. What
+            // calibrates a counter, or may be made only once, stays.
+            if round > 0 && case.countable {
+                *ready = bench.prepare(case);
+            }
             let threads = course.threads.iter();
             turns.push(threads.map(|&threads| bench.turn(ready, threads)).collect());
         }
