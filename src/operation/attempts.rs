@@ -168,8 +168,8 @@ impl<S: RetryStrategy> Attempts<S> {
         attempts
     }
 
-    /// Returns what comes next. Asked twice at the same time it changes nothing, but that an
-    /// attempt is to be sent is said once.
+    /// Returns what comes next. Asked twice at the same time it changes nothing, but
+    /// [`Next::Send`] is returned once for each attempt.
     ///
     /// `waker` is woken when the turn of an operation in line comes sooner than it was said to
     /// (feature `wake`). Without one, and without the feature, an operation in line looks every

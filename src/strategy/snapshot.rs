@@ -7,8 +7,9 @@ use crate::SendRateSnapshot;
 use crate::atomic::cells::{Counts, Event};
 use crate::set::MOST_RATES;
 
-/// The state of a strategy, for people to read:
-/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot).
+/// The state of a strategy, for diagnostics:
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{:?}` prints it in words; each rate
+/// in it also has `Display`.
 ///
 /// Taking one every second is free for others: it only loads. What is counted is counted where
 /// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.
