@@ -128,7 +128,7 @@ pub(super) enum QuotaSource {
     },
 }
 
-/// The state of what retries are paid from, for people to read.
+/// The state of what retries are paid from, for diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

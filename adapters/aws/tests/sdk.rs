@@ -6,19 +6,25 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::time::Duration;
+use core::{error::Error, iter::successors, time::Duration};
 
 use aws_sdk_s3::{
     Client,
     config::{
         BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
     },
+    error::SdkError,
     presigning::PresigningConfig,
     primitives::{ByteStream, SdkBody},
 };
 use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
-use paceline::{Adaptive, Standard, config::RetryGeneration, law::PacedSettings};
+use paceline::{
+    Adaptive, Standard,
+    config::RetryGeneration,
+    law::PacedSettings,
+    operation::{Stop, StopReason},
+};
 use paceline_aws::Pacing;
 use support::{
     Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced,
@@ -236,11 +242,15 @@ async fn a_strategy_that_refuses_to_wait_says_so() {
     let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
     copy(&client).await.expect("the bucket held one token");
-    let error = copy(&client).await.expect_err("there is no other");
-    assert!(
-        error.contains("the send rate asks for a wait of 1s"),
-        "{error}"
-    );
+    let copy = client.copy_object().bucket("b").key("to");
+    let error = copy.copy_source("b/from").send().await;
+    let error = error.expect_err("there is no other");
+    assert!(matches!(error, SdkError::DispatchFailure(_)), "{error:?}");
+    let outermost: &(dyn Error + 'static) = &error;
+    let stop = successors(Some(outermost), |&error| error.source())
+        .find_map(|error| error.downcast_ref::<Stop>())
+        .expect("the reason is among the sources");
+    assert_eq!(stop.why(), StopReason::SendRefused { wait: SECOND });
     assert_eq!(server.requests(), 1);
 }
 
