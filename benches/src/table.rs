@@ -151,7 +151,7 @@ fn verdict(results: &Results<'_>, case: &Measured<'_>, bound: Bound) -> Option<V
     let at_most = |wanted, found: Spread, unit, most| Verdict {
         wanted,
         found: format!("{} {unit}", found.text()),
-        met: found.median <= most,
+        met: found.median <= most + 0.005, // as it is printed
     };
     let at_least = |wanted, found: Spread, least| Verdict {
         wanted,
