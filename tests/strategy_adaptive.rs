@@ -19,7 +19,7 @@ use paceline::{
     Adaptive, Clock, ControlLaw, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
     SendPermit, SendRate, Timestamp,
     config::{RetryGeneration, StrategyBuilder},
-    law::PacedSettings,
+    law::{DeclaredSettings, PacedSettings},
     operation::{RunError, StopReason},
     strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
@@ -513,9 +513,7 @@ fn a_foreign_token_is_refused_while_nothing_is_limited() {
 #[test]
 fn a_weight_above_the_bucket_is_refused_if_it_fails_fast() {
     let builder = adaptive().0.fail_fast(true);
-    let settings = PacedSettings::fixed(10, ms(1000)).unwrap();
-    let settings = settings.to_builder().burst(ms(100)).build().unwrap();
-    let strategy = builder.paced(settings).build().unwrap();
+    let strategy = builder.declared(DeclaredSettings::new()).build().unwrap();
     let heavy = SendRequest::new().weight(2); // for which the line would save up
     let refused = strategy.admit(&mut SendTurn::new(), heavy);
     assert!(
