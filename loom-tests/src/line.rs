@@ -174,6 +174,27 @@ fn a_count_beside_a_retirement_is_exact() {
     });
 }
 
+/// A place given up while another thread looks at the line is found by the next that looks.
+#[test]
+fn a_place_given_up_beside_a_look_is_found() {
+    explore(Some(2), || {
+        let rate = ten_a_second();
+        let (_first, second) = (rate.reserve(at(0)), rate.reserve(at(0)));
+        let mut third = rate.reserve(at(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            let mut last = shared.reserve(at(0));
+            assert!(
+                (3..=4).contains(&tenths(&mut last, 0)),
+                "two or three before it"
+            );
+        });
+        drop(second);
+        other.join().expect("the other thread returns");
+        assert_eq!(tenths(&mut third, 0), 2, "one before it");
+    });
+}
+
 /// A slot that is freed and taken again, while its last place is retired, keeps the new one.
 #[test]
 fn a_slot_that_is_taken_again_keeps_its_place() {

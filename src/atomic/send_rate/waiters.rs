@@ -354,7 +354,8 @@ impl Table {
 
     /// Visits the slots in order, and moves the front to the first that has to be looked at again.
     fn scan(&self, mut visit: impl FnMut(u32, &Slot) -> ControlFlow<()>) -> ControlFlow<()> {
-        // Acquire: see `note`. Before the tail, which is then at least as new.
+        // Acquire: see `note`. Before the tail, which is then at least as new. Model:
+        // `line::a_place_given_up_beside_a_look_is_found`.
         let seen = Front(self.front.load(Acquire));
         let tail = self.tail();
         let mut ticket = seen.ticket();
