@@ -89,8 +89,8 @@ fn an_operation_hears_the_headers_before_its_outcome() {
     assert_eq!(attempts.succeeded(Reports::at(&*clock)), Ok(()));
 }
 
-/// Nobody knows before the first report how long a wait is: a deadline refuses none of those who
-/// may go in time.
+/// Before the first report the length of a wait is unknown: a deadline refuses no request that may
+/// go in time.
 #[test]
 fn a_deadline_refuses_nothing_before_the_first_report() {
     let clock = Arc::new(Hands::default());

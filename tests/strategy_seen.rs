@@ -330,7 +330,7 @@ fn strategies_print_in_one_readable_line() {
     );
 }
 
-/// Counts what it is told.
+/// Counts operations, and the tokens that come back.
 #[derive(Debug, Default)]
 struct Purse(AtomicU32, AtomicU32);
 
@@ -359,7 +359,7 @@ impl Quota for Purse {
 }
 
 #[test]
-fn quota_of_ones_own_hears_of_operations_and_successes() {
+fn a_given_quota_sees_operations_and_successes() {
     let purse = Arc::new(Purse::default());
     let paying = Arc::clone(&purse) as Arc<dyn Quota>;
     let strategy = Standard::builder().pay_from(paying).build().unwrap();

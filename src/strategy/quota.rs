@@ -175,7 +175,7 @@ impl QuotaSource {
         }
     }
 
-    /// Returns what another strategy pays from that is built alike: one of its own, or what the
+    /// What another strategy with the same settings pays from: a new quota, or the one that the
     /// caller gave to all.
     pub(super) fn another(&self) -> Self {
         match self {
@@ -193,8 +193,8 @@ impl QuotaSource {
         }
     }
 
-    /// Whether there is nothing to lose: one of its own is as it was made. One that was given stays
-    /// with its giver.
+    /// Whether dropping it loses nothing: an own quota is as it was made, and the caller still has
+    /// one that was given.
     pub(super) fn is_as_new(&self) -> bool {
         match self {
             Self::Own { quota, capacity } => {

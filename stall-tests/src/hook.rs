@@ -1,5 +1,5 @@
 //! What happens before each atomic access of a thread: counted, stopped at, or overtaken by
-//! somebody else.
+//! another thread.
 
 use core::cell::{Cell, RefCell};
 use core::panic::AssertUnwindSafe;

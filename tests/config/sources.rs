@@ -256,7 +256,7 @@ fn process_has_an_environment_too() {
     assert_eq!(sends(&loader.load().unwrap()), Some(9));
 }
 
-/// In another process, since a test cannot change the environment of its own.
+/// In another process, since a test must not change the environment that it shares with others.
 #[test]
 fn settings_are_found_in_the_environment_of_the_process() {
     const CHILD: &str = "PACELINE_TEST_CHILD";

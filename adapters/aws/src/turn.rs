@@ -23,8 +23,8 @@ pub(crate) type Pending = Attempts<Arc<dyn RetryStrategy>>;
 
 /// The operation that the HTTP client is to wait for.
 ///
-/// Travels as an extension of the request. The mutex is only tried, never waited for: whoever finds
-/// it taken has sent the request twice.
+/// Travels as an extension of the request. The mutex is only tried, never waited for: it is
+/// taken only if the same request is sent twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Awaited(Arc<Mutex<Option<Pending>>>);
 

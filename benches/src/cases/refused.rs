@@ -61,7 +61,7 @@ fn by_caller() -> Vec<Case> {
         })
         .target(
             &REFUSED,
-            "a pointer, its version and a time loaded before the comparison, which is all of theirs",
+            "a pointer, its version and a time are loaded before the comparison; the peer only compares",
         ),
         case(Peer, BETTER_BUCKET, 0, || {
             let config = BucketConfig::new(1, 1, LONG, 0).expect("the settings are in range");

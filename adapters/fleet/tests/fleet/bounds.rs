@@ -119,8 +119,8 @@ impl Trial {
             ));
         }
         let words = rogue.last.as_deref().unwrap_or_default();
-        // Where the engine has fallen back it may have forgotten a number, or know a later one of
-        // nobody.
+        // After a fall back the engine may have forgotten a number, or know a later one that no
+        // member has.
         let Ok(answer) = self.engine.take(now, &rogue.name, words) else {
             return;
         };

@@ -135,7 +135,7 @@ async fn fault_at(address: &str, away: Away) -> (EngineFault, Standing, bool) {
 #[tokio::test]
 async fn every_way_of_being_away_has_its_error_and_its_policy() {
     let _alone = alone();
-    let nobody = "redis://127.0.0.1:1/";
+    let unreachable = "redis://127.0.0.1:1/";
     let away = [
         (Away::Alone, Standing::Alone, true),
         (Away::Closed, Standing::Closed, false),
@@ -143,7 +143,7 @@ async fn every_way_of_being_away_has_its_error_and_its_policy() {
     ];
     for (away, standing, lets) in away {
         assert_eq!(
-            fault_at(nobody, away).await,
+            fault_at(unreachable, away).await,
             (EngineFault::Unreachable, standing, lets)
         );
     }
