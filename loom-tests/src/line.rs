@@ -195,6 +195,27 @@ fn a_place_given_up_beside_a_look_is_found() {
     });
 }
 
+/// Of two places given up at once both are counted: what is free later is not kept for them.
+#[test]
+fn places_given_up_at_once_are_both_counted() {
+    explore(Some(1), || {
+        let rate = Arc::new(at_the_floor());
+        let (first, _second) = (rate.reserve(at(0)), rate.reserve(at(0)));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            let third = shared.reserve(at(0));
+            let _last = shared.reserve(at(0)); // which is taken back, and not given up
+            drop(third);
+        });
+        drop(first);
+        other.join().expect("the other thread returns");
+        assert!(
+            rate.try_acquire(at(4)).is_ok(),
+            "two are minted, and one waits"
+        );
+    });
+}
+
 /// A slot that is freed and taken again, while its last place is retired, keeps the new one.
 #[test]
 fn a_slot_that_is_taken_again_keeps_its_place() {
