@@ -187,10 +187,10 @@ impl Slot {
     }
 
     fn word(&self) -> Word {
-        // Relaxed: that nothing is counted twice is ordered by `retired`. A thread that finds a slot
-        // free, and not yet the `retired` that counts what was there, finds too few (rule 1). Model:
-        // `line::a_place_is_retired_once`.
-        Word(self.word.load(Relaxed))
+        // Acquire, with the release in `finish`: a thread that finds a slot free finds the `retired`
+        // that counts what was there. Models: `line::a_place_is_retired_once`,
+        // `line::a_count_beside_a_retirement_is_exact`.
+        Word(self.word.load(Acquire))
     }
 
     /// Returns when the waiter's timer fires, 0 if it is not to be woken.
@@ -376,11 +376,12 @@ impl Table {
         }
         let next = seen.with(held.unwrap_or(tail));
         if next != seen {
-            // Relaxed: it hands on nothing, and what waiters have released stays so. A loss means
-            // that one has come, or that another thread has moved it.
+            // Release: a thread that passes over a slot by it finds the slot as free as this one
+            // has. A loss means that a waiter has come, or that another thread has moved it. Model:
+            // `line::a_count_beside_a_retirement_is_exact`.
             let _ = self
                 .front
-                .compare_exchange(seen.0, next.0, Relaxed, Relaxed);
+                .compare_exchange(seen.0, next.0, Release, Relaxed);
         }
         flow
     }
