@@ -477,7 +477,7 @@ impl Waiters {
 
     /// Adds `tokens` to the total, after they were noted: it is late rather than early (rule 1).
     fn count(&self, tokens: u64) {
-        // Release: see `total`.
+        // Release: see `total`. Model: `line::places_given_up_at_once_are_both_counted`.
         self.total.fetch_add(tokens, Release);
     }
 
