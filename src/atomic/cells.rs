@@ -291,4 +291,20 @@ mod tests {
         });
         assert_eq!(news, 1);
     }
+
+    #[cfg(feature = "tracing")]
+    #[test]
+    fn a_state_is_as_it_was_noted_last() {
+        let counts = Counts::new();
+        assert!(!counts.is(State::Limiting));
+        assert!(counts.note(State::Exhausted, true));
+        assert!(counts.is(State::Exhausted) && !counts.is(State::Limiting));
+    }
+
+    #[test]
+    fn a_drought_goes_on_over_a_silence_of_the_longest_length() {
+        let drought = Drought::new();
+        let lengths = [3, 13, 24].map(|now| drought.throttled(now, 10));
+        assert_eq!(lengths, [0, 10, 0]);
+    }
 }

@@ -290,4 +290,21 @@ mod tests {
         }
         assert_eq!(value.read().words, [49, 49]);
     }
+
+    #[test]
+    fn as_many_writers_as_spare_copies_may_publish_until_the_next_comes() {
+        let value = MultiWord::new([7]);
+        let take = || value.take(value.read().from).unwrap();
+        let out = [take(), take(), take()];
+        assert_eq!(
+            out.map(|(ticket, copy, _)| (ticket, copy)),
+            [(1, 1), (2, 2), (3, 3)]
+        );
+        let current = value.load();
+        assert!(out.iter().all(|(_, _, taken)| current.is_open(*taken)));
+        take();
+        for (ticket, copy, taken) in out {
+            assert!(!value.publish(ticket, copy, taken), "called in");
+        }
+    }
 }

@@ -333,3 +333,38 @@ impl RetryBudget {
 fn oldest(newest: u64) -> u64 {
     newest.saturating_sub(SLOTS.wrapping_sub(1)).max(1)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A budget over ten seconds, so that slot `n` begins at the second `n - 1`.
+    fn budget() -> RetryBudget {
+        RetryBudget::new(1_000, 0, Duration::from_secs(10)).expect("in range")
+    }
+
+    fn second(number: u64) -> Timestamp {
+        Timestamp::ZERO.saturating_add(Duration::from_secs(number))
+    }
+
+    /// The thread that began the slot may stop before it stores the hint.
+    #[test]
+    fn a_hint_that_is_behind_is_corrected() {
+        let budget = budget();
+        budget.count_request(second(5));
+        budget.slots.newest.store(0, Relaxed);
+        budget.count_request(second(5));
+        assert_eq!(budget.slots.newest.load(Relaxed), 6);
+    }
+
+    /// A thread may stop between its load of the head and the loads of what was kept.
+    #[test]
+    fn a_window_that_was_overwritten_has_no_base() {
+        let budget = budget();
+        budget.count_request(second(1));
+        let head = Checkpoint(budget.slots.head.load(Acquire));
+        assert_eq!(budget.base(head, head.number()), Some(head.balance()));
+        (2..40).for_each(|number| budget.count_request(second(number)));
+        assert_eq!(budget.base(head, head.number()), None);
+    }
+}

@@ -467,4 +467,10 @@ mod tests {
         assert_eq!(due(u64::MAX), (1 << 61) - 1 - 4);
         assert_eq!(due(u64::MAX), 0);
     }
+
+    #[test]
+    fn a_full_quota_is_not_written() {
+        let missing = Missing(Word::new(0));
+        assert_eq!((missing.pay(5), missing.0.load(Relaxed)), (0, 0));
+    }
 }

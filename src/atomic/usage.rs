@@ -304,5 +304,19 @@ mod tests {
         usage.leave();
         assert!(!usage.retire());
         assert!(usage.retire_unlooked(), "whatever was done to it");
+        assert!(usage.is_retired() && !usage.enter());
+    }
+
+    #[test]
+    fn the_last_user_of_a_thing_without_a_place_retires_it() {
+        let usage = Usage::entered();
+        assert!(usage.enter());
+        assert!(!usage.leave_unplaced() && usage.is_used(), "one is left");
+        assert!(usage.leave_unplaced() && usage.is_retired());
+        let usage = Usage::entered();
+        assert!(usage.enter() && usage.place());
+        assert!(!usage.leave_unplaced() && usage.is_used());
+        assert!(!usage.leave_unplaced() && !usage.is_retired());
+        assert_eq!(usage.look(), Some(true), "it has its place, and no user");
     }
 }

@@ -139,7 +139,7 @@ impl Draining {
 
 #[cfg(test)]
 mod tests {
-    use super::Draining;
+    use super::{Draining, State};
 
     #[test]
     fn counts_are_past_behind_their_version_and_not_before() {
@@ -150,12 +150,24 @@ mod tests {
             (7, false),
             (8, true),
             (2, false),
-            (0x7fff, true),
+            (0x8006, true),
+            (0x8007, false),
         ] {
             assert_eq!(of_seven.is_past(version), past, "{version}");
         }
         // Versions wrap.
         assert!(Draining::new(0xffff, 9).is_past(2));
         assert!(!Draining::NONE.is_past(2) && Draining::NONE.of(0).is_none());
+    }
+
+    #[test]
+    fn a_state_that_ends_remembers_and_one_that_is_forgotten_does_not() {
+        let shown = |state: State| (state.is_engaged(), state.since(), state.memory());
+        let state = State::NONE.next(9, 5);
+        assert_eq!(shown(state), (true, 9, 5));
+        assert_eq!(shown(state.ended()), (false, 9, 5));
+        assert_eq!(shown(state.forgotten(3)), (false, 3, 0));
+        assert_eq!(state.ended().version(), 2);
+        assert_eq!(state.forgotten(3).version(), 2);
     }
 }

@@ -403,3 +403,18 @@ fn the_line_that_is_proved_is_this_one() {
         assert_eq!(found, expected, "{row}");
     }
 }
+
+#[test]
+fn a_clock_up_to_a_second_behind_finds_what_is_there() {
+    let line = line(5, 10 * SECOND, 1);
+    let take = |now| line.take_next(now, place(3), 0);
+    assert_eq!(take(9 * SECOND), Taken::Granted(place(5)));
+    assert_eq!(take(9 * SECOND - 1), Taken::Wait(1));
+}
+
+#[test]
+fn a_level_is_dry_when_less_than_one_token_is_left() {
+    let level = line(5, 0, 10).level(0, 0);
+    assert!(!level.is_dry(place(4)));
+    assert!(level.is_dry(place(4).plus(1)) && level.is_dry(place(5)));
+}

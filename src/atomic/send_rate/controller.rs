@@ -402,3 +402,38 @@ impl CurveCache {
         time
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+
+    #[test]
+    fn a_count_is_carried_to_another_state_of_the_same_cut() {
+        let (meter, _) = Meter::new(&Controller::Paced(PacedSettings::new()));
+        let baseline = CutBaseline::new();
+        let since = |version| baseline.since(version, &meter);
+        baseline.advance(baseline.load(), 5, &meter);
+        meter.count(3);
+        assert_eq!([5, 6].map(since), [Some(3), None]);
+        baseline.carry(baseline.load(), 4, 6);
+        assert_eq!([5, 6].map(since), [Some(3), None], "that is another cut");
+        baseline.carry(baseline.load(), 5, 6);
+        assert_eq!([5, 6].map(since), [None, Some(3)]);
+    }
+
+    #[test]
+    fn the_time_to_the_last_peak_is_remembered() {
+        let cache = CurveCache::new();
+        let peak = Rate::from_ratio(100, SECOND);
+        let time = cache.time_to_peak(peak);
+        assert_eq!(time, time_to_peak(peak));
+        let known = cache.0.load(Relaxed);
+        assert_eq!((PEAK.get(known), TIME.get(known)), (peak.to_bits(), time));
+        // It is believed, whatever it says.
+        cache
+            .0
+            .store(PEAK.put(peak.to_bits()) | TIME.put(7), Relaxed);
+        assert_eq!(cache.time_to_peak(peak), 7);
+    }
+}

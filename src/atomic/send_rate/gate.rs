@@ -178,4 +178,15 @@ mod tests {
         }
         assert_eq!(gate.load(), Seen(first.0 & !QUIET));
     }
+
+    #[test]
+    fn what_is_settled_already_is_left_as_it_is() {
+        let gate = Gate::new(0);
+        for counting in [true, false] {
+            gate.settle(gate.load(), 9 << COARSER, counting);
+            let seen = gate.load();
+            gate.settle(seen, 9 << COARSER, counting);
+            assert_eq!(gate.load(), seen);
+        }
+    }
 }

@@ -62,6 +62,7 @@ mod tests {
     #[test]
     fn a_hint_holds_while_the_gate_is_quiet_and_unchanged() {
         let gate = Gate::new(1 << 20);
+        gate.engage();
         let hint = Hint::new();
         assert_eq!(hint.wait(gate.load(), 0), None, "there is none yet");
         hint.note(gate.load(), 1 << 21);
@@ -87,5 +88,8 @@ mod tests {
             assert_eq!(hint.wait(gate.load(), time), None);
             assert_eq!(hint.wait(gate.load(), time + 1), None);
         }
+        hint.note(gate.load(), FUTURE + 5);
+        assert_eq!(hint.wait(gate.load(), 5), Some(FUTURE));
+        assert_eq!(hint.wait(gate.load(), 4), None, "further ahead");
     }
 }

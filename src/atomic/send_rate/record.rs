@@ -309,7 +309,7 @@ impl Engaged<'_> {
                 self.apply_state(now);
                 continue;
             }
-            if state.is_engaged() && !(line.is_stale(now) && line.rate != Rate::ZERO) {
+            if state.is_engaged() && !line.is_stale(now) {
                 self.roll(now);
                 if let Some(plan) = self.plan(state, now) {
                     return self.follow_plan(head, &line, state, now, plan, gate);
@@ -319,7 +319,7 @@ impl Engaged<'_> {
             if !state.is_engaged() || (line.is_paused() && now < state.since()) {
                 return;
             }
-            if line.is_stale(now) && line.rate != Rate::ZERO {
+            if line.is_stale(now) {
                 self.renew(now);
                 continue;
             }
@@ -472,7 +472,7 @@ impl Engaged<'_> {
         rate: Rate,
         state: State,
     ) -> bool {
-        if line.is_stale(at) && line.rate != Rate::ZERO {
+        if line.is_stale(at) {
             self.renew(at);
             return false;
         }

@@ -135,13 +135,12 @@ impl From<Rate> for RateText {
         }
         // In quarters of a unit: half a unit, and above 44 bits half of the last place besides, as
         // what is rounded to units is rounded again. Below a power of two the places are
-        // half as far apart.
+        // half as far apart, but the simplest numbers are those of the power: one token.
         let raw = u128::from(rate.raw()) << 2;
         let place = u128::from(rate.last_place());
         let half = place.wrapping_mul(2);
         let (below, above) = match place {
             1 => (2, 2),
-            _ if raw.is_power_of_two() => (place.wrapping_add(2), half.wrapping_sub(2)),
             _ => (half.wrapping_add(2), half.wrapping_sub(2)),
         };
         // An end may round to the next rate; what lies within the inner limits does not.
@@ -205,6 +204,15 @@ mod tests {
                 (shown.0, nanos),
                 "{tokens} in {nanos:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_power_of_two_is_one_token() {
+        for bits in 32..64 {
+            let text = RateText::from(Rate::from_raw(1 << bits));
+            let nanos = Duration::from_nanos(1 << (64 - bits));
+            assert_eq!((text.tokens, text.per), (1, nanos), "2^{bits}");
         }
     }
 
