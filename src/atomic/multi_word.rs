@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_writers_as_spare_copies_may_publish_until_the_next_comes() {
+    fn spare_copies_are_given_out_before_any_ticket_is_called_in() {
         let value = MultiWord::new([7]);
         let take = || value.take(value.read().from).unwrap();
         let out = [take(), take(), take()];

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_ends_remembers_and_one_that_is_forgotten_does_not() {
+    fn a_state_that_ends_remembers_a_forgotten_one_does_not() {
         let shown = |state: State| (state.is_engaged(), state.since(), state.memory());
         let state = State::NONE.next(9, 5);
         assert_eq!(shown(state), (true, 9, 5));

@@ -249,4 +249,36 @@ mod tests {
         assert!(credit.try_acquire(now).is_err());
         assert_eq!(credit.held(), 0);
     }
+    #[test]
+    fn a_success_looks_at_the_curve_once_in_a_millisecond() {
+        let at = Timestamp::from_nanos;
+        let second = 1_000_000_000;
+        let rate = SendRate::new(crate::ControlLaw::Aws, Timestamp::ZERO);
+        for now in [0, 0, 0, 0, second] {
+            rate.record(at(now), SendPermit::sent_at(at(now)), Outcome::NotThrottled);
+        }
+        rate.record(
+            at(second),
+            SendPermit::sent_at(at(second)),
+            Outcome::Throttled,
+        );
+        let mut credit = rate.credit(NonZeroU32::new(32).expect("not 0"));
+        let looked = 2 * second;
+        let mut fill = |now| {
+            credit.record(at(now), SendPermit::sent_at(at(now)), Outcome::NotThrottled);
+            rate.words().map(|limited| limited.line.head().rate())
+        };
+        let seen = fill(looked);
+        assert_eq!(fill(looked + UNSEEN - 1), seen);
+        assert!(fill(looked + UNSEEN) > seen);
+    }
+
+    #[test]
+    fn a_credit_that_holds_nothing_gives_nothing_back() {
+        let settings = PacedSettings::fixed(10, Duration::from_secs(1)).expect("in range");
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
+        let seen = rate.gate.load();
+        drop(rate.credit(NonZeroU32::new(32).expect("not 0")));
+        assert_eq!(rate.gate.load(), seen);
+    }
 }

@@ -1,9 +1,16 @@
 //! The send rate, by one thread: states in which another one may have stopped.
 
+use alloc::vec::Vec;
+
+use super::reserve::{Held, Turn};
 use super::*;
-use crate::Outcome;
-use crate::Recorded;
+use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
+use crate::law::declared::{
+    DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
+};
+use crate::line::{LONGEST_QUEUE, TOKEN};
+use crate::{Outcome, Recorded};
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -89,4 +96,318 @@ fn a_law_of_one_file_moves_the_rate() {
     assert_eq!(fill(now).to_bits(), 51_f64.to_bits());
     let response = rate.record(at(now), SendPermit::sent_at(at(0)), Outcome::NotThrottled);
     assert_eq!(response, Recorded::Counted);
+}
+
+fn paced(per_second: u32) -> SendRate {
+    let settings = PacedSettings::builder().initial_rate(per_second, Duration::from_secs(1));
+    SendRate::paced(settings.build().expect("in range"), Timestamp::ZERO)
+}
+
+fn succeed(rate: &SendRate, sent: u64, now: u64) -> Recorded {
+    rate.record(
+        at(now),
+        SendPermit::sent_at(at(sent)),
+        Outcome::NotThrottled,
+    )
+}
+
+fn throttle(rate: &SendRate, sent: u64, now: u64) -> Recorded {
+    rate.record(at(now), SendPermit::sent_at(at(sent)), Outcome::Throttled)
+}
+
+/// Records a throttle that came at so many requests a second.
+fn throttle_at(rate: &SendRate, per_second: u32) {
+    for _ in 0..per_second {
+        succeed(rate, 0, 0);
+    }
+    succeed(rate, SECOND, SECOND);
+    throttle(rate, SECOND, SECOND);
+}
+
+const MS: u64 = SECOND.wrapping_div(1_000);
+
+/// Twice what was measured is the limit until the window ends; the curve moves all the time.
+#[test]
+fn responses_look_when_the_published_law_may_move_the_rate() {
+    let quiet = |rate: &SendRate, now| {
+        succeed(rate, now, now);
+        let seen = rate.gate.load();
+        (seen.quiet_until(), seen.is_quiet_for_responses(now))
+    };
+    let rate = limiter();
+    throttle(&rate, 0, 0);
+    let in_50_ms = (150 * MS) >> 8 << 8;
+    assert_eq!(quiet(&rate, 100 * MS), (in_50_ms, true));
+    assert_eq!(quiet(&rate, 480 * MS), (500 * MS, true), "a window ends");
+    let rate = limiter();
+    throttle_at(&rate, 100);
+    assert_eq!(quiet(&rate, SECOND + 100 * MS), (0, false));
+}
+
+#[test]
+fn the_paced_law_is_looked_at_by_steps_and_while_it_drains() {
+    let rate = paced(1_000);
+    succeed(&rate, 100 * MS, 100 * MS);
+    let seen = rate.gate.load();
+    assert_eq!(
+        seen.quiet_until(),
+        6 << 24,
+        "the step that 100 ms are in ends"
+    );
+    assert!(seen.is_quiet_for_responses(100 * MS));
+    let limited = rate.about_to_limit();
+    let look = |now| {
+        rate.gate.disturb();
+        limited.follow(now);
+        let seen = rate.gate.load();
+        (seen.is_quiet(now), seen.is_quiet_for_responses(now))
+    };
+    let drain = &limited.promised.drain;
+    drain.begin(limited.state.load().version(), 7);
+    assert_eq!(look(200 * MS), (true, false));
+    drain.begin(limited.state.load().version(), 8);
+    let counts = drain.load().of(limited.state.load().version());
+    assert_eq!(counts, Some(7), "begun already");
+    drain.clear();
+    assert_eq!(look(200 * MS), (true, true));
+    assert_eq!(look(SECOND + 100 * MS), (true, false), "its window is over");
+}
+
+#[test]
+fn a_throttle_at_the_lowest_rate_cuts_nothing() {
+    let rate = limiter();
+    throttle(&rate, 0, 0);
+    for _ in 0..1_000 {
+        rate.meter.count(1);
+    }
+    // What was measured allows for more, and so does the curve by now.
+    assert_eq!(throttle(&rate, 10 * SECOND, 10 * SECOND), Recorded::Counted);
+}
+
+#[test]
+fn a_request_without_a_time_was_sent_before_the_last_cut() {
+    let rate = paced(1_000);
+    assert_eq!(throttle(&rate, SECOND, SECOND), Recorded::Cut);
+    let untimed = rate.record(at(3 * SECOND), SendPermit::NO_TIME, Outcome::Throttled);
+    assert_eq!(untimed, Recorded::Counted);
+    assert_eq!(throttle(&rate, 3 * SECOND, 3 * SECOND), Recorded::Cut);
+}
+
+#[test]
+fn round_trips_are_averaged_over_eight() {
+    let start = 7 * SECOND;
+    let rate = SendRate::new(ControlLaw::Paced, at(start));
+    throttle(&rate, start, start);
+    for (trip, average) in [(80, 80), (160, 90), (10, 80)] {
+        rate.gate.disturb();
+        succeed(&rate, start + SECOND, start + SECOND + trip * MS);
+        let known = rate.about_to_limit().trip.load(Relaxed);
+        assert_eq!(known, average * MS);
+    }
+}
+
+#[test]
+fn a_pause_ends_at_its_time() {
+    let rate = paced(1_000);
+    let limited = rate.about_to_limit();
+    let last = limited.state.load();
+    let pause = last.next(2 * SECOND, last.memory() | 1 << 48);
+    assert!(limited.state.replace(last, pause));
+    limited.apply_state(SECOND);
+    for (now, pauses) in [(2 * SECOND - 1, true), (2 * SECOND, false)] {
+        limited.follow(now);
+        assert_eq!(limited.read().1.is_paused(), pauses, "{now}");
+    }
+}
+
+#[test]
+fn a_report_after_long_silence_is_in_force_at_once() {
+    let settings = DeclaredSettings::new().first_burst(0);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let now = 400 * SECOND;
+    let report = LimitReport::new(30).limit(60);
+    let report = report.reset(Reset::In(Duration::from_secs(60)));
+    rate.observe(at(now), SendPermit::sent_at(at(now)), &report.into());
+    let (_, line) = rate.about_to_limit().read();
+    assert!(line.rate <= Rate::from_ratio(1, SECOND), "{:?}", line.rate);
+}
+
+#[test]
+fn a_line_that_is_renewed_keeps_its_rate() {
+    for throttles in [1, 2] {
+        let rate = limiter();
+        throttle_at(&rate, 100);
+        for _ in 1..throttles {
+            throttle(&rate, SECOND, SECOND);
+        }
+        for _ in 0..100 {
+            rate.meter.count(1);
+        }
+        succeed(&rate, 3 * SECOND, 3 * SECOND);
+        let limited = rate.about_to_limit();
+        let (_, before) = limited.read();
+        let now = 100 * SECOND;
+        assert!(rate.try_acquire(at(now)).is_ok());
+        let (head, line) = limited.read();
+        assert_eq!((line.since, line.rate), (now, before.rate));
+        assert!(head.follows(limited.state.load().version()));
+    }
+}
+
+#[test]
+fn a_reset_takes_the_line_back_with_what_its_bucket_holds() {
+    let rate = limiter();
+    throttle(&rate, 100 * SECOND, 100 * SECOND);
+    rate.reset(at(SECOND));
+    let limited = rate.about_to_limit();
+    let times = [limited.read().1.since, limited.state.load().since()];
+    assert_eq!(times, [SECOND; 2]);
+    assert!(rate.try_acquire(at(SECOND)).is_err(), "it was empty then");
+    assert!(rate.try_acquire(at(3 * SECOND)).is_ok());
+    limited.state.bring_back(2 * SECOND);
+    assert_eq!(limited.state.load().since(), SECOND, "back, not on");
+}
+
+#[test]
+fn a_window_begins_anew_at_a_reset() {
+    let rate = limiter();
+    let restart = |rate: &SendRate, now| rate.meter.restart(&rate.law.get(), now);
+    assert_eq!(restart(&rate, 600 * MS), SECOND);
+    let rate = paced(10);
+    assert_eq!(restart(&rate, 600 * MS), 0, "none had begun");
+    succeed(&rate, 0, 0);
+    assert_eq!(restart(&rate, 600 * MS), SECOND + 600 * MS);
+}
+
+#[test]
+fn a_gap_is_retired_when_due_and_the_last_place_at_once() {
+    let rate = limiter();
+    throttle(&rate, 0, 0); // one token in two seconds
+    let limited = rate.about_to_limit();
+    let total = limited.waiters.total();
+    let issued = limited.issued();
+    let mut first = rate.reserve(at(0));
+    drop(rate.reserve(at(0)));
+    assert_eq!(limited.last_rank(), issued.plus(TOKEN).less_tokens(total));
+    let second = rate.reserve(at(0));
+    let third = rate.reserve(at(0));
+    drop(second);
+    assert_eq!(limited.waiters.total(), total.wrapping_add(1));
+    assert!(limited.waiters.has_gaps());
+    assert!(first.claim(at(2 * SECOND)).is_ok());
+    let (_, line) = limited.read();
+    rate.gate.settle(rate.gate.load(), 2 * SECOND, false);
+    limited.retire(&line, 2 * SECOND);
+    assert!(!limited.waiters.has_gaps(), "those before it are due");
+    drop(third);
+    assert!(!limited.waiters.has_gaps(), "the last one");
+}
+
+#[test]
+fn a_place_that_is_claimed_leaves_its_slot() {
+    let rate = limiter();
+    throttle(&rate, 0, 0);
+    let mut slots = Vec::new();
+    for token in 1..=9 {
+        let Ok(Turn::Placed { place, slot }) = rate.queue_up_anyhow(at(0), 1) else {
+            panic!("there is a line");
+        };
+        let turn = Turn::Placed { place, slot };
+        let mut held = Reservation::new(&rate, turn, 1);
+        assert!(held.claim(at(token * 2 * SECOND)).is_ok());
+        slots.push(slot);
+    }
+    assert_eq!(slots[8], slots[0], "of eight");
+}
+
+#[test]
+fn a_line_has_room_for_its_length_and_then_says_when() {
+    let rate = limiter();
+    throttle(&rate, 0, 0);
+    let limited = rate.about_to_limit();
+    let longest = LONGEST_QUEUE / TOKEN;
+    for _ in 0..longest / u64::from(u32::MAX) {
+        assert_eq!(limited.debit(0, u32::MAX), Ok(()));
+    }
+    let rest = u32::try_from(longest % u64::from(u32::MAX)).expect("less");
+    assert!(limited.debit(0, rest + 1).is_err());
+    assert_eq!(limited.debit(0, rest), Ok(()));
+    assert!(limited.debit(0, 1).is_err());
+    let wait = rate.reserve(at(0)).claim(at(0));
+    assert_eq!(wait, Err(Duration::from_secs(2)), "for one token");
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn only_a_request_of_one_token_goes_without_a_time() {
+    let rate = limiter();
+    assert!(Held::take_untimed(&rate, 1).is_err(), "the first one looks");
+    for _ in 0..9 {
+        rate.record_with(|| at(0), SendPermit::NO_TIME, Outcome::NotThrottled);
+    }
+    assert!(Held::take_untimed(&rate, 1).is_ok());
+    assert!(Held::take_untimed(&rate, 2).is_err());
+    throttle(&rate, 0, 0);
+    assert!(Held::take_untimed(&rate, 1).is_err());
+}
+
+#[test]
+fn a_heavy_request_is_one_of_the_first_burst() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let mut heavy = rate
+        .reserve_n(at(0), 5)
+        .expect("it waits for what is declared");
+    assert_eq!(heavy.claim(at(0)).map(SendPermit::weight), Ok(5));
+    assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
+    assert!(rate.try_acquire(at(0)).is_err());
+}
+
+/// What a minute allows: 60 requests, of which so many are left.
+fn left(requests: u64) -> LimitReport {
+    LimitReport::new(requests)
+        .limit(60)
+        .reset(Reset::In(Duration::from_secs(60)))
+}
+
+#[test]
+fn a_report_of_what_is_not_obeyed_changes_nothing() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    let seen = rate.gate.load();
+    let tokens = LimitReports::from(left(9).dimension(Dimension::Tokens));
+    assert_eq!(rate.observe(at(MS), permit, &tokens), Observed::Nothing);
+    assert_eq!(rate.gate.load(), seen);
+    assert!(rate.law.limits().is_none(), "nothing is made for it");
+}
+
+#[test]
+fn a_throttle_is_explained_by_a_report_of_too_little() {
+    for (remaining, share, recorded) in [
+        (0, true, Recorded::Counted),
+        (4, true, Recorded::Counted),
+        (5, false, Recorded::Contradicted),
+        (50, false, Recorded::Contradicted),
+    ] {
+        let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+        let mut heavy = rate.reserve_n(at(0), 5).expect("it waits");
+        let permit = heavy.claim(at(0)).expect("the first burst");
+        rate.observe(at(MS), permit, &left(remaining).into());
+        let found = rate.share_left(at(MS), permit) == Some(0);
+        assert_eq!(found, share, "{remaining} left");
+        let found = rate.record(at(MS), permit, Outcome::Throttled);
+        assert_eq!(found, recorded, "{remaining} left");
+    }
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn a_limit_is_whole_again_in_its_next_window() {
+    let settings = DeclaredSettings::new().first_burst(0);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let report = left(59).window(Duration::from_secs(60)).refills(false);
+    let permit = rate.try_acquire(at(0)).expect("as they come");
+    rate.observe(at(0), permit, &report.into());
+    let limited = rate.about_to_limit();
+    assert!(!limited.has_whole_limits(59 * SECOND));
+    assert!(limited.has_whole_limits(61 * SECOND), "the next window");
 }

@@ -135,3 +135,74 @@ impl SendRate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{sync::Arc, task::Wake};
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use super::*;
+    use crate::law::paced::PacedSettings;
+    use crate::{ControlLaw, Outcome, SendPermit};
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    const ZERO: Timestamp = Timestamp::ZERO;
+
+    /// Which of three waiters are woken, whose turns come in 2, 4 and 6 s, by their timers.
+    fn woken(timers: [u64; 3]) -> [u32; 3] {
+        let rate = SendRate::new(ControlLaw::Aws, ZERO);
+        rate.record(ZERO, SendPermit::sent_at(ZERO), Outcome::Throttled);
+        let engaged = rate.about_to_limit();
+        let places = timers.map(|timer| {
+            let Ok(Turn::Placed { place, slot }) = rate.queue_up_anyhow(ZERO, 1) else {
+                panic!("there is a line");
+            };
+            let woken = Arc::new(Woken::default());
+            let waker = Waker::from(Arc::clone(&woken));
+            let slot = slot.expect("there is room");
+            engaged.waiters.stand(slot, timer, &waker);
+            (place, woken)
+        });
+        rate.wake_due(ZERO);
+        places.map(|(_, woken)| woken.0.load(Relaxed))
+    }
+
+    #[test]
+    fn a_waiter_is_woken_if_its_timer_is_too_late() {
+        let in_time = [2, 4, 6].map(|seconds| seconds * SECOND);
+        let of = |number: usize, timer| {
+            let mut timers = in_time;
+            timers[number] = timer;
+            woken(timers)
+        };
+        assert_eq!(woken(in_time), [0; 3]);
+        assert_eq!(of(0, 2 * SECOND + LATE), [0; 3], "late enough");
+        assert_eq!(of(0, 2 * SECOND + LATE + 1), [1, 0, 0]);
+        assert_eq!(of(1, 5 * SECOND), [0; 3], "a quarter of its wait");
+        assert_eq!(of(1, 5 * SECOND + 1), [0, 1, 0]);
+        assert_eq!(of(2, 60 * SECOND), [0; 3], "two are looked after");
+        // One that is over twice too late is due: those behind it are looked after as well.
+        let late = |first| woken([first, in_time[1], 60 * SECOND]);
+        assert_eq!(late(4 * SECOND), [1, 0, 0]);
+        assert_eq!(late(4 * SECOND + 2), [1, 0, 1]);
+    }
+
+    #[test]
+    fn the_first_sleeps_by_halves_until_the_curve_costs_it_little() {
+        let settings = PacedSettings::builder().initial_rate(100, Duration::from_secs(1));
+        let rate = SendRate::paced(settings.build().expect("in range"), ZERO);
+        let now = Timestamp::from_nanos(SECOND);
+        rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
+        let engaged = rate.about_to_limit();
+        let looks = [100, 160, 200, 1_600].map(|ms| engaged.next_look(SECOND, ms * LATE / 10));
+        assert_eq!(looks, [100, 40, 50, 25].map(|ms| ms * LATE / 10));
+    }
+}

@@ -304,6 +304,16 @@ mod tests {
     }
 
     #[test]
+    fn a_peak_that_was_right_stays() {
+        let first = CutState::new(Rate::from_raw(1 << 43), 2, CoarseRtt::new(TRIP));
+        // 8 · 24 in 3 · 2²⁷ ns
+        let drained =
+            Drained::LAST.put(1 << 17) | Drained::DONE.put(24) | Drained::THROTTLED.put(8);
+        let corrected = corrected(&PacedSettings::new(), first, Drained(drained));
+        assert_eq!(corrected, None);
+    }
+
+    #[test]
     fn few_or_none_throttled_correct_nothing() {
         for (done, throttled, millis, corrects) in [
             (8, 8, 50, true),

@@ -33,6 +33,14 @@ fn the_first_thread_has_a_stripe_to_itself_and_the_others_share_one() {
 
 #[cfg(feature = "std")]
 #[test]
+fn there_are_as_many_shared_stripes_as_cores() {
+    let cores = std::thread::available_parallelism().expect("known");
+    assert!(Wide::new().shared.len() >= cores.get().min(16));
+    assert!(super::cores() >= cores.get().min(SLOTS));
+}
+
+#[cfg(feature = "std")]
+#[test]
 fn threads_that_meet_often_get_stripes_and_lose_no_count() {
     let stripes = Stripes::new(0);
     // The owner of the first stripe counts between any two counts of the other.

@@ -170,6 +170,69 @@ fn slots_that_are_never_left_are_passed_over() {
     }
 }
 
+/// Rule 4: how many places that came later may stand before one, in the order of the slots.
+#[test]
+fn a_place_out_of_order_is_found_behind_a_few_others() {
+    for lapped in [false, true] {
+        let waiters = Waiters::new(0);
+        // In a table that is lapped all are looked at: the first two are full of waiters.
+        let others = if lapped { 8 + 64 + 65 } else { 8 + 56 };
+        for token in 0..others {
+            let slot = waiters.join(place(100 + token), 1).expect("there is room");
+            #[cfg(feature = "wake")]
+            if !lapped {
+                waiters.stand(slot, 1, core::task::Waker::noop());
+            }
+            let _ = slot;
+        }
+        let slot = waiters.join(place(10), 1);
+        waiters.give_up(slot, place(10), 1, place(8));
+        assert_eq!(waiters.is_in_order(), !lapped);
+        assert_eq!(waiters.before(place(100)), 1, "lapped: {lapped}");
+        if !lapped {
+            waiters.retire(place(9));
+            assert!(!waiters.has_gaps());
+        }
+    }
+}
+
+#[test]
+fn a_word_is_of_the_ticket_that_it_was_taken_with() {
+    let word = Word::new(place(9), 3).waiting(FIRST);
+    assert!(word.is_of(FIRST) && !word.is_of(FIRST.wrapping_add(1)));
+    assert_eq!(
+        (word.place(), word.weight(), word.is_given_up()),
+        (place(9), 3, false)
+    );
+}
+
+/// Other threads may move both along between the loads of the front and of the tail.
+#[test]
+fn a_scan_from_an_old_front_visits_each_slot_once() {
+    let table = Table::new(4);
+    table.tail.store(FIRST.wrapping_add(7), Relaxed);
+    let mut seen = Vec::new();
+    let _ = table.scan(|index, _| {
+        seen.push(index);
+        ControlFlow::Continue(())
+    });
+    seen.sort_unstable();
+    assert_eq!(seen, [0, 1, 2, 3]);
+}
+
+#[test]
+fn the_earliest_time_of_64_calls_is_agreed_on() {
+    let agreed = Agreed::new();
+    for call in 0..63 {
+        assert_eq!(agreed.note((1 << 40) + call), 0);
+    }
+    assert_eq!(agreed.note(6_400), 6_400, "one of them is behind");
+    for call in 0..63 {
+        assert_eq!(agreed.note((1 << 41) - call), 6_400);
+    }
+    assert_eq!(agreed.note(1 << 41), (1 << 41) - 64, "in units of 64 ns");
+}
+
 #[cfg(feature = "wake")]
 mod waking {
     use alloc::{sync::Arc, task::Wake};
