@@ -214,6 +214,8 @@ fn places_given_up_at_once_are_both_counted() {
             rate.try_acquire(at(4)).is_ok(),
             "two are minted, and one waits"
         );
+        let wait = rate.reserve(at(4)).claim(at(4)).expect_err("both are gone");
+        assert_eq!(wait.as_secs(), 2, "the next token is for the next in line");
     });
 }
 

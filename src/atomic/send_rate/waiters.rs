@@ -562,7 +562,8 @@ impl Waiters {
             return;
         };
         slot.hush();
-        // Relaxed: before the slot's word, whose release orders it before it is retired.
+        // Relaxed: before the slot's word, whose release orders it before it is retired. Model of two
+        // at once: `line::places_given_up_at_once_are_both_counted`.
         self.gaps.fetch_add(1, Relaxed);
         slot.word.store(word.0, Release); // only by its owner: rule 2
         if let Some(table) = self.table(number.table()) {
