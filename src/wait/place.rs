@@ -256,3 +256,46 @@ impl<R: Deref<Target = SendRate>, C: Clock> fmt::Debug for PlaceInLine<R, C> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In line, with so many milliseconds to go at one look after the other.
+    struct Moving(&'static [u64], u32);
+
+    impl InLine for Moving {
+        type Permit = ();
+
+        fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<(), Duration> {
+            let _ = now();
+            let Some((first, rest)) = self.0.split_first() else {
+                return Ok(());
+            };
+            self.0 = rest;
+            Err(Duration::from_millis(*first))
+        }
+
+        fn stand(&mut self, _: Timestamp, wait: Duration, _: &Waker) -> Option<Duration> {
+            self.1 = self.1.saturating_add(1);
+            Some(wait)
+        }
+
+        fn leave(&mut self, _: impl FnOnce() -> Timestamp) {}
+    }
+
+    /// The rate may rise while a waiter takes its stand, and nothing wakes it for that.
+    #[test]
+    fn a_turn_that_has_moved_far_sets_another_timer() {
+        let looked = |waits| {
+            let mut held = Moving(waits, 0);
+            let rest = look(&mut held, &Timestamp::ZERO, Some(Waker::noop()));
+            let span = rest.map_err(|rest| rest.span().as_millis());
+            (span, held.1)
+        };
+        assert_eq!(looked(&[100, 90, 90]), (Err(100), 1), "not far");
+        assert_eq!(looked(&[100, 89, 80]), (Err(89), 2));
+        assert_eq!(looked(&[100, 89, 70, 70]), (Err(70), 3));
+        assert_eq!(looked(&[100]), (Ok(()), 1), "it has come");
+    }
+}

@@ -6,6 +6,7 @@ use super::reserve::{Held, Turn};
 use super::*;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
+use crate::law::Draining;
 use crate::law::declared::{
     DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
 };
@@ -136,6 +137,8 @@ fn responses_look_when_the_published_law_may_move_the_rate() {
     };
     let rate = limiter();
     throttle(&rate, 0, 0);
+    let drain = &rate.about_to_limit().promised.drain;
+    assert_eq!(drain.load(), Draining::NONE, "it waits for no others");
     let in_50_ms = (150 * MS) >> 8 << 8;
     assert_eq!(quiet(&rate, 100 * MS), (in_50_ms, true));
     assert_eq!(quiet(&rate, 480 * MS), (500 * MS, true), "a window ends");
@@ -410,4 +413,56 @@ fn a_limit_is_whole_again_in_its_next_window() {
     let limited = rate.about_to_limit();
     assert!(!limited.has_whole_limits(59 * SECOND));
     assert!(limited.has_whole_limits(61 * SECOND), "the next window");
+}
+
+#[test]
+fn a_new_window_lets_the_rate_rise_when_it_is_found() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
+    let report = left(30).window(Duration::from_secs(60)).refills(false);
+    rate.observe(at(0), SendPermit::sent_at(at(0)), &report.into());
+    let limited = rate.about_to_limit();
+    let (_, before) = limited.read();
+    limited.follow(61 * SECOND);
+    let (_, line) = limited.read();
+    assert!(line.rate > before.rate);
+    assert_eq!(line.since, 61 * SECOND, "there was no pause to end sooner");
+}
+
+#[test]
+fn a_credit_gets_the_first_burst_while_the_rate_stays() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
+    assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
+    succeed(&rate, 0, MS);
+    assert!(rate.gate.load().is_quiet(2 * MS));
+    let mut credit = rate.credit(core::num::NonZeroU32::MIN);
+    let granted = [2, 2, 2].map(|ms| credit.try_acquire(at(ms * MS)).is_ok());
+    assert_eq!(granted, [true, true, false]);
+}
+
+#[test]
+fn what_was_forgotten_limits_nothing_until_the_next_throttle() {
+    let rate = limiter();
+    throttle(&rate, 0, 0);
+    rate.forget_throttles(at(0));
+    succeed(&rate, SECOND, SECOND);
+    assert!(!rate.snapshot(at(SECOND)).enabled);
+    assert_eq!(throttle(&rate, SECOND, SECOND), Recorded::Cut);
+}
+
+#[test]
+fn a_window_of_the_paced_law_ends_at_its_time_and_no_sooner() {
+    let rate = paced(10);
+    for _ in 0..100 {
+        succeed(&rate, 0, 0);
+    }
+    let limited = rate.about_to_limit();
+    let turn = |now| {
+        let (window, _) = rate
+            .meter
+            .turn(&rate.law.get(), limited.state.load(), now, now);
+        (window.next.is_some(), window.end)
+    };
+    let (_, end) = turn(0);
+    assert_eq!(turn(end - 1), (false, end));
+    assert!(turn(end).0);
 }

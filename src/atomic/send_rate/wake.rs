@@ -158,6 +158,10 @@ mod tests {
 
     /// Which of three waiters are woken, whose turns come in 2, 4 and 6 s, by their timers.
     fn woken(timers: [u64; 3]) -> [u32; 3] {
+        woken_by(timers, |rate| rate.wake_due(ZERO))
+    }
+
+    fn woken_by(timers: [u64; 3], walk: impl FnOnce(&SendRate)) -> [u32; 3] {
         let rate = SendRate::new(ControlLaw::Aws, ZERO);
         rate.record(ZERO, SendPermit::sent_at(ZERO), Outcome::Throttled);
         let engaged = rate.about_to_limit();
@@ -171,7 +175,7 @@ mod tests {
             engaged.waiters.stand(slot, timer, &waker);
             (place, woken)
         });
-        rate.wake_due(ZERO);
+        walk(&rate);
         places.map(|(_, woken)| woken.0.load(Relaxed))
     }
 
@@ -193,6 +197,12 @@ mod tests {
         let late = |first| woken([first, in_time[1], 60 * SECOND]);
         assert_eq!(late(4 * SECOND), [1, 0, 0]);
         assert_eq!(late(4 * SECOND + 2), [1, 0, 1]);
+    }
+
+    #[test]
+    fn a_credit_that_holds_nothing_wakes_no_waiter() {
+        let walk = |rate: &SendRate| rate.credit(core::num::NonZeroU32::MIN).give_back();
+        assert_eq!(woken_by([60 * SECOND; 3], walk), [0; 3]);
     }
 
     #[test]
