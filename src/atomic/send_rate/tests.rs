@@ -416,19 +416,6 @@ fn a_limit_is_whole_again_in_its_next_window() {
 }
 
 #[test]
-fn a_new_window_lets_the_rate_rise_when_it_is_found() {
-    let rate = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
-    let report = left(30).window(Duration::from_secs(60)).refills(false);
-    rate.observe(at(0), SendPermit::sent_at(at(0)), &report.into());
-    let limited = rate.about_to_limit();
-    let (_, before) = limited.read();
-    limited.follow(61 * SECOND);
-    let (_, line) = limited.read();
-    assert!(line.rate > before.rate);
-    assert_eq!(line.since, 61 * SECOND, "there was no pause to end sooner");
-}
-
-#[test]
 fn a_credit_gets_the_first_burst_while_the_rate_stays() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
     assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
