@@ -11,7 +11,7 @@ use super::permit::{Order, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
-use crate::fixed::{Rate, SECOND};
+use crate::fixed::Rate;
 use crate::law::declared::ledger::{Heard, LONGEST_SPAN, Ledger, Plan, Refused, ResetAt, Seen};
 use crate::law::declared::{
     Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
@@ -301,43 +301,41 @@ impl Engaged<'_> {
 
     /// Returns the nanoseconds after which a wait can be foretold. Before the first report and just
     /// after it (rules 1 and 4) the rate says nothing of what the service allows: by it, requests
-    /// with a deadline would be refused that may go in a moment.
+    /// with a deadline would be refused that may go in a moment. Before it, the next look is all.
     pub(super) fn until_foretold(&self, elapsed: u64) -> u64 {
         if !self.law.listens() {
             return u64::MAX;
         }
-        let limits = self.law.limits().into_iter();
-        let early = limits
-            .flat_map(Limits::ledgers)
-            .map(|ledger| ledger.early_until());
-        match early.max() {
+        let ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
+        match ledgers.map(|ledger| ledger.early_until()).max() {
             // The rate is looked at by then.
             Some(at) => at.saturating_add(LONGEST_QUIET).checked_sub(elapsed),
-            None if Declared::is_first_contact(self.state.load()) => Some(SECOND),
+            None if Declared::is_first_contact(self.state.load()) => Some(LONGEST_QUIET),
             None => None,
         }
         .filter(|nanos| *nanos > 0)
         .unwrap_or(u64::MAX)
     }
 
-    /// Lets one request of the first burst go that waits for its turn.
-    pub(super) fn first_burst(&self, weight: u32) -> bool {
-        let Some(law) = self.law.get().declared() else {
+    /// Lets one request of the first burst go that waits for its turn. `has` says whether that many
+    /// of its tokens are minted. If not even those before it are, what it got would be for others.
+    pub(super) fn first_burst(&self, weight: u32, has: impl Fn(u32) -> bool) -> bool {
+        let is_first = || Declared::is_first_contact(self.state.load()) && !self.is_any_declared();
+        let law = self.law.get().declared();
+        let Some(law) = law.filter(|_| is_first() && has(0)) else {
             return false;
         };
-        let most = u64::from(law.first());
-        if !Declared::is_first_contact(self.state.load()) || self.is_any_declared() {
-            return false;
+        if has(1) {
+            self.give_back(weight.saturating_sub(1).into());
+            return true;
         }
         // Relaxed: a count. It is raised before the token is given, so that no more are given than
         // the burst has. Model: `declared::two_takes_share_the_first_burst`.
-        // One of weight 1 had the token that the bucket began with.
-        let most = most.saturating_sub(u64::from(weight == 1));
         let first = &self.promised.first;
         let mut given = first.load(Relaxed);
-        while given < most {
-            let next = given.saturating_add(1);
-            match first.compare_exchange_weak(given, next, Relaxed, Relaxed) {
+        // The first of them had the token that the bucket began with.
+        while given < u64::from(law.first()).saturating_sub(1) {
+            match first.compare_exchange_weak(given, given.saturating_add(1), Relaxed, Relaxed) {
                 Ok(_) => {
                     self.give_back(weight.into());
                     return true;

@@ -487,7 +487,11 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
             let elapsed = engaged.elapsed(now);
             let mut wait = engaged.nanos_until(place, elapsed);
-            if wait.is_some() && engaged.first_burst(self.weight) {
+            let has = |tokens| {
+                let first = place.less_tokens(self.weight.saturating_sub(tokens).into());
+                engaged.nanos_until(first, elapsed).is_none()
+            };
+            if wait.is_some() && engaged.first_burst(self.weight, has) {
                 wait = engaged.nanos_until(place, elapsed);
             }
             if let Some(nanos) = wait {

@@ -361,8 +361,23 @@ fn a_heavy_request_is_one_of_the_first_burst() {
         .reserve_n(at(0), 5)
         .expect("it waits for what is declared");
     assert_eq!(heavy.claim(at(0)).map(SendPermit::weight), Ok(5));
-    assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
-    assert!(rate.try_acquire(at(0)).is_err());
+    assert!(rate.try_acquire(at(0)).is_err(), "it had the bucket's too");
+}
+
+/// A request that is given what it lacks moves all before it up: none is that stands behind others.
+#[test]
+fn no_request_of_the_first_burst_brings_others_with_it() {
+    for burst in [1, 2, 4] {
+        let settings = DeclaredSettings::new().first_burst(burst);
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        let mut light: Vec<_> = (0..50).map(|_| rate.reserve(at(0))).collect();
+        let mut heavy = rate.reserve_n(at(0), 30).expect("it waits");
+        assert!(heavy.claim(at(0)).is_err());
+        drop(heavy);
+        assert!(rate.try_acquire(at(0)).is_err());
+        let went = light.iter_mut().map(|place| place.claim(at(0)).is_ok());
+        assert_eq!(went.filter(|went| *went).count(), burst as usize);
+    }
 }
 
 /// What a minute allows: 60 requests, of which so many are left.
