@@ -220,7 +220,11 @@ pub(crate) fn after(time: Timestamp, span: Duration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Pool, SendPermit, Timestamp};
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::{Context, Waker};
+
+    use super::{Duration, Pool, Relaxed, SendPermit, Timestamp};
 
     const fn at(nanos: u64) -> Timestamp {
         Timestamp::from_nanos(nanos)
@@ -295,5 +299,25 @@ mod tests {
         let pool = Pool::new();
         pool.pour(5);
         assert_eq!((pool.withdraw(3), pool.withdraw(3)), (3, 2));
+    }
+
+    #[test]
+    fn only_tokens_wake_the_line() {
+        let pool = Pool::new();
+        for (tokens, wakes) in [(0, false), (1, true)] {
+            pool.pour(tokens);
+            let mut notice = pin!(pool.poured.notified());
+            let mut context = Context::from_waker(Waker::noop());
+            assert_eq!(notice.as_mut().poll(&mut context).is_ready(), wakes);
+        }
+    }
+
+    #[test]
+    fn a_waiter_is_backlog() {
+        let pool = Pool::new();
+        assert!(!pool.has_backlog());
+        pool.waiting.store(2, Relaxed);
+        assert!(pool.has_backlog());
+        assert_eq!(pool.backlog().waiting, 2);
     }
 }

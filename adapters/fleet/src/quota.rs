@@ -325,7 +325,10 @@ fn empty(quota: &RetryQuota, most: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Ask, EngineFault, Fleet, Keeper, RetryBudgetSnapshot, RetryQuota};
+    use super::{
+        Arc, Ask, Away, EngineFault, Fleet, FleetError, Keeper, RetryBudgetSnapshot, RetryQuota,
+        read,
+    };
 
     fn keeper() -> Keeper {
         let scope =
@@ -361,5 +364,74 @@ mod tests {
         keeper.failed(first, EngineFault::Broken);
         assert_ne!(keeper.member, "a");
         assert_eq!((keeper.next(), keeper.seq), (Ask { want: 0, back: 0 }, 2));
+    }
+
+    #[test]
+    fn a_budget_has_1_to_a_billion_tokens() {
+        let fleet = Fleet::open("redis://127.0.0.1:1/").expect("an address");
+        let budget = |tokens| fleet.retry_budget("x", tokens).map(|scope| scope.hold);
+        let wrong = |tokens| Err(FleetError::Capacity { tokens });
+        assert_eq!(
+            (budget(0), budget(1_000_000_001)),
+            (wrong(0), wrong(1_000_000_001))
+        );
+        assert_eq!((budget(1), budget(1_000_000_000)), (Ok(1), Ok(50)));
+        let hold = |tokens| {
+            let scope = fleet.retry_budget("x", 100)?.hold(tokens);
+            scope.map(|scope| scope.hold)
+        };
+        assert_eq!((hold(0), hold(101)), (wrong(0), wrong(101)));
+        assert_eq!((hold(1), hold(100)), (Ok(1), Ok(100)));
+    }
+
+    #[test]
+    fn between_half_and_twice_of_its_hold_a_quota_is_left_alone() {
+        for (available, want, back) in [
+            (24, 26, 0),
+            (25, 0, 0),
+            (100, 0, 0),
+            (101, 0, 51),
+            (500, 0, 450),
+        ] {
+            let mut keeper = keeper();
+            drop(keeper.quota.try_acquire(500 - available));
+            assert_eq!(keeper.ask(), Ask { want, back }, "{available}");
+        }
+        // A full quota takes in no more of what successes pay.
+        let mut keeper = keeper();
+        keeper.quota = Arc::new(RetryQuota::new(60));
+        assert_eq!(keeper.ask(), Ask { want: 0, back: 10 });
+        keeper.quota.credit(9);
+        assert_eq!(keeper.ask(), Ask { want: 0, back: 0 });
+    }
+
+    #[test]
+    fn a_fault_leaves_empties_or_fills_the_quota() {
+        for (away, left) in [(Away::Alone, 300), (Away::Closed, 0), (Away::Open, 500)] {
+            let mut keeper = keeper();
+            keeper.scope.away = away;
+            drop(keeper.quota.try_acquire(200));
+            keeper.failed(Ask { want: 1, back: 0 }, EngineFault::TimedOut);
+            assert_eq!(
+                (keeper.quota.available(), keeper.member.as_str()),
+                (left, "a")
+            );
+            assert_eq!(keeper.told.fault, Some(EngineFault::TimedOut));
+            assert_eq!(keeper.told.faults, 1);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_three_counts() {
+        assert_eq!(read(&[1, 2, 3]), Some([1, 2, 3]));
+        for wrong in [
+            &[1, 2][..],
+            &[1, 2, 3, 4],
+            &[-1, 2, 3],
+            &[1, i64::MAX, 3],
+            &[1, 2, -3],
+        ] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
     }
 }

@@ -271,8 +271,23 @@ mod tests {
     }
 
     #[test]
+    fn rates_are_shown_per_second() {
+        let mut settings = Settings::new(2_000, SECOND).unwrap();
+        settings.safe = Some(2_050_000_000);
+        assert_eq!(
+            format!("{settings:?}"),
+            "Settings { allowance: 2000/s, initial: 2000/s, floor: 0.5/s, safe: Some(2.05/s), \
+             lease: 200ms, weight: 1, away: Alone, .. }"
+        );
+        assert_eq!(settings.unseen(), 2_050);
+        settings.safe = None;
+        assert_eq!(settings.unseen(), 500);
+    }
+
+    #[test]
     fn a_name_has_1_to_256_bytes_and_no_control_characters() {
         assert_eq!(name("scope", "a b/ü"), Ok("a b/ü".to_owned()));
+        assert!(name("scope", &"x".repeat(256)).is_ok());
         let long = "x".repeat(257);
         for wrong in ["", "a\nb", long.as_str()] {
             let error = FleetError::Name { setting: "scope" };

@@ -185,6 +185,51 @@ mod tests {
     }
 
     #[test]
+    fn an_ask_is_its_numbers_in_the_order_of_the_script() {
+        let second = Duration::from_secs(1);
+        let mut settings = Settings::new(2, 3 * second).expect("in range");
+        settings.initial = 500_000_000;
+        settings.floor = 1_000_000;
+        settings.weight = 7;
+        let report = Report {
+            spent: 11,
+            throttled: 12,
+            age: Duration::from_micros(13),
+            trip: Duration::from_micros(14),
+            pause: Duration::from_micros(15),
+        };
+        let last = Ask {
+            seq: 9,
+            leave: true,
+            held: 5,
+            back: 6,
+            demand: 1_050,
+            report,
+            ..ask(4)
+        };
+        let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
+                     100000 200000 2000000 600000 7";
+        assert_eq!(last.words(&settings), words);
+        settings.valid = Some(151 * second);
+        let kept = settings.reach(Duration::ZERO).keep();
+        assert_eq!(kept, 604 * second);
+    }
+
+    #[test]
+    fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
+        let most = 1_000_000_000_000;
+        let answer = ask(0).read(&[0, most, most, 1, 0]).expect("in range");
+        assert_eq!(
+            (answer.share, answer.rate, answer.joined),
+            (1_000_000_000_000, 1_000_000_000_000, false)
+        );
+        assert_eq!(
+            ask(0).read(&[0, most + 1, 0, 1, 0]),
+            Err(EngineFault::Broken)
+        );
+    }
+
+    #[test]
     fn thousandths_keep_their_zeros() {
         assert_eq!(thousandths(2_000_050), "2000.050");
         assert_eq!(billionths(666_666_666), "0.666666666");

@@ -1,6 +1,8 @@
 //! One member, with a clock and an engine of the test's.
 
-use super::{Answer, Away, Duration, EngineFault, Member, Pool, Settings, Standing, Timestamp};
+use super::{
+    Answer, Away, Duration, EngineFault, Member, Pool, Settings, Standing, Timestamp, after, since,
+};
 use crate::wire::Ask;
 
 const START: u64 = 1_000;
@@ -342,4 +344,186 @@ fn an_engine_that_forgets_seldom_is_believed() {
         let shown = member.snapshot(at(2_000 * second + 100), &pool);
         assert_eq!((shown.standing, shown.fault), (Standing::Leased, None));
     }
+}
+
+#[test]
+fn the_wait_after_a_fault_doubles_to_a_quarter_of_a_second() {
+    let (mut member, pool) = member(Away::Closed);
+    let mut now = at(0);
+    for millis in [50, 100, 200, 250, 250] {
+        member.failed(now, EngineFault::TimedOut, &pool);
+        let wait = pool.hint();
+        let percent = wait.as_micros() / (10 * millis);
+        assert!((90..=110).contains(&percent), "{wait:?}");
+        now = after(now, wait);
+        let sooner = Timestamp::from_nanos(now.as_nanos() - 1);
+        assert!(!member.is_due(sooner, &pool) && member.is_due(now, &pool));
+    }
+    member.tick(now, &pool);
+    assert_eq!(pool.hint(), Duration::from_millis(10));
+}
+
+#[test]
+fn a_request_without_a_token_asks_after_a_quarter_of_a_lease() {
+    let (mut member, pool) = member(Away::Closed);
+    lease(&mut member, &pool, 0, 4);
+    assert_eq!(pool.hint(), Duration::from_millis(10));
+    assert_eq!(spend(&pool, 0), 1);
+    let _refused = pool.try_take(at(0));
+    // Three more are on their way.
+    assert!(!member.is_due(at(50), &pool));
+    member.tick(at(100), &pool);
+    assert_eq!(pool.available(), 3);
+    assert!(!member.is_due(at(100), &pool));
+    assert_eq!(spend(&pool, 100), 3);
+    assert!(!member.is_due(at(49), &pool) && member.is_due(at(50), &pool));
+    assert!(pool.backlog().refused && !member.is_due(at(100), &pool));
+    // The last wait is at least 180 ms.
+    for _ in 0..3 {
+        member.failed(at(100), EngineFault::TimedOut, &pool);
+    }
+    let _refused = pool.try_take(at(100));
+    assert!(!member.is_due(at(270), &pool));
+}
+
+#[test]
+fn a_throttle_is_told_after_a_quarter_of_a_lease() {
+    let (mut member, pool) = member(Away::Closed);
+    lease(&mut member, &pool, 0, 4);
+    pool.throttled(at(9), paceline::SendPermit::sent_at(at(4)), Duration::ZERO);
+    assert!(!member.is_due(at(49), &pool) && member.is_due(at(50), &pool));
+    let report = member.ask(at(50), &pool).report;
+    assert_eq!(
+        (report.throttled, report.age),
+        (1, Duration::from_millis(46))
+    );
+    assert_eq!(member.snapshot(at(50), &pool).throttled, 1);
+}
+
+#[test]
+fn a_member_sleeps_until_its_next_token_or_ask() {
+    let (mut member, pool) = member(Away::Closed);
+    lease(&mut member, &pool, 0, 4);
+    let pause = |member: &Member, millis| member.pause(at(millis)).as_millis();
+    assert!(pause(&member, 0) >= 299); // idle
+    assert_eq!(spend(&pool, 0), 1);
+    member.tick(at(0), &pool);
+    assert_eq!((pause(&member, 0), pause(&member, 20)), (25, 10));
+    assert_eq!(pause(&member, 370), 1);
+    member.tick(at(75), &pool);
+    assert_eq!(spend(&pool, 75), 3);
+    member.tick(at(80), &pool);
+    assert!(pause(&member, 80) >= 219); // all are out
+    member.failed(at(1_000), EngineFault::TimedOut, &pool);
+    assert!(pause(&member, 1_000) >= 45);
+    let _refused = pool.try_take(at(1_000));
+    member.tick(at(1_000), &pool);
+    assert_eq!(pause(&member, 1_000), 10);
+}
+
+#[test]
+fn a_small_share_is_asked_for_once_a_token() {
+    let (mut member, pool) = member(Away::Closed);
+    let _refused = pool.try_take(at(0));
+    for (share, from, to) in [(5_000, 180, 220), (1_000, 299, 367), (0, 299, 367)] {
+        let _ask = member.ask(at(0), &pool);
+        let _refused = pool.try_take(at(0));
+        member.tick(at(0), &pool);
+        let small = Answer { share, ..answer(0) };
+        member.answered(at(0), at(0), small, &pool);
+        let next = since(at(0), member.next_ask).as_millis();
+        assert!((from..=to).contains(&next), "{share}: {next}");
+    }
+}
+
+#[test]
+fn the_shortest_of_eight_round_trips_sets_the_lease() {
+    let (mut member, pool) = member(Away::Closed);
+    let mut leases = Vec::new();
+    for (turn, trip) in [100, 200, 200, 200, 200, 200, 200, 200, 200]
+        .iter()
+        .enumerate()
+    {
+        let asked = 1_000 * turn as u64;
+        let _ask = member.ask(at(asked), &pool);
+        member.answered(at(asked + trip), at(asked), answer(0), &pool);
+        leases.push(member.reach.lease.as_millis());
+    }
+    assert_eq!(leases, [350, 350, 350, 350, 350, 350, 350, 350, 600]);
+}
+
+#[test]
+fn what_is_asked_for_is_a_quarter_above_the_demand() {
+    let (mut member, pool) = member(Away::Closed);
+    lease(&mut member, &pool, 0, 12);
+    for millis in [0, 50, 100] {
+        member.tick(at(millis), &pool);
+        spend(&pool, millis);
+    }
+    member.tick(at(100), &pool);
+    let ask = member.ask(at(100), &pool);
+    let spent = u64::from(12 - ask.held);
+    assert_eq!((ask.report.spent, ask.demand), (spent, 10_000 * spent));
+    // 200 ms of it.
+    assert_eq!(u64::from(ask.want + ask.held), (25 * spent).div_ceil(10));
+}
+
+#[test]
+fn twice_what_is_needed_and_one_is_kept() {
+    for (held, back) in [(3, 0), (4, 3)] {
+        let (mut member, pool) = member(Away::Closed);
+        lease(&mut member, &pool, 0, held);
+        let ask = member.ask(at(500), &pool);
+        assert_eq!((ask.back, ask.held), (back, held - back));
+    }
+}
+
+#[test]
+fn a_last_word_asks_for_nothing() {
+    let (mut member, pool) = member(Away::Closed);
+    let ask = member.leave(at(0), &pool);
+    assert_eq!((ask.leave, ask.want, ask.held, ask.back), (true, 0, 0, 0));
+    lease(&mut member, &pool, 0, 10);
+    let ask = member.leave(at(1), &pool);
+    assert_eq!((ask.leave, ask.want, ask.held, ask.back), (true, 0, 0, 10));
+}
+
+#[test]
+fn a_snapshot_shows_the_last_answer() {
+    let (mut member, pool) = member(Away::Closed);
+    let _refused = pool.try_take(at(0));
+    lease(&mut member, &pool, 1_000, 4);
+    let shown = member.snapshot(at(1_000), &pool);
+    assert_eq!(
+        (shown.share, shown.rate, shown.members),
+        (100_000, 1_000_000, 10)
+    );
+    assert_eq!(
+        (shown.held, shown.demand, shown.granted, shown.asks),
+        (4, 1_000, 4, 1)
+    );
+}
+
+#[test]
+fn a_spent_lease_lasts_while_the_engine_answers() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 10);
+    for millis in [100, 110] {
+        member.tick(at(millis), &pool);
+        assert_eq!(spend(&pool, millis), 5);
+    }
+    member.tick(at(999), &pool);
+    assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Leased);
+}
+
+#[test]
+fn alone_without_a_share_it_hoards_at_its_safe_rate() {
+    let settings = Settings {
+        safe: Some(200_000_000_000),
+        ..settings(Away::Alone)
+    };
+    let (mut member, pool) = (Member::new(settings, at(0)), Pool::new());
+    member.failed(at(0), EngineFault::Unreachable, &pool);
+    member.tick(at(1_000), &pool);
+    assert_eq!(pool.available(), 10);
 }
