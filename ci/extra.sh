@@ -57,9 +57,17 @@ step_msrv() {
     fi
 }
 
+# sanitized CARGO...: the tests of the core, and those of the fleet that measure no rate: sanitized, members are too slow.
+sanitized() {
+    local each=(--lib --tests --no-fail-fast --release --target "$host") status=0
+    "$@" -p paceline --features tokio "${each[@]}" || status=1
+    "$@" --manifest-path adapters/fleet/Cargo.toml --all-features --lib --test fleet "${each[@]:2}" \
+        -- tests:: budget:: hostile:: quota:: states:: tls:: || status=1
+    return "$status"
+}
+
 address() {
-    RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p paceline --features tokio --lib --tests \
-        --no-fail-fast --release --target "$host" --target-dir "$CARGO_TARGET_DIR/asan"
+    sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"
 }
 
 step_asan() {
@@ -71,10 +79,9 @@ step_asan() {
 thread() {
     local key
     key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
-    env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
+    sanitized env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
         "${key}_RUSTFLAGS=-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-fsanitize=thread" \
-        "$debian_rust" test -p paceline --features tokio --lib --tests --no-fail-fast --release -Zbuild-std \
-        --target "$host" --target-dir "$CARGO_TARGET_DIR/tsan"
+        "$debian_rust" test -Zbuild-std --target-dir "$CARGO_TARGET_DIR/tsan"
 }
 
 step_tsan() {

@@ -72,7 +72,7 @@ run() {
         fleet)
             plant 1 -vE .
             cd adapters/fleet
-            judge "$@"
+            judge --all-features "$@"
             ;;
     esac
 }

@@ -209,3 +209,38 @@ impl Drop for Token<'_> {
         self.0.untake();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that stands.
+    #[derive(Debug)]
+    struct Stands;
+
+    impl Clock for Stands {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_nanos(9)
+        }
+    }
+
+    #[test]
+    fn a_throttle_and_its_hint_are_told_and_a_success_is_not() {
+        let pool = Arc::new(Pool::new());
+        let (_shown, seen) = watch::channel(BudgetSnapshot::default());
+        let budget = Budget::new(Arc::clone(&pool), Arc::new(Stands), None, seen);
+        let told = |outcome| {
+            budget.record(SendPermit::sent_at(Timestamp::from_nanos(4)), outcome);
+            let told = pool.throttles();
+            (
+                told.count,
+                told.trip.as_nanos(),
+                told.pause_until.as_nanos(),
+            )
+        };
+        assert_eq!(told(Outcome::NotThrottled), (0, 0, 0));
+        assert_eq!(told(Outcome::Throttled), (1, 5, 0));
+        let hint = Duration::from_nanos(7);
+        assert_eq!(told(Outcome::ThrottledFor(hint)), (1, 5, 16));
+    }
+}

@@ -313,3 +313,30 @@ impl Drop for Attempt {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine() -> Engine {
+        let client = Client::open("redis://127.0.0.1:1/").expect("an address");
+        Engine::new(client, "billing".to_owned())
+    }
+
+    #[test]
+    fn a_key_names_the_kind_and_the_scope() {
+        assert_eq!(engine().key(Step::Send, "a"), "billing:send:v1:{a}");
+        assert_eq!(engine().key(Step::Quota, "a"), "billing:quota:v1:{a}");
+    }
+
+    #[test]
+    fn the_wait_between_attempts_to_connect_doubles_three_times() {
+        let engine = engine();
+        for millis in [25, 50, 100, 200, 200] {
+            let wait = Duration::from_millis(millis);
+            let earliest = Instant::now() + wait;
+            let at = engine.retry_at().expect("soon");
+            assert!(at >= earliest && at <= Instant::now() + wait, "{wait:?}");
+        }
+    }
+}

@@ -239,7 +239,40 @@ impl Error for FleetError {}
 
 #[cfg(test)]
 mod tests {
-    use super::EngineFault;
+    use std::io;
+
+    use redis::{ErrorKind, RedisError};
+
+    use super::{EngineFault, FleetError};
+
+    #[test]
+    fn an_error_of_the_client_is_a_fault() {
+        let of = |error: RedisError| EngineFault::of(&error);
+        let lost = io::Error::from(io::ErrorKind::InvalidInput);
+        assert_eq!(of(lost.into()), EngineFault::Unreachable);
+        let late = io::Error::from(io::ErrorKind::TimedOut);
+        assert_eq!(of(late.into()), EngineFault::TimedOut);
+        for (kind, fault) in [
+            (ErrorKind::AuthenticationFailed, EngineFault::Unauthorized),
+            (ErrorKind::UnexpectedReturnType, EngineFault::Broken),
+            (ErrorKind::Parse, EngineFault::Broken),
+            (ErrorKind::Client, EngineFault::Other),
+        ] {
+            assert_eq!(of((kind, "said").into()), fault, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_is_wrong_with_which_setting() {
+        let weight = FleetError::Weight { weight: 0 };
+        assert_eq!(
+            weight.to_string(),
+            "the weight of 0 is not between 1 and 1000"
+        );
+        let fault = EngineFault::TimedOut;
+        let text = "the engine did not answer in time";
+        assert_eq!(FleetError::Engine { fault }.to_string(), text);
+    }
 
     #[test]
     fn every_code_of_an_engine_that_is_away_has_its_fault() {

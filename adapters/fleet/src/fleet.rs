@@ -469,3 +469,59 @@ impl Scope {
         Ok(Budget::new(pool, clock, self.local, seen))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn scope() -> Scope {
+        let fleet = Fleet::open("redis://127.0.0.1:1/").expect("an address");
+        fleet.scope("x", 1_000, SECOND).expect("in range")
+    }
+
+    #[test]
+    fn a_rate_is_taken_up_to_the_allowance() {
+        let floor = |tokens| {
+            scope()
+                .floor(tokens, SECOND)
+                .map(|scope| scope.settings.floor)
+        };
+        assert_eq!(floor(20), Ok(20_000_000_000));
+        assert_eq!(floor(1_000), Ok(1_000_000_000_000));
+        let above = FleetError::AboveAllowance { setting: "floor" };
+        assert_eq!(floor(1_001), Err(above));
+    }
+
+    #[test]
+    fn what_is_shown_has_no_address() {
+        let builder = Fleet::builder("redis://worker:sesame@127.0.0.1:1/").namespace("billing");
+        assert_eq!(
+            format!("{builder:?}"),
+            "FleetBuilder { namespace: \"billing\", .. }"
+        );
+        let fleet = builder.build().expect("an address");
+        assert_eq!(
+            format!("{fleet:?}"),
+            "Fleet(Engine { namespace: \"billing\", .. })"
+        );
+        let shown = format!("{:?}", scope());
+        assert!(
+            shown.starts_with("Scope { name: \"x\", settings: Settings { "),
+            "{shown}"
+        );
+        let budget = fleet.retry_budget("y", 60).expect("in range");
+        let shown = "RetryScope { name: \"y\", capacity: 60, hold: 50, away: Alone, .. }";
+        assert_eq!(format!("{budget:?}"), shown);
+    }
+
+    #[test]
+    fn a_weight_is_1_to_1_000() {
+        let weight = |weight| scope().weight(weight).map(|scope| scope.settings.weight);
+        assert_eq!((weight(1), weight(1_000)), (Ok(1), Ok(1_000)));
+        for wrong in [0, 1_001] {
+            assert_eq!(weight(wrong), Err(FleetError::Weight { weight: wrong }));
+        }
+    }
+}

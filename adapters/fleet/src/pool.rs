@@ -320,4 +320,11 @@ mod tests {
         assert!(pool.has_backlog());
         assert_eq!(pool.backlog().waiting, 2);
     }
+
+    #[test]
+    fn a_token_that_was_not_used_is_there_again() {
+        let pool = Pool::new();
+        pool.untake();
+        assert_eq!(pool.available(), 1);
+    }
 }

@@ -143,10 +143,28 @@ mod tests {
         assert!(strategy.obeys_limits());
         assert_eq!(known(&strategy), None);
         let token = strategy.acquire_initial_token(None).unwrap();
+        assert!(strategy.charge(&token).is_some());
         let reset = Reset::In(Duration::from_secs(60));
         let limits = LimitReports::from(LimitReport::new(30).limit(60).reset(reset));
         strategy.observe(&token, Reports::new().declaring(&limits));
         assert_eq!(known(&strategy), Some(60));
         assert!(!FleetStrategy::new(Adaptive::paced(), budget).obeys_limits());
+    }
+
+    #[tokio::test]
+    async fn a_success_pays_back_what_the_retry_cost() {
+        let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
+        let scope = fleet.scope("orders", 2_000, Duration::from_secs(1));
+        let budget = scope.unwrap().join().unwrap();
+        let strategy = FleetStrategy::new(paceline::Standard::new(), budget);
+        let full = strategy.inside().quota().available();
+        let token = strategy.acquire_initial_token(None).unwrap();
+        let failure = Failure::transient();
+        let token = strategy
+            .refresh_retry_token(token, &failure, Reports::new())
+            .unwrap();
+        assert!(strategy.inside().quota().available() < full);
+        strategy.record_success(token, Reports::new()).unwrap();
+        assert_eq!(strategy.inside().quota().available(), full);
     }
 }

@@ -169,3 +169,71 @@ async fn under_way(asking: &mut Option<Asking>) -> (Timestamp, Result<Answer, En
 pub(crate) fn new_name() -> String {
     format!("{:016x}", fastrand::u64(..))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    type Heard = Arc<Mutex<Vec<BudgetSnapshot>>>;
+
+    fn shown() -> (Shown, watch::Receiver<BudgetSnapshot>, Heard) {
+        let (sender, seen) = watch::channel(BudgetSnapshot::default());
+        let heard = Heard::default();
+        let to = Arc::clone(&heard);
+        let listener = Listener(Arc::new(move |snapshot| to.lock().unwrap().push(snapshot)));
+        assert_eq!(format!("{listener:?}"), "Listener");
+        let shown = Shown::new(Arc::new(Pool::new()), sender, Some(listener));
+        (shown, seen, heard)
+    }
+
+    #[test]
+    fn a_listener_hears_a_change_of_standing_or_fault_only() {
+        let (shown, seen, heard) = shown();
+        let leased = BudgetSnapshot {
+            standing: Standing::Leased,
+            held: 7,
+            ..BudgetSnapshot::default()
+        };
+        shown.show(leased);
+        let spent = BudgetSnapshot { held: 6, ..leased };
+        shown.show(spent);
+        assert_eq!(*seen.borrow(), spent);
+        assert_eq!(*heard.lock().unwrap(), [leased]);
+    }
+
+    #[test]
+    fn the_end_of_a_task_closes_the_pool_and_is_shown() {
+        for (left, fault) in [(false, Some(EngineFault::TaskEnded)), (true, None)] {
+            let (mut shown, seen, heard) = shown();
+            let pool = Arc::clone(&shown.pool);
+            pool.open();
+            shown.show(BudgetSnapshot {
+                held: 7,
+                asks: 3,
+                fault: Some(EngineFault::TimedOut),
+                ..BudgetSnapshot::default()
+            });
+            shown.left = left;
+            drop(shown);
+            let end = BudgetSnapshot {
+                standing: Standing::Ended,
+                asks: 3,
+                fault,
+                ..BudgetSnapshot::default()
+            };
+            assert_eq!(
+                (*seen.borrow(), heard.lock().unwrap().last()),
+                (end, Some(&end))
+            );
+            assert!(!pool.take(Timestamp::ZERO));
+        }
+    }
+
+    #[test]
+    fn a_name_is_sixteen_digits_and_no_other_members() {
+        let (one, other) = (new_name(), new_name());
+        assert!(one.len() == 16 && one != other, "{one} {other}");
+    }
+}

@@ -77,3 +77,74 @@ async fn in_line(pool: &Pool, clock: &dyn Clock) -> Option<Timestamp> {
         let _either = tokio::time::timeout(LOOK, poured).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// A clock that stands.
+    #[derive(Debug)]
+    struct Stands;
+
+    impl Clock for Stands {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_nanos(5)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_waiter_is_counted_and_takes_its_token_after_the_head() {
+        let pool = Pool::new();
+        pool.good_until(Timestamp::from_nanos(10));
+        let head = pool.line.try_acquire();
+        let mut context = Context::from_waker(Waker::noop());
+        {
+            let mut waiter = pin!(take(&pool, &Stands, None));
+            assert!(waiter.as_mut().poll(&mut context).is_pending());
+            assert_eq!(pool.waiting.load(Relaxed), 1);
+            pool.pour(1);
+            assert!(waiter.as_mut().poll(&mut context).is_pending());
+            drop(head);
+            let taken = waiter.as_mut().poll(&mut context);
+            assert_eq!(taken, Poll::Ready(Ok(Timestamp::from_nanos(5))));
+        }
+        assert_eq!((pool.waiting.load(Relaxed), pool.available()), (0, 0));
+        // Without tokens a free line is no turn.
+        let mut waiter = pin!(take(&pool, &Stands, None));
+        assert!(waiter.as_mut().poll(&mut context).is_pending());
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_does_not_overtake_the_head() {
+        let pool = Pool::new();
+        pool.good_until(Timestamp::from_nanos(10));
+        pool.pour(1);
+        let head = pool.line.try_acquire();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiter = pin!(take(&pool, &Stands, None));
+        assert!(waiter.as_mut().poll(&mut context).is_pending());
+        assert_eq!(pool.available(), 1);
+        drop(head);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_there_is_taken_without_a_word_to_the_task() {
+        let pool = Pool::new();
+        pool.good_until(Timestamp::from_nanos(10));
+        pool.pour(1);
+        assert!(take(&pool, &Stands, None).await.is_ok());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(pool.need.notified()).poll(&mut context).is_pending());
+    }
+
+    #[test]
+    fn a_passed_deadline_shows_the_wait() {
+        let wait = Duration::from_millis(3);
+        let text = "no token before the deadline; perhaps in 3ms";
+        assert_eq!(DeadlinePassed { wait }.to_string(), text);
+    }
+}

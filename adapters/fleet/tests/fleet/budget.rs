@@ -51,6 +51,22 @@ async fn a_rate_of_ones_own_is_asked_too_and_costs_the_fleet_nothing_when_it_ref
 }
 
 #[tokio::test]
+async fn a_wait_for_a_rate_of_ones_own_ends_before_its_deadline() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let clock = Arc::new(MonotonicClock::new());
+    let settings = PacedSettings::fixed(50, Duration::from_secs(1)).unwrap();
+    let local = Arc::new(SendRate::paced(settings, paceline::Clock::now(&*clock)));
+    let budget = leased(scope(&engine, 1_000).clock(clock).over(local)).await;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    for _ in 0..20 {
+        assert!(budget.acquire_before(deadline).await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn a_member_of_twice_the_weight_sends_twice_as_much() {
     let _alone = alone();
     let Some(engine) = Engine::start(&[]) else {

@@ -42,6 +42,16 @@ async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
         (other.snapshot().granted, other.snapshot().members),
         (50, 2)
     );
+    assert!(format!("{one:?}").starts_with("RetryBudget(RetryBudgetSnapshot { pool: "));
+    // What they should hold they hold: one ask in a second is enough.
+    let calls = |engine: &Engine| {
+        let stats = engine.says("INFO commandstats").unwrap();
+        let calls = stats.split_once("evalsha:calls=").unwrap().1;
+        calls.split(',').next().unwrap().parse::<u32>().unwrap()
+    };
+    let before = calls(&engine);
+    pass(500).await;
+    assert!(calls(&engine) <= before + 2);
     // What a member holds goes back when it leaves.
     drop(other);
     pass(300).await;
@@ -126,4 +136,29 @@ async fn without_the_engine_a_quota_is_left_alone_emptied_or_filled() {
         assert_eq!(quota.available(), left, "{away:?}");
         assert!(member.snapshot().fault.is_some());
     }
+}
+
+#[tokio::test]
+async fn a_fault_is_shown_until_the_next_answer() {
+    let _alone = alone();
+    let Some(mut engine) = Engine::start(&[]) else {
+        return;
+    };
+    let fleet = Fleet::open(&engine.address()).unwrap();
+    let quota = Arc::new(RetryQuota::new(500));
+    let member = fleet.retry_budget("deploy", 1_000).unwrap().join(&quota);
+    let member = member.unwrap();
+    let shows = async |fault: bool| {
+        let began = Instant::now();
+        while member.snapshot().members != 1 || member.snapshot().fault.is_some() != fault {
+            assert!(began.elapsed() < Duration::from_secs(10), "{member:?}");
+            pass(10).await;
+        }
+    };
+    shows(false).await;
+    engine.stop();
+    shows(true).await;
+    engine.start_again();
+    shows(false).await;
+    assert!(member.snapshot().faults > 0);
 }
