@@ -61,12 +61,13 @@ step_msrv() {
 sanitized() {
     local each=(--lib --tests --no-fail-fast --release --target "$host") status=0
     "$@" -p paceline --features tokio "${each[@]}" || status=1
-    "$@" --manifest-path adapters/fleet/Cargo.toml --all-features --lib --test fleet "${each[@]:2}" \
+    "$@" --manifest-path adapters/fleet/Cargo.toml --all-features --lib "${fleet[@]}" "${each[@]:2}" \
         -- tests:: budget:: hostile:: quota:: states:: tls:: || status=1
     return "$status"
 }
 
 address() {
+    local fleet=(--test fleet)
     sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"
 }
 
@@ -75,9 +76,9 @@ step_asan() {
     step asan address
 }
 
-# With a standard library that is instrumented too: no false alarms to suppress.
+# With a standard library that is instrumented too: no false alarms to suppress. Of the fleet the unit tests only.
 thread() {
-    local key
+    local key fleet=()
     key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
     sanitized env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
         "${key}_RUSTFLAGS=-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-fsanitize=thread" \
