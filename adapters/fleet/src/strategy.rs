@@ -143,7 +143,6 @@ mod tests {
         assert!(strategy.obeys_limits());
         assert_eq!(known(&strategy), None);
         let token = strategy.acquire_initial_token(None).unwrap();
-        assert!(strategy.charge(&token).is_some());
         let reset = Reset::In(Duration::from_secs(60));
         let limits = LimitReports::from(LimitReport::new(30).limit(60).reset(reset));
         strategy.observe(&token, Reports::new().declaring(&limits));
