@@ -1058,3 +1058,6 @@ const fn low(value: u128) -> u64 {
 
 /// The least rate of a limit that has something left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
+
+#[cfg(test)]
+mod tests;

@@ -362,3 +362,6 @@ impl Law for Declared {
         self.with_paced(self.otherwise.with_word(word))
     }
 }
+
+#[cfg(test)]
+mod tests;

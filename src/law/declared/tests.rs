@@ -1,0 +1,194 @@
+//! The law as long as nothing is declared: first contact, and the paced law.
+
+use core::time::Duration;
+
+use super::*;
+
+fn law(paced: PacedSettings, first: u32) -> Declared {
+    let settings = DeclaredSettings::new().otherwise(paced);
+    settings.first_burst(first).law()
+}
+
+fn slow_start() -> PacedSettings {
+    let settings = PacedSettings::builder().slow_start(true).build();
+    settings.expect("in range")
+}
+
+fn from_ten() -> PacedSettings {
+    let settings = PacedSettings::builder().initial_rate(10, Duration::from_secs(1));
+    settings.build().expect("in range")
+}
+
+/// A limiter that has been in this state since 10 s.
+fn state(memory: u64) -> State {
+    State::NONE.begun_anew(10 * SECOND, memory)
+}
+
+/// First contact, after so many answers.
+fn answered(answers: u64) -> State {
+    state(answers << PEAK_BITS)
+}
+
+/// A response that was throttled at 12 s, to a request sent at `sent`.
+fn throttled(sent: u64) -> Throttled {
+    let (reading, _) = PacedSettings::new().first_reading(0);
+    Throttled {
+        now: 12 * SECOND,
+        sent,
+        until: 12 * SECOND,
+        fill: Rate::from_ratio(10, SECOND),
+        counted: Counted { reading, sum: 0 },
+        since_change: Some(0),
+    }
+}
+
+/// The state after the paced law's first cut, at 12 s.
+fn cut(paced: &PacedSettings) -> State {
+    let cut = paced.after_throttle(State::NONE, &throttled(11 * SECOND));
+    State::NONE.decided(cut.expect("the first throttle cuts"))
+}
+
+#[test]
+fn first_contact_ends_with_a_peak() {
+    let paced = PacedSettings::new();
+    assert!(Declared::is_first_contact(state(0)));
+    assert!(Declared::is_first_contact(answered(7)));
+    assert!(!Declared::is_first_contact(cut(&paced)));
+    // It is none where nothing is limited.
+    assert!(!Declared::is_first_contact(State::NONE));
+}
+
+#[test]
+fn it_is_free_where_the_paced_law_limits_nothing() {
+    let free = law(PacedSettings::new(), 1);
+    let unlimited = state(free.unlimited());
+    assert!(free.is_free(unlimited));
+    assert!(!free.is_free(answered(0)) && !free.is_free(cut(&free.paced())));
+    // A rate to start with is a limit.
+    let limited = law(from_ten(), 1);
+    let limits = state(limited.unlimited());
+    assert!(!limited.is_free(limits) && !limited.is_free(unlimited));
+    let settings = DeclaredSettings::new().otherwise(from_ten());
+    assert_eq!(
+        (settings.paced(), limited.paced()),
+        (from_ten(), from_ten())
+    );
+    assert_eq!(free.with_paced(from_ten()), limited);
+    // What is held is that rate, or as good as none.
+    assert_eq!(free.held(), Some(unlimited.memory()));
+    assert_eq!(limited.held(), from_ten().initial());
+}
+
+#[test]
+fn each_answer_without_a_report_counts_and_the_eighth_ends_it() {
+    let law = law(PacedSettings::new(), 1);
+    let counted = throttled(0).counted;
+    let mut state = answered(0);
+    let window = law.turn(counted.reading, || 1, state, 12 * SECOND, 12 * SECOND);
+    assert_eq!(
+        (window.counted, window.end),
+        (Some(Rate::ZERO), 12 * SECOND)
+    );
+    for answers in 1..=8 {
+        let now = (10 + answers) * SECOND;
+        let decision = law.after_window(state, now, Rate::ZERO, counted);
+        let memory = if answers < 8 {
+            answers << PEAK_BITS
+        } else {
+            law.unlimited()
+        };
+        assert_eq!(decision, Some(Decision::Limit { since: now, memory }));
+        state = state.next(now, memory);
+    }
+    assert!(law.is_free(state));
+}
+
+/// What limited to nothing that matters, or by first contact, is not of the paced law's making.
+#[test]
+fn the_first_throttle_is_the_first_one_of_the_paced_law() {
+    let law = law(PacedSettings::new(), 1);
+    let paced = law.paced();
+    let before = throttled(9 * SECOND);
+    let first = paced.after_throttle(State::NONE, &before);
+    assert!(first.is_some());
+    for unseen in [answered(0), answered(3), state(law.unlimited())] {
+        assert_eq!(law.after_throttle(unseen, &before), first, "{unseen:?}");
+    }
+    // Of a request that was sent before the last cut it says nothing new.
+    assert_eq!(law.after_throttle(cut(&paced), &before), None);
+}
+
+#[test]
+fn where_nothing_is_declared_the_paced_law_decides() {
+    for paced in [PacedSettings::new(), slow_start(), from_ten()] {
+        let law = law(paced, 1);
+        let initial = state(law.unlimited());
+        let (first, end) = paced.first_reading(5);
+        assert_eq!(law.first_reading(5), (first, end));
+        assert_eq!(law.window_end(first), 0);
+        let none = Counted {
+            reading: first,
+            sum: 5,
+        };
+        assert_eq!(law.restarted(none, 12 * SECOND), None);
+        let begun = law.turn(first, || 6, initial, 12 * SECOND, 11_500_000_000);
+        let reading = begun.next.expect("the first response begins a window");
+        assert_eq!(law.window_end(reading), paced.window_end(reading));
+        assert!(law.window_end(reading) > 12 * SECOND);
+        let counted = Counted { reading, sum: 7 };
+        let restarted = law.restarted(counted, 13 * SECOND);
+        assert_eq!(restarted, paced.restarted(counted, 13 * SECOND));
+        assert_eq!(restarted.map(|(_, end)| end), Some(14 * SECOND));
+        let steady = law.steady_until(initial, 12 * SECOND, Rate::ZERO, reading);
+        assert_eq!(
+            steady,
+            paced.steady_until(initial, 12 * SECOND, Rate::ZERO, reading)
+        );
+        assert!(steady > 12 * SECOND);
+        // Slow start looks at each response, but not during first contact.
+        let slow = paced == slow_start();
+        assert_eq!(law.looks_at_each(initial), slow);
+        assert!(!law.looks_at_each(answered(0)));
+        let step = law.after_response(initial, 12 * SECOND, 11 * SECOND);
+        assert_eq!(
+            step,
+            paced.after_response(initial, 12 * SECOND, 11 * SECOND)
+        );
+        assert_eq!(step.is_some(), slow);
+        assert_eq!(
+            law.after_response(answered(0), 12 * SECOND, 11 * SECOND),
+            None
+        );
+    }
+}
+
+#[test]
+fn it_is_at_its_start_before_the_first_answer_or_unlimited() {
+    let (one, all) = (law(PacedSettings::new(), 1), law(PacedSettings::new(), 0));
+    let unlimited = state(one.unlimited());
+    let cut = cut(&one.paced());
+    let at_start = |law: &Declared, state| law.is_at_start(state, 20 * SECOND);
+    assert!(at_start(&one, answered(0)));
+    assert!(!at_start(&one, answered(1)));
+    assert!(!at_start(&one, unlimited) && !at_start(&one, cut));
+    assert!(at_start(&all, unlimited) && !at_start(&all, cut));
+}
+
+#[test]
+fn names_are_shown_in_lower_case() {
+    let name = LimitName::new("Day");
+    assert_eq!(alloc::format!("{name} {name:?}"), "day \"day\"");
+    let named = Dimension::Named(name);
+    assert_eq!(alloc::format!("{named}"), "day");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn names_are_serialized_as_text() {
+    let name = LimitName::new("Day");
+    let named = Dimension::Named(name);
+    let written = (serde_json::to_string(&name), serde_json::to_string(&named));
+    let text = |json: Result<_, serde_json::Error>| json.expect("a name is text");
+    assert_eq!(text(written.0), "\"day\"");
+    assert_eq!(text(written.1), "\"day\"");
+}
