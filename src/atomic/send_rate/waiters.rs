@@ -682,13 +682,13 @@ impl Waiters {
         if !(word.is_given_up() && retired.names(retired.slot(), word)) {
             return;
         }
-        // A loss means that another thread has freed it. Model:
-        // `line::a_slot_that_is_taken_again_keeps_its_place`.
+        // A loss means that another thread has freed it: a slot that is taken again keeps its place.
         let freed = slot
             .word
             .compare_exchange(word.0, Word::FREE.0, Release, Relaxed);
         if freed.is_ok() {
-            self.gaps.fetch_sub(1, Release); // see `has_gaps`
+            // See `has_gaps`. Model: `line::places_given_up_at_once_are_both_counted`.
+            self.gaps.fetch_sub(1, Release);
         }
     }
 }
