@@ -5,8 +5,8 @@ ci/orderings.txt says why.
 
 It finds the sites itself: an ordering that it cannot attribute to one is an error, and so is an
 entry of the list that fits none. Arguments are files to do alone; `--list` only prints the sites.
-What was caught is kept in target/orderings, and not done again while its file stays the same but
-for comments.
+What was caught is kept in target/orderings, and not done again while its file has the same code,
+but for its tests.
 `--listed` judges what is listed instead, which takes all models each time, and fails if one of
 these is caught.
 """
@@ -196,7 +196,7 @@ def main():
 
     for file, changes in todo.items():
         original = (ROOT / file).read_text()
-        digest = hashlib.sha256(" ".join(re.sub("//.*", "", original).split()).encode()).hexdigest()
+        digest = hashlib.sha256(" ".join(code_of(original).split()).encode()).hexdigest()
         named = sorted(set(re.findall(r"`(\w+::\w+)`", original)) & MODELS)
         # The models that the file names, one after the other from the shortest, and then all of them.
         runs = sorted(((["--exact", name], False) for name in named), key=lambda run: seconds(*run))
