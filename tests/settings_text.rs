@@ -284,3 +284,11 @@ fn snapshots_can_be_written() {
         r#"{"available":1,"requests":0,"retries":0}"#
     );
 }
+
+#[test]
+fn a_slow_start_stands_in_the_text() {
+    let settings = PacedSettings::builder().slow_start(true).build().unwrap();
+    let text = to_string(&settings).unwrap();
+    assert_eq!(from_str::<PacedSettings>(&text).unwrap(), settings);
+    assert!(text.contains(r#""slow_start":true"#), "{text}");
+}
