@@ -209,10 +209,8 @@ impl Engaged<'_> {
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
         let granted = || {
-            if self.state.load().is_engaged() {
-                return Ok(self.order(1));
-            }
-            Ok(Order::NONE) // it took nothing
+            let took = self.state.load().is_engaged();
+            Ok(if took { self.order(1) } else { Order::NONE })
         };
         self.renew(elapsed);
         let Some(nanos) = self.take(elapsed) else {
@@ -389,7 +387,8 @@ impl Engaged<'_> {
         let (line, cancelled) = self.line_and_cancelled(elapsed)?;
         let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
         if !line.is_paused() {
-            return Some(line.wait_for_next(elapsed, issued, cancelled));
+            let nanos = line.wait_for_next(elapsed, issued, cancelled);
+            return Some(nanos.min(self.until_foretold(elapsed)));
         }
         // The bucket is empty until the pause ends.
         let end = self.resumed(&line, elapsed).since.max(elapsed);

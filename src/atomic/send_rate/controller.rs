@@ -422,6 +422,17 @@ mod tests {
         assert_eq!([5, 6].map(since), [None, Some(3)]);
     }
 
+    /// Another thread may have noted the count a moment before this one adds up its own.
+    #[test]
+    fn a_sum_that_is_older_than_the_count_noted_is_none_since() {
+        let (meter, _) = Meter::new(&Controller::Paced(PacedSettings::new()));
+        let baseline = CutBaseline::new();
+        baseline.replace(baseline.load(), 5, meter.sum().wrapping_add(1));
+        assert_eq!(baseline.since(5, &meter), Some(0));
+        meter.count(2);
+        assert_eq!(baseline.since(5, &meter), Some(1));
+    }
+
     #[test]
     fn the_time_to_the_last_peak_is_remembered() {
         let cache = CurveCache::new();

@@ -157,7 +157,8 @@ impl SendRate {
     ///
     /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
     /// stays as it is, and never zero. While places in line are being given up it may be
-    /// refused as if some were not yet. A refusal writes nothing.
+    /// refused as if some were not yet. A refusal writes nothing. Where a service has yet to
+    /// declare its limits nothing can be foretold: it is the time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         match self.try_order(now) {

@@ -368,7 +368,8 @@ impl Engaged<'_> {
     ) {
         let reading = self.meter.reading();
         let steady = law.steady_until(state, now, rate, reading).min(until);
-        if steady > now {
+        // Until a wait can be foretold, any look may find another one.
+        if steady > now && self.until_foretold(now) == u64::MAX {
             let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
             let end = law.window_end(reading);
             let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);

@@ -8,10 +8,10 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
 use crate::law::Draining;
 use crate::law::declared::{
-    DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
+    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::line::{LONGEST_QUEUE, TOKEN};
-use crate::{Outcome, Recorded};
+use crate::{Outcome, Recorded, WeightError};
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -430,12 +430,114 @@ fn a_limit_is_whole_again_in_its_next_window() {
     assert!(limited.has_whole_limits(61 * SECOND), "the next window");
 }
 
+/// The time to the next look at what is declared.
+const LOOK: Result<(), Duration> = Err(Duration::from_millis(50));
+
+#[test]
+fn an_answer_without_a_report_holds_back_nothing_of_the_first_burst() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
+    let take = |now| rate.try_acquire(at(now)).map(|_| ());
+    assert_eq!(take(0), Ok(()));
+    succeed(&rate, 0, MS);
+    assert_eq!([2, 2, 2].map(|ms| take(ms * MS)), [Ok(()), Ok(()), LOOK]);
+    let more = rate.about_to_limit().try_acquire_up_to(at(2 * MS), 5);
+    assert_eq!(more.map(|_| ()), LOOK);
+}
+
+#[test]
+fn two_trips_after_the_report_a_refusal_says_when_a_token_comes() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    rate.observe(at(10 * MS), permit, &left(59).into());
+    let take = |now| rate.try_acquire(at(now)).map(|_| ()).err();
+    // Two trips of 10 ms, and the 50 ms in which the rate is looked at.
+    let early = [10, 60, 79].map(|ms| take(ms * MS).expect("one a second"));
+    assert_eq!(early, [70, 20, 1].map(Duration::from_millis));
+    let foretold = take(80 * MS).expect("one a second");
+    assert!(foretold > Duration::from_millis(800), "{foretold:?}");
+}
+
+/// A throttle blames the limit of which the least is left.
+#[test]
+fn a_throttle_empties_one_limit_of_two() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), Timestamp::ZERO);
+    let take = || rate.try_acquire(at(0)).expect("of the first burst");
+    let permits = [take(), take()];
+    let mut reports = LimitReports::from(left(30).policy(LimitName::new("minute")));
+    reports.push(left(20).policy(LimitName::new("other")));
+    rate.observe(at(MS), permits[0], &reports);
+    rate.record(at(2 * MS), permits[1], Outcome::Throttled);
+    let limits = rate.law.limits().expect("two");
+    let sent = rate.about_to_limit().sent();
+    let left = limits
+        .ledgers()
+        .map(|ledger| ledger.share_left(2 * MS, sent));
+    assert!(left.map(|share| share > 0).eq([true, false]));
+}
+
+/// The rate of a window is in force from the first look at it on: what came before went at the last
+/// window's.
+#[test]
+fn a_new_window_mints_nothing_for_the_time_before_it_is_looked_at() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    let report = left(30).window(Duration::from_secs(60)).refills(false);
+    rate.observe(at(0), permit, &report.into());
+    let limited = rate.about_to_limit();
+    let before = limited.read().1.rate;
+    assert!(before > Rate::LEAST && before < Rate::from_ratio(1, SECOND));
+    let now = 70 * SECOND;
+    limited.follow(now);
+    let (_, line) = limited.read();
+    assert!(line.rate > before);
+    assert_eq!(line.since, now);
+}
+
+#[test]
+fn where_nothing_is_declared_a_wait_is_that_of_the_paced_law() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    for _ in 0..9 {
+        succeed(&rate, 0, 0);
+    }
+    throttle(&rate, 0, SECOND);
+    let limited = rate.about_to_limit();
+    limited.follow(SECOND);
+    let mut places: Vec<_> = (0..1_000).map(|_| rate.reserve(at(SECOND))).collect();
+    let wait = places[999].claim(at(SECOND)).expect_err("far behind");
+    assert!(wait > Duration::from_millis(50), "{wait:?}");
+}
+
+#[test]
+fn a_place_for_nothing_is_refused_where_nothing_is_limited_yet() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
+    let take = |weight| Held::take(&rate, at(0), weight, None).err();
+    assert_eq!(take(1), None);
+    assert_eq!(take(0), Some(WeightError::Zero.into()));
+}
+
+/// Time alone moves the rate: the first refusal says what the second one does.
+#[test]
+fn a_refusal_is_by_what_time_has_made_of_the_rate() {
+    let rate = paced(10);
+    throttle(&rate, 0, SECOND);
+    let limited = rate.about_to_limit();
+    limited.follow(SECOND);
+    let slow = limited.read().1.rate;
+    let refused = || loop {
+        if let Err(wait) = rate.try_acquire(at(2 * SECOND)) {
+            break wait;
+        }
+    };
+    let waits = [refused(), refused()];
+    assert!(limited.read().1.rate > slow);
+    assert_eq!(waits[0], waits[1]);
+}
+
 #[test]
 fn a_credit_gets_the_first_burst_while_the_rate_stays() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
     assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
     succeed(&rate, 0, MS);
-    assert!(rate.gate.load().is_quiet(2 * MS));
     let mut credit = rate.credit(core::num::NonZeroU32::MIN);
     let granted = [2, 2, 2].map(|ms| credit.try_acquire(at(ms * MS)).is_ok());
     assert_eq!(granted, [true, true, false]);
