@@ -16,6 +16,7 @@ use alloc::{sync::Arc, task::Wake};
 use loom::thread;
 use paceline::{
     Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, Timestamp,
+    law::PacedSettings,
     wait::{Acquire, PlaceInLine, Sleep, Timer},
 };
 
@@ -37,20 +38,29 @@ impl Clock for Hands {
     }
 }
 
-/// Timers that never fire.
-#[derive(Clone, Debug)]
-struct Never;
+/// Timers that never fire, and remember for how long one was armed last.
+#[derive(Clone, Debug, Default)]
+struct Never(Arc<AtomicU64>);
+
+impl Never {
+    fn last(&self) -> Duration {
+        Duration::from_nanos(self.0.load(SeqCst))
+    }
+}
 
 impl Sleep for Never {
     type Timer = Self;
 
     fn timer(&self) -> Self {
-        Self
+        self.clone()
     }
 }
 
 impl Timer for Never {
-    fn arm(&mut self, _: Duration) {}
+    fn arm(&mut self, time: Duration) {
+        let nanos = time.as_nanos().try_into().expect("hours at most");
+        self.0.store(nanos, SeqCst);
+    }
 
     fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
@@ -85,22 +95,45 @@ impl Waiter {
     }
 }
 
+fn each_seconds(seconds: u64) -> PacedSettings {
+    PacedSettings::fixed(1, Duration::from_secs(seconds)).expect("in range")
+}
+
 struct Scene {
     limiter: SendLimiter<Arc<SendRate>, Hands, Never>,
+    rate: Arc<SendRate>,
     hands: Hands,
+    timers: Never,
 }
 
 impl Scene {
     /// A limiter that was throttled at 0 with nothing measured: a token in two seconds.
     fn new() -> Self {
-        let hands = Hands::default();
         let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let permit = SendPermit::sent_at(Timestamp::ZERO);
         rate.record(Timestamp::ZERO, permit, Outcome::Throttled);
-        let limiter = SendLimiter::new(Arc::new(rate))
+        Self::of(rate)
+    }
+
+    /// A fixed rate: a token in two seconds, the first of which has been taken.
+    fn fixed() -> Self {
+        let rate = SendRate::paced(each_seconds(2), Timestamp::ZERO);
+        assert!(rate.try_acquire(Timestamp::ZERO).is_ok());
+        assert!(rate.try_acquire(Timestamp::ZERO).is_err());
+        Self::of(rate)
+    }
+
+    fn of(rate: SendRate) -> Self {
+        let (rate, hands, timers) = (Arc::new(rate), Hands::default(), Never::default());
+        let limiter = SendLimiter::new(Arc::clone(&rate))
             .clock(hands.clone())
-            .sleep_on(Never);
-        Self { limiter, hands }
+            .sleep_on(timers.clone());
+        Self {
+            limiter,
+            rate,
+            hands,
+            timers,
+        }
     }
 
     fn place(&self) -> PlaceInLine<Arc<SendRate>, Hands> {
@@ -128,6 +161,21 @@ fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
         let ready = waiter.poll();
         other.join().expect("the thread returns");
         assert!(ready || waiter.was_woken(), "its turn has come");
+    });
+}
+
+/// The rate rises while a waiter takes its stand: it is woken, or its timer is of the new rate. The
+/// two swap no word in common, so that only their fences order them.
+#[test]
+fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
+    explore(Some(2), || {
+        let scene = Scene::fixed();
+        let mut waiter = scene.waiter();
+        let rate = Arc::clone(&scene.rate);
+        let other = thread::spawn(move || rate.set_paced(each_seconds(1), Timestamp::ZERO));
+        assert!(!waiter.poll());
+        other.join().expect("the thread returns").expect("in range");
+        assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
     });
 }
 

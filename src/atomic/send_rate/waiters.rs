@@ -728,7 +728,7 @@ impl Waiters {
     /// not come, its place, and its timer. One that was woken and has not looked since is passed
     /// over, so that it holds up no other.
     pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
-        fence(SeqCst); // rule 6
+        fence(SeqCst); // rule 6; model: `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`
         let (mut ahead, mut is_any_late) = (0_usize, false);
         let mut overtaken = None;
         self.scan(|number, slot| {
