@@ -63,7 +63,7 @@ run() {
     local of_src='src/{backoff,budget,charge,clock,headers,permit,random,snapshot}.rs'
     case "$part" in
         core)
-            plant 1 -xE 'core_.*|declared|golden_quota|(law|paced)_traces|send_rate_.*|send_set'
+            plant 1 -xE 'core_.*|declared|golden_quota|learned_rate|(law|paced)_traces|send_rate_.*|send_set'
             judge --file 'src/{atomic,law,line}/**' --file 'src/{bits,fixed,line,time}.rs' "$@"
             ;;
         edges) above --file "$of_src" --file 'src/{classify,config}/**' "$@" ;;
