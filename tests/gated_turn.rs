@@ -1,15 +1,20 @@
 //! A gate before a send: asked again until it opens, once the strategy inside has let the attempt
 //! go.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
 
 use paceline::{
-    Failure, RetryStrategy, RetryStrategyExt, RetryToken, SendPermit, Standard, Timestamp,
-    operation::StopReason,
+    Adaptive, ControlLaw, Failure, Operation, RetryStrategy, RetryStrategyExt, RetryToken,
+    SendPermit, Standard, Timestamp,
+    law::PacedSettings,
+    operation::{Next, StopReason},
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
-        SendTurn,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn,
     },
 };
 
@@ -64,6 +69,10 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
         self.inside.record_success(token, reports)
     }
 
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        self.inside.charge(token)
+    }
+
     fn admit(
         &self,
         turn: &mut SendTurn,
@@ -71,7 +80,7 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
     ) -> Result<SendPermit, NotAdmitted> {
         let gate = || match self.asked.fetch_add(1, SeqCst) {
             0..3 => Err(self.wait),
-            _ => Ok(SendPermit::sent_at(Timestamp::from_nanos(7))),
+            _ => Ok(SendPermit::sent_at(Timestamp::from_nanos(7)).costing(2)),
         };
         turn.gated(|turn| self.inside.admit(turn, request), gate)
     }
@@ -138,6 +147,50 @@ fn a_gate_in_a_gate_is_passed_once() {
             break permit;
         }
     };
-    assert_eq!(permit.time(), Timestamp::from_nanos(7));
+    assert_eq!(
+        (permit.time(), permit.weight()),
+        (Timestamp::from_nanos(7), 2)
+    );
     assert_eq!((strategy.inside.asked(), strategy.asked()), (4, 4));
+}
+
+#[test]
+fn a_gate_leaves_the_strategy_inside_what_it_took() {
+    let clock = Arc::new(Timestamp::ZERO);
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::fixed(1_000, second)
+        .and_then(|fixed| fixed.to_builder().burst(second).build());
+    let inside = Adaptive::builder()
+        .law(ControlLaw::Paced)
+        .paced(settings.unwrap())
+        .clock(clock.clone());
+    let strategy = Gated::around(Gated::around(inside.build().unwrap(), WAIT), WAIT);
+    let available = || {
+        let rate = strategy.inside.inside.snapshot().rate.unwrap();
+        format!("{:.0}", rate.available)
+    };
+    let mut attempts = Operation::new(&strategy).weight(600).start();
+    while !matches!(attempts.next(&*clock, None), Next::Send(_)) {}
+    assert_eq!((strategy.inside.asked(), strategy.asked()), (4, 4));
+    assert_eq!(available(), "400");
+    let charge = attempts.charge().unwrap();
+    attempts.succeeded(Reports::at(&*clock)).unwrap();
+    charge.settle(&[150]).unwrap();
+    assert_eq!(available(), "850");
+}
+
+#[test]
+fn a_weight_passes_the_gate_with_the_time_of_the_gate() {
+    let strategy = Gated::around(Adaptive::new(), WAIT);
+    let mut turn = SendTurn::new();
+    let request = SendRequest::new().weight(600);
+    let permit = loop {
+        if let Ok(permit) = strategy.admit(&mut turn, request) {
+            break permit;
+        }
+    };
+    assert_eq!(
+        (permit.time(), permit.weight()),
+        (Timestamp::from_nanos(7), 600)
+    );
 }

@@ -25,6 +25,8 @@ enum Holds {
     InLines(Box<Places>),
     /// What it was granted by several send rates.
     Granted(Box<SetPermit<MOST_RATES>>),
+    /// What it was granted behind a gate.
+    Passed(SendPermit),
 }
 
 /// How far an attempt has come on its way to being sent: a value that
@@ -197,8 +199,11 @@ impl SendTurn {
     /// Asks `inside` until it lets the attempt go, and from then on only `gate`. For strategies
     /// that put a further gate before the sends of another one.
     ///
-    /// The permit is the gate's. Given up between the two, what `inside` granted is spent. A gate
-    /// wakes no waiter, so it is asked every 50 ms, or sooner if it says so.
+    /// The permit is the gate's. Where `inside` took tokens or was asked for a weight, it is the
+    /// one of `inside`, at the time of the gate's: `inside` then records and settles what it took.
+    ///
+    /// Given up between the two, what `inside` granted is spent. A gate wakes no waiter, so it is
+    /// asked every 50 ms, or sooner if it says so.
     ///
     /// # Errors
     ///
@@ -213,12 +218,21 @@ impl SendTurn {
             self.depth = depth.saturating_add(1);
             let granted = inside(self);
             self.depth = depth;
-            let _own = granted?;
+            let own = granted?;
+            if matches!(self.holds, Holds::Nothing) {
+                self.holds = Holds::Passed(own);
+            }
             self.passed = depth;
         }
-        gate().map_err(|wait| NotAdmitted::Wait {
+        let permit = gate().map_err(|wait| NotAdmitted::Wait {
             wait,
             look_in: wait.min(LOOK_AGAIN),
+        })?;
+        Ok(match self.holds {
+            Holds::Passed(own) if own.is_charged() || own.weight() > 1 => {
+                SendPermit::with_order(permit.time(), own.weight(), own.place())
+            }
+            _ => permit,
         })
     }
 }
