@@ -300,3 +300,28 @@ impl<S> Drop for Looked<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Standard;
+
+    #[test]
+    fn a_state_is_seen_from_its_place_to_its_retirement() {
+        let make = Box::new(|_: Option<&str>| Ok(Standard::new()));
+        let store = Store::new(make, Standard::new(), 1, 1);
+        let slot = Arc::new(Slot::entered(1, store.id, "a", Standard::new()));
+        let is_seen = || {
+            let mut is_seen = false;
+            store.for_each(|key, _| is_seen |= key == "a");
+            is_seen
+        };
+        assert!(store.put(&slot));
+        assert!(!is_seen(), "it has no place yet");
+        assert!(store.place(&slot));
+        assert!(is_seen());
+        slot.usage().leave();
+        assert!(slot.usage().retire_unlooked());
+        assert!(!is_seen(), "it is in the map still");
+    }
+}
