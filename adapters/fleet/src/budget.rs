@@ -211,7 +211,9 @@ impl Drop for Token<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use paceline::law::PacedSettings;
+
     use super::*;
 
     /// A clock that stands.
@@ -222,6 +224,44 @@ mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::from_nanos(9)
         }
+    }
+
+    /// A clock that goes with the runtime's.
+    #[derive(Debug)]
+    pub(crate) struct Goes(Instant);
+
+    impl Goes {
+        pub(crate) fn new() -> Self {
+            Self(Instant::now())
+        }
+    }
+
+    impl Clock for Goes {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO.saturating_add(self.0.elapsed())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_ends_at_its_deadline_is_in_time() {
+        let pool = Arc::new(Pool::new());
+        pool.good_until(Timestamp::from_nanos(u64::MAX));
+        pool.pour(4);
+        let settings = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
+        let local = Arc::new(SendRate::paced(settings, Timestamp::ZERO));
+        let (_shown, seen) = watch::channel(BudgetSnapshot::default());
+        let clock = Arc::new(Goes::new());
+        let budget = Budget::new(Arc::clone(&pool), clock, Some(local), seen);
+        let _first = budget.acquire().await;
+        let wait = Duration::from_secs(1);
+        let began = Instant::now();
+        let within = |span| budget.acquire_before(began + span);
+        let early = within(Duration::from_millis(999)).await;
+        assert_eq!(early.map(drop), Err(DeadlinePassed { wait }));
+        assert_eq!((began.elapsed(), pool.available()), (Duration::ZERO, 3));
+        let permit = within(wait).await.expect("in time");
+        assert_eq!(permit.time(), Timestamp::ZERO.saturating_add(wait));
+        assert_eq!((began.elapsed(), pool.available()), (wait, 2));
     }
 
     #[test]

@@ -316,11 +316,131 @@ impl Drop for Attempt {
 
 #[cfg(test)]
 mod tests {
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::{Context, Waker};
+    use std::io;
+
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::{TcpListener, TcpStream};
+
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(60);
+    const SEVEN: &str = "*1\r\n:7\r\n";
+
     fn engine() -> Engine {
-        let client = Client::open("redis://127.0.0.1:1/").expect("an address");
+        engine_at(1)
+    }
+
+    fn engine_at(port: u16) -> Engine {
+        let address = format!("redis://127.0.0.1:{port}/");
+        let client = Client::open(address).expect("an address");
         Engine::new(client, "billing".to_owned())
+    }
+
+    /// Returns an engine that is connected to a server. The server answers what `says` returns for
+    /// the words of a command that runs a script.
+    async fn engine_that(
+        says: impl Fn(&[String]) -> Option<&'static str> + Send + 'static,
+    ) -> Arc<Engine> {
+        let bound = TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = bound.expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.expect("the engine connects");
+            let mut stream = BufReader::new(stream);
+            // Until the engine closes the connection.
+            while let Ok(command) = words(&mut stream).await {
+                let runs = command[0].starts_with("EVAL");
+                let answer = if runs {
+                    says(&command)
+                } else {
+                    Some("+OK\r\n")
+                };
+                let sent = stream.write_all(answer.unwrap_or("").as_bytes());
+                sent.await.expect("the engine reads");
+            }
+        });
+        let engine = Arc::new(engine_at(port));
+        assert_eq!(engine.check().await, Ok(()));
+        engine
+    }
+
+    /// Reads a command: how many words, then each behind its length.
+    async fn words(stream: &mut BufReader<TcpStream>) -> io::Result<Vec<String>> {
+        let mut words = Vec::new();
+        for _ in 0..length(stream).await? {
+            let mut word = vec![0; length(stream).await?];
+            stream.read_exact(&mut word).await?;
+            stream.read_exact(&mut [0; 2]).await?;
+            words.push(String::from_utf8_lossy(&word).into_owned());
+        }
+        Ok(words)
+    }
+
+    async fn length(stream: &mut BufReader<TcpStream>) -> io::Result<usize> {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        let digits = line.trim_start_matches(['*', '$']).trim_end();
+        digits.parse().map_err(io::Error::other)
+    }
+
+    async fn ask(
+        engine: &Arc<Engine>,
+        key: &str,
+        patience: Duration,
+    ) -> Result<Vec<i64>, EngineFault> {
+        engine.take(Step::Send, key, "member", "", patience).await
+    }
+
+    fn is_connected(engine: &Engine) -> bool {
+        matches!(*engine.link.borrow(), Link::Live(_))
+    }
+
+    #[tokio::test]
+    async fn a_script_is_sent_in_whole_only_if_the_server_lost_it() {
+        let lost = ("-NOSCRIPT it was flushed\r\n", Ok(vec![7]));
+        let full = ("-OOM no room\r\n", Err(EngineFault::OutOfMemory));
+        for (refusal, result) in [lost, full] {
+            let engine = engine_that(move |command| {
+                let in_whole = command[0] == "EVAL" && command[1] == include_str!("step.lua");
+                Some(if in_whole { SEVEN } else { refusal })
+            });
+            let engine = engine.await;
+            assert_eq!(ask(&engine, "a", LONG).await, result, "{refusal}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_late_answer_ends_the_connection_unless_another_came() {
+        let says = |command: &[String]| (command[3] == "prompt").then_some(SEVEN);
+        let engine = engine_that(says).await;
+        let short = Duration::from_millis(1);
+        let late = Err(EngineFault::TimedOut);
+        {
+            let mut first = pin!(ask(&engine, "prompt", LONG));
+            let mut second = pin!(ask(&engine, "late", short));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(first.as_mut().poll(&mut context).is_pending());
+            assert!(second.as_mut().poll(&mut context).is_pending());
+            assert_eq!(first.await, Ok(vec![7]));
+            assert_eq!(second.await, late);
+        }
+        assert!(is_connected(&engine));
+        assert_eq!(ask(&engine, "late", short).await, late);
+        assert!(!is_connected(&engine));
+    }
+
+    #[tokio::test]
+    async fn out_of_memory_keeps_the_connection_and_read_only_ends_it() {
+        let full = ("-OOM no room\r\n", EngineFault::OutOfMemory, true);
+        let replica = ("-READONLY a replica\r\n", EngineFault::ReadOnly, false);
+        for (refusal, fault, is_kept) in [full, replica] {
+            let engine = engine_that(move |_| Some(refusal)).await;
+            assert_eq!(ask(&engine, "a", LONG).await, Err(fault));
+            assert_eq!(is_connected(&engine), is_kept, "{fault}");
+        }
     }
 
     #[test]

@@ -128,14 +128,13 @@ async fn only_the_right_certificates_open_the_engine() {
 fn what_is_no_certificate_is_an_error_at_once() {
     let wrong = |builder: FleetBuilder| builder.build().map(drop).unwrap_err();
     let secure = || Fleet::builder("rediss://127.0.0.1:1/");
-    assert_eq!(
-        wrong(secure().root_certificates(b"x")),
-        FleetError::Certificate
-    );
-    assert_eq!(
-        wrong(secure().client_certificate(b"x", b"y")),
-        FleetError::Certificate
-    );
+    for text in ["x", "longer than a mark of PEM"] {
+        let text = text.as_bytes();
+        let roots = secure().root_certificates(text);
+        assert_eq!(wrong(roots), FleetError::Certificate);
+        let client = secure().client_certificate(text, text);
+        assert_eq!(wrong(client), FleetError::Certificate);
+    }
     let pem = b"-----BEGIN CERTIFICATE-----";
     let plain = Fleet::builder("redis://127.0.0.1:1/").root_certificates(pem);
     assert_eq!(wrong(plain), FleetError::Certificate);
