@@ -56,6 +56,13 @@ impl<S> FleetStrategy<S> {
     pub const fn budget(&self) -> &Budget {
         &self.budget
     }
+
+    /// Tells the budget how a send came out, which took one token of it whatever it took of the
+    /// strategy inside.
+    fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
+        let time = sent.map_or_else(|| self.budget.clock().now(), SendPermit::time);
+        self.budget.record(SendPermit::sent_at(time), outcome);
+    }
 }
 
 impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
@@ -72,22 +79,19 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         failure: &Failure,
         reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
-        if failure.is_throttle() {
-            let now = self.budget.clock().now();
-            let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-            let outcome = match Outcome::from(failure) {
-                Outcome::ThrottledFor(hint) => {
-                    Outcome::ThrottledFor(hint.min(token.max_retry_after()))
-                }
-                outcome => outcome,
-            };
-            self.budget.record(permit, outcome);
-        }
+        let outcome = match Outcome::from(failure) {
+            Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(token.max_retry_after())),
+            outcome => outcome,
+        };
+        self.record(token.send_permit(), outcome);
         self.inside.refresh_retry_token(token, failure, reports)
     }
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        self.inside.record_success(token, reports)
+        let sent = token.send_permit();
+        self.inside.record_success(token, reports)?;
+        self.record(sent, Outcome::NotThrottled);
+        Ok(())
     }
 
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
@@ -107,7 +111,11 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let gate = || self.budget.try_acquire(self.budget.clock().now());
+        let gate = || {
+            let taken = self.budget.try_acquire(self.budget.clock().now());
+            // What a rate underneath the budget took is not for the strategy inside to settle.
+            taken.map(|permit| SendPermit::sent_at(permit.time()))
+        };
         turn.gated(|turn| self.inside.admit(turn, request), gate)
     }
 
@@ -125,12 +133,34 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
+    use std::sync::Arc;
 
-    use paceline::Adaptive;
-    use paceline::law::{LimitReport, LimitReports, Reset};
+    use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
+    use paceline::operation::Next;
+    use paceline::{Adaptive, ControlLaw, Operation, SendRate, Standard, Timestamp};
+    use tokio::sync::watch;
 
     use super::*;
     use crate::Fleet;
+    use crate::budget::tests::Goes;
+    use crate::pool::Pool;
+    use crate::snapshot::BudgetSnapshot;
+
+    /// Returns a budget whose engine holds nothing back.
+    fn open(clock: Arc<dyn Clock>, local: Option<Arc<SendRate>>) -> Budget {
+        let pool = Arc::new(Pool::new());
+        pool.open();
+        let (_, seen) = watch::channel(BudgetSnapshot::default());
+        Budget::new(pool, clock, local, seen)
+    }
+
+    /// A thousand tokens a second, and a bucket of as many.
+    fn thousand() -> PacedSettings {
+        let second = Duration::from_secs(1);
+        PacedSettings::fixed(1_000, second)
+            .and_then(|fixed| fixed.to_builder().burst(second).build())
+            .unwrap()
+    }
 
     #[tokio::test]
     async fn what_the_service_declares_reaches_the_strategy_inside() {
@@ -155,7 +185,7 @@ mod tests {
         let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
         let scope = fleet.scope("orders", 2_000, Duration::from_secs(1));
         let budget = scope.unwrap().join().unwrap();
-        let strategy = FleetStrategy::new(paceline::Standard::new(), budget);
+        let strategy = FleetStrategy::new(Standard::new(), budget);
         let full = strategy.inside().quota().available();
         let token = strategy.acquire_initial_token(None).unwrap();
         let failure = Failure::transient();
@@ -165,5 +195,56 @@ mod tests {
         assert!(strategy.inside().quota().available() < full);
         strategy.record_success(token, Reports::new()).unwrap();
         assert_eq!(strategy.inside().quota().available(), full);
+    }
+
+    #[test]
+    fn what_a_send_took_of_the_strategy_inside_can_be_settled() {
+        let clock = Arc::new(Timestamp::ZERO);
+        let inside = Adaptive::builder()
+            .law(ControlLaw::Paced)
+            .paced(thousand())
+            .clock(clock.clone());
+        let strategy = FleetStrategy::new(inside.build().unwrap(), open(clock.clone(), None));
+        let available = || format!("{:.0}", strategy.snapshot().rate.unwrap().available);
+        let mut attempts = Operation::new(&strategy).weight(600).start();
+        assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+        let charge = attempts.charge().unwrap();
+        attempts.succeeded(Reports::at(&*clock)).unwrap();
+        assert_eq!(available(), "400");
+        charge.settle(&[150]).unwrap();
+        assert_eq!(available(), "850");
+    }
+
+    #[test]
+    fn what_a_rate_underneath_took_is_not_the_strategys() {
+        let local = SendRate::paced(thousand(), Timestamp::ZERO);
+        let budget = open(Arc::new(Timestamp::ZERO), Some(Arc::new(local)));
+        let strategy = FleetStrategy::new(Standard::new(), budget);
+        let permit = strategy.admit(&mut SendTurn::new(), SendRequest::new());
+        assert_eq!(permit.unwrap(), SendPermit::sent_at(Timestamp::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_underneath_is_cut_to_what_got_through() {
+        let clock = Arc::new(Goes::new());
+        let local = Arc::new(SendRate::paced(PacedSettings::new(), Timestamp::ZERO));
+        let budget = open(clock.clone(), Some(Arc::clone(&local)));
+        let strategy = FleetStrategy::new(Standard::new(), budget);
+        for number in 1..=300 {
+            let mut attempts = Operation::new(&strategy).start();
+            assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+            tokio::time::advance(Duration::from_millis(10)).await;
+            let reports = Reports::at(&*clock);
+            if number == 300 {
+                attempts.failed(&Failure::throttling(), reports).unwrap();
+            } else if number % 2 == 0 {
+                attempts.failed(&Failure::transient(), reports).unwrap();
+            } else {
+                attempts.succeeded(reports).unwrap();
+            }
+        }
+        // A hundred a second were sent, and the last one was too many.
+        let limited = local.snapshot(clock.now()).fill_rate;
+        assert!((75.0..100.0).contains(&limited), "{limited}");
     }
 }
