@@ -69,6 +69,15 @@ fn only_the_first_burst_goes_before_the_first_report() {
     assert_eq!(granted(&all, 0, SECOND), 1_000);
 }
 
+#[test]
+fn who_forgets_begins_with_the_first_burst_again() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
+    for now in [0, SECOND, 2 * SECOND] {
+        assert_eq!(granted(&rate, now, now + SECOND), 3);
+        rate.forget_throttles(at(now + SECOND));
+    }
+}
+
 /// At the rate before the first report the third place would have to wait for thirty seconds.
 #[test]
 fn a_wait_before_the_first_report_is_until_the_next_look() {

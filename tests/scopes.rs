@@ -254,7 +254,10 @@ fn what_they_print_names_what_counts() {
     assert!(format!("{scopes:?}").contains("max_scopes: 2"));
     assert!(format!("{handle:?}").contains("key: \"a\""));
     let full = ScopeRefused::Full { max: 2 };
-    assert_eq!(full.to_string(), "all 2 scopes are in use or not idle");
+    assert_eq!(
+        full.to_string(),
+        "2 scopes are kept, and none that was looked at is idle"
+    );
 }
 
 #[test]

@@ -396,11 +396,40 @@ fn a_throttle_that_no_report_explains_is_the_least_declared_limits() {
     assert!(paced.snapshot(ms(100)).enabled, "it may have been that one");
 }
 
-/// Tokens of a declared limit that were claimed before the last turn, and are not sent: the service
-/// has not counted them. Whatever report comes in between, what is left is as if they had never
-/// been claimed, and so is the rate; the bucket takes back what it holds.
+/// They count when they are sent, and not before: a report of what was sent meanwhile does not have
+/// them in it.
 #[test]
-fn tokens_claimed_early_and_given_back_are_left_of_a_declared_limit() {
+fn tokens_that_a_set_waits_with_count_when_they_are_sent() {
+    let tokens = declared(Dimension::Tokens);
+    let slow = fixed(1);
+    let first = tokens.try_acquire_n(ms(0), 100).expect("it goes");
+    let report = |left| report(Dimension::Tokens, left, 10_000).into();
+    let _ = tokens.observe(ms(0), first, &report(9_000));
+    let left = |now| {
+        let limit = tokens.declared_limit(ms(now)).expect("it is declared");
+        format!("{:.0}", limit.remaining)
+    };
+    // Its turn comes after six seconds, and that of 600 tokens after four.
+    let _taken = slow.try_acquire(ms(0)).expect("it is full");
+    let _ahead: Vec<_> = (0..5).map(|_| slow.reserve(ms(0))).collect();
+    let set = SendSet::new([&tokens, &slow]);
+    let mut place = set.reserve(ms(0), &[600, 1]).expect("in range");
+    let mut other = tokens.reserve_n(ms(0), 100).expect("there is room");
+    let waits_for = place.claim(ms(5_000)).map_err(|binding| binding.limit);
+    assert_eq!(waits_for.err(), Some(1));
+    let other = other.claim(ms(5_000)).expect("its turn");
+    let _ = tokens.observe(ms(5_050), other, &report(8_900));
+    assert_eq!(left(5_050), "8900");
+    let permit = place.claim(ms(6_000)).expect("the last turn");
+    assert_eq!(permit.get(0).map(SendPermit::weight), Some(600));
+    assert_eq!(left(6_000), "8300");
+}
+
+/// Tokens of a declared limit whose turn has come before the last one, and that are not sent: the
+/// service has not counted them. Whatever report comes in between, what is left is as if nobody
+/// had asked for them, and so is the rate.
+#[test]
+fn tokens_that_a_set_waits_with_and_gives_back_are_left_of_a_declared_limit() {
     // A report of an earlier send, of a later one, or none.
     for by in [None, Some(0), Some(1)] {
         let state = |is_claimed: bool| {
@@ -427,7 +456,7 @@ fn tokens_claimed_early_and_given_back_are_left_of_a_declared_limit() {
                 let limit = tokens.declared_limit(at).expect("it is declared");
                 format!("{:.0}", limit.remaining)
             };
-            assert_eq!(left(now), if is_claimed { "8300" } else { "8900" });
+            assert_eq!(left(now), "8900");
             let later = tokens.reserve_n(now, 600).expect("there is room");
             let later = { later }.claim(ms(11_000)).expect("its turn");
             if let Some(by) = by {

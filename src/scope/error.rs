@@ -27,7 +27,10 @@ pub enum ScopeRefused {
 impl fmt::Display for ScopeRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { max } => write!(f, "all {max} scopes are in use or not idle"),
+            Self::Full { max } => write!(
+                f,
+                "{max} scopes are kept, and none that was looked at is idle"
+            ),
             Self::KeyTooLong { len, max } => {
                 write!(f, "a scope's key of {len} bytes, more than {max}")
             }

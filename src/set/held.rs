@@ -54,8 +54,9 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
     /// Takes the tokens of each place whose turn has come. Asks for the time only if the request
     /// has not been let go yet.
     ///
-    /// What was claimed early is kept until the last turn has come: the request is sent then. A
-    /// limit that holds nothing back is asked last, because by then it may.
+    /// What was claimed early is kept until the last turn has come: the request is sent then. Of a
+    /// declared limit nothing is claimed before: a report of what others send meanwhile would have
+    /// it in what is left. A limit that holds nothing back is asked last, because by then it may.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
@@ -66,12 +67,17 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
         let now = now();
         let mut permit = SetPermit::at(now);
         let mut latest: Option<Binding> = None;
-        for unlimited in [false, true] {
+        for (all_due, unlimited) in [(false, false), (true, false), (true, true)] {
             for (limit, place) in self.places.iter_mut().enumerate() {
                 let Some(place) = place.as_mut().filter(|it| it.is_unlimited() == unlimited) else {
                     continue;
                 };
-                match place.claim_with(|| now) {
+                let claimed = match place.declared_wait(now).filter(|_| !all_due) {
+                    Some(Duration::ZERO) => continue,
+                    Some(wait) => Err(wait),
+                    None => place.claim_with(|| now),
+                };
+                match claimed {
                     Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
                     Err(wait) => {
                         let this = Binding { limit, wait };

@@ -43,7 +43,7 @@ pub(super) struct Promised {
     agreed: Agreed,
     /// The position of the last request sent, if declared limits are obeyed.
     pub(super) sent: AtomicU64,
-    /// How many requests of the first burst were given a token beyond the bucket's.
+    /// How many requests of the first burst have been given a token.
     pub(super) first: AtomicU64,
     /// Used for one round trip after a first throttle. It stands here because this cache line has
     /// room.
@@ -77,7 +77,7 @@ impl Words {
                 open: AtomicU64::new(0),
                 agreed: Agreed::new(),
                 sent: AtomicU64::new(FIRST_SEND),
-                first: AtomicU64::new(0),
+                first: AtomicU64::new(1), // the bucket begins with its token
                 drain: DrainWord::new(),
             }),
             trip: AtomicU64::new(0),

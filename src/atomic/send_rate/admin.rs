@@ -142,8 +142,7 @@ impl SendRate {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
-        let owed = engaged.ahead(elapsed).min(engaged.open_tokens());
-        engaged.give_back(owed);
+        engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
         engaged.wake_all(elapsed);
     }
 

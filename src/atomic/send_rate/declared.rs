@@ -111,8 +111,7 @@ impl SendRate {
     /// that lost to others eight times.
     #[must_use]
     pub fn ignored_reports(&self) -> u64 {
-        let limits = self.law.limits();
-        limits.map_or(0, Limits::ignored)
+        self.law.limits().map_or(0, Limits::ignored)
     }
 }
 
@@ -176,6 +175,14 @@ impl Engaged<'_> {
         self.wake_due(elapsed);
     }
 
+    /// Returns when the request of `permit` was sent; now if that is not known, or later.
+    fn sent_at(&self, now: u64, permit: SendPermit) -> u64 {
+        if permit.is_timed() {
+            return elapsed(self.start, permit.time()).min(now);
+        }
+        now
+    }
+
     fn seen(
         &self,
         now: u64,
@@ -184,14 +191,9 @@ impl Engaged<'_> {
         date: Option<Duration>,
     ) -> Seen {
         let sent = self.sent();
-        let sent_at = if permit.is_timed() {
-            elapsed(self.start, permit.time()).min(now)
-        } else {
-            now
-        };
         Seen {
             now,
-            sent_at,
+            sent_at: self.sent_at(now, permit),
             order: permit.order(sent),
             weight: permit.weight(),
             sent,
@@ -288,9 +290,9 @@ impl Engaged<'_> {
     }
 
     /// Whether a limit is declared.
-    fn is_any_declared(&self) -> bool {
-        let mut limits = self.law.limits().into_iter();
-        limits.any(|limits| limits.ledgers().next().is_some())
+    pub(super) fn is_any_declared(&self) -> bool {
+        let limits = self.law.limits();
+        limits.is_some_and(|limits| limits.ledgers().next().is_some())
     }
 
     /// Whether requests go as they come until a limit is declared.
@@ -333,8 +335,7 @@ impl Engaged<'_> {
         // the burst has. Model: `declared::two_takes_share_the_first_burst`.
         let first = &self.promised.first;
         let mut given = first.load(Relaxed);
-        // The first of them had the token that the bucket began with.
-        while given < u64::from(law.first()).saturating_sub(1) {
+        while given < u64::from(law.first()) {
             match first.compare_exchange_weak(given, given.saturating_add(1), Relaxed, Relaxed) {
                 Ok(_) => {
                     self.give_back(weight.into());
@@ -357,8 +358,8 @@ impl Engaged<'_> {
             .ledgers()
             .min_by_key(|ledger| {
                 // A report on this very response knows more than any other.
-                let told = ledger.told_left(order);
-                (told.is_none(), ledger.share_left(now, sent))
+                let is_untold = ledger.told_left(order).is_none();
+                (is_untold, ledger.share_left(now, sent))
             })
             .map(|ledger| (ledger.dimension, ledger.policy));
         let empty = limits.ledgers().any(|ledger| {
@@ -368,11 +369,7 @@ impl Engaged<'_> {
         });
         let refused = |ledger: &Ledger| Refused {
             now,
-            sent_at: if permit.is_timed() {
-                elapsed(self.start, permit.time()).min(now)
-            } else {
-                now
-            },
+            sent_at: self.sent_at(now, permit),
             order,
             until: now.saturating_add(nanos(hint).min(LONGEST_SPAN)),
             blamed: !empty && least == Some((ledger.dimension, ledger.policy)),
@@ -388,8 +385,10 @@ impl Engaged<'_> {
         contradicted
     }
 
-    /// Forgets what was declared.
+    /// Forgets what was declared, and who went before that.
     pub(super) fn forget_limits(&self) {
+        // Relaxed: a count, see `first_burst`.
+        self.promised.first.store(0, Relaxed);
         if let Some(limits) = self.law.limits() {
             limits.forget();
         }
@@ -399,10 +398,8 @@ impl Engaged<'_> {
     #[cfg(feature = "std")]
     pub(super) fn has_whole_limits(&self, now: u64) -> bool {
         let sent = self.sent();
-        let Some(limits) = self.law.limits() else {
-            return true;
-        };
-        limits.ledgers().all(|ledger| {
+        let mut ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
+        ledgers.all(|ledger| {
             let ledger = ledger.rolled(now, sent).unwrap_or(ledger);
             ledger.share_left(now, sent) >= 1 << 32
         })

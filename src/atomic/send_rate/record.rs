@@ -290,8 +290,7 @@ impl Engaged<'_> {
 
     /// Whether there are places in line whose turn has not come.
     fn is_waited_for(&self, now: u64) -> bool {
-        let (_, line) = self.read();
-        self.waiting(&line, now) > 0
+        self.waiting(&self.read().1, now) > 0
     }
 
     /// Moves the fill rate to where the law has it at `now`, and lets responses be until that

@@ -506,6 +506,17 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         Ok(permit)
     }
 
+    /// Returns the time until its turn, zero if it has come, of a place that is best claimed when
+    /// the request is sent: what a service declares of later sends would count it in.
+    pub(crate) fn declared_wait(&self, now: Timestamp) -> Option<Duration> {
+        let Turn::Placed { place, .. } = self.turn else {
+            return None;
+        };
+        let engaged = self.rate.words().filter(Engaged::is_any_declared)?;
+        let nanos = engaged.nanos_until(place, engaged.elapsed(now));
+        Some(nanos.map_or(Duration::ZERO, |nanos| engaged.wait(now, nanos)))
+    }
+
     /// Gives the place up, unless it has been claimed.
     ///
     /// Returns whether there was a place.

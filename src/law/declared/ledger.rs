@@ -449,12 +449,15 @@ impl Ledger {
         let spread = spread.max(self.trip / 2).max(LEAST_SPREAD);
         let free = u128::try_from(free).unwrap_or(0);
         let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
-        let rate = if now < self.early_until() || (self.fresh && spend == Spend::Even) {
-            rate.min(self.even())
+        let is_early = now < self.early_until() || (self.fresh && spend == Spend::Even);
+        // What is sent just before the reset may count in the next window.
+        let is_late = rest <= margin && !self.comes_back();
+        let most = if is_early || is_late {
+            self.even()
         } else {
-            rate
+            Rate::MAX
         };
-        rate.max(SLOWEST)
+        rate.min(most).max(SLOWEST)
     }
 
     /// Returns the end of the time after the first report in which no more goes than `L/W`.

@@ -17,8 +17,8 @@
 //!    goes to zero as `left` does, so that nothing overshoots. One request is kept back where
 //!    others are seen: between two sends of one client the others make theirs. In a window
 //!    everything is sent two trips before the end, because a late request counts in the next one.
-//! 4. *No more than `L/W`* for two trips after the first report, and in a new window until its
-//!    first report.
+//! 4. *No more than `L/W`* for two trips after the first report, in a new window until its first
+//!    report, and in the last two trips of a window.
 //! 5. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored, so that a late answer never raises what is left. After a reset only a later reset,
 //!    or a request sent since, opens the new window. What is left of a window only falls: an older
@@ -110,8 +110,8 @@ impl DeclaredSettings {
         }
     }
 
-    /// Sets how many requests go at once before the first report; 0 for all. After them a token
-    /// comes in ten seconds, until eight answers have come without a report.
+    /// Sets how many requests go at once before the first report; 0 for all. As many again come in
+    /// each ten seconds, twice as many after each answer without a report, and all after the eighth.
     ///
     /// By default one, and all where something other than requests is counted: a rate of tokens
     /// says little of requests. The rate of requests beside it, in a

@@ -160,9 +160,11 @@ fn what_is_free_is_spread_over_the_rest() {
         (Kind::Window, Even, 2_000, 0, 9_000, 8_000),
         (Kind::Window, Fast, 2_000, 0, 9_000, 4_000),
         (Kind::Window, Fast, 100, 0, 9_000, 1_000),
-        (Kind::Window, Even, 4_000, 0, 0, 2_000),
-        (Kind::Window, Even, 0, 0, 0, 50),
+        (Kind::Window, Fast, 100, 0, 300, 170),
+        (Kind::Window, Even, 100, 0, 112, 50),
         (Kind::Refill, Even, 2_000, 500, 9_000, 9_000),
+        (Kind::Refill, Even, 4_000, 0, 0, 2_000),
+        (Kind::Refill, Even, 0, 0, 0, 50),
     ] {
         let ledger = Ledger {
             trip: trip * MILLI,
@@ -175,6 +177,16 @@ fn what_is_free_is_spread_over_the_rest() {
             spread(amount(80), over * MILLI),
             "{kind:?} {trip} {rest}"
         );
+    }
+    // Just before the reset no more than the limit by its window.
+    for (trip, rest) in [(0, 0), (100, 0), (100, 111), (4_000, 100)] {
+        let ledger = Ledger {
+            trip: trip * MILLI,
+            reset: between(150 * S, 150 * S),
+            ..known(Kind::Window)
+        };
+        let rates = [Even, Fast].map(|spend| ledger.rate(spend, 100 * S, amount(80), rest * MILLI));
+        assert_eq!(rates, [ledger.even(); 2], "{trip} {rest}");
     }
     let slow = known(Kind::Refill).rate(Even, 100 * S, 1, LONGEST_SPAN);
     assert_eq!(slow, Rate::from_ratio(1, 1 << 49));
