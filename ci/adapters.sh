@@ -92,9 +92,9 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1" --features "$(features "paceline-$1")"
 }
 
-# All tests with the newest hosts, and nothing else: what ci/all.sh has the time for.
+# All tests with the newest hosts, and nothing else: what ci/all.sh has the time for. Most of them wait most of the time.
 if [[ "${1:-}" == --tests ]]; then
-    cargo test --manifest-path adapters/Cargo.toml --workspace --features paceline-tower/grpc,paceline-tower/policy
+    RUST_TEST_THREADS=8 cargo test --manifest-path adapters/Cargo.toml --workspace --features paceline-tower/grpc,paceline-tower/policy
     exit
 fi
 

@@ -5,6 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 # The release profile is for measuring, and slow to link. Tests have cargo's own.
 export CARGO_PROFILE_RELEASE_LTO=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+# A panic names its line without.
+export CARGO_PROFILE_DEV_DEBUG=0
 # shellcheck disable=SC2034 # for the scripts that source this
 loom_target="$CARGO_TARGET_DIR/loom"
 # shellcheck disable=SC2034
