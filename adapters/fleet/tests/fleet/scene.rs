@@ -25,7 +25,7 @@ pub(crate) fn bound(members: u8) -> f64 {
 pub(crate) const ALONE: f64 = 1_000.0;
 /// How long a fleet has to use its allowance again. Seconds are the rule; others compete for these
 /// processors.
-const RECOVERY: Duration = Duration::from_secs(30);
+pub(crate) const RECOVERY: Duration = Duration::from_secs(30);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
