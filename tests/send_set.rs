@@ -396,8 +396,8 @@ fn a_throttle_that_no_report_explains_is_the_least_declared_limits() {
     assert!(paced.snapshot(ms(100)).enabled, "it may have been that one");
 }
 
-/// They count when they are sent, and not before: a report of what was sent meanwhile does not have
-/// them in it.
+/// Tokens that a set waits with count when they are sent, and not before: a report of what was sent
+/// meanwhile does not have them in it.
 #[test]
 fn tokens_that_a_set_waits_with_count_when_they_are_sent() {
     let tokens = declared(Dimension::Tokens);
@@ -426,8 +426,8 @@ fn tokens_that_a_set_waits_with_count_when_they_are_sent() {
 }
 
 /// Tokens of a declared limit whose turn has come before the last one, and that are not sent: the
-/// service has not counted them. Whatever report comes in between, what is left is as if nobody
-/// had asked for them, and so is the rate.
+/// service has not counted them. Whatever report comes in between, what is left is as if they
+/// had not been asked for, and so is the rate.
 #[test]
 fn tokens_that_a_set_waits_with_and_gives_back_are_left_of_a_declared_limit() {
     // A report of an earlier send, of a later one, or none.

@@ -431,7 +431,7 @@ fn a_limit_is_whole_again_in_its_next_window() {
 }
 
 /// The time to the next look at what is declared.
-const LOOK: Result<(), Duration> = Err(Duration::from_millis(50));
+const IN_50_MS: Result<(), Duration> = Err(Duration::from_millis(50));
 
 #[test]
 fn an_answer_without_a_report_holds_back_nothing_of_the_first_burst() {
@@ -439,9 +439,12 @@ fn an_answer_without_a_report_holds_back_nothing_of_the_first_burst() {
     let take = |now| rate.try_acquire(at(now)).map(|_| ());
     assert_eq!(take(0), Ok(()));
     succeed(&rate, 0, MS);
-    assert_eq!([2, 2, 2].map(|ms| take(ms * MS)), [Ok(()), Ok(()), LOOK]);
+    assert_eq!(
+        [2, 2, 2].map(|ms| take(ms * MS)),
+        [Ok(()), Ok(()), IN_50_MS]
+    );
     let more = rate.about_to_limit().try_acquire_up_to(at(2 * MS), 5);
-    assert_eq!(more.map(|_| ()), LOOK);
+    assert_eq!(more.map(|_| ()), IN_50_MS);
 }
 
 #[test]

@@ -16,9 +16,10 @@
 //!    part of what is taken. Clients that read the same number come to equal parts, and the rate
 //!    goes to zero as `left` does, so that nothing overshoots. One request is kept back where
 //!    others are seen: between two sends of one client the others make theirs. In a window
-//!    everything is sent two trips before the end, because a late request counts in the next one.
+//!    it is planned that everything is sent two trips before the end (a tenth of the window at
+//!    most), because a late request counts in the next one.
 //! 4. *No more than `L/W`* for two trips after the first report, in a new window until its first
-//!    report, and in the last two trips of a window.
+//!    report, and in those last two trips, should something be left then.
 //! 5. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored, so that a late answer never raises what is left. After a reset only a later reset,
 //!    or a request sent since, opens the new window. What is left of a window only falls: an older
