@@ -245,7 +245,7 @@ fn aimd(rate: f64, of: &Second) -> f64 {
     next.clamp(1.0, 5_000.0)
 }
 
-/// `OpenDAL`'s `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's
+/// OpenDAL's `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's
 /// rule and numbers, but a second that is over is looked at by the next request as well, and a
 /// response counts for the second in which it comes.
 #[derive(Clone, Copy, Debug)]
