@@ -216,11 +216,11 @@ step_prove() {
     step prove env PYTHONPATH="$z3" python3 src/line/proof.py
 }
 
-# The tests while other processes want the processors, two hours at most: a failure says that a test measures time.
+# A command while other processes want the processors, four hours at most: a failure says that a test measures time.
 loaded() {
     local loops=() status=0
     for _ in $(seq "${PACELINE_LOOPS:-20}"); do
-        timeout 7200 bash -c "while :; do :; done" &
+        timeout 14400 bash -c "while :; do :; done" &
         loops+=($!)
     done
     "$@" || status=$?
@@ -229,9 +229,9 @@ loaded() {
     return "$status"
 }
 
-# Only where it is named: it takes as long as the processors are few.
+# Only where it is named: it takes as long as the processors are few. With more threads the tests get more of them.
 step_loaded() {
-    step "tests under load" loaded ci/all.sh tests
+    step "everything under load" loaded env RUST_TEST_THREADS=8 ci/all.sh
     step "fleet under load" loaded cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/fleet" --all-features
 }
 
