@@ -15,12 +15,16 @@ mod readme;
 mod server;
 
 use alloc::sync::Arc;
-use core::{pin::Pin, time::Duration};
+use core::{
+    pin::Pin,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::Duration,
+};
 
 use paceline::{Adaptive, Scopes, law::PacedSettings};
 use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::{Instant, sleep, timeout},
+    task::JoinSet,
+    time::{Instant, sleep},
 };
 
 pub use debug::Shown;
@@ -74,7 +78,8 @@ async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
     (succeeded, begun.elapsed())
 }
 
-/// A scope that is limited to 10/s sends 30 in 2 to 3.5 s, and does not slow another one.
+/// A scope that is limited to 10/s sends 30 in 2 to 5 s (with two turns for each they take 5.8 s).
+/// It does not slow another one, which is done first; in the same line it would be last.
 /// `client` makes what sends a request on a scope.
 pub async fn a_limited_scope_slows_no_other<F>(
     well: Said,
@@ -86,9 +91,8 @@ pub async fn a_limited_scope_slows_no_other<F>(
     let of = |scope| burst(30, client(url.clone(), strategy.clone(), scope));
     let ((hot, took), (free, at_once)) = tokio::join!(of("hot"), of("free"));
     assert_eq!((hot, free), (30, 30));
-    let expected = SECOND * 2..Duration::from_millis(3_500);
-    assert!(expected.contains(&took), "{took:?}");
-    assert!(at_once < SECOND, "{at_once:?}");
+    assert!((2 * SECOND..5 * SECOND).contains(&took), "{took:?}");
+    assert!(at_once < took, "{at_once:?}, and the limited one {took:?}");
 }
 
 /// Of 512 requests that 32 tasks send to a service of 50/s, which answers the others with
@@ -120,25 +124,15 @@ pub async fn a_service_is_adapted_to<F>(
     assert!(failed <= 5, "{failed} of 512 failed");
 }
 
-/// A plain sleep until the deadline, which shows how late timers are on this machine.
-fn sleep_beside(begun: Instant) -> JoinHandle<Duration> {
-    tokio::spawn(async move {
-        sleep(DEADLINE.saturating_sub(begun.elapsed())).await;
-        begun.elapsed().saturating_sub(DEADLINE)
-    })
-}
-
-async fn in_time(begun: Instant, beside: JoinHandle<Duration>) {
+/// Asserts that what began at `begun` did not outlive its deadline by a second, which is for a busy
+/// machine: nothing here would end by itself within 4 s.
+fn assert_in_time(begun: Instant) {
     let took = begun.elapsed();
-    let allowed = DEADLINE + Duration::from_millis(100);
-    if took >= allowed {
-        let late = beside.await.expect("it only sleeps");
-        assert!(took < allowed + late, "{took:?}, a timer {late:?} late");
-    }
+    assert!(took < DEADLINE + SECOND, "{took:?}");
 }
 
-/// A deadline of 2 s, which `client` sets, ends everything in 2.1 s: an attempt under way, the wait
-/// in line, and the wait that `refusal` asks for.
+/// A deadline of 2 s, which `client` sets, ends everything: an attempt under way, the wait in line,
+/// and the wait that `refusal` asks for.
 pub async fn a_deadline_ends_everything<F>(
     well: Said,
     refusal: Said,
@@ -149,24 +143,40 @@ pub async fn a_deadline_ends_everything<F>(
     let url = serve(move || well.after(30 * SECOND)).await;
     let send = client(url, paced());
     let begun = Instant::now();
-    let beside = sleep_beside(begun);
     assert!(!send().await, "it was never answered");
     assert!(begun.elapsed() >= DEADLINE);
-    in_time(begun, beside).await;
+    assert_in_time(begun);
     // A line: of 12 that ask for 3 a second some 6 are sent.
     let url = serve(move || well).await;
     let send = client(url, limited(3, SECOND));
     let begun = Instant::now();
-    let beside = sleep_beside(begun);
     let (answered, _) = burst(12, send).await;
     assert!((5..=7).contains(&answered), "{answered}");
-    in_time(begun, beside).await;
+    assert_in_time(begun);
     let url = serve(move || refusal).await;
     let send = client(url, paced());
     let begun = Instant::now();
-    let beside = sleep_beside(begun);
     assert!(!send().await, "it was refused");
-    in_time(begun, beside).await;
+    assert_in_time(begun);
+}
+
+fn count_waiting(strategy: &Scopes<Adaptive>) -> u64 {
+    strategy.find("hot").map_or(0, |state| {
+        state.send_rate().snapshot(state.clock().now()).waiting
+    })
+}
+
+/// Drops `request` as soon as `is_time` says so.
+async fn drop_once(request: Read, is_time: impl Fn() -> bool) {
+    let wait = async {
+        while !is_time() {
+            sleep(SECOND / 100).await;
+        }
+    };
+    tokio::select! {
+        _ = request => panic!("it ended"),
+        () = wait => {}
+    }
 }
 
 /// A request that is dropped under way, in line or backing off leaves no place in line, no permit
@@ -178,7 +188,6 @@ pub async fn a_dropped_request_leaves_nothing<F>(
 ) where
     F: Fn() -> Read,
 {
-    let moment = SECOND / 5;
     // One token in 100 s: the wait for the next one shows each place and permit that is left.
     let check = |scopes: &Scopes<Adaptive>, all: Duration, quota: u32| {
         assert_eq!(scopes.count_in_use(), 0);
@@ -190,22 +199,33 @@ pub async fn a_dropped_request_leaves_nothing<F>(
         assert_eq!(state.quota().available(), quota);
     };
     // An attempt under way, and then in line.
-    let url = serve(move || well.after(30 * SECOND)).await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = asked.clone();
+    let url = serve(move || {
+        count.fetch_add(1, Relaxed);
+        well.after(30 * SECOND)
+    });
     let strategy = limited(1, 100 * SECOND);
-    let send = client(url, strategy.clone());
-    for _ in 0..3 {
-        assert!(timeout(moment, send()).await.is_err(), "it was answered");
+    let send = client(url.await, strategy.clone());
+    drop_once(send(), || asked.load(Relaxed) == 1).await;
+    check(&strategy, 100 * SECOND, 500);
+    for _ in 0..2 {
+        drop_once(send(), || count_waiting(&strategy) == 1).await;
         check(&strategy, 100 * SECOND, 500);
     }
     // A retry that waits as the service asked: it is paid, and the rate pauses for all.
     let url = serve(move || refusal).await;
     let strategy = limited(1, 100 * SECOND);
     let send = client(url, strategy.clone());
-    assert!(timeout(moment, send()).await.is_err(), "it gave up");
+    let backs_off = || {
+        let state = strategy.find("hot");
+        state.is_some_and(|state| state.quota().available() == 495)
+    };
+    drop_once(send(), backs_off).await;
     check(&strategy, 130 * SECOND, 495);
 }
 
-/// A request in line is sent as soon as the rate rises.
+/// A request in line whose turn is in 20 s is sent when the rate rises.
 pub async fn a_waiter_goes_early<F>(well: Said, client: impl Fn(String, Strategy) -> F)
 where
     F: Fn() -> Read,
@@ -215,11 +235,13 @@ where
     assert!(send().await, "a token was there");
     let begun = Instant::now();
     let waiting = tokio::spawn(send());
-    sleep(SECOND / 5).await;
+    while count_waiting(&strategy) == 0 {
+        sleep(SECOND / 100).await;
+    }
     let state = strategy.find("hot").expect("it is in use");
     let faster = state.set_paced(fixed(1_000, SECOND));
     faster.expect("it can be changed");
     assert!(waiting.await.expect("no panic"));
     let took = begun.elapsed();
-    assert!(took < SECOND / 2, "{took:?}");
+    assert!(took < 10 * SECOND, "{took:?}");
 }

@@ -5,7 +5,6 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
 use paceline_reqwest::{DeadlinePassed, Pacing};
@@ -127,13 +126,12 @@ async fn an_hour_of_retry_after_stops_no_client() {
     let client = client(pacing);
     let begun = Instant::now();
     assert_eq!(status(client.get(&server.url).send().await), 429);
-    assert!(begun.elapsed() < SECOND, "it is not slept");
-    assert_eq!(strategy.quota().available(), 500, "and not paid for");
+    assert_eq!(strategy.quota().available(), 500, "it is not paid for");
     assert_eq!(status(client.get(&server.url).send().await), 200);
     let took = begun.elapsed();
     assert!(
-        took < Duration::from_secs(4),
-        "the rate pauses for the cap: {took:?}"
+        (SECOND..60 * SECOND).contains(&took),
+        "neither waits for an hour: {took:?}"
     );
 }
 
