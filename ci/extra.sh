@@ -76,11 +76,14 @@ step_asan() {
     step asan address
 }
 
-# With a standard library that is instrumented too: no false alarms to suppress. Of the fleet the unit tests only.
+# With a standard library that is instrumented too. The order that epoll makes is seen on one descriptor, and tokio registers
+# sockets on a duplicate: what it says of that is suppressed, and nothing else.
 thread() {
-    local key fleet=()
+    local key fleet=(--test fleet) suppressions="$CARGO_TARGET_DIR/tsan.suppressions"
+    mkdir -p "$CARGO_TARGET_DIR" && echo "race:tokio::runtime::io::" >"$suppressions" || return
     key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
-    sanitized env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
+    sanitized env TSAN_OPTIONS="suppressions=$suppressions" \
+        RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc "${key}_LINKER=clang-22" \
         "${key}_RUSTFLAGS=-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-fsanitize=thread" \
         "$debian_rust" test -Zbuild-std --target-dir "$CARGO_TARGET_DIR/tsan"
 }

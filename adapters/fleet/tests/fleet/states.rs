@@ -40,7 +40,11 @@ fn a_member_whose_run_time_is_dropped_says_that_it_has_ended() {
     assert_eq!((shown.standing, shown.fault), ended);
     assert!(budget.try_acquire(budget.clock().now()).is_err());
     let heard = heard.lock().unwrap();
-    assert_eq!(*heard, [(Standing::Leased, None), ended]);
+    // Before its lease a busy machine may be closed for a while.
+    assert!(
+        heard.ends_with(&[(Standing::Leased, None), ended]),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]
