@@ -77,8 +77,7 @@ impl<R: Deref<Target = SendRate>> SendCharge<R> {
     ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes what is
     ///   left of it, and the rate with that, rather than the bucket. Nothing is settled if the
     ///   limiter has taken in a report of this request or a later one
-    ///   ([`observe`](SendRate::observe)), which has the true cost in it; nor for a permit of a
-    ///   [`SendCredit`](crate::SendCredit).
+    ///   ([`observe`](SendRate::observe)), which has the true cost in it.
     ///
     /// A debt stays when throttles are [forgotten](SendRate::forget_throttles); a
     /// [reset](SendRate::reset) takes it away.

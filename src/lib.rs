@@ -164,7 +164,7 @@ pub use atomic::modelled;
 #[cfg(stall)]
 #[doc(hidden)]
 pub use atomic::stall;
-pub use atomic::{Reservation, RetryBudget, RetryQuota, SendCredit, SendRate, SendRateSnapshot};
+pub use atomic::{Reservation, RetryBudget, RetryQuota, SendRate, SendRateSnapshot};
 pub use budget::QuotaSettingsError;
 pub use charge::SendCharge;
 #[cfg(feature = "std")]

@@ -316,23 +316,6 @@ impl Level {
     pub(crate) const fn is_dry(self, issued: Place) -> bool {
         self.due.since(issued) < to_signed(TOKEN)
     }
-
-    /// Takes as many of the next `most` tokens as there are, and returns where `issued` moves and
-    /// how many they are.
-    pub(crate) fn take_up_to(self, issued: Place, most: u32) -> Option<(Place, u32)> {
-        if !self.holds_any {
-            return None;
-        }
-        let from = if self.full.since(issued) > 0 {
-            self.full
-        } else {
-            issued
-        };
-        let held = u64::try_from(self.due.since(from)).unwrap_or(0);
-        let tokens = u32::try_from(held / TOKEN).unwrap_or(u32::MAX).min(most);
-        let moved = TOKEN.wrapping_mul(u64::from(tokens));
-        (tokens > 0).then(|| (from.plus(moved), tokens))
-    }
 }
 
 /// Returns the nanoseconds that `needed` tokens, with 64 fraction bits, take at `rate`, rounded up;

@@ -7,7 +7,6 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::any::type_name_of_val;
 use core::fmt::Debug;
-use core::num::NonZeroU32;
 use core::time::Duration;
 use std::path::PathBuf;
 
@@ -318,7 +317,6 @@ fn every_type() -> Shown {
         budget,
         quota,
         token(),
-        rate.credit(NonZeroU32::MIN),
         limiter,
         SendPermit::sent_at(at(1)),
         rate.charge(SendPermit::sent_at(at(1))),
@@ -423,7 +421,6 @@ fn what_is_kept_in_bits_prints_as_values() {
          available: 1.000, measured_rate: 0.000/s, last_max_rate: 15.483/s, waiting: 0, \
          in_flight: None, declared: None }",
         "Reservation { in_line: true, weight: 2, .. }",
-        "SendCredit { batch: 1, held: 0, .. }",
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None }], date: Some(5s), \
          ignored: 1)",

@@ -25,7 +25,7 @@ fn at_the_root() -> BTreeSet<&'static str> {
 
 #[test]
 fn the_root_has_what_most_programs_name() {
-    let buckets = "RetryQuota RetryBudget SendRate SendSet SendCharge SendCredit SendLimiter";
+    let buckets = "RetryQuota RetryBudget SendRate SendSet SendCharge SendLimiter";
     let permits = "QuotaPermit SendPermit Reservation Outcome Recorded SendRateSnapshot ControlLaw";
     let errors = "AcquireError WeightError QuotaSettingsError";
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";

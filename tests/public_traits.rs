@@ -8,8 +8,8 @@ use core::hash::Hash;
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Outcome, QuotaPermit, QuotaSettingsError, Reservation, RetryAfter, RetryBudget,
-    RetryQuota, RetrySafety, RetryToken, Scopes, SendCredit, SendLimiter, SendPermit, SendRate,
-    Standard, Timestamp, WeightError,
+    RetryQuota, RetrySafety, RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard,
+    Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, RateLimit,
@@ -44,7 +44,7 @@ each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRef
     QuotaSettingsError, RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryBudget, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
-each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, SendCredit<&SendRate>, TokioTimer);
+each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
 each!(value: AcquireError, Attempt, Chain<RateLimitClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RateLimit, RetryAfter, RetryCosts,

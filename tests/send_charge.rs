@@ -7,7 +7,7 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{num::NonZeroU32, time::Duration};
+use core::time::Duration;
 use std::thread;
 
 use paceline::{
@@ -249,21 +249,6 @@ fn a_report_before_the_settlement_has_it_in() {
             "nor has the bucket moved"
         );
     }
-}
-
-/// A credit takes its tokens before they are sent, so that no report can be held against them.
-#[test]
-fn a_permit_of_a_credit_is_not_settled_once_limits_are_declared() {
-    let (rate, _) = declared();
-    let mut credit = rate.credit(NonZeroU32::new(8).expect("not 0"));
-    let permit = credit.try_acquire(ms(3_000)).expect("150 a second");
-    // As text: a change of rate moves the line by 2⁻³¹ token.
-    let before = rate.snapshot(ms(3_000)).to_string();
-    for cost in [0, 5_000, 0, 5_000] {
-        settle(&rate, permit, cost);
-        assert_eq!(rate.snapshot(ms(3_000)).to_string(), before);
-    }
-    assert_eq!(left(&rate), 8_692, "the batch is taken");
 }
 
 #[test]

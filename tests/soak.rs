@@ -11,7 +11,6 @@
 )]
 
 use core::{
-    num::NonZeroU32,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
@@ -28,9 +27,8 @@ const THREADS: u64 = 8;
 const MOST: u32 = 20_000;
 const BURST: Duration = Duration::from_millis(100);
 const CAPACITY: u64 = 2_000;
-/// The most tokens that one request takes, and that one credit holds.
+/// The most tokens that one request takes.
 const WEIGHT: u32 = 64;
-const BATCH: u32 = 32;
 /// The longest that a request waits.
 const PATIENCE: Duration = Duration::from_millis(300);
 const QUOTA: u32 = 500;
@@ -63,7 +61,6 @@ impl Scene {
 
     fn work(&self, seed: u64) {
         let mut rng = Rng::with_seed(seed);
-        let mut credit = self.rate.credit(NonZeroU32::new(BATCH).expect("not 0"));
         let limiter = SendLimiter::new(&self.rate).clock(self.clock.clone());
         let mut held = Vec::new();
         while !self.is_over.load(SeqCst) {
@@ -74,12 +71,7 @@ impl Scene {
                 3 => self.rate.try_acquire_with(|| now).ok(),
                 4 => self.rate.try_acquire_until(now).ok(),
                 5 => self.rate.try_acquire_n(now, weight).ok(),
-                6 => credit.try_acquire(now).ok(),
-                7 => {
-                    credit.give_back();
-                    None
-                }
-                8 => {
+                6..9 => {
                     held.push(self.rate.reserve_n(now, weight).expect("it fits"));
                     if held.len() > 4 {
                         drop(held.swap_remove(rng.usize(..held.len())));
@@ -118,9 +110,8 @@ impl Scene {
                     1 => Outcome::Throttled,
                     _ => Outcome::NotThrottled,
                 };
-                match rng.u8(..3) {
+                match rng.u8(..2) {
                     0 => limiter.record(permit, outcome),
-                    1 => drop(credit.record(self.now(), permit, outcome)),
                     _ => drop(self.rate.record_with(|| self.now(), permit, outcome)),
                 }
             }
@@ -161,7 +152,7 @@ impl Scene {
 
     /// Checks every window of the samples of a second: time, tokens granted, and allowed besides.
     fn watch(&self) {
-        let slack = THREADS * u64::from(WEIGHT + BATCH);
+        let slack = THREADS * u64::from(WEIGHT);
         let mut samples: Vec<(Instant, u64, u64)> = Vec::new();
         let mut first = None;
         while !self.is_over.load(SeqCst) {

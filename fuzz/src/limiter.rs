@@ -1,16 +1,15 @@
-//! `limiter`: the whole limiter, with weights, credits, clocks that go back, and what else there is
+//! `limiter`: the whole limiter, with weights, clocks that go back, and what else there is
 //! to call, against a plain list.
 //!
 //! While only tokens and places are asked for, every answer is the list's. Once the rate may have
 //! moved, the tokens granted are held against all that may have been minted. At the end no waiter
 //! is left, and the bucket fills again.
 
-use core::{num::NonZeroU32, time::Duration};
+use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 use paceline::{
-    AcquireError, Outcome, Reservation, SendCredit, SendPermit, SendRate, Timestamp,
-    law::PacedSettings,
+    AcquireError, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
 };
 
 use crate::steps;
@@ -39,11 +38,8 @@ enum Step {
     Claim(u8),
     WaitOut(u8),
     Drop(u8),
-    Credit(u8),
-    GiveBack(u8),
     Record(u8),
     Throttle {
-        credit: u8,
         hint: Option<u16>,
     },
     Settings(u8),
@@ -77,11 +73,8 @@ struct Scene<'a> {
     is_exact: bool,
     /// The last token promised, and what was given up before every place.
     issued: i128,
-    written_off: i128,
     gaps: Vec<(i128, i128)>,
     places: Vec<Place<'a>>,
-    credits: Vec<SendCredit<&'a SendRate>>,
-    taken: [u64; 2],
     granted: i128,
     /// What may have been granted besides what is minted.
     allowed: i128,
@@ -103,7 +96,6 @@ pub fn limiter(data: &[u8]) {
     let mut data = Unstructured::new(data);
     let rate = SendRate::paced(settings(MOST), Timestamp::ZERO);
     let capacity = i128::from(CAPACITY) * TOKEN;
-    let batch = |batch| NonZeroU32::new(batch).expect("not 0");
     let mut scene = Scene {
         rate: &rate,
         now: 0,
@@ -111,11 +103,8 @@ pub fn limiter(data: &[u8]) {
         latest: 0,
         is_exact: true,
         issued: -capacity,
-        written_off: 0,
         gaps: Vec::new(),
         places: Vec::new(),
-        credits: vec![rate.credit(batch(7)), rate.credit(batch(1_000))],
-        taken: [0; 2],
         granted: 0,
         allowed: capacity,
     };
@@ -145,13 +134,13 @@ impl<'a> Scene<'a> {
     }
 
     fn given_up(&self) -> i128 {
-        self.written_off + self.gaps.iter().map(|(_, weight)| weight).sum::<i128>()
+        self.gaps.iter().map(|(_, weight)| weight).sum()
     }
 
     /// Where a place has its turn.
     fn rank(&self, end: i128) -> i128 {
         let before = self.gaps.iter().filter(|(gap, _)| *gap < end);
-        end - self.written_off - before.map(|(_, weight)| weight).sum::<i128>()
+        end - before.map(|(_, weight)| weight).sum::<i128>()
     }
 
     fn settled(&self) -> i128 {
@@ -225,13 +214,6 @@ impl<'a> Scene<'a> {
                 let place = self.places.remove(usize::from(pick) % self.places.len());
                 self.give_up(place);
             }
-            Step::Credit(pick) => self.take_credit(usize::from(pick) % 2),
-            Step::GiveBack(pick) => {
-                let credit = &mut self.credits[usize::from(pick) % 2];
-                let held = credit.held();
-                credit.give_back();
-                self.give_back(held);
-            }
             Step::Record(times) => {
                 let now = self.at();
                 for _ in 0..times {
@@ -239,14 +221,14 @@ impl<'a> Scene<'a> {
                         .record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
                 }
             }
-            Step::Throttle { credit, hint } => {
+            Step::Throttle { hint } => {
                 self.is_exact = false;
                 let now = self.at();
                 let outcome = hint.map_or(Outcome::Throttled, |millis| {
                     Outcome::ThrottledFor(Duration::from_millis(u64::from(millis)))
                 });
                 let sent = SendPermit::sent_at(now);
-                self.credits[usize::from(credit) % 2].record(now, sent, outcome);
+                self.rate.record(now, sent, outcome);
             }
             Step::Settings(pick) => {
                 self.is_exact = false;
@@ -355,35 +337,6 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn give_back(&mut self, tokens: u32) {
-        self.written_off += i128::from(tokens) * TOKEN;
-        self.granted -= i128::from(tokens) * TOKEN;
-    }
-
-    fn take_credit(&mut self, pick: usize) {
-        let now = self.at();
-        let before = self.credits[pick].held();
-        let answer = self.credits[pick].try_acquire(now);
-        let held = self.credits[pick].held();
-        // One of those that it holds is good for 50 ms; a clock that has gone back is past that.
-        let is_kept = self.nanos().wrapping_sub(self.taken[pick]) <= 50_000_000;
-        let is_same = answer.is_ok() && held + 1 == before;
-        if before > 0 && is_kept && (self.is_exact || is_same) {
-            assert!(is_same, "{before} held before, and {held} now");
-            return;
-        }
-        self.give_back(before);
-        if let Err(wait) = answer {
-            self.check(self.missing(TOKEN), Err(wait), "credit");
-            return;
-        }
-        let taken = i128::from(held + 1) * TOKEN;
-        self.check(self.missing(taken), Ok(()), "credit");
-        self.issued = self.settled() + taken;
-        self.grant(taken);
-        self.taken[pick] = self.nanos();
-    }
-
     fn compare(&mut self) {
         let shown = self.rate.snapshot(self.at());
         assert!(shown.available <= shown.capacity, "{shown:?}");
@@ -409,7 +362,6 @@ impl<'a> Scene<'a> {
     fn end(mut self) {
         self.behind = 0;
         self.places.clear();
-        self.credits.clear();
         let later = Timestamp::from_nanos(self.latest + 500 * SECOND);
         // Were it cut or set to less, it is set back.
         assert_eq!(self.rate.set_paced(settings(MOST), later), Ok(()));

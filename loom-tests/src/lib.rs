@@ -20,7 +20,6 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 mod budget;
 mod counts;
-mod credit;
 mod declared;
 mod drought;
 mod forget;

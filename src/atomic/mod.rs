@@ -24,4 +24,4 @@ pub(crate) mod usage;
 pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
 pub(crate) use send_rate::Held;
-pub use send_rate::{DeclaredLimit, Reservation, SendCredit, SendRate, SendRateSnapshot};
+pub use send_rate::{DeclaredLimit, Reservation, SendRate, SendRateSnapshot};

@@ -295,14 +295,6 @@ class Line:
         taken = And(holds_any, Or(is_full, due - issued >= TOKEN))
         return taken, If(is_full, full + TOKEN, issued + TOKEN)
 
-    def take_up_to(self, level, issued, most):
-        """How many tokens are taken, and where `issued` moves."""
-        holds_any, due, full = level
-        start = If(full - issued > 0, full, issued)
-        held = If(due - start > 0, LShR(due - start, 24), u64(0))
-        tokens = If(ULT(held, most), held, most)
-        return If(holds_any, tokens, u64(0)), start + tokens * TOKEN
-
 
 class Case:
     """What a statement is about, as a solver is given it."""
@@ -393,12 +385,6 @@ class NothingDiscarded(Line):
     def take(self, level, issued):
         holds_any, due, full = level
         return super().take((holds_any, due, full - TOKEN), issued)
-
-
-class OneTooMany(Line):
-    def take_up_to(self, level, issued, most):
-        tokens, moved = super().take_up_to(level, issued, most)
-        return If(And(tokens != 0, tokens != most), tokens + 1, tokens), moved
 
 
 class TruncatedCapacity(Line):
@@ -518,23 +504,6 @@ def a_take_is_due_and_leaves_no_more_than_the_capacity(case):
     )
 
 
-@statement(OneTooMany)
-def a_take_of_several_is_as_many_takes(case):
-    """`take_up_to` goes where as many takes would, and stops only where one would fail."""
-    line, now, most = case.line(), case.number("now"), ZeroExt(32, BitVec("most", 32))
-    issued, cancelled = case.number("issued"), case.number("cancelled")
-    is_in_reach(case, line, now, issued, cancelled)
-    level = line.level(now, cancelled)
-    tokens, moved = line.take_up_to(level, issued, most)
-    taken, first = line.take(level, issued)
-    more, _ = line.take(level, moved)
-    return And(
-        ULE(tokens, most),
-        Implies(most != 0, (tokens != 0) == taken),
-        Implies(tokens != 0, And(moved == first + (tokens - 1) * TOKEN, Implies(more, tokens == most))),
-    )
-
-
 @statement(CoarseAvailable)
 def a_token_that_is_shown_can_be_taken(case):
     """A bucket shows a whole token exactly if a take finds one, and never more than its capacity."""
@@ -630,17 +599,17 @@ def vectors():
         due = (minted >> 40) + (rate * max(0, now - end) >> 40) + cancelled * TOKEN
         full = (rate * burst >> 40) if rng.random() < 0.5 else 0
         issued = (due - full + rng.choice([0, 1, -1, -TOKEN, size(30), -size(30), size(64)])) % (1 << 64)
-        yield minted, end, rate, index & 1, burst, since, now, issued, cancelled, size(32)
+        yield minted, end, rate, index & 1, burst, since, now, issued, cancelled
 
 
-def results(minted, end, rate, throttle, burst, since, now, issued, cancelled, most):
+def results(minted, end, rate, throttle, burst, since, now, issued, cancelled):
     """What the crate is to make of the inputs, as the words of one line."""
     through = Line(Exact(), u64(rate), u64(burst), u64(since))
     word = through.through(u104(minted), u64(end), u64(throttle))
     line = through.of_word(word)
     now, issued, cancelled = u64(now), u64(issued), u64(cancelled)
     level = line.level(now, cancelled)
-    (taken, to), (tokens, moved) = line.take(level, issued), line.take_up_to(level, issued, u64(most))
+    taken, to = line.take(level, issued)
     waits, wait = line.wait_for(now, line.live(issued, cancelled))
     outcome = [
         word,
@@ -649,8 +618,6 @@ def results(minted, end, rate, throttle, burst, since, now, issued, cancelled, m
         line.capacity(),
         line.settled(now, issued, cancelled),
         If(taken, to, issued),
-        tokens,
-        If(tokens != 0, moved, issued),
         If(waits, wait, u64(0)),
         line.wait_for_next(now, issued, cancelled),
         line.available(now, issued, cancelled),

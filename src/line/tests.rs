@@ -369,12 +369,11 @@ fn the_line_that_is_proved_is_this_one() {
     for row in file.lines() {
         let read = |word| u128::from_str_radix(word, 16).expect("a hexadecimal number");
         let words: Vec<u128> = row.split(' ').map(read).collect();
-        let (inputs, expected) = words.split_at(10);
+        let (inputs, expected) = words.split_at(9);
         let [rate, throttle, burst, since, now, end] =
             [2, 3, 4, 5, 6, 1].map(|column| u64::try_from(inputs[column]).expect("64 bits"));
         let [issued, cancelled] =
             [7, 8].map(|column| u64::try_from(inputs[column]).expect("64 bits"));
-        let most = u32::try_from(inputs[9]).expect("32 bits");
         let rate = Rate::from_raw(u128::from(rate));
         let head = Head::through(Minted::from_bits(inputs[0]), end, rate, throttle);
         let line = head.line(since, burst);
@@ -384,7 +383,6 @@ fn the_line_that_is_proved_is_this_one() {
             Take::Full(next) | Take::Next(next) => next,
             Take::Empty => issued,
         };
-        let (moved, tokens) = level.take_up_to(issued, most).unwrap_or((issued, 0));
         let wait = line.wait_for(now, issued.less_tokens(cancelled));
         let found = [
             head.to_bits(),
@@ -393,8 +391,6 @@ fn the_line_that_is_proved_is_this_one() {
             line.capacity().into(),
             line.settled(now, issued, cancelled).to_bits().into(),
             taken.to_bits().into(),
-            tokens.into(),
-            moved.to_bits().into(),
             wait.unwrap_or(0).into(),
             line.wait_for_next(now, issued, cancelled).into(),
             line.available(now, issued, cancelled),

@@ -275,33 +275,3 @@ fn those_that_are_never_polled_delay_no_other_when_the_rate_rises() {
         assert!(went <= turn + 0.05, "after {held} at {went}, not at {turn}");
     }
 }
-
-/// What a credit gives back, or its drop, lets those go whose turn that brings.
-#[test]
-fn a_credit_that_gives_back_wakes_those_it_brings_forward() {
-    use core::num::NonZeroU32;
-    for is_dropped in [false, true] {
-        let mut world = World::default();
-        let second = Duration::from_secs(1);
-        let settings = PacedSettings::fixed(10, second)
-            .and_then(|fixed| fixed.to_builder().burst(second).build());
-        let rate = SendRate::paced(settings.expect("in range"), at(0));
-        let limiter = limiter(rate, &world.hands);
-        let rate = limiter.clone();
-        let mut credit = rate.send_rate().credit(NonZeroU32::new(5).unwrap());
-        let permit = credit.try_acquire(at(0)).expect("it is full");
-        while limiter.token().try_acquire().is_ok() {}
-        let first = world.spawn(limiter.clone().into_tokens(1).acquire());
-        world.run_until(20 * MILLI);
-        credit.record(at(20 * MILLI), permit, Outcome::NotThrottled);
-        let held = credit.held();
-        assert!(held > 0, "it holds a few");
-        if is_dropped {
-            drop(credit);
-        } else {
-            credit.give_back();
-        }
-        world.settle();
-        assert_eq!(world.tasks[first].went_at(), 20 * MILLI);
-    }
-}

@@ -5,13 +5,12 @@
 //! response moves the rate.
 
 use alloc::sync::Arc;
-use core::num::NonZeroU32;
 use core::time::Duration;
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Outcome, RetryStrategy, SendCredit, SendPermit, SendRate,
-    Timestamp, law::PacedSettings,
+    Adaptive, Clock, ControlLaw, Outcome, RetryStrategy, SendPermit, SendRate, Timestamp,
+    law::PacedSettings,
 };
 
 use super::twin::{Lock, Rate};
@@ -106,16 +105,6 @@ pub(super) fn cases() -> Vec<Case> {
         .target(&[Nanos(14.0)], OFF_THE_CURVE),
         case(Ours, "paceline SendRate, paced law", 1, paced)
             .target(&[Nanos(14.0)], OFF_THE_CURVE),
-        case(Ours, "paceline SendCredit, published law", 1, || {
-            let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
-            let start = throttle_once(&rate, ON_THE_CURVE);
-            credit(rate, start)
-        })
-        .target(&CREDIT, A_BATCH),
-        case(Ours, "paceline SendCredit, paced law", 1, || {
-            credit(SendRate::paced(ceiling(), Timestamp::ZERO), SECOND)
-        })
-        .target(&CREDIT, A_BATCH),
         case(Twin, STD_MUTEX, 4, twin::<Mutex<Rate>>),
         case(
             Twin,
@@ -141,12 +130,6 @@ pub(super) fn cases() -> Vec<Case> {
 const STD_MUTEX: &str = "std mutex";
 const PARKING_LOT: &str = "parking_lot mutex";
 const OFF_THE_CURVE: &str = "a token, and a count of responses in a word that the thread shares";
-const CREDIT: [Bound; 2] = [Nanos(15.0), Scales(1.6)];
-const A_BATCH: &str = "a line written for every batch";
-
-/// How many tokens a thread takes in advance: under a tenth of what it gets in 50 ms.
-const BATCH: NonZeroU32 = NonZeroU32::new(256).expect("not 0");
-
 /// Tells whether a limiter limits at `start`.
 fn assert_engaged(rate: &SendRate, start: u64) {
     let seen = rate.snapshot(Timestamp::from_nanos(start));
@@ -185,25 +168,6 @@ fn acquire_and_record(rate: SendRate, start: u64) -> Stage {
             match rate.try_acquire(now) {
                 Ok(permit) => {
                     rate.record(now, permit, Outcome::NotThrottled);
-                    true
-                }
-                Err(_) => false,
-            }
-        },
-    )
-}
-
-fn credit(rate: SendRate, start: u64) -> Stage {
-    assert_engaged(&rate, start);
-    let time = SharedTime::new(start);
-    stage(
-        Arc::new(rate),
-        move |rate, seat| (time.at(seat), SendCredit::new(Arc::clone(rate), BATCH)),
-        |_, (time, credit)| {
-            let now = Timestamp::from_nanos(time.tick());
-            match credit.try_acquire(now) {
-                Ok(permit) => {
-                    credit.record(now, permit, Outcome::NotThrottled);
                     true
                 }
                 Err(_) => false,

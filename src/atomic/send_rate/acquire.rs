@@ -181,28 +181,6 @@ impl Engaged<'_> {
         }
     }
 
-    /// Takes up to `most` tokens, at least one, or returns the wait.
-    pub(super) fn try_acquire_up_to(&self, now: Timestamp, most: u32) -> Result<u32, Duration> {
-        let elapsed = self.elapsed(now);
-        let Some((line, cancelled)) = self.line_and_cancelled(elapsed) else {
-            return Ok(1);
-        };
-        let level = line.level(elapsed, cancelled);
-        let mut taken = 0;
-        let moved = self.issue(|issued| {
-            let (next, tokens) = level.take_up_to(issued, most).ok_or(())?;
-            taken = tokens;
-            Ok::<_, ()>(next)
-        });
-        if moved.is_ok() {
-            self.forget_hint();
-            let _counted = self.permit(now, taken);
-            return Ok(taken);
-        }
-        let granted = self.try_again(self.unbounded(now));
-        granted.map(|_| 1).map_err(|nanos| self.wait(now, nanos))
-    }
-
     /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
     /// has moved, a line that has to be renewed, a pause.
     #[inline(never)]

@@ -3,7 +3,6 @@
 mod acquire;
 mod admin;
 mod controller;
-mod credit;
 mod declared;
 mod gate;
 pub(super) mod head;
@@ -11,6 +10,7 @@ mod hint;
 mod limits;
 mod record;
 mod reserve;
+mod settle;
 mod snapshot;
 mod waiters;
 #[cfg_attr(not(feature = "wake"), path = "no_wake.rs")]
@@ -31,7 +31,6 @@ use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
 use crate::permit::{self, ControlLaw, Order, SendPermit};
 
-pub use self::credit::SendCredit;
 pub(crate) use self::reserve::Held;
 pub use self::reserve::Reservation;
 pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};

@@ -443,8 +443,6 @@ fn an_answer_without_a_report_holds_back_nothing_of_the_first_burst() {
         [2, 2, 2].map(|ms| take(ms * MS)),
         [Ok(()), Ok(()), IN_50_MS]
     );
-    let more = rate.about_to_limit().try_acquire_up_to(at(2 * MS), 5);
-    assert_eq!(more.map(|_| ()), IN_50_MS);
 }
 
 #[test]
@@ -534,16 +532,6 @@ fn a_refusal_is_by_what_time_has_made_of_the_rate() {
     let waits = [refused(), refused()];
     assert!(limited.read().1.rate > slow);
     assert_eq!(waits[0], waits[1]);
-}
-
-#[test]
-fn a_credit_gets_the_first_burst_while_the_rate_stays() {
-    let rate = SendRate::declared(DeclaredSettings::new().first_burst(3), Timestamp::ZERO);
-    assert!(rate.try_acquire(at(0)).is_ok(), "the bucket's");
-    succeed(&rate, 0, MS);
-    let mut credit = rate.credit(core::num::NonZeroU32::MIN);
-    let granted = [2, 2, 2].map(|ms| credit.try_acquire(at(ms * MS)).is_ok());
-    assert_eq!(granted, [true, true, false]);
 }
 
 #[test]

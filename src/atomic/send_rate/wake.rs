@@ -200,12 +200,6 @@ mod tests {
     }
 
     #[test]
-    fn a_credit_that_holds_nothing_wakes_no_waiter() {
-        let walk = |rate: &SendRate| rate.credit(core::num::NonZeroU32::MIN).give_back();
-        assert_eq!(woken_by([60 * SECOND; 3], walk), [0; 3]);
-    }
-
-    #[test]
     fn the_first_sleeps_by_halves_until_the_curve_costs_it_little() {
         let settings = PacedSettings::builder().initial_rate(100, Duration::from_secs(1));
         let rate = SendRate::paced(settings.build().expect("in range"), ZERO);
