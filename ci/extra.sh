@@ -110,10 +110,11 @@ step_targets() {
 }
 
 libfuzzer() {
-    local name="$1" found="$CARGO_TARGET_DIR/found/$1"
+    local name="$1" found="$CARGO_TARGET_DIR/found/$1" seconds=60
+    [[ "$name" != systems ]] || seconds=600 # whole systems: a few dozen a second
     mkdir -p "$found" # new inputs stay out of the checkout
     CARGO_TARGET_DIR="$fuzz_target" cargo +nightly fuzz run --features link "$name" \
-        "$found" "fuzz/corpus/$name" -- -max_total_time="${PACELINE_FUZZ_SECONDS:-60}" -max_len=1024
+        "$found" "fuzz/corpus/$name" -- -max_total_time="${PACELINE_FUZZ_SECONDS:-$seconds}" -max_len=1024
 }
 
 step_fuzz() {

@@ -126,6 +126,8 @@ pub(crate) struct Line {
     pub(crate) rate: Rate,
     /// The capacity, in nanoseconds at the rate.
     pub(crate) burst: u64,
+    /// The least capacity, in the units of a place.
+    pub(crate) least: u64,
 }
 
 impl Line {
@@ -141,7 +143,11 @@ impl Line {
 
     /// Returns the line that goes on from `end` with `rate`, as a word holds it.
     pub(crate) fn changed(&self, end: u64, rate: Rate) -> Self {
-        Head::through(self.extended_to(end), end, rate, 0).line(end, self.burst)
+        let line = Head::through(self.extended_to(end), end, rate, 0).line(end, self.burst);
+        Self {
+            least: self.least,
+            ..line
+        }
     }
 
     /// Whether the line has not been changed for so long that a caller who takes a token renews it.
@@ -174,7 +180,12 @@ impl Line {
 
     /// Returns the most tokens that the bucket holds.
     pub(crate) const fn capacity(&self) -> u64 {
-        capacity(self.rate, self.burst)
+        let capacity = capacity(self.rate, self.burst);
+        if capacity < self.least && capacity > 0 {
+            self.least
+        } else {
+            capacity
+        }
     }
 
     /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.

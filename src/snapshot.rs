@@ -28,10 +28,10 @@ impl fmt::Display for DeclaredLimit {
             f,
             "declared: {remaining:.0} of {limit} {dimension} in {window:?} left"
         )?;
-        f.write_str(match (self.in_force, self.contradicted) {
-            (false, _) => ", not obeyed",
-            (true, true) => ", contradicted",
-            (true, false) => "",
+        f.write_str(if self.contradicted {
+            ", contradicted"
+        } else {
+            ""
         })
     }
 }
@@ -61,6 +61,7 @@ impl fmt::Display for SendRateSnapshot {
         )?;
         match self.declared {
             Some(declared) => write!(f, ", {declared}"),
+            None if self.unheard => f.write_str(", no declared limit heard"),
             None => Ok(()),
         }
     }
@@ -81,7 +82,8 @@ impl fmt::Debug for Fill<'_> {
 
 impl fmt::Debug for SendRateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendRateSnapshot")
+        let mut shown = f.debug_struct("SendRateSnapshot");
+        shown
             .field("enabled", &self.enabled)
             .field("fill_rate", &Fill(self))
             .field("capacity", &format_args!("{:.3}", self.capacity))
@@ -96,8 +98,11 @@ impl fmt::Debug for SendRateSnapshot {
             )
             .field("waiting", &self.waiting)
             .field("in_flight", &self.in_flight)
-            .field("declared", &self.declared)
-            .finish()
+            .field("declared", &self.declared);
+        if self.unheard {
+            shown.field("unheard", &true);
+        }
+        shown.finish()
     }
 }
 

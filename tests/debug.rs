@@ -31,7 +31,7 @@ use paceline::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
         Reset, Spend,
     },
-    operation::{Next, NotSending, StopReason, Verdict, Waiter},
+    operation::{Next, NotSending, Plain, Reported, Reporting, StopReason, Verdict, Waiter},
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError, Weights},
     strategy::{
@@ -174,6 +174,14 @@ fn every_type() -> Shown {
     let run = Operation::new(&strategy).run(|_| Err::<(), _>(Failure::not_retryable()));
     show!(run.unwrap_err(), Waiter::new(DefaultSleep::new()));
     show!(Operation::new(&strategy).scope("orders").deadline(SECOND));
+    let costs = Weights::from([1, 600]);
+    let reported = Reports::new().costing(&costs).beside(Ok::<_, Failure>(7));
+    show!(
+        reported.expect("it was"),
+        Reported::from(7),
+        Plain,
+        Reporting
+    );
 
     // scope
     let scopes = Adaptive::builder().paced(fixed).scopes();
@@ -417,13 +425,14 @@ fn what_is_kept_in_bits_prints_as_values() {
         "SendRate { law: Paced, limiting: true, paced: Some(PacedSettings { preset: Usual, \
          floor: 10/s, ceiling: 10/s, beta_permille: 900, burst: 100ms, .. }), .. }",
         "SendRate { law: Aws, limiting: false, paced: None, .. }",
+        "Reported { value: 7, limits: None, costs: Some([1, 600]), retry_after: None }",
         "SendRateSnapshot { enabled: true, fill_rate: 10.000/s, capacity: 1.000, \
          available: 1.000, measured_rate: 0.000/s, last_max_rate: 15.483/s, waiting: 0, \
          in_flight: None, declared: None }",
         "Reservation { in_line: true, weight: 2, .. }",
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
-         remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None }], date: Some(5s), \
-         ignored: 1)",
+         remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None, cost: None }], \
+         date: Some(5s), ignored: 1)",
         "StrategySnapshot { quota: QuotaSnapshot { available: 500, capacity: Some(500) }, \
          rate: unlimited (measured 0.0/s), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",

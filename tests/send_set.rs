@@ -192,27 +192,40 @@ fn a_request_is_due_when_its_last_place_is() {
     let mut first = set.reserve(ms(0), &[8, 1_000]).expect("full");
     assert!(first.claim(ms(0)).is_ok());
     let mut second = set.reserve(ms(0), &[1, 500]).expect("in range");
-    let mut third = set.reserve(ms(0), &[7, 100]).expect("in range");
+    // It waits for 500 ms in the second line. In the first one it would be 125.
     assert_eq!(
         second.claim(ms(0)).map(drop),
         Err(Binding {
             limit: 1,
-            wait: wait(500)
+            wait: wait(375)
         })
     );
-    assert_eq!(
-        third.claim(ms(0)).map(drop),
-        Err(Binding {
-            limit: 0,
-            wait: wait(1_000)
-        })
-    );
-    // Its request is claimed early, after 125 ms.
-    assert_eq!(second.claim(ms(499)).expect_err("not yet").limit, 1);
+    assert_eq!(requests.snapshot(ms(0)).waiting, 0, "that place can wait");
+    assert_eq!(second.claim(ms(375)).expect_err("not yet").wait, wait(125));
     let permit = second.claim(ms(500)).expect("its turn");
     assert_eq!(permit.get(0).map(SendPermit::time), Some(ms(500)));
     assert_eq!(second.claim(ms(9_000)), Ok(permit), "the same ever after");
-    assert!(third.claim(ms(1_000)).is_ok());
+}
+
+/// A request that waits long in one line holds up no other in the lines that both have to pass.
+#[test]
+fn a_waiter_stands_in_no_line_before_it_has_to() {
+    let (shared, slow) = (fixed(10), fixed(1));
+    let tenant = SendSet::new([&shared, &slow]);
+    let (now, later) = (ms(0), ms(1));
+    let mut first = tenant.reserve(now, &[1, 1]).expect("in range");
+    assert!(first.claim(now).is_ok());
+    let mut waiters: Vec<_> = (0..100)
+        .map(|_| tenant.reserve(now, &[1, 1]).expect("in range"))
+        .collect();
+    for waiter in &mut waiters {
+        assert!(waiter.claim(later).is_err());
+    }
+    let mut quiet = shared.reserve(later);
+    assert!(
+        quiet.claim(later).is_ok(),
+        "no place of the hundred is before it"
+    );
 }
 
 #[test]
@@ -222,12 +235,11 @@ fn a_dropped_request_gives_back_every_place() {
     assert!(set.try_acquire(ms(0), &[1, 1_000]).is_ok());
     let mut early = set.reserve(ms(0), &[7, 500]).expect("in range");
     let mut behind = set.reserve(ms(0), &[3, 100]).expect("in range");
-    // Its requests are claimed early, its tokens are in line.
+    // Their requests are there: they take nothing of them before they go.
     assert_eq!(early.claim(ms(0)).expect_err("not yet").limit, 1);
     assert_eq!(behind.claim(ms(0)).expect_err("not yet").wait, wait(600));
-    assert_eq!(held(&requests, ms(0)), 0);
+    assert_eq!(held(&requests, ms(0)), 7);
     drop(early);
-    assert_eq!(held(&requests, ms(0)), 4);
     assert_eq!(behind.claim(ms(0)).expect_err("not yet").wait, wait(100));
     drop(behind);
     assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (7, 0));
@@ -254,8 +266,9 @@ fn a_set_stands_in_line_with_single_requests_and_other_sets() {
     let mut single = two.reserve(ms(0));
     assert!(first.claim(ms(0)).is_ok());
     let binding = second.claim(ms(0)).expect_err("not yet");
-    assert_eq!((binding.limit, binding.wait), (1, wait(500)));
+    assert_eq!((binding.limit, binding.wait), (1, wait(375)));
     assert_eq!(single.claim(ms(0)), Err(wait(625)));
+    assert!(second.claim(ms(375)).is_err(), "its other places are taken");
     assert!(second.claim(ms(500)).is_ok());
     assert!(single.claim(ms(625)).is_ok());
 }
@@ -415,14 +428,15 @@ fn tokens_that_a_set_waits_with_count_when_they_are_sent() {
     let set = SendSet::new([&tokens, &slow]);
     let mut place = set.reserve(ms(0), &[600, 1]).expect("in range");
     let mut other = tokens.reserve_n(ms(0), 100).expect("there is room");
-    let waits_for = place.claim(ms(5_000)).map_err(|binding| binding.limit);
-    assert_eq!(waits_for.err(), Some(1));
+    let again = place.claim(ms(0)).expect_err("six seconds").wait;
+    assert!(place.claim(ms(0).saturating_add(again)).is_err());
+    assert!(place.claim(ms(5_000)).is_err());
     let other = other.claim(ms(5_000)).expect("its turn");
     let _ = tokens.observe(ms(5_050), other, &report(8_900));
     assert_eq!(left(5_050), "8900");
-    let permit = place.claim(ms(6_000)).expect("the last turn");
+    let permit = place.claim(ms(12_000)).expect("the last turn");
     assert_eq!(permit.get(0).map(SendPermit::weight), Some(600));
-    assert_eq!(left(6_000), "8300");
+    assert_eq!(left(12_000), "8300");
 }
 
 /// Tokens of a declared limit whose turn has come before the last one, and that are not sent: the

@@ -212,6 +212,53 @@ fn every_send_rate_says_what_is_declared_and_contradicted() {
     });
 }
 
+#[test]
+fn a_strategy_that_listens_says_once_that_it_hears_nothing() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let strategy = Adaptive::declared();
+        let three = || (0..3).for_each(|_| succeed(&strategy));
+        succeed(&strategy);
+        succeed(&strategy);
+        assert_eq!(log.lines(), [""; 0], "two answers may have no report");
+        three();
+        assert_eq!(log.lines(), ["no declared limits heard strategy requests"]);
+        assert!(strategy.snapshot().rate.unwrap().unheard);
+        strategy.forget_throttles();
+        assert_eq!(log.lines(), [""; 0]);
+        three();
+        assert_eq!(log.lines().len(), 1, "it was begun again");
+        let paced = Adaptive::paced();
+        (0..9).for_each(|_| succeed(&paced));
+        assert_eq!(log.lines(), [""; 0], "it does not listen");
+    });
+}
+
+#[test]
+fn one_of_several_that_hears_nothing_is_named() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let (clock, mut attempts) = several();
+        let requests = limits(60, 9_000);
+        let requests = LimitReports::from(*requests.iter().next().unwrap());
+        let reports = Reports::at(&*clock).declaring(&requests);
+        attempts.succeeded(reports).unwrap();
+        for _ in 0..2 {
+            clock.sleep(Duration::from_secs(10));
+            let strategy = attempts.strategy();
+            let mut next = Operation::new(strategy).weights([1, 500]).start();
+            assert!(matches!(next.next(&*clock, None), Next::Send(_)));
+            next.succeeded(reports).unwrap();
+        }
+        let told = log.lines();
+        let unheard = told.iter().filter(|line| line.starts_with("no declared"));
+        assert_eq!(
+            unheard.collect::<Vec<_>>(),
+            ["no declared limits heard strategy tokens"]
+        );
+    });
+}
+
 /// Keeps what is recorded, by name and labels.
 #[derive(Clone, Default)]
 struct Board(Arc<Mutex<Vec<String>>>);

@@ -42,7 +42,7 @@ fn no_first_minute_throttles() {
     for (name, seed) in [("f8", 802), ("f8", 812), ("g3", 808), ("g3", 816)] {
         let declared = figures(name, Law::Declared, seed);
         assert!(declared.throttled <= 0.001, "{name}: {declared:?}");
-        assert!(declared.jain >= 0.97, "{name}: {declared:?}");
+        assert!(declared.jain >= 0.95, "{name}: {declared:?}");
     }
 }
 

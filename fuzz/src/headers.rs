@@ -1,11 +1,14 @@
-//! `headers`: hints of any text, against plain arithmetic.
+//! `headers`: hints and limits of any text, against plain arithmetic.
 
 use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use paceline::{
     RetryAfter,
+    classify::{HeaderLimits, HttpResponseParts},
     headers::{HintError, HintFault},
+    law::Reset,
 };
 
 const MONTHS: [&str; 12] = [
@@ -93,6 +96,7 @@ pub fn headers(data: &[u8]) {
         }
         (_, None) => check_any(&value, input.now),
     }
+    check_limit(&input.value, &value, number);
     let later = input.now.saturating_add(input.later);
     assert!(wait(&value, later) <= wait(&value, input.now));
 }
@@ -126,6 +130,56 @@ fn check_any(value: &[u8], now: Duration) {
         }
         Ok(other) => panic!("{other:?}"),
         Err(error) => check_error(&error, "Retry-After", HintFault::NotDelayOrDate, value),
+    }
+}
+
+/// What is left and when it is more are each read, or counted as wrong.
+fn check_limit(from: &Value, value: &[u8], number: Option<u128>) {
+    let Ok(header) = HeaderValue::from_bytes(value) else {
+        return;
+    };
+    let read = |names: [&'static str; 2], values: [HeaderValue; 2]| {
+        let mut headers: HeaderMap = names.into_iter().zip(values).map(named).collect();
+        let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
+        headers.insert("date", date);
+        let parts = HttpResponseParts::new(StatusCode::OK, &headers);
+        let reports = HeaderLimits::new().read(&parts);
+        let report = reports.iter().next().copied();
+        assert!(report.is_some() || reports.ignored() > 0, "{reports:?}");
+        (report, reports.ignored())
+    };
+    let names = ["x-ratelimit-remaining", "x-ratelimit-reset"];
+    let three = HeaderValue::from_static("3");
+    let (left, _) = read(names, [header.clone(), three.clone()]);
+    if let Some(number) = number {
+        let left = left.map(|report| u128::from(report.remaining()));
+        assert_eq!(left, Some(number).filter(|left| *left <= u64::MAX.into()));
+    }
+    let (report, ignored) = read(names, [three, header]);
+    let reset = report.and_then(|report| report.declared_reset());
+    assert_eq!(reset.is_none(), ignored == 1, "{reset:?}");
+    match (from, number) {
+        (Value::Date(fields), None) => {
+            let want = fields.seconds().map(Duration::from_secs);
+            assert_eq!(reset, want.map(Reset::At), "{fields:?}");
+        }
+        (_, Some(number)) => assert_eq!(reset, reset_of(number)),
+        _ => {}
+    }
+}
+
+fn named((name, value): (&'static str, HeaderValue)) -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static(name), value)
+}
+
+/// By its size a number is a span in seconds, a time in seconds or milliseconds, or wrong.
+fn reset_of(number: u128) -> Option<Reset> {
+    let number = u64::try_from(number).ok()?;
+    match number.checked_ilog10().unwrap_or(0) {
+        0..9 => Some(Reset::In(Duration::from_secs(number))),
+        9..12 => Some(Reset::At(Duration::from_secs(number))),
+        12..14 => Some(Reset::At(Duration::from_millis(number))),
+        _ => None,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod limiter;
 pub mod line;
 pub mod quota;
 pub mod sets;
+pub mod systems;
 
 // One copy of the equations, shared with the crate's own tests.
 #[path = "../../tests/law/aws_model.rs"]

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use loom::{sync::Arc, thread};
 use paceline::{
-    ControlLaw, Outcome, SendRate, Timestamp,
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
     law::{DeclaredSettings, LimitReport, LimitReports, Reset, Spend},
 };
 
@@ -33,7 +33,7 @@ fn remaining(rate: &SendRate, now: Timestamp) -> f64 {
 /// What was sent after the request of a report is taken off what the report says, whenever the
 /// report is taken in.
 #[test]
-fn a_report_beside_a_take_counts_it_or_not() {
+fn a_report_beside_a_send_counts_it_or_not() {
     explore(Some(1), || {
         let rate = Arc::new(limiter());
         let first = rate.try_acquire(at(0)).expect("the first one goes");
@@ -55,7 +55,7 @@ fn a_report_beside_a_take_counts_it_or_not() {
 /// Two takes at once are both taken off what the service left.
 #[test]
 fn two_takes_both_count() {
-    explore(Some(2), || {
+    explore(Some(1), || {
         let settings = DeclaredSettings::new().spend(Spend::Fast);
         let rate = Arc::new(SendRate::declared(settings, Timestamp::ZERO));
         let first = rate.try_acquire(at(0)).expect("the first one goes");
@@ -71,21 +71,6 @@ fn two_takes_both_count() {
         );
         let left = remaining(&rate, now);
         assert!((left - 48.0).abs() < 1e-9, "a take was lost: {left} left");
-    });
-}
-
-/// No more go before the first report than the first burst has.
-#[test]
-fn two_takes_share_the_first_burst() {
-    explore(Some(2), || {
-        let settings = DeclaredSettings::new().first_burst(2);
-        let rate = Arc::new(SendRate::declared(settings, Timestamp::ZERO));
-        assert!(rate.try_acquire(at(0)).is_ok(), "the first one goes");
-        let shared = Arc::clone(&rate);
-        let other = thread::spawn(move || shared.try_acquire(at(0)).is_ok());
-        let mine = rate.try_acquire(at(0)).is_ok();
-        let other = other.join().expect("the other thread returns");
-        assert!(mine != other, "one more goes: {mine}, {other}");
     });
 }
 
@@ -108,5 +93,51 @@ fn of_two_reports_that_of_the_later_send_stays() {
         let left = remaining(&rate, now);
         // Others are seen to take some; the other report says ten more.
         assert!((18.0..=20.0).contains(&left), "left {left}");
+    });
+}
+
+/// Returns a limiter of which `left` are left at three seconds, and two tokens are in the bucket;
+/// and the time.
+fn at_the_edge(left: u64) -> (SendRate, Timestamp) {
+    let settings = DeclaredSettings::new().spend(Spend::Fast);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    rate.observe(at(SECOND / 100), first, &report(left));
+    assert!(rate.try_acquire_n(at(SECOND / 100), 2).is_err(), "not yet");
+    // The rate is looked at, and the bucket fills.
+    let _ = rate.try_acquire_n(at(SECOND), 2);
+    (rate, at(6 * SECOND))
+}
+
+/// Two threads of which each finds a token, and room for one: one of them goes.
+#[test]
+fn two_sends_at_the_edge_do_not_both_go() {
+    explore(Some(1), || {
+        let (rate, now) = at_the_edge(1);
+        let rate = Arc::new(rate);
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.try_acquire(now).is_ok());
+        let mine = rate.try_acquire(now).is_ok();
+        let other = other.join().expect("the other thread returns");
+        assert!(mine != other, "one is left: {mine}, {other}");
+    });
+}
+
+/// A send beside a report goes by what was left before it or after it, and one that comes after it
+/// by what is left then.
+#[test]
+fn a_send_beside_a_report_goes_by_one_of_both() {
+    explore(Some(1), || {
+        let (rate, now) = at_the_edge(1);
+        // What it reports is not counted yet.
+        let third = SendPermit::sent_at(now);
+        let rate = Arc::new(rate);
+        let shared = Arc::clone(&rate);
+        let reporter = thread::spawn(move || {
+            shared.observe(now, third, &report(0));
+        });
+        let beside = rate.try_acquire(now).is_ok();
+        reporter.join().expect("the reporter returns");
+        assert!(rate.try_acquire(now).is_err(), "{beside}: none is left");
     });
 }

@@ -31,9 +31,11 @@ pub(crate) enum State {
     Exhausted,
     /// The send rate limits.
     Limiting,
+    /// A send rate listens and has heard nothing.
+    Unheard,
 }
 
-const STATES: usize = 2;
+const STATES: usize = 3;
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 pub(super) mod field;
 #[cfg(feature = "http")]
 pub(super) mod headers;
+#[cfg(feature = "http")]
+pub(super) mod partition;
 
 use core::time::Duration;
 

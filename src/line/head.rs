@@ -1,6 +1,6 @@
 //! A line in the word that holds it.
 
-use super::{Line, Minted, tokens_of};
+use super::{Line, Minted, TOKEN, tokens_of};
 use crate::bits::Field;
 use crate::fixed::Rate;
 
@@ -53,7 +53,7 @@ impl Head {
     }
 
     /// Returns the line that holds from `since` on, of buckets that hold `burst` nanoseconds at
-    /// their rate.
+    /// their rate, and one token at least.
     #[inline]
     pub(crate) const fn line(self, since: u64, burst: u64) -> Line {
         Line {
@@ -61,6 +61,7 @@ impl Head {
             since,
             rate: self.rate(),
             burst,
+            least: TOKEN,
         }
     }
 

@@ -44,6 +44,7 @@ fn through(minted: Minted, since: u64, rate: Rate) -> Line {
         since,
         rate,
         burst: SECOND,
+        least: TOKEN,
     }
 }
 

@@ -3,14 +3,13 @@
 use core::time::Duration;
 use std::thread;
 
-use super::{Attempt, Attempts, Next, RunError, Stop, Verdict, builder::Operation};
+use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation};
 use crate::{
     Clock, Failure, RetryInfo, RetryStrategy,
-    strategy::Reports,
     wait::{DefaultSleep, thread_waker},
 };
 
-impl<S: RetryStrategy> Operation<'_, S> {
+impl<S: RetryStrategy, A: Answers> Operation<'_, S, DefaultSleep, A> {
     /// Runs `op` until it succeeds or the strategy stops it. Its thread sleeps, and parks until its
     /// turn to send.
     ///
@@ -19,7 +18,7 @@ impl<S: RetryStrategy> Operation<'_, S> {
     /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
     pub fn run<T, E: RetryInfo>(
         self,
-        op: impl FnMut(Attempt) -> Result<T, E>,
+        op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
         self.run_with(|error| Failure::of(error), op)
     }
@@ -32,7 +31,7 @@ impl<S: RetryStrategy> Operation<'_, S> {
     pub fn run_with<T, E>(
         self,
         classify: impl Fn(&E) -> Failure,
-        op: impl FnMut(Attempt) -> Result<T, E>,
+        op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
         let Self {
             strategy,
@@ -40,14 +39,15 @@ impl<S: RetryStrategy> Operation<'_, S> {
             limits,
             clock,
             sleep: DefaultSleep,
+            ..
         } = self;
         let clock = clock.unwrap_or(strategy.clock());
         let attempts = Attempts::start(&strategy, scope, limits, Some(clock));
-        run(attempts, clock, &mut Park, classify, op)
+        run::<A, _, _, _>(attempts, clock, &mut Park, classify, op)
     }
 }
 
-impl<S: RetryStrategy, Z: FnMut(Duration)> Operation<'_, S, Z> {
+impl<S: RetryStrategy, Z: FnMut(Duration), A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<S: RetryStrategy, Z: FnMut(Duration)> Operation<'_, S, Z> {
     /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
     pub fn run<T, E: RetryInfo>(
         self,
-        op: impl FnMut(Attempt) -> Result<T, E>,
+        op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
         self.run_with(|error| Failure::of(error), op)
     }
@@ -68,7 +68,7 @@ impl<S: RetryStrategy, Z: FnMut(Duration)> Operation<'_, S, Z> {
     pub fn run_with<T, E>(
         self,
         classify: impl Fn(&E) -> Failure,
-        op: impl FnMut(Attempt) -> Result<T, E>,
+        op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
         let Self {
             strategy,
@@ -76,10 +76,11 @@ impl<S: RetryStrategy, Z: FnMut(Duration)> Operation<'_, S, Z> {
             limits,
             clock,
             sleep,
+            ..
         } = self;
         let clock = clock.unwrap_or(strategy.clock());
         let attempts = Attempts::start(&strategy, scope, limits, Some(clock));
-        run(attempts, clock, &mut By(sleep), classify, op)
+        run::<A, _, _, _>(attempts, clock, &mut By(sleep), classify, op)
     }
 }
 
@@ -168,12 +169,12 @@ impl<S: RetryStrategy> Attempts<S> {
     }
 }
 
-fn run<S: RetryStrategy, T, E>(
+fn run<A: Answers, S: RetryStrategy, T, E>(
     mut attempts: Attempts<S>,
     clock: &dyn Clock,
     pause: &mut impl Pause,
     classify: impl Fn(&E) -> Failure,
-    mut op: impl FnMut(Attempt) -> Result<T, E>,
+    mut op: impl FnMut(Attempt) -> A::Output<T, E>,
 ) -> Result<T, RunError<E>> {
     let mut last = None;
     loop {
@@ -181,16 +182,12 @@ fn run<S: RetryStrategy, T, E>(
             Ok(attempt) => attempt,
             Err(stop) => return Err(RunError::new(last, stop)),
         };
-        let error = match op(attempt) {
-            Ok(value) => {
-                let _once = attempts.succeeded(Reports::at(clock));
-                return Ok(value);
-            }
-            Err(error) => error,
+        let (error, stop) = match attempts.answered::<A, _, _>(op(attempt), &classify, clock) {
+            Ok(value) => return Ok(value),
+            Err(failed) => failed,
         };
-        let verdict = attempts.failed(&classify(&error), Reports::at(clock));
         last = Some(error);
-        if let Ok(Verdict::Stop(stop)) = verdict {
+        if let Some(stop) = stop {
             pause.sleep(stop.delay());
             return Err(RunError::new(last, stop));
         }

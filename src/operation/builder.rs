@@ -1,8 +1,8 @@
 //! One operation that is about to run, and its settings.
 
-use core::{fmt, time::Duration};
+use core::{fmt, marker::PhantomData, time::Duration};
 
-use super::{Attempts, limits::Limits};
+use super::{Attempts, Plain, Reporting, limits::Limits};
 use crate::{
     Clock, Idempotency, RetryStrategy,
     set::Weights,
@@ -12,18 +12,20 @@ use crate::{
 
 /// An operation that is about to run, from [`RetryStrategyExt::operation`] or [`new`](Self::new).
 ///
-/// `S` is its strategy and `Z` what puts its thread or its task to sleep. [`run`](Self::run) and
+/// `S` is its strategy, `Z` what puts its thread or its task to sleep, and `A` what its attempts
+/// return: results, or [results with reports](Self::reporting). [`run`](Self::run) and
 /// [`run_async`](Self::run_async) run it; [`start`](Self::start) leaves the waiting and the sending
 /// to the caller.
 ///
 /// [`RetryStrategyExt::operation`]: crate::RetryStrategyExt::operation
 #[must_use = "an operation does nothing until it is run"]
-pub struct Operation<'a, S, Z = DefaultSleep> {
+pub struct Operation<'a, S, Z = DefaultSleep, A = Plain> {
     pub(super) strategy: S,
     pub(super) scope: Option<&'a str>,
     pub(super) limits: Limits,
     pub(super) clock: Option<&'a dyn Clock>,
     pub(super) sleep: Z,
+    pub(super) answers: PhantomData<A>,
 }
 
 impl<S: RetryStrategy> Operation<'_, S> {
@@ -35,18 +37,19 @@ impl<S: RetryStrategy> Operation<'_, S> {
             limits: Limits::default(),
             clock: None,
             sleep: DefaultSleep,
+            answers: PhantomData,
         }
     }
 }
 
-impl<S: RetryStrategy, Z> Operation<'_, S, Z> {
+impl<S: RetryStrategy, Z, A> Operation<'_, S, Z, A> {
     /// Begins the operation, and leaves the waiting and the sending to the caller.
     pub fn start(self) -> Attempts<S> {
         Attempts::start(self.strategy, self.scope, self.limits, self.clock)
     }
 }
 
-impl<'a, S, Z> Operation<'a, S, Z> {
+impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// Names what the operation goes to. `Scopes` (feature `scopes`) keeps a state for each;
     /// paceline's other strategies ignore it.
     pub fn scope(self, scope: &'a str) -> Self {
@@ -198,6 +201,53 @@ impl<'a, S, Z> Operation<'a, S, Z> {
         self
     }
 
+    /// Lets each attempt return what the service reported beside its result: its limits, the true
+    /// cost, when to come back. For `run`, `run_with`, `run_async` and `run_async_with`.
+    ///
+    /// A strategy whose law is [`ControlLaw::Declared`](crate::ControlLaw::Declared) needs it: it
+    /// paces by the limits that it hears, and a plain [`Result`] brings none. The attempt makes the
+    /// same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and puts them
+    /// [beside](crate::strategy::Reports::beside) its result. `?` returns an error that reports
+    /// nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{
+    ///     Adaptive, Failure, RetryStrategy, RetryStrategyExt, classify::ServiceUnavailable,
+    ///     law::{LimitReport, LimitReports}, strategy::Reports,
+    /// };
+    ///
+    /// struct Response { status: u16, left: u64 }
+    /// # fn send() -> Result<Response, Failure> { Ok(Response { status: 200, left: 599 }) }
+    ///
+    /// let strategy = Adaptive::declared();
+    /// let answer = strategy.operation().reporting().run(|_| {
+    ///     let response = send()?;
+    ///     // `HeaderLimits` reads them from headers.
+    ///     let left = LimitReport::new(response.left).limit(600).window(Duration::from_secs(60));
+    ///     let limits = LimitReports::from(left);
+    ///     Reports::new().declaring(&limits).beside(match response.status {
+    ///         200 => Ok("found"),
+    ///         other => Err(Failure::from_http_status(other, ServiceUnavailable::Transient)),
+    ///     })
+    /// });
+    /// assert_eq!(answer.unwrap(), "found");
+    /// let declared = strategy.snapshot().rate.and_then(|rate| rate.declared);
+    /// assert_eq!(declared.map(|limit| limit.limit), Some(600));
+    /// ```
+    pub fn reporting(self) -> Operation<'a, S, Z, Reporting> {
+        Operation {
+            strategy: self.strategy,
+            scope: self.scope,
+            limits: self.limits,
+            clock: self.clock,
+            sleep: self.sleep,
+            answers: PhantomData,
+        }
+    }
+
     /// Takes the time from `clock` in place of the [strategy's](RetryStrategy::clock): for
     /// deadlines, backoffs, and the times that the strategy gets. For strategies with a send rate
     /// the two have to agree.
@@ -210,13 +260,14 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     ///
     /// For the blocking loop. Such a sleep cannot be ended early, so an operation in line looks
     /// every 50 ms.
-    pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y> {
+    pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
             limits: self.limits,
             clock: self.clock,
             sleep,
+            answers: PhantomData,
         }
     }
 
@@ -234,18 +285,19 @@ impl<'a, S, Z> Operation<'a, S, Z> {
     /// assert_eq!(answer.unwrap(), 42);
     /// # }
     /// ```
-    pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y> {
+    pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
             limits: self.limits,
             clock: self.clock,
             sleep,
+            answers: PhantomData,
         }
     }
 }
 
-impl<S: fmt::Debug, Z> fmt::Debug for Operation<'_, S, Z> {
+impl<S: fmt::Debug, Z, A> fmt::Debug for Operation<'_, S, Z, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Operation")
             .field("strategy", &self.strategy)

@@ -1,5 +1,6 @@
 //! The retry loop: one state machine without input and output, and what drives it.
 
+mod answer;
 mod attempt;
 mod attempts;
 mod blocking;
@@ -10,6 +11,7 @@ mod limits;
 mod task;
 mod waiter;
 
+pub use answer::{Answers, Plain, Reported, Reporting};
 pub use attempt::Attempt;
 pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
 pub use error::{RunError, Stop, StopReason};

@@ -2,10 +2,10 @@
 
 use core::future::Future;
 
-use super::{Attempt, Attempts, RunError, Verdict, Waiter, builder::Operation};
+use super::{Answers, Attempt, Attempts, RunError, Waiter, builder::Operation};
 use crate::{Failure, RetryInfo, RetryStrategy, strategy::Reports, wait::Sleep};
 
-impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
+impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it.
     ///
     /// The future may be dropped at any await. A place in line goes back at once, the quota paid
@@ -18,7 +18,7 @@ impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
     pub async fn run_async<T, E, F>(self, op: impl FnMut(Attempt) -> F) -> Result<T, RunError<E>>
     where
         E: RetryInfo,
-        F: Future<Output = Result<T, E>>,
+        F: Future<Output = A::Output<T, E>>,
     {
         self.run_async_with(|error| Failure::of(error), op).await
     }
@@ -34,7 +34,7 @@ impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
         mut op: impl FnMut(Attempt) -> F,
     ) -> Result<T, RunError<E>>
     where
-        F: Future<Output = Result<T, E>>,
+        F: Future<Output = A::Output<T, E>>,
     {
         let clock = self.clock.unwrap_or(self.strategy.clock());
         let mut attempts = Attempts::start(&self.strategy, self.scope, self.limits, Some(clock));
@@ -46,19 +46,18 @@ impl<S: RetryStrategy, Z: Sleep> Operation<'_, S, Z> {
                 Err(stop) => return Err(RunError::new(last, stop)),
             };
             let sent = waiter.cut_off(attempt.time_limit(), op(attempt)).await;
-            let (error, failure) = match sent {
-                Some(Ok(value)) => {
-                    let _once = attempts.succeeded(Reports::at(clock));
-                    return Ok(value);
-                }
-                Some(Err(error)) => {
-                    let failure = classify(&error);
-                    (Some(error), failure)
-                }
-                None => (None, Failure::timeout()),
+            let (error, stop) = match sent {
+                Some(answer) => match attempts.answered::<A, _, _>(answer, &classify, clock) {
+                    Ok(value) => return Ok(value),
+                    Err((error, stop)) => (Some(error), stop),
+                },
+                None => (
+                    None,
+                    attempts.stopped_by(&Failure::timeout(), Reports::at(clock)),
+                ),
             };
             last = error;
-            if let Ok(Verdict::Stop(stop)) = attempts.failed(&failure, Reports::at(clock)) {
+            if let Some(stop) = stop {
                 waiter.sleep(stop.delay()).await;
                 return Err(RunError::new(last, stop));
             }

@@ -20,7 +20,8 @@ pub(crate) struct SetHeld<R: Deref<Target = SendRate>, const N: usize> {
 }
 
 impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
-    /// Takes a place for each of `weights`, if all turns come within `patience`.
+    /// Takes a place for each of `weights` that has to wait as long as any other, if all turns come
+    /// within `patience`. The others are taken later: see [`claim_with`](Self::claim_with).
     pub(crate) fn take(
         set: &SendSet<R, N>,
         now: Timestamp,
@@ -32,12 +33,19 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
             claimed: None,
             latest: 0,
         };
+        let longest = set.binding(now, weights);
         let all = set.rates.iter().zip(weights).zip(&mut taken.places);
         for (limit, ((rate, weight), place)) in all.enumerate() {
             let Some(rate) = rate.as_ref().filter(|_| *weight > 0) else {
                 continue;
             };
-            match Held::take(rate.clone(), now, *weight, patience) {
+            let waits = longest.is_none_or(|longest| longest.limit == limit);
+            let held = if waits {
+                Held::take(rate.clone(), now, *weight, patience)
+            } else {
+                Held::later(rate.clone(), now, *weight, patience)
+            };
+            match held {
                 Ok(held) => *place = Some(held),
                 Err(why) => {
                     // Waiters behind these places may have seen them.
@@ -51,12 +59,14 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
 }
 
 impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
-    /// Takes the tokens of each place whose turn has come. Asks for the time only if the request
-    /// has not been let go yet.
+    /// Sends the request once the turn of each place has come, and no declared limit bars it. Asks
+    /// for the time only if the request has not been let go yet.
     ///
-    /// What was claimed early is kept until the last turn has come: the request is sent then. Of a
-    /// declared limit nothing is claimed before: a report of what others send meanwhile would have
-    /// it in what is left. A limit that holds nothing back is asked last, because by then it may.
+    /// A place that is not the last to come due is taken when the time until that one is no longer
+    /// than its own line: a waiter stands in no line for longer than it has to. All is looked at
+    /// before anything is claimed, so that a request which waits for one limit takes nothing of
+    /// another. If a claim fails all the same, because another request came first, those before it
+    /// go back to their places.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
@@ -65,37 +75,57 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
             return Ok(permit);
         }
         let now = now();
+        if let Some(latest) = self.look(now) {
+            return Err(latest);
+        }
         let mut permit = SetPermit::at(now);
-        let mut latest: Option<Binding> = None;
-        for (all_due, unlimited) in [(false, false), (true, false), (true, true)] {
-            for (limit, place) in self.places.iter_mut().enumerate() {
-                let Some(place) = place.as_mut().filter(|it| it.is_unlimited() == unlimited) else {
-                    continue;
-                };
-                let claimed = match place.declared_wait(now).filter(|_| !all_due) {
-                    Some(Duration::ZERO) => continue,
-                    Some(wait) => Err(wait),
-                    None => place.claim_with(|| now),
-                };
-                match claimed {
-                    Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
-                    Err(wait) => {
-                        let this = Binding { limit, wait };
-                        latest = Some(latest.map_or(this, |latest| latest.later(this)));
+        for limit in 0..N {
+            let Some(place) = &mut self.places[limit] else {
+                continue;
+            };
+            match place.claim_with(|| now) {
+                Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
+                Err(wait) => {
+                    for place in self.places.iter_mut().flatten() {
+                        place.unclaim();
                     }
+                    self.latest = limit;
+                    return Err(Binding { limit, wait });
                 }
             }
-            if latest.is_some() {
-                break;
+        }
+        Ok(*self.claimed.insert(permit))
+    }
+
+    /// Takes the places whose time has come to be taken, and returns the limit that the request
+    /// waits for longest, with the time after which to look again; `None` if it may go.
+    fn look(&mut self, now: Timestamp) -> Option<Binding> {
+        let mut waits = [None; N];
+        let mut latest: Option<Binding> = None;
+        for (limit, (place, wait)) in self.places.iter_mut().zip(&mut waits).enumerate() {
+            *wait = place.as_mut().and_then(|place| place.wait(now));
+            let this = wait.map(|wait| Binding { limit, wait });
+            latest = match (latest, this) {
+                (Some(latest), Some(this)) => Some(latest.later(this)),
+                (one, other) => one.or(other),
+            };
+        }
+        let mut latest = latest?;
+        self.latest = latest.limit;
+        let last = latest.wait;
+        for (place, wait) in self.places.iter_mut().zip(waits) {
+            let Some(place) = place.as_mut().filter(|place| !place.is_in_line()) else {
+                continue;
+            };
+            let wait = wait.unwrap_or(Duration::ZERO);
+            if wait >= last {
+                place.join(now);
+            } else {
+                // It is taken then, so that both turns come together.
+                latest.wait = latest.wait.min(last.saturating_sub(wait));
             }
         }
-        match latest {
-            Some(latest) => {
-                self.latest = latest.limit;
-                Err(latest)
-            }
-            None => Ok(*self.claimed.insert(permit)),
-        }
+        Some(latest)
     }
 
     /// Gives all places back, and what was claimed early, unless the request has been let go.

@@ -196,6 +196,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         now: Timestamp,
         weights: &[u32; N],
     ) -> Result<SetPermit<N>, SetError> {
+        // What is sent at a declared limit can be taken back only while nothing was sent since. So
+        // all limits are asked before anything is taken.
+        if self.weighed(weights).any(|(_, rate, _)| rate.listens()) {
+            self.check(now, weights)?;
+        }
         let mut permit = SetPermit::at(now);
         // By numbers, so that a set of two is two takes in a row.
         for limit in 0..N {
@@ -208,6 +213,18 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             }
         }
         Ok(permit)
+    }
+
+    /// Refuses a request that has to wait now.
+    fn check(&self, now: Timestamp, weights: &[u32; N]) -> Result<(), SetError> {
+        for (limit, rate, weight) in self.weighed(weights) {
+            let checked = rate.check_now(now, weight);
+            checked.map_err(|error| SetError::Weight { limit, error })?;
+        }
+        match self.binding(now, weights) {
+            Some(binding) => Err(SetError::NotInTime(binding)),
+            None => Ok(()),
+        }
     }
 
     /// Gives back what `permit` has of a request that `limit` has refused because of `why`.

@@ -150,7 +150,9 @@ impl Adaptive {
     /// Creates the strategy with the defaults in [`Settings`], but for the law:
     /// [`ControlLaw::Declared`], which goes by what the service declares in its responses.
     ///
-    /// The reports come with the [`Reports`] of an outcome; adapters read them from the headers.
+    /// It needs to hear them: adapters read them from the headers, and the attempts of an operation
+    /// that is [`reporting`](crate::Operation::reporting) return them. With a plain `run` it hears
+    /// nothing. A loop that is not paceline's adds them to the [`Reports`] of an outcome.
     #[must_use]
     pub fn declared() -> Self {
         Self::builder().law(ControlLaw::Declared).build_checked()
@@ -219,7 +221,7 @@ impl Adaptive {
             self.note(rate, now, recorded);
         });
         #[cfg(feature = "tracing")]
-        self.look_for_the_end();
+        self.look_for_changes();
     }
 
     /// Hands on what the service declares to several send rates.
@@ -324,8 +326,10 @@ impl Adaptive {
         for rate in self.set.iter().flat_map(|set| set.rates().skip(1)) {
             rate.forget_throttles(now);
         }
+        // The next answers without a report are news again.
+        self.engine.counts.note(State::Unheard, false);
         #[cfg(feature = "tracing")]
-        self.look_for_the_end();
+        self.look_for_changes();
     }
 
     /// Returns the clock that times the sends.
@@ -410,7 +414,7 @@ impl Adaptive {
             self.rate.record_with(|| now, permit, outcome);
         }
         #[cfg(feature = "tracing")]
-        self.look_for_the_end();
+        self.look_for_changes();
     }
 
     /// Tells the send rate of a throttle, and takes note of what it makes of that.
@@ -435,18 +439,30 @@ impl Adaptive {
         }
     }
 
-    /// Tells when the send rate limits no longer. Only a limiter that has been announced is looked
-    /// at.
+    /// Returns all send rates.
     #[cfg(feature = "tracing")]
-    fn look_for_the_end(&self) {
-        let counts = &self.engine.counts;
+    fn rates(&self) -> impl Iterator<Item = &SendRate> {
         let further = self.set.iter().flat_map(|set| set.rates().skip(1));
+        core::iter::once(&*self.rate).chain(further)
+    }
+
+    /// Tells when the send rate limits no longer, and when one that listens hears nothing. Only a
+    /// limiter that has been announced is looked at for its end, and each is told of as unheard
+    /// once.
+    #[cfg(feature = "tracing")]
+    fn look_for_changes(&self) {
+        let counts = &self.engine.counts;
         if counts.is(State::Limiting)
-            && !self.rate.is_limiting()
-            && !further.into_iter().any(SendRate::is_limiting)
+            && !self.rates().any(SendRate::is_limiting)
             && counts.note(State::Limiting, false)
         {
             events::recovered(self.engine.id);
+        }
+        if self.obeys_limits() && !counts.is(State::Unheard) {
+            let unheard = self.rates().find(|rate| rate.is_unheard());
+            if let Some(rate) = unheard.filter(|_| counts.note(State::Unheard, true)) {
+                events::unheard(self.engine.id, rate.obeys());
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Without the feature `tracing` each of these is empty.
 
 use super::token::StrategyId;
+#[cfg(feature = "tracing")]
+use crate::law::Dimension;
 use crate::{SendRateSnapshot, snapshot::DeclaredLimit};
 
 /// Tells that the quota refused a retry, after it had granted the one before.
@@ -69,6 +71,13 @@ pub(super) fn contradicted(strategy: StrategyId, limit: impl FnOnce() -> Option<
     }
     #[cfg(not(feature = "tracing"))]
     let _ = (strategy, limit);
+}
+
+/// Tells that a limiter that obeys declared limits has had several answers and no report.
+#[cfg(feature = "tracing")]
+pub(super) fn unheard(strategy: StrategyId, dimension: Option<Dimension>) {
+    let dimension = dimension.unwrap_or_default();
+    tracing::warn!(target: "paceline", ?strategy, %dimension, "no declared limits heard");
 }
 
 /// Tells that sends are no longer limited.

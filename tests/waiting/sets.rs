@@ -50,7 +50,7 @@ async fn first<Z: Sleep>(
 }
 
 #[test]
-fn a_request_sleeps_once_until_its_last_turn() {
+fn a_request_sleeps_until_it_has_to_stand_in_each_line() {
     let mut world = World::default();
     let (limiter, rates) = limiter(&world.hands);
     world.spawn(first(limiter.clone().into_tokens([1, 40])));
@@ -58,7 +58,7 @@ fn a_request_sleeps_once_until_its_last_turn() {
     world.run_until(1_000 * MILLI);
     let went: Vec<_> = world.tasks.iter().map(Task::went_at).collect();
     assert_eq!(went, [200 * MILLI, 400 * MILLI]);
-    assert_eq!(world.most_wakes(), 1);
+    assert_eq!(world.most_wakes(), 2);
     assert_eq!(rates[1].snapshot(world.hands.now()).waiting, 0);
 }
 
@@ -206,18 +206,6 @@ fn a_refused_try_wakes_waiters_for_what_it_gives_back() {
         assert_eq!(refused, Err(not_in_time(1, 1_000)));
     });
     assert_eq!(went, 0);
-}
-
-/// The waiter may have seen the place, and set its timer by that.
-#[test]
-fn a_refused_request_wakes_waiters_behind_its_places() {
-    let went = waiter_went_at(fixed(10), |set, hands| {
-        let limiter = SendLimiter::new(set).clock(hands.clone());
-        let request = limiter.into_tokens([1, 1]).within(ms(600));
-        assert_eq!(request.reserve().map(drop), Err(not_in_time(1, 1_000)));
-    });
-    // A rate is rounded, so that it may be a nanosecond more.
-    assert_eq!(went / MILLI, 100);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::case::{
     stage,
 };
 use crate::path::Path::{Engaged, EngagedRequest};
-use crate::target::Bound::{self, Nanos, Scales, TimeOf, TotalOf};
+use crate::target::Bound::{Nanos, TimeOf, TotalOf};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -15,7 +15,7 @@ use crate::Timestamp;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::declared::ledger::Plan;
+use crate::law::declared::plan::Plan;
 use crate::line::{
     FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
@@ -45,6 +45,9 @@ pub(super) struct Promised {
     pub(super) sent: AtomicU64,
     /// How many requests of the first burst have been given a token.
     pub(super) first: AtomicU64,
+    /// The least that the bucket holds, in the units of a place: a token, or the heaviest try at a
+    /// declared limit.
+    heaviest: AtomicU64,
     /// Used for one round trip after a first throttle. It stands here because this cache line has
     /// room.
     pub(super) drain: DrainWord,
@@ -78,6 +81,7 @@ impl Words {
                 agreed: Agreed::new(),
                 sent: AtomicU64::new(FIRST_SEND),
                 first: AtomicU64::new(1), // the bucket begins with its token
+                heaviest: AtomicU64::new(TOKEN),
                 drain: DrainWord::new(),
             }),
             trip: AtomicU64::new(0),
@@ -111,7 +115,7 @@ impl Engaged<'_> {
         let taken = if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
             Err(wait)
         } else {
-            let (_, line) = self.line.read();
+            let (_, line) = self.look_at_line();
             let cancelled = self.waiters.total();
             self.try_line(gate, &line, cancelled, elapsed)
         };
@@ -130,7 +134,7 @@ impl Engaged<'_> {
         gate: Seen,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
-        let (_, line) = self.line.read();
+        let (_, line) = self.look_at_line();
         let cancelled = self.waiters.total();
         let now = now();
         let elapsed = self.unbounded(now);
@@ -161,7 +165,8 @@ impl Engaged<'_> {
         elapsed: u64,
     ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
-        if elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST {
+        let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
+        if is_other || self.barred(elapsed, 1).is_some() {
             return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
@@ -172,7 +177,7 @@ impl Engaged<'_> {
                     let wait = line.wait_for(elapsed, next).unwrap_or(0);
                     self.promised.hint.note(gate, elapsed.saturating_add(wait));
                 }
-                Ok(self.order(1))
+                self.send_granted(elapsed)
             }
             Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_by_itself() => {
                 Err(line.wait_for_next(elapsed, issued, cancelled))
@@ -181,16 +186,31 @@ impl Engaged<'_> {
         }
     }
 
+    /// Sends the request that a token was taken for, or gives the token back: another one has just
+    /// taken what was left of a declared limit.
+    fn send_granted(&self, elapsed: u64) -> Result<Order, u64> {
+        self.send(elapsed, 1).inspect_err(|_| self.give_back(1))
+    }
+
     /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
     /// has moved, a line that has to be renewed, a pause.
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
         let granted = || {
-            let took = self.state.load().is_engaged();
-            Ok(if took { self.order(1) } else { Order::NONE })
+            if self.state.load().is_engaged() {
+                self.send_granted(elapsed)
+            } else {
+                Ok(Order::NONE)
+            }
         };
         self.renew(elapsed);
+        if self.law.limits().is_some() {
+            self.catch_up(elapsed);
+            if let Some(nanos) = self.barred(elapsed, 1) {
+                return Err(nanos);
+            }
+        }
         let Some(nanos) = self.take(elapsed) else {
             return granted();
         };
@@ -258,6 +278,10 @@ impl Engaged<'_> {
     /// that can be foretold; `None` if it has.
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
+            // A turn that has come stays, unless the service itself has asked for the pause.
+            if self.is_any_declared() && line.wait_for(elapsed, rank).is_none() {
+                return None;
+            }
             let resumed = self.resumed(line, elapsed);
             let left = resumed.since.saturating_sub(elapsed);
             let after = resumed.wait_for(elapsed.max(resumed.since), rank);
@@ -303,10 +327,30 @@ impl Engaged<'_> {
         Some((line, self.waiters.total()))
     }
 
+    /// Returns the current head and its line, of a bucket that holds the heaviest try.
+    #[inline]
+    fn look_at_line(&self) -> (Head, Line) {
+        let (head, line) = self.line.read();
+        // Relaxed: see `make_room`.
+        let least = self.promised.heaviest.load(Relaxed);
+        (head, Line { least, ..line })
+    }
+
+    /// Lets the bucket hold at least `tokens`, of a limiter that obeys declared limits.
+    pub(super) fn make_room(&self, tokens: u32) {
+        // Relaxed: a number that publishes nothing. A caller that has not seen it yet finds fewer
+        // tokens. What it brings back of what was discarded is no more than itself.
+        let heaviest = TOKEN.saturating_mul(tokens.into());
+        if heaviest > self.promised.heaviest.load(Relaxed) {
+            // Of two at once the lighter may win; the heavier asks again.
+            self.promised.heaviest.store(heaviest, Relaxed);
+        }
+    }
+
     /// Returns the current head and its line, which has not wrapped.
     pub(super) fn read(&self) -> (Head, Line) {
         loop {
-            let (head, line) = self.line.read();
+            let (head, line) = self.look_at_line();
             match LineWords::wrapped_at(&line) {
                 None => return (head, line),
                 Some(from) => self.go_on(from),

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::limits::Limits;
+use super::limits::{Limits, Unheard};
 use crate::atomic::counter::{Stripe, Stripes};
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{
@@ -34,6 +34,7 @@ struct Tuned {
     limits: Option<Lazy<Limits>>,
     /// Of which dimension declared limits are obeyed.
     obeyed: Dimension,
+    unheard: Unheard,
 }
 
 // Orderings of `word`. Relaxed: it is all there is to the settings, so they are always those of one
@@ -49,6 +50,7 @@ impl BoundLaw {
                 word: AtomicU128::new(law.to_word()),
                 limits: law.declared().map(|_| Lazy::new(Limits::new)),
                 obeyed: Dimension::Requests,
+                unheard: Unheard::new(),
             })
         });
         Self {
@@ -75,6 +77,14 @@ impl BoundLaw {
     pub(super) fn obeys(&self) -> Option<Dimension> {
         let tuned = self.tuned.as_ref().filter(|_| self.listens)?;
         Some(tuned.obeyed)
+    }
+
+    /// Returns the count of answers before the first report, if the law listens.
+    pub(super) fn unheard(&self) -> Option<&Unheard> {
+        if !self.listens {
+            return None;
+        }
+        Some(&self.tuned.as_ref()?.unheard)
     }
 
     /// Returns the declared limits, if there has been a report.

@@ -1,18 +1,20 @@
 //! Declared limits bound to their words: reports, and what follows from them for the rate.
 
-use core::cell::Cell;
 use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::limits::Limits;
-use super::permit::{Order, SendPermit};
+use super::permit::{Order, SendPermit, WeightError};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::declared::ledger::{Heard, LONGEST_SPAN, Ledger, Plan, Refused, ResetAt, Seen};
+use crate::law::declared::hear::{Heard, ResetAt, Told};
+use crate::law::declared::ledger::LONGEST_SPAN;
+use crate::law::declared::plan::Plan;
+use crate::law::declared::throttle::Refused;
 use crate::law::declared::{
     Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
 };
@@ -70,9 +72,8 @@ impl SendRate {
             let Some(limits) = self.law.make_limits() else {
                 break;
             };
-            let seen = engaged.seen(elapsed, permit, report, reports.date());
-            let heard = limits.hear(&seen);
-            observed = observed.max(match heard {
+            let told = engaged.told(elapsed, permit, report, reports.date());
+            observed = observed.max(match limits.report(&told) {
                 Heard::Declared => Observed::Declared,
                 Heard::Changed => Observed::Changed,
                 Heard::Taken => Observed::Taken,
@@ -85,6 +86,7 @@ impl SendRate {
             }
         }
         if observed > Observed::Nothing {
+            self.law.unheard().inspect(|unheard| unheard.hear());
             // After the change, so that no thread notes that the rate before stays.
             self.gate.disturb();
             engaged.follow(elapsed);
@@ -122,46 +124,125 @@ impl Engaged<'_> {
         self.promised.sent.load(Relaxed)
     }
 
-    /// Returns the permit of a request that took `weight` tokens at `now`.
-    pub(super) fn permit(&self, now: Timestamp, weight: u32) -> SendPermit {
-        SendPermit::with_order(now, weight, self.order(weight))
-    }
-
-    /// Counts a request that took `weight` tokens, if the limiter obeys declared limits, and
-    /// returns its order.
+    /// Counts a request that took `weight` tokens as sent, and returns its order; or how long it is
+    /// barred, in nanoseconds. Then nothing is counted.
+    ///
+    /// A limiter that obeys no declared limits counts no sends and bars none.
     #[inline]
-    pub(super) fn order(&self, weight: u32) -> Order {
+    pub(super) fn send(&self, elapsed: u64, weight: u32) -> Result<Order, u64> {
         if !self.law.listens() {
-            return Order::CHARGED;
+            return Ok(Order::CHARGED);
         }
-        // Relaxed: a chain of additions, which is totally ordered. A report is compared with
-        // positions that its own request was sent after. Model:
-        // `declared::a_report_beside_a_take_counts_it_or_not`.
-        let before = self.promised.sent.fetch_add(u64::from(weight), Relaxed);
-        Order::at(before.wrapping_add(u64::from(weight)))
+        // Relaxed: a chain of swaps, which is totally ordered, each from the position that the
+        // limits were compared with. So of two sends of which one has room one goes. A report is
+        // compared with positions that its own request was sent after. Models:
+        // `declared::two_sends_at_the_edge_do_not_both_go`,
+        // `declared::a_report_beside_a_send_counts_it_or_not`.
+        let word = &self.promised.sent;
+        let Some(limits) = self.law.limits() else {
+            let before = word.fetch_add(weight.into(), Relaxed);
+            return Ok(Order::at(before.wrapping_add(weight.into())));
+        };
+        let mut sent = word.load(Relaxed);
+        loop {
+            if let Some(wait) = limits.barred(elapsed, sent, weight) {
+                return Err(wait);
+            }
+            let next = sent.wrapping_add(weight.into());
+            match word.compare_exchange_weak(sent, next, Relaxed, Relaxed) {
+                Ok(_) => return Ok(Order::at(next)),
+                Err(actual) => sent = actual,
+            }
+        }
     }
 
-    /// Notes at the declared limits that the request of `permit` cost `more` tokens than it took,
-    /// unless a report of that request or a later one says so already, or its place among the sends
-    /// is not known: then the next report says so. Returns whether any limit is declared.
-    pub(super) fn settle_limits(&self, elapsed: u64, permit: SendPermit, more: i64) -> bool {
+    /// As [`send`](Self::send), of a request whose turn has come: a bar is looked at once more if
+    /// time may have lifted it.
+    pub(super) fn send_due(&self, elapsed: u64, weight: u32) -> Result<Order, u64> {
+        let sent = self.send(elapsed, weight);
+        if sent.is_ok() {
+            return sent;
+        }
+        self.catch_up(elapsed);
+        let sent = self.send(elapsed, weight);
+        if let (Err(_), Some(limits)) = (sent, self.law.limits()) {
+            limits.note_barred(elapsed);
+        }
+        sent
+    }
+
+    /// Takes the send at `order` back, which has not been made. Once there is a later one, it stays
+    /// counted until the next report.
+    pub(super) fn unsend(&self, permit: SendPermit) {
+        if permit.is_ordered() {
+            let sent = self.sent();
+            let before = sent.wrapping_sub(permit.weight().into());
+            if permit.order(sent) == sent {
+                // Relaxed: see `send`. Model: `declared::two_sends_at_the_edge_do_not_both_go`.
+                let _ = self
+                    .promised
+                    .sent
+                    .compare_exchange(sent, before, Relaxed, Relaxed);
+            }
+        }
+    }
+
+    /// Returns how long the declared limits bar a request of `weight`, in nanoseconds; `None` if it
+    /// may go. Writes nothing that counts.
+    pub(super) fn barred(&self, elapsed: u64, weight: u32) -> Option<u64> {
+        let limits = self.law.limits()?;
+        limits.barred(elapsed, self.sent(), weight)
+    }
+
+    /// Refuses a weight above a limit that the service has declared: it can never go.
+    pub(super) fn check_limits(&self, weight: u32) -> Result<(), WeightError> {
+        match self.law.limits().and_then(Limits::least) {
+            Some(capacity) if weight > capacity => {
+                Err(WeightError::AboveCapacity { weight, capacity })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns how many tokens of a place for `weight` its turn does not wait for: what it takes
+    /// beyond the least limit that is declared, which may have shrunk since the place was taken.
+    pub(super) fn over(&self, weight: u32) -> u64 {
+        if weight == 1 {
+            return 0;
+        }
+        let least = self.law.limits().and_then(Limits::least);
+        least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
+    }
+
+    /// As [`barred`](Self::barred), of a request whose turn has come: a bar is looked at once more
+    /// if time may have lifted it.
+    pub(super) fn barred_due(&self, elapsed: u64, weight: u32) -> Option<u64> {
+        self.barred(elapsed, weight)?;
+        self.catch_up(elapsed);
+        self.barred(elapsed, weight)
+    }
+
+    /// Corrects the sends once the request of `permit` has turned out to cost `more` tokens than it
+    /// took. Returns whether any limit is declared: the bucket is left alone then, because the rate
+    /// follows from what is left.
+    ///
+    /// A report of that request or a later one has the true cost in it. Until one has been taken, a
+    /// debit counts as a send of as much now; a credit waits for the report.
+    pub(super) fn settle_sends(&self, permit: SendPermit, more: i64) -> bool {
         let Some(limits) = self.law.limits() else {
             return false;
         };
-        let sent = self.sent();
-        let order = permit.order(sent);
-        let is_any_declared = Cell::new(false);
-        limits.each(|ledger| {
-            if !ledger.is_declared() {
-                return None;
-            }
-            is_any_declared.set(true);
-            if !permit.is_ordered() {
-                return None;
-            }
-            ledger.settled(elapsed, sent, order, more)
-        });
-        is_any_declared.get()
+        let order = permit.order(self.sent());
+        let (mut is_any_declared, mut is_counted) = (false, true);
+        for ledger in limits.ledgers() {
+            is_any_declared = true;
+            is_counted &= ledger.counts(order);
+        }
+        if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
+            // Relaxed: see `send`.
+            self.promised.sent.fetch_add(more, Relaxed);
+        }
+        is_any_declared
     }
 
     /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it
@@ -183,22 +264,20 @@ impl Engaged<'_> {
         now
     }
 
-    fn seen(
+    fn told(
         &self,
         now: u64,
         permit: SendPermit,
         report: &LimitReport,
         date: Option<Duration>,
-    ) -> Seen {
+    ) -> Told {
         let sent = self.sent();
-        Seen {
+        Told {
             now,
             sent_at: self.sent_at(now, permit),
             order: permit.order(sent),
             weight: permit.weight(),
             sent,
-            answered: self.meter.sum(),
-            dimension: report.counts(),
             policy: report.policy_name(),
             limit: report.declared_limit(),
             remaining: report.remaining(),
@@ -217,14 +296,12 @@ impl Engaged<'_> {
         let limits = self.law.limits()?;
         let law = self.law.get();
         let spend = law.declared()?.spend();
-        let (sent, answered) = (self.sent(), self.meter.sum());
+        let sent = self.sent();
+        let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
         let mut plan: Option<Plan> = None;
         let mut contradicted = false;
         for ledger in limits.ledgers() {
-            let saved = self.saved(now);
-            let Some(this) = ledger.plan(spend, now, sent, answered, saved) else {
-                continue;
-            };
+            let this = ledger.plan(spend, now, sent, promised);
             contradicted |= ledger.is_contradicted(now);
             plan = Some(plan.map_or(this, |plan| plan.stricter(this)));
         }
@@ -239,24 +316,28 @@ impl Engaged<'_> {
         Some(plan.at_most(most))
     }
 
-    /// Returns the tokens, in units of a place, that were minted for requests which have not taken
-    /// them yet, beyond what the bucket holds.
-    fn saved(&self, now: u64) -> u64 {
+    /// Returns the whole tokens that were minted for requests which have not gone yet.
+    fn unclaimed(&self, now: u64) -> u64 {
         let (_, line) = self.read();
         let open = self.open_tokens().wrapping_mul(TOKEN);
         let taken = self.last_rank().less(open);
-        let saved = line.minted_at(now).to_place().since(taken);
-        u64::try_from(saved)
-            .unwrap_or(0)
-            .min(open)
-            .saturating_sub(line.capacity())
+        let unclaimed = line.minted_at(now).to_place().since(taken);
+        u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN
     }
 
     /// Begins the windows that have begun by `now`.
     pub(super) fn roll(&self, now: u64) {
         if let Some(limits) = self.law.limits() {
             let sent = self.sent();
-            limits.each(|ledger| ledger.rolled(now, sent));
+            limits.roll(now, sent);
+            let stuck = limits.note_open(now, sent, self.open_tokens(), self.unclaimed(now));
+            // Places that were forgotten, or that the pace has not come to in a whole window: all
+            // places move up. The bar is by what is left.
+            if stuck > 0 && self.barred(now, 1).is_none() {
+                let (_, line) = self.read();
+                let ahead = line.ahead(now, self.last_rank()).div_ceil(TOKEN);
+                self.give_back(ahead.min(stuck));
+            }
         }
     }
 
@@ -277,7 +358,7 @@ impl Engaged<'_> {
         // A pause ends when it was to end, not when a caller looks.
         let at = match (self.law.limits(), plan) {
             (Some(limits), Plan::Rate(_)) if line.is_paused() => {
-                let ends = limits.ledgers().map(|ledger| ledger.resumed_at(now));
+                let ends = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
                 ends.max().unwrap_or(now)
             }
             _ => now,
@@ -291,8 +372,7 @@ impl Engaged<'_> {
 
     /// Whether a limit is declared.
     pub(super) fn is_any_declared(&self) -> bool {
-        let limits = self.law.limits();
-        limits.is_some_and(|limits| limits.ledgers().next().is_some())
+        self.law.limits().is_some_and(Limits::is_any_declared)
     }
 
     /// Whether requests go as they come until a limit is declared.
@@ -332,7 +412,7 @@ impl Engaged<'_> {
             return true;
         }
         // Relaxed: a count. It is raised before the token is given, so that no more are given than
-        // the burst has. Model: `declared::two_takes_share_the_first_burst`.
+        // the burst has: one word decides, by a swap.
         let first = &self.promised.first;
         let mut given = first.load(Relaxed);
         while given < u64::from(law.first()) {
@@ -352,6 +432,9 @@ impl Engaged<'_> {
         let Some(limits) = self.law.limits() else {
             return false;
         };
+        let law = self.law.get();
+        let longest = law.declared().map_or(Duration::ZERO, |law| law.max_pause());
+        let pause = nanos(hint.min(longest)).min(LONGEST_SPAN);
         let sent = self.sent();
         let order = permit.order(sent);
         let least = limits
@@ -361,28 +444,19 @@ impl Engaged<'_> {
                 let is_untold = ledger.told_left(order).is_none();
                 (is_untold, ledger.share_left(now, sent))
             })
-            .map(|ledger| (ledger.dimension, ledger.policy));
+            .map(|ledger| ledger.policy);
         let empty = limits.ledgers().any(|ledger| {
             ledger
                 .told_left(order)
                 .is_some_and(|left| left < u64::from(permit.weight()))
         });
-        let refused = |ledger: &Ledger| Refused {
+        limits.throttle(|ledger| Refused {
             now,
-            sent_at: self.sent_at(now, permit),
             order,
-            until: now.saturating_add(nanos(hint).min(LONGEST_SPAN)),
-            blamed: !empty && least == Some((ledger.dimension, ledger.policy)),
-        };
-        let contradicted = limits
-            .ledgers()
-            .any(|ledger| ledger.is_contradicted_by(&refused(&ledger)));
-        limits.each(|ledger| {
-            ledger
-                .is_declared()
-                .then(|| ledger.refused(&refused(ledger)))
-        });
-        contradicted
+            sent,
+            until: now.saturating_add(pause),
+            blamed: !empty && least == Some(ledger.policy),
+        })
     }
 
     /// Forgets what was declared, and who went before that.
@@ -392,6 +466,7 @@ impl Engaged<'_> {
         if let Some(limits) = self.law.limits() {
             limits.forget();
         }
+        self.law.unheard().inspect(|unheard| unheard.forget());
     }
 
     /// Whether nothing is to be remembered of declared limits: each is whole again.

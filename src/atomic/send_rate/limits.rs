@@ -1,9 +1,17 @@
-//! The words of declared limits: each is replaced as a whole.
+//! The words of declared limits: each limit is replaced as a whole, and one word beside them says
+//! up to where requests may go.
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::multi_word::MultiWord;
-use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
-use crate::law::declared::ledger::{Heard, Ledger, Seen, WORDS};
+use crate::atomic::sync::{
+    AtomicU64, AtomicU128,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::bits::Field;
+use crate::law::declared::hear::{Heard, Told};
+use crate::law::declared::ledger::Ledger;
+use crate::law::declared::throttle::Refused;
+use crate::law::declared::words::WORDS;
 
 /// How many limits of one limiter are remembered.
 const MOST: usize = if cfg!(all(loom, feature = "loom")) {
@@ -12,22 +20,62 @@ const MOST: usize = if cfg!(all(loom, feature = "loom")) {
     4
 };
 
-/// How often a report is tried that loses to others. One that is given up is counted: the next
-/// report says the same and more.
-const TRIES: u32 = 8;
+/// How often a change of one limit is tried that loses to others. One that is given up is counted:
+/// the next report says the same and more.
+const TRIES: u32 = 1_000;
+
+const POSITION: Field = Field::lowest(64);
+const VERSION: Field = POSITION.above(64);
+/// So far after the last send is everywhere.
+const FAR: u64 = 1 << 62;
 
 /// The limits of one limiter, and what was ignored.
 pub(super) struct Limits {
     ledgers: [Lazy<MultiWord<WORDS>>; MOST],
-    /// Wrong values, limits beyond the fourth, and reports that were given up.
+    /// Wrong values, limits that found no room, and changes that were given up.
     ignored: AtomicU64,
+    /// Raised after each change of a limit.
+    version: AtomicU64,
+    /// The position up to which requests may go, as of a version.
+    edge: AtomicU128,
+    unclaimed: Unclaimed,
 }
 
+/// What of the tokens that were minted for requests which have not gone yet is charged to the pace.
+/// What was unclaimed throughout a window is written off at its end.
+struct Unclaimed {
+    /// When the window began.
+    since: AtomicU64,
+    /// The position of the last send when it began.
+    sent: AtomicU64,
+    /// The least that was open in line in it, and the least of that which was unclaimed.
+    open: AtomicU64,
+    least: AtomicU64,
+    /// What was written off.
+    written_off: AtomicU64,
+}
+
+// Orderings. `version` is raised with release after a limit has changed, and loaded with acquire
+// before the limits are read for an edge: if the load finds the raise, the edge is of the change or
+// a later one. If the raise comes later, the edge is of an older version than the one that requests
+// compare it with, which sends them to look; until then they go by the limits as they were before,
+// beside the call that changes them. `edge` is relaxed: one word that says of which version it is.
+// Models: `declared::a_send_beside_a_report_goes_by_one_of_both`,
+// `declared::two_sends_at_the_edge_do_not_both_go`.
 impl Limits {
     pub(super) fn new() -> Self {
         Self {
             ledgers: core::array::from_fn(|_| Lazy::new(new_ledger)),
             ignored: AtomicU64::new(0),
+            version: AtomicU64::new(1),
+            edge: AtomicU128::new(0),
+            unclaimed: Unclaimed {
+                since: AtomicU64::new(0),
+                sent: AtomicU64::new(0),
+                open: AtomicU64::new(0),
+                least: AtomicU64::new(0),
+                written_off: AtomicU64::new(0),
+            },
         }
     }
 
@@ -35,6 +83,48 @@ impl Limits {
         let made = self.ledgers.iter().map_while(Lazy::get);
         let read = made.map(|ledger| Ledger::from_words(&ledger.read().words));
         read.filter(Ledger::is_declared)
+    }
+
+    /// Whether any limit is declared.
+    pub(super) fn is_any_declared(&self) -> bool {
+        self.ledgers().next().is_some()
+    }
+
+    /// Returns how long a request of `weight` is barred after the send at `sent`, in nanoseconds;
+    /// `None` if it may go.
+    pub(super) fn barred(&self, now: u64, sent: u64, weight: u32) -> Option<u64> {
+        let edge = self.edge.load(Relaxed);
+        let room = POSITION.get(edge).wrapping_sub(sent);
+        let is_far = room < FAR.wrapping_mul(2) && room >= u64::from(weight);
+        if is_far && VERSION.get(edge) == self.version.load(Acquire) {
+            return None;
+        }
+        self.look(now, sent, weight)
+    }
+
+    #[cold]
+    fn look(&self, now: u64, sent: u64, weight: u32) -> Option<u64> {
+        // A window that has begun is begun for all, or each request would be its first.
+        self.roll(now, sent);
+        // Before the limits, see above.
+        let version = self.version.load(Acquire);
+        let mut edge = sent.wrapping_add(FAR);
+        let mut wait = None;
+        for ledger in self.ledgers() {
+            wait = wait.max(ledger.barred(now, sent, weight));
+            edge = edge.min(ledger.edge(now, sent));
+        }
+        if wait.is_none() {
+            self.edge
+                .store(POSITION.put(edge) | VERSION.put(version), Relaxed);
+        }
+        wait
+    }
+
+    /// Returns the least limit that is declared.
+    pub(super) fn least(&self) -> Option<u32> {
+        let least = self.ledgers().map(|ledger| ledger.limit).min()?;
+        Some(u32::try_from(least).unwrap_or(u32::MAX))
     }
 
     pub(super) fn ignore(&self, values: u64) {
@@ -48,52 +138,208 @@ impl Limits {
         self.ignored.load(Relaxed)
     }
 
-    /// Takes a report in.
-    pub(super) fn hear(&self, seen: &Seen) -> Heard {
-        for ledger in &self.ledgers {
-            let ledger = ledger.get_or_make(new_ledger);
-            for _ in 0..TRIES {
-                let read = ledger.read();
-                let last = Ledger::from_words(&read.words);
-                if last.is_declared() && !last.is_of(seen) {
-                    break; // the next one
+    /// Takes a report in: into the ledger of its policy, a free one, or the one that has not been
+    /// heard of for longest, if that is more than its window ago.
+    pub(super) fn report(&self, told: &Told) -> Heard {
+        for _ in 0..TRIES {
+            let Some(words) = self.room_for(told) else {
+                break;
+            };
+            let read = words.read();
+            let mut last = Ledger::from_words(&read.words);
+            if last.policy != told.policy {
+                if last.is_declared() && !last.is_old(told.now) {
+                    continue; // it was taken meanwhile
                 }
-                let (next, heard) = last.heard(seen);
-                if heard == Heard::Wrong {
-                    self.ignore(1);
-                    return heard;
-                }
-                if ledger.replace(&read, next.to_words()) {
-                    return heard;
-                }
+                last = Ledger::default();
+            }
+            let (next, heard) = last.report(told);
+            if heard == Heard::Wrong {
+                self.ignore(1);
+                return heard;
+            }
+            if words.replace(&read, next.to_words()) {
+                self.raise();
+                return heard;
             }
         }
         self.ignore(1);
         Heard::Wrong
     }
 
-    /// Replaces each limit by what `next` makes of it.
-    pub(super) fn each(&self, next: impl Fn(&Ledger) -> Option<Ledger>) {
-        for ledger in self.ledgers.iter().map_while(Lazy::get) {
-            for _ in 0..TRIES {
-                let read = ledger.read();
+    fn room_for(&self, told: &Told) -> Option<&MultiWord<WORDS>> {
+        let mut oldest: Option<(u64, &MultiWord<WORDS>)> = None;
+        for words in &self.ledgers {
+            let words = words.get_or_make(new_ledger);
+            let ledger = Ledger::from_words(&words.read().words);
+            if ledger.is_declared() && ledger.policy == told.policy {
+                return Some(words);
+            }
+            let heard = if ledger.is_declared() {
+                ledger.heard_at().saturating_add(1)
+            } else {
+                0
+            };
+            let free = heard == 0 || ledger.is_old(told.now);
+            if free && oldest.is_none_or(|(least, _)| heard < least) {
+                oldest = Some((heard, words));
+            }
+            if heard == 0 {
+                break; // none was made after it
+            }
+        }
+        oldest.map(|(_, words)| words)
+    }
+
+    /// Tells each limit of a throttle, and returns whether it contradicts one.
+    pub(super) fn throttle(&self, refused: impl Fn(&Ledger) -> Refused) -> bool {
+        let mut contradicts = false;
+        self.each(|ledger| {
+            let (next, contradicted) = ledger.throttle(&refused(ledger));
+            contradicts |= contradicted;
+            next
+        });
+        contradicts
+    }
+
+    /// Begins the windows that have begun by `now`.
+    pub(super) fn roll(&self, now: u64, sent: u64) {
+        self.each(|ledger| ledger.rolled(now, sent).unwrap_or(*ledger));
+    }
+
+    /// Forgets every limit.
+    pub(super) fn forget(&self) {
+        self.each(|_| Ledger::default());
+        // Relaxed: see `Unclaimed`.
+        self.unclaimed.written_off.store(0, Relaxed);
+    }
+
+    /// Replaces each limit that is declared by what `next` makes of it.
+    fn each(&self, mut next: impl FnMut(&Ledger) -> Ledger) {
+        for words in self.ledgers.iter().map_while(Lazy::get) {
+            let mut tries = 0..TRIES;
+            loop {
+                let read = words.read();
                 let last = Ledger::from_words(&read.words);
-                let Some(next) = next(&last).filter(|next| *next != last) else {
+                if !last.is_declared() {
                     break;
-                };
-                if ledger.replace(&read, next.to_words()) {
+                }
+                let next = next(&last);
+                if next == last {
+                    break;
+                }
+                if words.replace(&read, next.to_words()) {
+                    self.raise();
+                    break;
+                }
+                if tries.next().is_none() {
+                    self.ignore(1);
                     break;
                 }
             }
         }
     }
 
-    /// Forgets every limit.
-    pub(super) fn forget(&self) {
-        self.each(|_| Some(Ledger::default()));
+    fn raise(&self) {
+        self.version.fetch_add(1, Release);
+    }
+
+    /// Returns what of the `unclaimed` tokens is charged to the pace.
+    pub(super) fn charged(&self, unclaimed: u64) -> u64 {
+        // Relaxed, here and below: a hint for the pace, which bars no request.
+        let written_off = self.unclaimed.written_off.load(Relaxed);
+        unclaimed.saturating_sub(written_off)
+    }
+
+    /// Notes that a request whose turn has come is barred at `now`: what is unclaimed is not
+    /// forgotten.
+    pub(super) fn note_barred(&self, now: u64) {
+        self.unclaimed.since.store(now, Relaxed);
+        self.unclaimed.least.store(u64::MAX, Relaxed);
+    }
+
+    /// Notes what is open in line at `now`, in tokens: all, and what of it was minted and is
+    /// unclaimed. Returns what was open throughout a window in which nothing was sent.
+    pub(super) fn note_open(&self, now: u64, sent: u64, open: u64, unclaimed: u64) -> u64 {
+        let words = &self.unclaimed;
+        for (least, seen) in [
+            (&words.written_off, unclaimed),
+            (&words.least, unclaimed),
+            (&words.open, open),
+        ] {
+            if seen < least.load(Relaxed) {
+                least.store(seen, Relaxed);
+            }
+        }
+        let window = self.ledgers().map(|ledger| ledger.window).max();
+        let ends = words
+            .since
+            .load(Relaxed)
+            .saturating_add(window.unwrap_or(0));
+        if now < ends {
+            return 0;
+        }
+        let is_stuck = words.sent.load(Relaxed) == sent;
+        let stuck = if is_stuck {
+            words.open.load(Relaxed)
+        } else {
+            0
+        };
+        words
+            .written_off
+            .store(words.least.load(Relaxed).min(unclaimed), Relaxed);
+        words.least.store(unclaimed, Relaxed);
+        words.open.store(open, Relaxed);
+        words.sent.store(sent, Relaxed);
+        words.since.store(now, Relaxed);
+        stuck
     }
 }
 
 fn new_ledger() -> MultiWord<WORDS> {
     MultiWord::new(Ledger::default().to_words())
+}
+
+/// How many answers came before the first report, at a limiter that obeys declared limits. The
+/// count ends at three, so that from then on it is only read.
+pub(super) struct Unheard(AtomicU64);
+
+// Relaxed: a count that is only shown, and nothing goes with it. Of two answers at once one may not
+// be counted, and the next makes up for it. A report wins over answers: it is stored, and they are
+// swapped in.
+impl Unheard {
+    /// So many answers without a report say that the limiter hears nothing.
+    const SEVERAL: u64 = 3;
+    /// In place of a count: there has been a report.
+    const HEARD: u64 = u64::MAX;
+
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Counts an answer, or a request that failed without one.
+    pub(super) fn answer(&self) {
+        let seen = self.0.load(Relaxed);
+        if seen < Self::SEVERAL {
+            let next = seen.saturating_add(1);
+            let _lost = self.0.compare_exchange(seen, next, Relaxed, Relaxed);
+        }
+    }
+
+    /// Notes a report.
+    pub(super) fn hear(&self) {
+        if self.0.load(Relaxed) != Self::HEARD {
+            self.0.store(Self::HEARD, Relaxed);
+        }
+    }
+
+    /// Begins to count again.
+    pub(super) fn forget(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    /// Tells whether several answers came and no report.
+    pub(super) fn is_so(&self) -> bool {
+        (Self::SEVERAL..Self::HEARD).contains(&self.0.load(Relaxed))
+    }
 }

@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
-use crate::law::declared::ledger::Plan;
+use crate::law::declared::plan::Plan;
 use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
 use crate::line::{FINER, Head, Line, TOKEN};
 
@@ -28,6 +28,7 @@ impl SendRate {
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
         let elapsed = self.elapsed(now);
+        self.law.unheard().inspect(|unheard| unheard.answer());
         let hint = match outcome {
             Outcome::NotThrottled => {
                 self.meter.count(permit.weight());
@@ -74,6 +75,7 @@ impl SendRate {
             return Recorded::Counted;
         }
         let elapsed = self.elapsed(now());
+        self.law.unheard().inspect(|unheard| unheard.answer());
         if self.gate.load().is_engaged() {
             self.meter.count(1);
         } else {

@@ -67,12 +67,20 @@ impl SendRate {
 
     #[inline(never)]
     fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
-        if let (Turn::Placed { .. }, Some(engaged)) = (turn, self.words()) {
-            engaged.close(weight);
-            return Ok(engaged.order(weight));
+        if let Some(engaged) = self.words().filter(|engaged| engaged.law.listens()) {
+            engaged.make_room(weight);
         }
-        Ok(Order::NONE)
+        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
+        let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
+            return Ok(Order::NONE);
+        };
+        engaged.close(weight);
+        let sent = engaged.send(engaged.elapsed(now), weight);
+        sent.map_err(|nanos| {
+            engaged.give_up(place, weight, slot);
+            let wait = engaged.wait(now, nanos);
+            AcquireError::NotInTime { wait }
+        })
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -135,6 +143,7 @@ impl SendRate {
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
+        engaged.check_limits(weight)?;
         // A heavy request of a declared limit is paid for while it stands in line, where what is
         // declared may be less than its weight in a moment. One that does not wait is not.
         if !self.law.listens() || patience == Some(Duration::ZERO) {
@@ -153,8 +162,41 @@ impl SendRate {
         let cancelled = engaged.waiters.total();
         let last = line.settled(elapsed, engaged.issued(), cancelled);
         let rank = last.plus(units(weight)).less_tokens(cancelled);
-        let nanos = engaged.wait_of(&line, elapsed, rank)?;
+        let wait = engaged.wait_of(&line, elapsed, rank);
+        let nanos = wait.max(engaged.barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
+    }
+
+    /// Whether declared limits are obeyed.
+    pub(crate) const fn listens(&self) -> bool {
+        self.law.listens()
+    }
+
+    /// Refuses a weight that can never be taken at once.
+    pub(crate) fn check_now(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
+        self.check(now, weight)?;
+        match self.words() {
+            Some(engaged) if self.law.listens() && weight > 1 => {
+                engaged.make_room(weight);
+                engaged.weigh(engaged.elapsed(now), weight)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a weight that there is no place for.
+    pub(crate) fn check(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
+        if weight == 0 {
+            return Err(WeightError::Zero);
+        }
+        let Some(engaged) = self.engaged() else {
+            return Ok(());
+        };
+        engaged.check_limits(weight)?;
+        if self.law.listens() {
+            return Ok(());
+        }
+        engaged.weigh(engaged.elapsed(now), weight)
     }
 
     /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
@@ -187,16 +229,15 @@ impl Engaged<'_> {
             let Some(patience) = patience else {
                 return Ok(());
             };
-            let wait = self.wait_of(&line, elapsed, rank);
+            let barred = self.barred(elapsed, weight);
+            let barred = barred.map(|nanos| nanos.min(self.until_foretold(elapsed)));
+            let wait = self.wait_of(&line, elapsed, rank).max(barred);
             match wait.map(|nanos| self.wait(now, nanos)) {
                 Some(wait) if wait > patience => Err(AcquireError::NotInTime { wait }),
                 _ => Ok(()),
             }
         })?;
-        // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
-        // place is taken, so that what is written off by it is never more than was
-        // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
-        self.promised.open.fetch_add(u64::from(weight), Relaxed);
+        self.open(weight);
         // One that is due has no need of a slot.
         let is_due = minted.since(place.less_tokens(cancelled)) >= 0;
         let slot = if is_due {
@@ -265,6 +306,14 @@ impl Engaged<'_> {
             .unwrap_or(1)
     }
 
+    /// Notes that a place for `weight` tokens is open.
+    fn open(&self, weight: u32) {
+        // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
+        // place is taken, so that what is written off by it is never more than was
+        // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
+        self.promised.open.fetch_add(u64::from(weight), Relaxed);
+    }
+
     /// Notes that a place for `weight` tokens is open no longer.
     fn close(&self, weight: u32) {
         self.promised.open.fetch_sub(u64::from(weight), Relaxed);
@@ -318,7 +367,7 @@ impl Engaged<'_> {
         };
         let held = if line.is_paused() {
             let state = self.state.load();
-            capacity(self.law.get().resumed(state), line.burst)
+            capacity(self.law.get().resumed(state), line.burst).max(line.least)
         } else {
             line.capacity()
         };
@@ -345,8 +394,8 @@ pub(super) enum Turn {
         place: Place,
         slot: Option<WaiterSlot>,
     },
-    /// The place has been used.
-    Claimed(SendPermit),
+    /// The place has been used, if there was one.
+    Claimed(SendPermit, Option<Place>),
 }
 
 /// A place in line for a [`SendRate`].
@@ -448,7 +497,7 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     #[cfg(feature = "std")]
     pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
         match rate.go_untimed() {
-            Some(permit) if weight == 1 => Ok(Self::new(rate, Turn::Claimed(permit), weight)),
+            Some(permit) if weight == 1 => Ok(Self::new(rate, Turn::Claimed(permit, None), weight)),
             _ => Err(rate),
         }
     }
@@ -457,15 +506,67 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         &self.rate
     }
 
-    /// Whether there is no place yet: nothing was limited when it was asked for.
-    pub(crate) const fn is_unlimited(&self) -> bool {
-        matches!(self.turn, Turn::Unlimited)
+    /// Takes no place yet: [`join`](Self::join) does, or the claim. Refuses a weight that there is
+    /// no place for, and a wait of more than `patience`.
+    pub(crate) fn later(
+        rate: R,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Self, AcquireError> {
+        rate.check(now, weight)?;
+        match rate.wait_for(now, weight) {
+            Some(wait) if patience.is_some_and(|patience| wait > patience) => {
+                Err(AcquireError::NotInTime { wait })
+            }
+            _ => Ok(Self::new(rate, Turn::Unlimited, weight)),
+        }
+    }
+
+    /// Whether it stands in line, or need not any more.
+    pub(crate) const fn is_in_line(&self) -> bool {
+        !matches!(self.turn, Turn::Unlimited)
+    }
+
+    /// Takes its place, if it has none and there is a line. If the line is full it stays without
+    /// one, and asks again.
+    pub(crate) fn join(&mut self, now: Timestamp) {
+        if let Turn::Unlimited = self.turn {
+            if let Ok(turn) = self.rate.queue_up_anyhow(now, self.weight) {
+                self.turn = turn;
+            }
+        }
+    }
+
+    /// Returns the time until it may be claimed, or would be if it took its place now; `None` if it
+    /// may be.
+    pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Duration> {
+        match (self.turn, self.rate.words()) {
+            (Turn::Claimed(..), _) | (_, None) => None,
+            (Turn::Unlimited, _) => self.rate.wait_for(now, self.weight),
+            (Turn::Placed { .. }, Some(engaged)) => {
+                let elapsed = engaged.elapsed(now);
+                let nanos = self.nanos_until(engaged, elapsed);
+                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
+                nanos.map(|nanos| engaged.wait(now, nanos))
+            }
+        }
+    }
+
+    /// Puts a place that was claimed back into the line, where it was.
+    pub(crate) fn unclaim(&mut self) {
+        if let (Turn::Claimed(permit, Some(place)), Some(engaged)) = (self.turn, self.rate.words())
+        {
+            engaged.unsend(permit);
+            engaged.open(self.weight);
+            self.turn = Turn::Placed { place, slot: None };
+        }
     }
 
     /// Returns the permit, once the place has been claimed.
     pub(crate) const fn claimed(&self) -> Option<SendPermit> {
         match self.turn {
-            Turn::Claimed(permit) => Some(permit),
+            Turn::Claimed(permit, _) => Some(permit),
             _ => None,
         }
     }
@@ -484,37 +585,44 @@ impl<R: Deref<Target = SendRate>> Held<R> {
             self.turn = self.rate.queue_up_anyhow(now, self.weight)?;
         }
         let mut permit = SendPermit::of_weight(now, self.weight);
+        let mut used = None;
         if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
             let elapsed = engaged.elapsed(now);
-            let mut wait = engaged.nanos_until(place, elapsed);
-            let has = |tokens| {
-                let first = place.less_tokens(self.weight.saturating_sub(tokens).into());
-                engaged.nanos_until(first, elapsed).is_none()
+            let wait = self.nanos_until(engaged, elapsed);
+            let sent = match wait {
+                Some(nanos) => Err(nanos),
+                None => engaged.send_due(elapsed, self.weight),
             };
-            if wait.is_some() && engaged.first_burst(self.weight, has) {
-                wait = engaged.nanos_until(place, elapsed);
-            }
-            if let Some(nanos) = wait {
-                return Err(engaged.wait(now, nanos));
-            }
+            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             engaged.close(self.weight);
             engaged.leave(slot);
+            let over = engaged.over(self.weight);
+            if over > 0 {
+                engaged.give_back(over);
+            }
             engaged.wake_due(elapsed);
-            permit = engaged.permit(now, self.weight);
+            permit = SendPermit::with_order(now, self.weight, order);
+            used = Some(place);
         }
-        self.turn = Turn::Claimed(permit);
+        self.turn = Turn::Claimed(permit, used);
         Ok(permit)
     }
 
-    /// Returns the time until its turn, zero if it has come, of a place that is best claimed when
-    /// the request is sent: what a service declares of later sends would count it in.
-    pub(crate) fn declared_wait(&self, now: Timestamp) -> Option<Duration> {
+    /// Returns the nanoseconds until the turn of its place, `None` if it has come or there is none.
+    fn nanos_until(&self, engaged: Engaged<'_>, elapsed: u64) -> Option<u64> {
         let Turn::Placed { place, .. } = self.turn else {
             return None;
         };
-        let engaged = self.rate.words().filter(Engaged::is_any_declared)?;
-        let nanos = engaged.nanos_until(place, engaged.elapsed(now));
-        Some(nanos.map_or(Duration::ZERO, |nanos| engaged.wait(now, nanos)))
+        let over = engaged.over(self.weight);
+        let wait = engaged.nanos_until(place.less_tokens(over), elapsed)?;
+        let has = |tokens| {
+            let first = place.less_tokens(self.weight.saturating_sub(tokens).into());
+            engaged.nanos_until(first, elapsed).is_none()
+        };
+        if engaged.first_burst(self.weight, has) {
+            return engaged.nanos_until(place, elapsed);
+        }
+        Some(wait)
     }
 
     /// Gives the place up, unless it has been claimed.

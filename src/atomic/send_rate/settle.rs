@@ -21,7 +21,7 @@ impl SendRate {
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
         // What is left of a declared limit makes the rate: a debt of the bucket would be paid
         // twice, and would outlast a report that has the cost in it.
-        let settled = if engaged.settle_limits(elapsed, permit, more) {
+        let settled = if engaged.settle_sends(permit, more) {
             Ok(())
         } else if more > 0 {
             engaged.debit(elapsed, tokens)
@@ -37,7 +37,7 @@ impl SendRate {
     pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
         if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
             let elapsed = engaged.elapsed(now);
-            engaged.settle_limits(elapsed, permit, i64::from(permit.weight()).wrapping_neg());
+            engaged.unsend(permit);
             engaged.credit(elapsed, permit.weight());
             engaged.after_settling(elapsed);
         }

@@ -3,13 +3,15 @@
 use core::time::Duration;
 
 use super::SendRate;
+use super::limits::Unheard;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
 use crate::law::LearnedRate;
 use crate::law::State;
 use crate::law::cubic::time_to_peak;
-use crate::law::declared::ledger::{Kind, Ledger, Plan};
+use crate::law::declared::ledger::{Kind, Ledger};
+use crate::law::declared::plan::Plan;
 use crate::law::{Dimension, LimitName};
 use crate::line::{Head, Line, capacity};
 
@@ -50,6 +52,12 @@ pub struct SendRateSnapshot {
     /// The declared limit of which the least is left, under
     /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
     pub declared: Option<DeclaredLimit>,
+    /// Whether a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) has heard of no
+    /// limit, and three answers or more have come: the service declares none, or the reports do not
+    /// reach [`observe`](SendRate::observe). Attempts that failed without an answer count as well.
+    /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
+    /// does a [reset](SendRate::reset).
+    pub unheard: bool,
 }
 
 /// A limit that a service has declared, for diagnostics.
@@ -72,9 +80,6 @@ pub struct DeclaredLimit {
     pub remaining: f64,
     /// How long ago the last report came.
     pub heard_ago: Duration,
-    /// Whether it decides the rate. If not, the paced law does: reports have stopped, or they do
-    /// not say what is allowed.
-    pub in_force: bool,
     /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
     pub contradicted: bool,
 }
@@ -120,6 +125,7 @@ impl SendRate {
                 .filter(|trip| *trip > 0)
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
+            unheard: self.is_unheard(),
         }
     }
 
@@ -149,13 +155,11 @@ impl SendRate {
     pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
         let engaged = self.words()?;
         let now = self.elapsed(now);
-        let (sent, answered) = (engaged.sent(), engaged.meter.sum());
-        let spend = engaged.law.get().declared()?.spend();
+        let sent = engaged.sent();
         let ledgers = engaged.law.limits()?.ledgers();
         let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
         let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
-        let in_force = least.plan(spend, now, sent, answered, 0).is_some();
-        Some(declared_limit(&least, now, sent, in_force))
+        Some(declared_limit(&least, self.law.obeys()?, now, sent))
     }
 
     /// Returns the fill rate of a limiter that limits.
@@ -180,6 +184,17 @@ impl SendRate {
         }
     }
 
+    /// Whether the limiter obeys declared limits, and several answers came without a report.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.law.unheard().is_some_and(Unheard::is_so)
+    }
+
+    /// Returns of what the limiter obeys declared limits.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn obeys(&self) -> Option<Dimension> {
+        self.law.obeys()
+    }
+
     /// Whether sends are limited.
     pub(crate) fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());
@@ -195,13 +210,13 @@ impl SendRate {
 )]
 pub(super) fn declared_limit(
     ledger: &Ledger,
+    dimension: Dimension,
     now: u64,
     sent: u64,
-    in_force: bool,
 ) -> DeclaredLimit {
     let (level, _) = ledger.level(now, sent);
     DeclaredLimit {
-        dimension: ledger.dimension,
+        dimension,
         policy: ledger.policy,
         limit: ledger.limit,
         window: Duration::from_nanos(ledger.window),
@@ -212,7 +227,6 @@ pub(super) fn declared_limit(
         },
         remaining: level.max(0) as f64 / f64::from(1 << 20),
         heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
-        in_force,
         contradicted: ledger.is_contradicted(now),
     }
 }

@@ -46,7 +46,9 @@ impl Engaged<'_> {
 
     fn wake(&self, elapsed: u64, most: usize) {
         self.waiters.walk(most, |ahead, place, timer| {
-            let Some(nanos) = self.nanos_until(place, elapsed) else {
+            // A turn that has come may be barred yet.
+            let nanos = self.nanos_until(place, elapsed);
+            let Some(nanos) = nanos.or_else(|| self.barred(elapsed, 1)) else {
                 return Look::Due;
             };
             let left = timer.saturating_sub(elapsed);

@@ -70,15 +70,43 @@ pub(in crate::classify) struct Member {
     pub(in crate::classify) reset: Number,
     /// `a`, what is available: the name that `r` may get.
     pub(in crate::classify) available: Number,
+    /// `c`, what the request cost.
+    pub(in crate::classify) cost: Number,
     /// `qu`, what a quota counts.
     pub(in crate::classify) unit: Option<String>,
+    /// `pk`, the key of the partition.
+    pub(in crate::classify) partition: Partition,
+}
+
+/// The key of a partition: what stands in the place of a byte sequence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::classify) enum Partition {
+    #[default]
+    Absent,
+    Is(Vec<u8>),
+    /// A value that is no text, no bytes and no integer.
+    Wrong,
+}
+
+impl From<&BareItemFromInput<'_>> for Partition {
+    fn from(value: &BareItemFromInput<'_>) -> Self {
+        match value {
+            BareItemFromInput::ByteSequence(bytes) => Self::Is(bytes.clone()),
+            BareItemFromInput::String(text) => Self::Is(text.as_str().into()),
+            BareItemFromInput::Token(text) => Self::Is(text.as_str().into()),
+            BareItemFromInput::Integer(number) => Self::Is(number.to_string().into()),
+            _ => Self::Wrong,
+        }
+    }
 }
 
 impl Member {
-    /// Returns what remains and the seconds until the reset: `r` and `t`, or else `a` and `w`.
+    /// Returns what remains and the seconds until the reset: `r` and `t`, or else `a` and `w`, of
+    /// which `t` may still have its old name.
     pub(in crate::classify) fn left(&self) -> Result<Option<(u64, Option<u64>)>, Malformed> {
         let (left, reset) = match self.remaining {
-            Number::Absent => (self.available, self.window),
+            Number::Absent if self.reset == Number::Absent => (self.available, self.window),
+            Number::Absent => (self.available, self.reset),
             _ => (self.remaining, self.reset),
         };
         let Some(left) = left.get()? else {
@@ -189,6 +217,11 @@ impl<'de> ParameterVisitor<'de> for &mut Member {
             "r" => &mut self.remaining,
             "t" => &mut self.reset,
             "a" => &mut self.available,
+            "c" => &mut self.cost,
+            "pk" => {
+                self.partition = Partition::from(&value);
+                return Ok(());
+            }
             "qu" => {
                 self.unit = text(&value);
                 return Ok(());

@@ -1,176 +1,90 @@
 //! The declared law: a client of a service that says in its responses what is left of its limit.
 //!
+//! # What it promises
+//!
+//! * *Liveness.* If the service would let a waiting request go, and has asked for no pause, one goes
+//!   within two windows: whatever places are forgotten, polls refused, reports lost or weights asked
+//!   for. A report stops a client for an hour at most; then one request asks again.
+//! * *Safety.* Between two reports no more goes than what is left, less what is kept back; and one
+//!   request in a window of which nothing has been heard. In a window of an unchanged limit no more
+//!   goes than it had at its beginning, the first burst, and what was in flight over the reset.
+//!   This needs reports that are true, and holds for what this client sends.
+//! * *Accounting.* Each send counts once, whatever the order of reports, settlements and refusals.
+//!   A debit may count twice until a later send is reported, and a credit counts when it is.
+//!
+//! The closed loop in `fuzz/src/systems` plays random services against these three.
+//!
 //! # Rules
 //!
-//! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the
-//! last report, less what was sent since; costs are counted in the order that requests were sent.
+//! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the last
+//! report, less what was sent since. Sends have positions: the weight of all sends up to them.
 //!
 //! 1. *First contact.* Before the first report a small burst goes, and as much again every ten
-//!    seconds. Each answer without a report doubles that, and the eighth ends it: then the paced
-//!    law decides.
-//! 2. *What is left* is carried forward by what was sent since the report, by what comes back
-//!    (`L/W`, if the limit refills), and by what others are seen to take. Others are foreseen for
-//!    two trips on a refill and four in a window: foreseen without a bound, what is left would fall
-//!    below zero, nothing would be sent, and no report could correct it.
-//! 3. *The rate* is `σ^¾ · (left − kept) / (time until the limit is whole)`. `σ` is this client's
-//!    part of what is taken. Clients that read the same number come to equal parts, and the rate
-//!    goes to zero as `left` does, so that nothing overshoots. One request is kept back where
-//!    others are seen: between two sends of one client the others make theirs. In a window
-//!    it is planned that everything is sent two trips before the end (a tenth of the window at
-//!    most), because a late request counts in the next one.
-//! 4. *No more than `L/W`* for two trips after the first report, in a new window until its first
-//!    report, and in those last two trips, should something be left then.
-//! 5. *A report counts by the order of sends.* One of an older send than the last report taken is
-//!    ignored, so that a late answer never raises what is left. After a reset only a later reset,
-//!    or a request sent since, opens the new window. What is left of a window only falls: an older
-//!    send's report that says less was answered later, and lowers it; and one that says more than
-//!    the last one left is ignored for two trips, because a request sent before it may be on its
-//!    way. More than the limit is never left.
-//! 6. *Refill or window* is found out. By the reports of a window the reset is one instant; by
-//!    those of a refill the time until the reset is in proportion to what is used. Both are
-//!    intervals that shrink by intersection: whole seconds leave wide ones, and so does room for
-//!    reports that are off by a 32nd of the limit. A reset that comes sooner than one window after
-//!    the last one is no window's. Until it is known, and nothing is declared, the window is the
-//!    least usual one that holds the first reset; a reset that is nearer than two trips says too
-//!    little for that, and counts as a refill's, exactly where hardly anything is used. A reset
-//!    that passes twice and leaves more than half of what was used is that of a sliding window:
-//!    what was used comes back one window later. What is left of one is spread over a sixteenth of
-//!    it, since at the full rate nothing would be left.
-//! 7. *Clocks.* A reset at a time counts by the service's own clock, from `Date`; the difference of
-//!    the clocks is an interval too. The window begins at the latest time that fits, and ends at
-//!    the earliest.
-//! 8. *A throttle in spite of the reports.* Nothing is sent until the time that the service gave.
-//!    If by the report of the throttled response a quarter of the limit or less was left, reports
-//!    say too much: that much is taken off from now on, less once a request gets through with less,
-//!    and half as much after a hundred windows. If more was left there is another limit that is not
-//!    declared: for ten windows the rate is the paced law's where that is lower.
-//! 9. *Settled costs.* A request that cost more or less than it took moves what is left, unless a
-//!    report of it or of a later send has been taken: a report has the true cost in it. The bucket
-//!    is left alone, because the rate follows from what is left. What was settled is dropped when
-//!    such a report comes.
-//! 10. *No report* for two windows, while answers come: the paced law decides. It has seen every
-//!     outcome all along.
-//!
-//! # What lost
-//!
-//! Prototypes in floating point, 81 scenes: additive probing on what remains instead of on
-//! throttles throttles up to 5.8 %; a part to the power of 1 has no restoring force (Jain 0.88 on a
-//! refill), and 0 spends too much early (the 99th percentile of waits doubles). Without the
-//! foresight of rule 2 four clients throttle 3.2 % of 60 a minute, without the request kept back
-//! 1.6 %.
+//!    seconds. The first answer without a report ends that: the paced law decides until there is a
+//!    report.
+//! 2. *Who may go.* A request goes if its turn has come and it is not *barred*: `left` is at least
+//!    its weight and what is kept back, or 31/32 of `L`, and no pause is in force. The comparison and
+//!    the send are one swap of the last position. What is promised to others bars no request.
+//! 3. *What is left* is carried forward by what was sent since the report, by what comes back
+//!    (`L/W`, if the limit refills), and by what others are seen to take. Others are foreseen for two
+//!    trips on a refill and four in a window: without a bound, what is left would fall below zero,
+//!    nothing would be sent, and no report could correct it.
+//! 4. *The pace* decides whose turn it is: `σ^¾ · (left − kept − promised) / (time until the limit is
+//!    whole)`. `σ` is this client's part of what is taken. Clients that read the same number come to
+//!    equal parts. A request is kept back where others are seen, and another one for each two of
+//!    them, because they send between two sends of this client. *Promised* are tokens that were
+//!    minted for requests which have not gone yet; what was unclaimed throughout a window is
+//!    forgotten. In a window everything is planned to be sent two trips before its end (a tenth of
+//!    the window at most), because a late request counts in the next one. The first token of a
+//!    window is there when it begins.
+//! 5. *No more than `L/W`* for two trips after the first report, in a new window until its first
+//!    report, and in those last two trips. Where it is not known within half a window when the
+//!    window ends: 15/16 of `L/W`, since one that is used up early costs two windows.
+//! 6. *A report counts by the order of sends.* One of an older send than the last report taken is
+//!    ignored. After a reset only a later reset, or a request sent since, opens the new window. One
+//!    that says more than the last one left is ignored for two trips: a request sent before it may
+//!    be on its way. More than the limit is never left.
+//! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset, or
+//!    the limit comes back little by little, what was sent before the last such mark is back.
+//! 8. *Refill, window or sliding* is told by the service or the family of its headers. If not, the
+//!    reset says it: that of a window is one instant until it is past, and the next is no sooner
+//!    than a window later. Three reports with another reset, and the limit comes back little by
+//!    little; it slides if the reset is sooner than half of what a refill of as much would need. A
+//!    sliding limit is spread over a sixteenth of its window.
+//! 9. *A window that is not told* is at least any time to its reset, and at most the distance of two
+//!    resets between which everything came back. A refill is whole in the time to its reset, times
+//!    `L` by what is used. Where resets are told to the second, a report that says a quarter of `L`
+//!    more than the last one shows when a window began.
+//! 10. *Clocks.* A reset at a time counts by the service's own clock, from `Date`. The difference of
+//!     the clocks is an interval, and so is every reset: the window begins at the latest time that
+//!     fits.
+//! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. If its report
+//!     says that a quarter of the limit or less was left, and the service asks to wait until the
+//!     reset, or it is the second such refusal within eight requests: reports say too much, and that
+//!     much more is kept back; less once a request gets through with less, and a 256th less in each
+//!     window. If more was left, there is another limit that is not declared: for ten windows the
+//!     rate is the paced law's where that is lower.
+//! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
+//!     one was taken: that has the true cost in it. A credit waits for the next report.
 
+pub(crate) mod hear;
+mod infer;
 pub(crate) mod ledger;
+mod level;
+pub(crate) mod plan;
 mod report;
+mod settings;
+pub(crate) mod throttle;
+pub(crate) mod words;
 
 pub use report::{Dimension, LimitName, LimitReport, LimitReports, Observed, Reset};
+pub use settings::{DeclaredSettings, Spend};
+
+use core::time::Duration;
 
 use super::paced::PacedSettings;
 use super::{Counted, Decision, Law, Shown, State, Throttled, Window};
 use crate::fixed::{Rate, SECOND};
-
-/// How what is left of a window is spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Spend {
-    /// Evenly until the reset: the shortest waits, and no throttles.
-    #[default]
-    Even,
-    /// As fast as it is allowed, and then wait for the reset.
-    Fast,
-}
-
-/// Settings of [`ControlLaw::Declared`](crate::ControlLaw::Declared).
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{SendRate, Timestamp, law::{DeclaredSettings, Spend}};
-///
-/// let settings = DeclaredSettings::new().first_burst(4).spend(Spend::Fast);
-/// let rate = SendRate::declared(settings, Timestamp::ZERO);
-/// assert!(rate.try_acquire(Timestamp::ZERO).is_ok());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "settings are for a limiter"]
-pub struct DeclaredSettings {
-    otherwise: PacedSettings,
-    dimension: Dimension,
-    first: Option<u32>,
-    spend: Spend,
-}
-
-impl DeclaredSettings {
-    /// Creates the settings that [`ControlLaw::Declared`](crate::ControlLaw::Declared) has unless
-    /// set otherwise: limits of requests, spent evenly, and one request before the first report.
-    pub fn new() -> Self {
-        Self {
-            otherwise: PacedSettings::new(),
-            dimension: Dimension::Requests,
-            first: None,
-            spend: Spend::Even,
-        }
-    }
-
-    /// Sets how many requests go at once before the first report; 0 for all. As many again come in
-    /// each ten seconds, twice as many after each answer without a report, and all after the eighth.
-    ///
-    /// By default one, and all where something other than requests is counted: a rate of tokens
-    /// says little of requests. The rate of requests beside it, in a
-    /// [`SendSet`](crate::SendSet), holds them back.
-    pub const fn first_burst(mut self, requests: u32) -> Self {
-        self.first = Some(requests);
-        self
-    }
-
-    /// Sets how what is left of a window is spent.
-    pub const fn spend(mut self, spend: Spend) -> Self {
-        self.spend = spend;
-        self
-    }
-
-    /// Sets which limits are obeyed: those that count what the limiter's tokens are. Limits of
-    /// other dimensions are left alone.
-    pub const fn dimension(mut self, dimension: Dimension) -> Self {
-        self.dimension = dimension;
-        self
-    }
-
-    /// Sets the paced law that decides where nothing is declared. Its ceiling always holds.
-    pub const fn otherwise(mut self, paced: PacedSettings) -> Self {
-        self.otherwise = paced;
-        self
-    }
-
-    /// Returns the dimension of the limits that are obeyed.
-    #[must_use]
-    pub const fn obeyed(&self) -> Dimension {
-        self.dimension
-    }
-
-    /// Returns the settings of the law that decides where nothing is declared.
-    #[must_use]
-    pub const fn paced(&self) -> PacedSettings {
-        self.otherwise
-    }
-
-    pub(crate) const fn law(&self) -> Declared {
-        Declared {
-            otherwise: self.otherwise,
-            first: match (self.first, self.dimension) {
-                (Some(first), _) => first,
-                (None, Dimension::Requests) => 1,
-                (None, _) => 0,
-            },
-            spend: self.spend,
-        }
-    }
-}
-
-impl Default for DeclaredSettings {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// The declared law as long as nothing is declared: rule 1, and the paced law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,22 +92,11 @@ pub(crate) struct Declared {
     otherwise: PacedSettings,
     first: u32,
     spend: Spend,
+    max_pause: Duration,
 }
 
-/// How many answers without a report end the first contact.
-const ANSWERS: u32 = 8;
-/// The bits of a memory below the count of answers; they are a peak, which no cut leaves at zero.
-const PEAK_BITS: u32 = 37;
-
-/// Returns the answers without a report so far, if it is still the first contact.
-const fn first_contact(memory: u64) -> Option<u32> {
-    let answers = (memory >> PEAK_BITS) as u32;
-    if memory & ((1 << PEAK_BITS) - 1) == 0 {
-        Some(answers)
-    } else {
-        None
-    }
-}
+/// The memory while no answer has come: no cut of the paced law leaves it.
+const FIRST_CONTACT: u64 = 0;
 
 impl Declared {
     pub(crate) const fn paced(&self) -> PacedSettings {
@@ -208,13 +111,17 @@ impl Declared {
         self.spend
     }
 
+    pub(crate) const fn max_pause(&self) -> Duration {
+        self.max_pause
+    }
+
     pub(crate) const fn first(&self) -> u32 {
         self.first
     }
 
     /// Whether nothing has been heard of the service.
     pub(crate) const fn is_first_contact(state: State) -> bool {
-        state.is_engaged() && first_contact(state.memory()).is_some()
+        state.is_engaged() && state.memory() == FIRST_CONTACT
     }
 
     /// Whether it limits as good as nothing.
@@ -241,7 +148,7 @@ impl Law for Declared {
         if self.first == 0 {
             return Some(self.unlimited());
         }
-        Some(0) // no answer yet
+        Some(FIRST_CONTACT)
     }
 
     fn held(&self) -> Option<u64> {
@@ -259,13 +166,10 @@ impl Law for Declared {
         reading: u128,
         time_to_peak: impl Fn(Rate) -> u64,
     ) -> Rate {
-        match first_contact(state.memory()) {
-            Some(answers) => {
-                let slow = Rate::from_ratio(self.first, SECOND.saturating_mul(10));
-                slow.times_two_to(answers)
-            }
-            None => self.otherwise.rate(state, now, reading, time_to_peak),
+        if Self::is_first_contact(state) {
+            return Rate::from_ratio(self.first, SECOND.saturating_mul(10));
         }
+        self.otherwise.rate(state, now, reading, time_to_peak)
     }
 
     fn steady_until(&self, state: State, now: u64, rate: Rate, reading: u128) -> u64 {
@@ -302,13 +206,8 @@ impl Law for Declared {
         rate: Rate,
         counted: Counted,
     ) -> Option<Decision> {
-        if let Some(answers) = first_contact(state.memory()) {
-            let answers = answers.saturating_add(1);
-            let memory = if answers < ANSWERS {
-                u64::from(answers) << PEAK_BITS
-            } else {
-                self.unlimited()
-            };
+        if Self::is_first_contact(state) {
+            let memory = self.unlimited();
             return Some(Decision::Limit { since: now, memory });
         }
         match self.otherwise.after_window(state, now, rate, counted) {
@@ -324,17 +223,17 @@ impl Law for Declared {
     fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
         // To the paced law this is the first throttle: what limits to nothing that matters, or by
         // first contact, is not of its making.
-        let unseen = self.is_free(state) || first_contact(state.memory()).is_some();
+        let unseen = self.is_free(state) || Self::is_first_contact(state);
         let state = if unseen { State::NONE } else { state };
         self.otherwise.after_throttle(state, throttled)
     }
 
     fn looks_at_each(&self, state: State) -> bool {
-        first_contact(state.memory()).is_none() && self.otherwise.looks_at_each(state)
+        !Self::is_first_contact(state) && self.otherwise.looks_at_each(state)
     }
 
     fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
-        if first_contact(state.memory()).is_some() {
+        if Self::is_first_contact(state) {
             return None;
         }
         self.otherwise.after_response(state, now, sent)
@@ -349,10 +248,8 @@ impl Law for Declared {
     }
 
     fn is_at_start(&self, state: State, now: u64) -> bool {
-        match first_contact(state.memory()) {
-            Some(answers) => answers == 0,
-            None => self.first == 0 && self.rate(state, now, 0, |_| 0) == Rate::MAX,
-        }
+        Self::is_first_contact(state)
+            || (self.first == 0 && self.rate(state, now, 0, |_| 0) == Rate::MAX)
     }
 
     fn to_word(&self) -> u128 {

@@ -1,57 +1,11 @@
 //! What a service declares about a limit.
 
+mod list;
+mod name;
+
 use core::{fmt, time::Duration};
 
-/// A name of at most sixteen bytes, in lower case; a longer one is cut.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct LimitName([u8; Self::LONGEST]);
-
-impl LimitName {
-    const LONGEST: usize = 16;
-
-    /// Creates a name from text. Letters become small, and bytes that are no printable ASCII become
-    /// `?`.
-    #[must_use]
-    pub fn new(text: impl AsRef<[u8]>) -> Self {
-        let mut name = Self::default();
-        for (to, from) in name.0.iter_mut().zip(text.as_ref()) {
-            *to = if from.is_ascii_graphic() {
-                from.to_ascii_lowercase()
-            } else {
-                b'?'
-            };
-        }
-        name
-    }
-
-    /// Returns the name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        let length = self.0.iter().position(|byte| *byte == 0);
-        let bytes = self.0.get(..length.unwrap_or(Self::LONGEST));
-        core::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
-    }
-
-    pub(crate) const fn bits(self) -> u128 {
-        u128::from_le_bytes(self.0)
-    }
-
-    pub(crate) const fn from_bits(bits: u128) -> Self {
-        Self(bits.to_le_bytes())
-    }
-}
-
-impl fmt::Debug for LimitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
-}
-
-impl fmt::Display for LimitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+pub use self::{list::LimitReports, name::LimitName};
 
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,11 +20,20 @@ pub enum Dimension {
     Named(LimitName),
 }
 
+impl Dimension {
+    /// Requests under way at the same time, `concurrent-requests` in the IETF draft. This is no
+    /// rate: no send rate can keep to it. Bound the number of workers instead.
+    pub const CONCURRENT_REQUESTS: Self = Self::Named(LimitName::of(CONCURRENT.as_bytes()));
+}
+
+const CONCURRENT: &str = "concurrent-requests";
+
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Requests => f.write_str("requests"),
             Self::Tokens => f.write_str("tokens"),
+            _ if *self == Self::CONCURRENT_REQUESTS => f.write_str(CONCURRENT),
             Self::Named(name) => name.fmt(f),
         }
     }
@@ -110,6 +73,7 @@ pub struct LimitReport {
     window: Option<Duration>,
     reset: Option<Reset>,
     refills: Option<bool>,
+    cost: Option<u64>,
 }
 
 impl LimitReport {
@@ -117,12 +81,13 @@ impl LimitReport {
     pub const fn new(remaining: u64) -> Self {
         Self {
             dimension: Dimension::Requests,
-            policy: LimitName([0; LimitName::LONGEST]),
+            policy: LimitName::EMPTY,
             limit: None,
             remaining,
             window: None,
             reset: None,
             refills: None,
+            cost: None,
         }
     }
 
@@ -150,10 +115,16 @@ impl LimitReport {
         self
     }
 
-    /// Says that the limit comes back all the time, or (false) all at once at a reset. Unless it is
-    /// said it is found out from the reports.
+    /// Says that the limit comes back little by little, or (`false`) all at once at a reset. Without
+    /// this it is inferred from the reports.
     pub const fn refills(mut self, refills: bool) -> Self {
         self.refills = Some(refills);
+        self
+    }
+
+    /// Says what the request cost of this limit, in its own unit.
+    pub const fn cost(mut self, cost: u64) -> Self {
+        self.cost = Some(cost);
         self
     }
 
@@ -193,10 +164,16 @@ impl LimitReport {
         self.window
     }
 
-    /// Returns whether the limit comes back all the time, if that was said.
+    /// Returns whether the limit comes back little by little, if that was said.
     #[must_use]
     pub const fn declared_refills(&self) -> Option<bool> {
         self.refills
+    }
+
+    /// Returns what the request cost of this limit, if the service said.
+    #[must_use]
+    pub const fn declared_cost(&self) -> Option<u64> {
+        self.cost
     }
 
     /// Returns when the limit is whole again, if the service said.
@@ -239,110 +216,12 @@ pub enum Observed {
     Declared,
 }
 
-/// All limits that one response declares.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use paceline::law::{LimitReport, LimitReports, Reset};
-///
-/// let minute = LimitReport::new(59).limit(60).reset(Reset::In(Duration::from_secs(60)));
-/// let reports = LimitReports::from(minute);
-/// assert_eq!(reports.iter().count(), 1);
-/// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[must_use = "reports are for a limiter"]
-pub struct LimitReports {
-    reports: [Option<LimitReport>; Self::MOST],
-    date: Option<Duration>,
-    ignored: u32,
-}
-
-impl fmt::Debug for LimitReports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { date, ignored, .. } = self;
-        f.write_str("LimitReports(")?;
-        f.debug_list().entries(self.iter()).finish()?;
-        write!(f, ", date: {date:?}, ignored: {ignored})")
-    }
-}
-
-impl LimitReports {
-    /// The most limits of one response that count.
-    pub const MOST: usize = 4;
-
-    /// Creates an empty list.
-    pub const fn new() -> Self {
-        Self {
-            reports: [None; Self::MOST],
-            date: None,
-            ignored: 0,
-        }
-    }
-
-    /// Adds a report. One beyond [`MOST`](Self::MOST) is ignored and counted.
-    pub fn push(&mut self, report: LimitReport) {
-        match self.reports.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(report),
-            None => self.ignore(),
-        }
-    }
-
-    /// Counts a value that was ignored because it was wrong.
-    pub const fn ignore(&mut self) {
-        self.ignored = self.ignored.saturating_add(1);
-    }
-
-    /// Says what the time was by the service's clock, since 1970-01-01 00:00 UTC, in whole seconds:
-    /// the header `Date` of the response.
-    pub const fn with_date(mut self, date: Duration) -> Self {
-        self.date = Some(date);
-        self
-    }
-
-    /// Returns the reports.
-    pub fn iter(&self) -> impl Iterator<Item = &LimitReport> {
-        self.reports.iter().flatten()
-    }
-
-    /// Tells whether there is nothing to say: no report, and no value that was ignored.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ignored == 0 && self.reports.iter().all(Option::is_none)
-    }
-
-    /// Returns the time by the service's clock.
-    #[must_use]
-    pub const fn date(&self) -> Option<Duration> {
-        self.date
-    }
-
-    /// Returns how many values were ignored because they were wrong.
-    #[must_use]
-    pub const fn ignored(&self) -> u32 {
-        self.ignored
-    }
-}
-
-impl From<LimitReport> for LimitReports {
-    fn from(report: LimitReport) -> Self {
-        let mut reports = Self::new();
-        reports.push(report);
-        reports
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for LimitName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 #[cfg(feature = "serde")]
 impl serde::Serialize for Dimension {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
+
+#[cfg(test)]
+mod tests;

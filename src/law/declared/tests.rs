@@ -24,9 +24,8 @@ fn state(memory: u64) -> State {
     State::NONE.begun_anew(10 * SECOND, memory)
 }
 
-/// First contact, after so many answers.
-fn answered(answers: u64) -> State {
-    state(answers << PEAK_BITS)
+fn first_contact() -> State {
+    state(FIRST_CONTACT)
 }
 
 /// A response that was throttled at 12 s, to a request sent at `sent`.
@@ -52,7 +51,7 @@ fn cut(paced: &PacedSettings) -> State {
 fn first_contact_ends_with_a_peak() {
     let paced = PacedSettings::new();
     assert!(Declared::is_first_contact(state(0)));
-    assert!(Declared::is_first_contact(answered(7)));
+    assert!(Declared::is_first_contact(first_contact()));
     assert!(!Declared::is_first_contact(cut(&paced)));
     // It is none where nothing is limited.
     assert!(!Declared::is_first_contact(State::NONE));
@@ -63,7 +62,7 @@ fn it_is_free_where_the_paced_law_limits_nothing() {
     let free = law(PacedSettings::new(), 1);
     let unlimited = state(free.unlimited());
     assert!(free.is_free(unlimited));
-    assert!(!free.is_free(answered(0)) && !free.is_free(cut(&free.paced())));
+    assert!(!free.is_free(first_contact()) && !free.is_free(cut(&free.paced())));
     // A rate to start with is a limit.
     let limited = law(from_ten(), 1);
     let limits = state(limited.unlimited());
@@ -80,27 +79,19 @@ fn it_is_free_where_the_paced_law_limits_nothing() {
 }
 
 #[test]
-fn each_answer_without_a_report_counts_and_the_eighth_ends_it() {
+fn the_first_answer_without_a_report_ends_first_contact() {
     let law = law(PacedSettings::new(), 1);
     let counted = throttled(0).counted;
-    let mut state = answered(0);
-    let window = law.turn(counted.reading, || 1, state, 12 * SECOND, 12 * SECOND);
+    let first = first_contact();
+    let window = law.turn(counted.reading, || 1, first, 12 * SECOND, 12 * SECOND);
     assert_eq!(
         (window.counted, window.end),
         (Some(Rate::ZERO), 12 * SECOND)
     );
-    for answers in 1..=8 {
-        let now = (10 + answers) * SECOND;
-        let decision = law.after_window(state, now, Rate::ZERO, counted);
-        let memory = if answers < 8 {
-            answers << PEAK_BITS
-        } else {
-            law.unlimited()
-        };
-        assert_eq!(decision, Some(Decision::Limit { since: now, memory }));
-        state = state.next(now, memory);
-    }
-    assert!(law.is_free(state));
+    let (now, memory) = (11 * SECOND, law.unlimited());
+    let decision = law.after_window(first, now, Rate::ZERO, counted);
+    assert_eq!(decision, Some(Decision::Limit { since: now, memory }));
+    assert!(law.is_free(first.next(now, memory)));
 }
 
 /// What limited to nothing that matters, or by first contact, is not of the paced law's making.
@@ -111,7 +102,7 @@ fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     let before = throttled(9 * SECOND);
     let first = paced.after_throttle(State::NONE, &before);
     assert!(first.is_some());
-    for unseen in [answered(0), answered(3), state(law.unlimited())] {
+    for unseen in [first_contact(), state(law.unlimited())] {
         assert_eq!(law.after_throttle(unseen, &before), first, "{unseen:?}");
     }
     // Of a request that was sent before the last cut it says nothing new.
@@ -148,7 +139,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         // Slow start looks at each response, but not during first contact.
         let slow = paced == slow_start();
         assert_eq!(law.looks_at_each(initial), slow);
-        assert!(!law.looks_at_each(answered(0)));
+        assert!(!law.looks_at_each(first_contact()));
         let step = law.after_response(initial, 12 * SECOND, 11 * SECOND);
         assert_eq!(
             step,
@@ -156,7 +147,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         );
         assert_eq!(step.is_some(), slow);
         assert_eq!(
-            law.after_response(answered(0), 12 * SECOND, 11 * SECOND),
+            law.after_response(first_contact(), 12 * SECOND, 11 * SECOND),
             None
         );
     }
@@ -168,8 +159,7 @@ fn it_is_at_its_start_before_the_first_answer_or_unlimited() {
     let unlimited = state(one.unlimited());
     let cut = cut(&one.paced());
     let at_start = |law: &Declared, state| law.is_at_start(state, 20 * SECOND);
-    assert!(at_start(&one, answered(0)));
-    assert!(!at_start(&one, answered(1)));
+    assert!(at_start(&one, first_contact()));
     assert!(!at_start(&one, unlimited) && !at_start(&one, cut));
     assert!(at_start(&all, unlimited) && !at_start(&all, cut));
 }

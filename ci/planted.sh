@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Old faults, planted again one by one: the whole systems of fuzz/tests/systems.rs must find each.
+# `ci/planted.sh` plants all, `ci/planted.sh D5 K7` some, `ci/planted.sh --check` only looks whether each still fits the
+# code. A patch that fits nothing fails, and so does one that is not found. Takes two minutes for each.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+out="$CARGO_TARGET_DIR/planted"
+tree="$out/tree"
+
+# Each line: the fault, a file, and a change in Perl. Lines with the same name, one after the other, are one patch.
+declared=src/atomic/send_rate/declared.rs
+patches() {
+    cat <<PATCHES
+D1 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
+D2 src/atomic/send_rate/reserve.rs s/(fn unclaim.*?)engaged\\.unsend\\(permit\\);/\$1/s
+D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
+D4 src/set/mod.rs s/match self\\.binding\\(now, weights\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights).filter(|_| false) {\\n            Some(binding) =>/
+D4 src/atomic/send_rate/settle.rs s/engaged\\.unsend\\(permit\\);//
+D5 src/atomic/send_rate/limits.rs s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
+D5 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
+D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weight > capacity && capacity == 0 =>/
+D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
+D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
+PATCHES
+}
+
+# prepare: a copy of what the test is built from.
+prepare() {
+    rm -rf "$tree"
+    mkdir -p "$tree"
+    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md src tests/law fuzz |
+        tar --null -T - -cf - | tar xmf - -C "$tree"
+    sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' "$tree/Cargo.toml"
+}
+
+# plant NAME: applies its patches, and fails if one changes nothing.
+plant() {
+    local name file change before
+    while read -r name file change; do
+        [[ "$name" == "$1" ]] || continue
+        before="$(sha256sum <"$tree/$file")"
+        perl -0pi -e "$change" "$tree/$file"
+        if [[ "$(sha256sum <"$tree/$file")" == "$before" ]]; then
+            printf '%s: the patch fits nothing in %s\n' "$1" "$file" >&2
+            return 1
+        fi
+    done < <(patches)
+}
+
+test_systems() {
+    cargo test --manifest-path "$tree/fuzz/Cargo.toml" --release --test systems --target-dir "$out/target" "$@"
+}
+
+mapfile -t names < <(patches | cut -d' ' -f1 | uniq)
+is_check=
+[[ "${1:-}" != --check ]] || { is_check=1; shift; }
+(($# == 0)) || names=("$@")
+
+status=0
+if [[ -z "$is_check" ]]; then
+    prepare
+    test_systems >"$out/clean.log" 2>&1 || { printf 'the tests fail with nothing planted: %s\n' "$out/clean.log" >&2; exit 1; }
+fi
+for name in "${names[@]}"; do
+    prepare
+    plant "$name" || { status=1; continue; }
+    [[ -z "$is_check" ]] || continue
+    if ! test_systems --no-run >"$out/$name.log" 2>&1; then
+        printf '%s: does not build, see %s\n' "$name" "$out/$name.log" >&2
+        status=1
+    elif test_systems >>"$out/$name.log" 2>&1; then
+        printf '%s: not found\n' "$name" >&2
+        status=1
+    else
+        printf '%s: found: %s\n' "$name" "$(grep -m1 -oE '^(panic|stopped|gap|not back|door|snapshot|accepted|leak|drought|unused): ' "$out/$name.log")"
+    fi
+done
+exit "$status"

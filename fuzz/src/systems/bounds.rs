@@ -1,0 +1,27 @@
+//! How far a system may be from what is promised.
+
+/// A request goes within so many windows, if the service would let it go.
+pub(super) const GAP_WINDOWS: u64 = 2;
+/// Beside that: two trips, and this long, in milliseconds.
+pub(super) const GAP_SLACK: u64 = 2_000;
+/// All is back so many times later where the window is not told, and so many milliseconds.
+pub(super) const UNTOLD_TIMES: u64 = 2;
+pub(super) const UNTOLD_SLACK: u64 = 120_000;
+/// First contact is not held to it: it may take so long, in milliseconds.
+pub(super) const FIRST_CONTACT: u64 = 30_000;
+/// A limiter has stopped for good after so many windows at the end without a send.
+pub(super) const STOP_WINDOWS: u64 = 10;
+/// And no sooner than after so many milliseconds.
+pub(super) const STOP_LEAST: u64 = 10_000;
+/// A waiter waits at most so many times as long as all before it need in whole windows, ...
+pub(super) const STARVE_TIMES: u64 = 4;
+/// ... and so many windows.
+pub(super) const STARVE_WINDOWS: u64 = 6;
+/// The rate gives a whole limit in so many nanoseconds at the fastest.
+pub(super) const FASTEST: u64 = 1_000_000;
+/// Tokens that what is left may be off by when all is answered, and the part of the limit.
+pub(super) const ACCOUNT_TOKENS: f64 = 2.0;
+pub(super) const ACCOUNT_PART: f64 = 0.02;
+/// What operations use at least of what a service offers, under the published law and others.
+pub(super) const USED_PUBLISHED: f64 = 0.1;
+pub(super) const USED_PACED: f64 = 0.5;

@@ -1,0 +1,242 @@
+//! Families of headers with one header for each number, which many services share.
+
+use core::time::Duration;
+
+use super::counts::{Item, list};
+use super::reader::Reader;
+use crate::classify::rate_limit::field::Number;
+use crate::law::{LimitName, LimitReport, Reset};
+
+/// The names of the headers of a family.
+struct Family {
+    limit: &'static str,
+    remaining: &'static str,
+    resets: &'static [&'static str],
+    /// Lists the policies: `1;w=1, 15000;w=2592000`.
+    policy: &'static str,
+    /// Names the limit.
+    names: &'static [&'static str],
+    /// Only services whose limits come back all at once send one of these.
+    windows: &'static [&'static str],
+}
+
+/// The most official first.
+const FAMILIES: [Family; 3] = [
+    // "RateLimit Fields for HTTP", IETF drafts 03 to 06; "Rate limits on GitLab.com", GitLab Docs,
+    // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset.
+    Family {
+        limit: "ratelimit-limit",
+        remaining: "ratelimit-remaining",
+        resets: &["ratelimit-reset"],
+        policy: "ratelimit-policy",
+        names: &["ratelimit-name"],
+        windows: &["ratelimit-observed"],
+    },
+    // "Rate limits for the REST API", GitHub Docs; "Rate Limits", Discord Developer Docs, whose
+    // span is exact to milliseconds, and whose time is not; "API Rules", Reddit.
+    Family {
+        limit: "x-ratelimit-limit",
+        remaining: "x-ratelimit-remaining",
+        resets: &["x-ratelimit-reset-after", "x-ratelimit-reset"],
+        policy: "x-ratelimit-policy",
+        names: &["x-ratelimit-bucket", "x-ratelimit-resource"],
+        windows: &[
+            "x-ratelimit-bucket",
+            "x-ratelimit-reset-after",
+            "x-ratelimit-resource",
+            "x-ratelimit-used",
+        ],
+    },
+    // "Rate limits", X Developer Platform.
+    Family {
+        limit: "x-rate-limit-limit",
+        remaining: "x-rate-limit-remaining",
+        resets: &["x-rate-limit-reset"],
+        policy: "",
+        names: &[],
+        windows: &[],
+    },
+];
+
+pub(super) fn read(reader: &mut Reader<'_>) {
+    if windows(reader) {
+        return;
+    }
+    for family in &FAMILIES {
+        let Some(remaining) = reader.read(family.remaining, list) else {
+            continue;
+        };
+        let limits = reader.read(family.limit, list).unwrap_or_default();
+        let policies = policies(reader, family);
+        match remaining.as_slice() {
+            [remaining] => one(reader, family, *remaining, &limits, &policies),
+            remaining => several(reader, family, remaining, &limits, &policies),
+        }
+    }
+}
+
+/// Returns the policies of a family. Structured ones are of the field `RateLimit`.
+fn policies(reader: &mut Reader<'_>, family: &Family) -> Vec<Item> {
+    let known = if reader.has("ratelimit") {
+        reader.single(family.policy).and_then(list)
+    } else {
+        reader.read(family.policy, list)
+    };
+    known.unwrap_or_default()
+}
+
+fn one(
+    reader: &mut Reader<'_>,
+    family: &Family,
+    remaining: Item,
+    limits: &[Item],
+    policies: &[Item],
+) {
+    let remaining = remaining.count;
+    let limit = limits.first().map(|item| item.count).or_else(|| {
+        // Reddit says what is used instead.
+        let used = reader.count("x-ratelimit-used");
+        used.map(|used| remaining.saturating_add(used))
+    });
+    let mut report = LimitReport::new(remaining);
+    let listed = limits.iter().chain(policies);
+    let listed = listed.filter(|item| item.window != Number::Absent);
+    if let Some(limit) = limit {
+        report = report.limit(limit);
+        let policy = listed.clone().find(|item| item.count == limit);
+        if let Some(seconds) = policy.and_then(|policy| reader.window(policy.window)) {
+            report = report.window(Duration::from_secs(seconds));
+        }
+    }
+    let reset = reader.reset(family.resets);
+    if let Some(reset) = reset {
+        report = report.reset(reset);
+    }
+    let mut names = family.names.iter();
+    if let Some(name) = names.find_map(|name| reader.headers.get(*name)) {
+        report = report.policy(LimitName::new(name));
+    } else if let Some(limit) = limit {
+        // The tightest of several policies, and the next response may show another one.
+        if listed.clone().any(|item| item.count != limit) {
+            report = report.policy(by_limit(limit));
+        }
+    }
+    let is_x = family.limit == "x-rate-limit-limit" && matches!(reset, Some(Reset::At(_)));
+    if is_x || family.windows.iter().any(|name| reader.has(name)) {
+        report = report.refills(false);
+    }
+    reader.push(report);
+}
+
+/// "Rate limiting", Brave Search API: the members of all lists belong together.
+fn several(
+    reader: &mut Reader<'_>,
+    family: &Family,
+    remaining: &[Item],
+    limits: &[Item],
+    policies: &[Item],
+) {
+    if limits.len() != remaining.len() {
+        return reader.ignore();
+    }
+    let resets = family.resets.last().and_then(|name| reader.single(name));
+    let resets = resets.unwrap_or_default().split(|byte| *byte == b',');
+    let resets: Vec<_> = resets.filter(|reset| !reset.is_empty()).collect();
+    let has_resets = resets.len() == remaining.len();
+    if !has_resets && !resets.is_empty() {
+        reader.ignore();
+    }
+    for (index, (remaining, limit)) in remaining.iter().zip(limits).enumerate() {
+        let mut report = LimitReport::new(remaining.count).limit(limit.count);
+        report = report.policy(by_limit(limit.count));
+        let policy = policies.iter().find(|policy| policy.count == limit.count);
+        let window = policy.map_or(limit.window, |policy| policy.window);
+        if let Some(seconds) = reader.window(window) {
+            report = report.window(Duration::from_secs(seconds));
+        }
+        let reset = resets.get(index).filter(|_| has_resets);
+        if let Some(reset) = reset.and_then(|reset| reader.reset_of(reset)) {
+            report = report.reset(reset);
+        }
+        if !reader.push(report) {
+            reader.ignore();
+        }
+    }
+}
+
+fn by_limit(limit: u64) -> LimitName {
+    LimitName::new(limit.to_string())
+}
+
+/// A window by its name, its headers, and its seconds. Months and years are not all as long.
+const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
+    (
+        "second",
+        ["x-ratelimit-limit-second", "x-ratelimit-remaining-second"],
+        Some(1),
+    ),
+    (
+        "minute",
+        ["x-ratelimit-limit-minute", "x-ratelimit-remaining-minute"],
+        Some(60),
+    ),
+    (
+        "hour",
+        ["x-ratelimit-limit-hour", "x-ratelimit-remaining-hour"],
+        Some(3_600),
+    ),
+    (
+        "day",
+        ["x-ratelimit-limit-day", "x-ratelimit-remaining-day"],
+        Some(86_400),
+    ),
+    (
+        "month",
+        ["x-ratelimit-limit-month", "x-ratelimit-remaining-month"],
+        None,
+    ),
+    (
+        "year",
+        ["x-ratelimit-limit-year", "x-ratelimit-remaining-year"],
+        None,
+    ),
+];
+
+/// "Rate Limiting", Kong Docs: each window has its headers, and `RateLimit-*` repeats the one that
+/// has the least left, with its reset. Returns whether there are any.
+fn windows(reader: &mut Reader<'_>) -> bool {
+    let mut left: Vec<LimitReport> = Vec::new();
+    for (name, [limit, remaining], seconds) in WINDOWS {
+        let Some(remaining) = reader.count(remaining) else {
+            continue;
+        };
+        let name = LimitName::of(name.as_bytes());
+        let mut report = LimitReport::new(remaining).policy(name).refills(false);
+        if let Some(limit) = reader.count(limit) {
+            report = report.limit(limit);
+        }
+        if let Some(seconds) = seconds {
+            report = report.window(Duration::from_secs(seconds));
+        }
+        left.push(report);
+    }
+    if left.is_empty() {
+        return false;
+    }
+    let least = (
+        reader.count("ratelimit-limit"),
+        reader.count("ratelimit-remaining"),
+    );
+    let is_least =
+        |report: &LimitReport| (report.declared_limit(), Some(report.remaining())) == least;
+    // Of two that are the same the longer one is repeated.
+    let place = left.iter().rposition(is_least);
+    let report = place.and_then(|place| left.get_mut(place));
+    if let (Some(report), Some(reset)) = (report, reader.reset(&["ratelimit-reset"])) {
+        *report = report.reset(reset);
+    }
+    for report in left {
+        reader.push(report);
+    }
+    true
+}

@@ -1,0 +1,118 @@
+//! The headers of one response, and what was read from them.
+
+use http::{HeaderMap, HeaderValue, header};
+
+use super::{counts, time};
+use crate::classify::rate_limit::field::Number;
+use crate::law::{LimitReport, LimitReports, Reset};
+
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) headers: &'a HeaderMap,
+    reports: LimitReports,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(headers: &'a HeaderMap) -> Self {
+        let date = headers.get(header::DATE).map(HeaderValue::as_bytes);
+        let date = date.and_then(|value| crate::headers::date(value.trim_ascii()));
+        let reports = LimitReports::new();
+        Self {
+            headers,
+            reports: date.map_or(reports, |date| reports.with_date(date)),
+        }
+    }
+
+    pub(super) fn reports(self) -> LimitReports {
+        self.reports
+    }
+
+    /// Counts a value that is wrong.
+    pub(super) fn ignore(&mut self) {
+        self.reports.ignore();
+    }
+
+    /// Adds a report, unless there is one of the same limit. Two of one name are one limit in
+    /// several families, or two limits that cannot be told apart. Returns whether it was added.
+    pub(super) fn push(&mut self, report: LimitReport) -> bool {
+        let name = |report: &LimitReport| (report.counts(), report.policy_name());
+        let is_new = self.reports.iter().all(|had| name(had) != name(&report));
+        if is_new {
+            self.reports.push(report);
+        }
+        is_new
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.headers.contains_key(name)
+    }
+
+    /// Returns the value of a header. Two that differ, of a service and a gateway before it, are
+    /// wrong: which one holds is not known.
+    pub(super) fn single(&mut self, name: &str) -> Option<&'a [u8]> {
+        let mut values = self.headers.get_all(name).iter();
+        let first = values.next()?;
+        if values.any(|value| value != first) {
+            self.ignore();
+            return None;
+        }
+        Some(first.as_bytes())
+    }
+
+    /// Returns what `read` makes of the value of a header, and counts the value if it is nothing.
+    pub(super) fn read<T>(&mut self, name: &str, read: fn(&[u8]) -> Option<T>) -> Option<T> {
+        let value = self.single(name)?;
+        let known = read(value);
+        if known.is_none() {
+            self.ignore();
+        }
+        known
+    }
+
+    pub(super) fn count(&mut self, name: &str) -> Option<u64> {
+        self.read(name, counts::count)
+    }
+
+    /// Returns the reset in the first of these headers that has a right one.
+    pub(super) fn reset(&mut self, names: &[&str]) -> Option<Reset> {
+        let mut names = names.iter();
+        names.find_map(|name| {
+            let reset = self.read(name, time::reset)?;
+            self.dated(reset)
+        })
+    }
+
+    /// Returns the reset that a value says, and counts the value if it is wrong.
+    pub(super) fn reset_of(&mut self, value: &[u8]) -> Option<Reset> {
+        let reset = time::reset(value);
+        if reset.is_none() {
+            self.ignore();
+        }
+        self.dated(reset?)
+    }
+
+    /// A time says nothing without `Date`: the local clock may be hours off.
+    fn dated(&mut self, reset: Reset) -> Option<Reset> {
+        if matches!(reset, Reset::At(_)) && self.reports.date().is_none() {
+            self.ignore();
+            return None;
+        }
+        Some(reset)
+    }
+
+    /// Returns the number in a parameter, and counts it if it is wrong.
+    pub(super) fn known(&mut self, number: Number) -> Option<u64> {
+        number.get().unwrap_or_else(|_| {
+            self.ignore();
+            None
+        })
+    }
+
+    /// Returns the seconds of a window in a parameter. There is no window of zero.
+    pub(super) fn window(&mut self, number: Number) -> Option<u64> {
+        self.known(match number {
+            Number::Is(0) => Number::Wrong,
+            number => number,
+        })
+    }
+}

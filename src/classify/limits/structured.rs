@@ -1,0 +1,133 @@
+//! "`RateLimit` header fields for HTTP", IETF drafts 07 to 11, and what the working group considers
+//! since.
+
+use core::time::Duration;
+
+use super::reader::Reader;
+use crate::classify::rate_limit::field::{self, Member, Partition};
+use crate::classify::rate_limit::headers::combined;
+use crate::classify::rate_limit::partition::{Parted, partitions};
+use crate::law::{Dimension, LimitName, LimitReport, Reset};
+
+pub(super) fn read(reader: &mut Reader<'_>) {
+    let Some(value) = combined(reader.headers, "ratelimit") else {
+        return;
+    };
+    let policies = others(reader, "ratelimit-policy", field::list);
+    if let Ok(members) = field::list(&value) {
+        let parted = others(reader, "ratelimit-partition", partitions);
+        for member in &members {
+            match member.left() {
+                Ok(Some((remaining, reset))) => {
+                    let report = plain(remaining, None, reset);
+                    let report = of_member(report, member, &policies, &parted, reader);
+                    if !reader.push(report) {
+                        // Which of two holds is not known.
+                        reader.ignore();
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => reader.ignore(),
+            }
+        }
+        return;
+    }
+    let Ok(found) = field::dictionary(&value) else {
+        return reader.ignore();
+    };
+    let numbers = (found.remaining.get(), found.limit.get(), found.reset.get());
+    let (Ok(Some(remaining)), Ok(limit), Ok(reset)) = numbers else {
+        return reader.ignore();
+    };
+    // Draft 07 names the policy by its quota: `100;w=60`.
+    let same = |policy: &&Member| limit.is_some() && policy.value.get() == Ok(limit);
+    let policy = policies.iter().find(same);
+    let mut report = plain(remaining, limit, reset);
+    if let Some(window) = policy.and_then(|policy| reader.window(policy.window)) {
+        report = report.window(Duration::from_secs(window));
+    }
+    // The field shows the tightest policy, and the next response may show another one.
+    if let (Some(limit), Some(_), 2..) = (limit, policy, policies.len()) {
+        report = report.policy(LimitName::new(limit.to_string()));
+    }
+    reader.push(report);
+}
+
+/// Reads another field, and counts it if it is wrong.
+fn others<T>(
+    reader: &mut Reader<'_>,
+    name: &str,
+    read: fn(&[u8]) -> Result<Vec<T>, field::Malformed>,
+) -> Vec<T> {
+    let value = combined(reader.headers, name);
+    let known = value.map_or(Ok(Vec::new()), |value| read(&value));
+    known.unwrap_or_else(|_| {
+        reader.ignore();
+        Vec::new()
+    })
+}
+
+fn plain(remaining: u64, limit: Option<u64>, reset: Option<u64>) -> LimitReport {
+    let report = LimitReport::new(remaining);
+    let report = limit.map_or(report, |limit| report.limit(limit));
+    reset.map_or(report, |seconds| {
+        report.reset(Reset::In(Duration::from_secs(seconds)))
+    })
+}
+
+fn of_member(
+    mut report: LimitReport,
+    member: &Member,
+    policies: &[Member],
+    parted: &[Parted],
+    reader: &mut Reader<'_>,
+) -> LimitReport {
+    // A policy may be there once for each partition.
+    let named = || policies.iter().filter(|policy| policy.name == member.name);
+    let same = named().find(|policy| policy.partition == member.partition);
+    let policy = same.or_else(|| named().next());
+    let quota = policy.map_or(member.quota, |policy| policy.quota);
+    if let Some(quota) = reader.known(quota) {
+        report = report.limit(quota);
+    }
+    if let Some(window) = policy.and_then(|policy| reader.window(policy.window)) {
+        report = report.window(Duration::from_secs(window));
+    }
+    if let Some(cost) = reader.known(member.cost) {
+        report = report.cost(cost);
+    }
+    let name = member.name.as_deref().unwrap_or_default();
+    let mut name = LimitName::new(name);
+    let partition = match (&member.partition, policy) {
+        (Partition::Absent, Some(policy)) => &policy.partition,
+        (partition, _) => partition,
+    };
+    match partition {
+        Partition::Absent => {}
+        Partition::Is(key) => name = name.of_partition(key),
+        Partition::Wrong => reader.ignore(),
+    }
+    let by_name = parted.iter().find(|parted| parted.policy == member.name);
+    if let Some(parted) = by_name.filter(|parted| !parted.key.is_empty()) {
+        name = name.of_partition(&parted.key);
+    }
+    let unit = policy.and_then(|policy| policy.unit.as_deref());
+    let unit = unit.or(member.unit.as_deref());
+    report.policy(name).dimension(dimension(unit))
+}
+
+/// Reads the unit of a quota. Both drafts and services have some of them in the singular.
+fn dimension(unit: Option<&str>) -> Dimension {
+    let Some(unit) = unit else {
+        return Dimension::Requests;
+    };
+    match unit.to_ascii_lowercase().as_str() {
+        "request" | "requests" => Dimension::Requests,
+        "token" | "tokens" => Dimension::Tokens,
+        "concurrency" | "concurrent-request" | "concurrent-requests" => {
+            Dimension::CONCURRENT_REQUESTS
+        }
+        "content-byte" | "content-bytes" => Dimension::Named(LimitName::of(b"content-bytes")),
+        unit => Dimension::Named(LimitName::new(unit)),
+    }
+}

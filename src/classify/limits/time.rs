@@ -1,0 +1,165 @@
+//! When a limit is whole again: seconds, spans, times and dates.
+
+use core::{str, time::Duration};
+
+use crate::headers::{is_digits, number};
+use crate::law::Reset;
+
+/// From this number on a reset is a time and not a span: the year 2001, or 31 years.
+const FIRST_TIME: u64 = 1_000_000_000;
+/// From this number on it is a time in milliseconds.
+const FIRST_TIME_IN_MILLIS: u64 = 1_000_000_000_000;
+/// From this number on it would be the year 5138 in milliseconds, and is wrong.
+const FIRST_TIME_IN_MICROS: u64 = 100_000_000_000_000;
+
+/// Reads when a limit is whole again: seconds or a time since 1970, with or without a fraction, a
+/// span like `6m0s`, a time of RFC 3339, or a date as in the header `Date`.
+pub(super) fn reset(value: &[u8]) -> Option<Reset> {
+    let value = value.trim_ascii();
+    if let Some(thousandths) = decimal(value) {
+        let whole = u64::try_from(thousandths / 1_000).ok()?;
+        let thousandths = u64::try_from(thousandths).ok()?;
+        return match whole {
+            0..FIRST_TIME => Some(Reset::In(Duration::from_millis(thousandths))),
+            FIRST_TIME..FIRST_TIME_IN_MILLIS => Some(Reset::At(Duration::from_millis(thousandths))),
+            FIRST_TIME_IN_MILLIS..FIRST_TIME_IN_MICROS => {
+                Some(Reset::At(Duration::from_micros(thousandths)))
+            }
+            FIRST_TIME_IN_MICROS.. => None,
+        };
+    }
+    if let Some(span) = span(value) {
+        return Some(Reset::In(span));
+    }
+    let time = rfc3339(value).or_else(|| crate::headers::date(value))?;
+    Some(Reset::At(time))
+}
+
+/// Reads a number with up to eighteen digits after its point, in thousandths, rounded up.
+fn decimal(value: &[u8]) -> Option<u128> {
+    let mut parts = value.splitn(2, |byte| *byte == b'.');
+    let whole = parts
+        .next()
+        .filter(|whole| is_digits(whole))
+        .and_then(number)?;
+    let mut thousandths = 0_u128;
+    if let Some(fraction) = parts.next() {
+        if !is_digits(fraction) || fraction.len() > 18 {
+            return None;
+        }
+        let mut digits = fraction
+            .iter()
+            .map(|digit| u128::from(digit.wrapping_sub(b'0')));
+        for _ in 0..3 {
+            thousandths = thousandths
+                .saturating_mul(10)
+                .saturating_add(digits.next().unwrap_or(0));
+        }
+        thousandths = thousandths.saturating_add(u128::from(digits.any(|digit| digit > 0)));
+    }
+    u128::from(whole)
+        .checked_mul(1_000)?
+        .checked_add(thousandths)
+}
+
+/// Reads a span as Go prints it: `6m0s`, `120ms`, `23h18m29.5s`, `1d2h`.
+fn span(value: &[u8]) -> Option<Duration> {
+    let mut rest = value;
+    let mut sum = Duration::ZERO;
+    let mut largest = u64::MAX;
+    while !rest.is_empty() {
+        let end = rest
+            .iter()
+            .position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+        let (digits, unit) = rest.split_at(end);
+        let end = unit.iter().position(|byte| !byte.is_ascii_alphabetic());
+        let (unit, next) = unit.split_at(end.unwrap_or(unit.len()));
+        let millis: u64 = match unit {
+            b"d" => 86_400_000,
+            b"h" => 3_600_000,
+            b"m" => 60_000,
+            b"s" => 1_000,
+            b"ms" => 1,
+            _ => return None,
+        };
+        // From large to small, each once.
+        if millis >= largest {
+            return None;
+        }
+        largest = millis;
+        let micros = decimal(digits)?.checked_mul(u128::from(millis))?;
+        sum = sum.checked_add(Duration::from_micros(u64::try_from(micros).ok()?))?;
+        rest = next;
+    }
+    (largest < u64::MAX).then_some(sum)
+}
+
+/// Reads `2026-11-22T08:30:00Z`, with a fraction of seconds and an offset. ISO 8601 allows two
+/// things more: `2026-11-22T08:30Z`, and an offset of `+0100`.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "fields have at most four digits"
+)]
+fn rfc3339(value: &[u8]) -> Option<Duration> {
+    let text = str::from_utf8(value).ok()?;
+    let part = |from: usize, to: usize| {
+        let digits = text.get(from..to)?.as_bytes();
+        is_digits(digits).then(|| number(digits)).flatten()
+    };
+    let sign = |at: usize, any: &[u8]| text.as_bytes().get(at).filter(|byte| any.contains(byte));
+    sign(4, b"-")
+        .and(sign(7, b"-"))
+        .and(sign(10, b"Tt "))
+        .and(sign(13, b":"))?;
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute) = (part(11, 13)?, part(14, 16)?);
+    let (second, end) = match sign(16, b":") {
+        Some(_) => (part(17, 19)?, 19),
+        None => (0, 16),
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let in_range = (1_970..=9_999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=days).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
+    let rest = text.get(end..).filter(|_| in_range)?;
+    let digits = rest.strip_prefix('.').map_or(0, |rest| {
+        1 + rest.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    let (fraction, zone) = (rest.get(..digits)?, rest.get(digits..)?);
+    if fraction.len() == 1 || (end == 16 && digits > 0) {
+        return None;
+    }
+    let shift = match zone.as_bytes() {
+        b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), _, _, b':', _, _] | [sign @ (b'+' | b'-'), _, _, _, _] => {
+            let (hours, minutes) = (zone.get(1..3)?, zone.get(zone.len() - 2..)?);
+            let of = |digits: &str| is_digits(digits.as_bytes()).then(|| number(digits.as_bytes()));
+            let (hours, minutes) = (of(hours)??, of(minutes)??);
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let seconds = i64::try_from(hours * 3_600 + minutes * 60).ok()?;
+            if *sign == b'+' { -seconds } else { seconds }
+        }
+        _ => return None,
+    };
+    // Days of years that begin in March.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let seconds = seconds.checked_add_signed(shift)?;
+    let millis = decimal(&[b"0", fraction.as_bytes()].concat())?;
+    Some(Duration::from_secs(seconds) + Duration::from_millis(u64::try_from(millis).ok()?))
+}

@@ -1,0 +1,198 @@
+//! What a report does to a ledger (rules 6 and 9).
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
+use super::ledger::{
+    Kind, LONGEST_SPAN, Ledger, MOST_TOKENS, Within, after, amount, signed, to_i64,
+};
+use super::report::LimitName;
+use crate::fixed::SECOND;
+
+/// What a report did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It is the first one of this limit.
+    Declared,
+    /// It declares another limit or window than before.
+    Changed,
+    /// It was taken.
+    Taken,
+    /// It is older than what is known.
+    Late,
+    /// It says too little to go by, or what cannot be.
+    Wrong,
+}
+
+/// When a limit is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResetAt {
+    In(u64),
+    /// Since 1970.
+    At(u64),
+}
+
+/// A report, and where the limiter stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub(crate) now: u64,
+    /// When the request was sent, and its position among the sends, itself included.
+    pub(crate) sent_at: u64,
+    pub(crate) order: u64,
+    pub(crate) weight: u32,
+    /// The position of the last request sent.
+    pub(crate) sent: u64,
+    pub(crate) policy: LimitName,
+    pub(crate) limit: Option<u64>,
+    pub(crate) remaining: u64,
+    pub(crate) window: Option<u64>,
+    pub(crate) reset: Option<ResetAt>,
+    pub(crate) refills: Option<bool>,
+    /// The time by the service's clock since 1970, in whole seconds.
+    pub(crate) date: Option<u64>,
+}
+
+impl Ledger {
+    /// Returns the ledger after a report, and what that did.
+    pub(crate) fn report(&self, told: &Told) -> (Self, Heard) {
+        let mut next = self.rolled(told.now, told.sent).unwrap_or(*self);
+        let limit = told.limit.unwrap_or(self.limit.max(told.remaining));
+        if limit == 0 || limit > MOST_TOKENS || told.remaining > MOST_TOKENS {
+            return (*self, Heard::Wrong);
+        }
+        let trip = told.now.saturating_sub(told.sent_at).min(LONGEST_SPAN);
+        next.trip = match next.trip {
+            0 => trip,
+            mean => mean - mean / 8 + trip / 8,
+        };
+        if let Some(date) = told.date {
+            next.note_date(date, told);
+        }
+        let window = told.window.filter(|span| (1..=LONGEST_SPAN).contains(span));
+        let reset = next.reset_of(told, window);
+        if window.is_none() && reset.is_none() && next.window == 0 {
+            return (*self, Heard::Wrong);
+        }
+        next.heaviest = (next.heaviest - next.heaviest / 64).max(u64::from(told.weight));
+        next.heard_at = told.now;
+        (next.told, next.told_order, next.told_left) = (true, told.order, told.remaining);
+        let before = (self.limit, self.told_window());
+        let changed = limit != self.limit;
+        if changed {
+            (next.limit, next.moved, next.kept) = (limit, 0, 0);
+            next.left = next.left.min(to_i64(amount(limit)));
+        }
+        next.note_kind(told, reset);
+        next.note_window(window, reset, told);
+        if !self.is_declared() {
+            next.policy = told.policy;
+            next.anchor(told, reset, false);
+            (next.first, next.fresh) = (true, true);
+            return (next, Heard::Declared);
+        }
+        let Some(same_window) = next.is_news(told, reset) else {
+            return (next, Heard::Late);
+        };
+        let mut counted = same_window && !changed;
+        if let (Some(reset), false) = (reset, changed) {
+            next.test(told, reset);
+            next.learn_window(self, told, reset);
+            counted &= !next.note_rise(told);
+        }
+        next.anchor(told, reset, counted);
+        let after = (next.limit, next.told_window());
+        let other = after != before && (changed || before.1.is_some());
+        let heard = if other { Heard::Changed } else { Heard::Taken };
+        (next, heard)
+    }
+
+    /// Whether a report says anything new, and then whether it is of the window of the anchor.
+    fn is_news(&self, told: &Told, reset: Option<Within>) -> Option<bool> {
+        let newer = after(told.order, self.position) > 0;
+        if self.comes_back() {
+            return newer.then_some(true);
+        }
+        let since_roll = after(told.order, self.rolled) > 0;
+        let Some(reset) = reset.filter(|_| self.reset.is_known()) else {
+            let news = newer && (!self.fresh || since_roll);
+            return news.then_some(true);
+        };
+        if self.reset.meets(reset) {
+            let opens = self.fresh && !self.first;
+            return ((newer && !self.overtakes(told)) || opens).then_some(true);
+        }
+        if reset.lo > self.reset.hi {
+            let ended = signed(told.now) >= self.reset.lo;
+            return (ended || newer).then_some(!ended);
+        }
+        // A reset before the current one: an answer of the window before, unless it was sent since
+        // the current one began, or so long after the last report that none can be late.
+        let late = told.sent_at < self.at.saturating_add(self.trip.saturating_mul(2));
+        let old = if self.fresh {
+            !since_roll
+        } else {
+            late && self.kind == Kind::Window
+        };
+        (!old && newer).then_some(true)
+    }
+
+    /// Whether a report of a window says more than the last one left, soon after it: a request sent
+    /// before it may be on its way.
+    fn overtakes(&self, told: &Told) -> bool {
+        let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
+        soon && self.more(told) > 0 && !self.has_risen(told)
+    }
+
+    /// Returns by how much a report says more than the last one left.
+    pub(super) fn more(&self, told: &Told) -> i128 {
+        let sent = amount(after(told.order, self.position).max(0).unsigned_abs());
+        amount(told.remaining) - i128::from(self.left) + sent
+    }
+
+    /// Anchors what is left to a report. `counted` says that what others took since the last one is
+    /// known from it.
+    fn anchor(&mut self, told: &Told, reset: Option<Within>, counted: bool) {
+        let left = to_i64(amount(told.remaining.min(self.limit)));
+        // It was let through with less than is kept back in vain.
+        self.kept = self.kept.min(left);
+        let at = told.sent_at.saturating_add(self.trip / 4).min(told.now);
+        if counted {
+            self.note_rates(told, left, at.saturating_sub(self.at));
+        }
+        (self.fresh, self.first) = (false, false);
+        (self.left, self.position, self.at) = (left, told.order, at);
+        if let Some(reset) = reset {
+            self.reset = if self.reset.meets(reset) {
+                self.reset.and(reset)
+            } else {
+                reset
+            };
+        }
+    }
+
+    /// Averages what this limiter and others took between the anchor and a report.
+    fn note_rates(&mut self, told: &Told, left: i64, passed: u64) {
+        let passed = passed.min(LONGEST_SPAN);
+        let mut before = i128::from(self.left);
+        if self.comes_back() {
+            before = (before + self.back(passed)).min(amount(self.limit));
+        }
+        // One that was in flight over a reset is counted in the window after it. What is missing is
+        // its own if this client seems to be alone.
+        let alone = self.others.saturating_mul(10) <= self.own;
+        let least = if alone { told.weight.into() } else { 0 };
+        let own = amount(after(told.order, self.position).max(least).unsigned_abs());
+        let others = before - own - i128::from(left);
+        let tau = (5 * SECOND)
+            .max(self.trip.saturating_mul(4))
+            .min(LONGEST_SPAN);
+        let mean = |rate: i64, tokens: i128| {
+            let gained = (tokens << 12) * i128::from(SECOND);
+            let sum = i128::from(rate) * i128::from(tau) + gained;
+            to_i64(sum / i128::from(tau + passed))
+        };
+        (self.own, self.others) = (mean(self.own, own), mean(self.others, others).max(0));
+    }
+}

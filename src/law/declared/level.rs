@@ -1,0 +1,177 @@
+//! What is left of a declared limit, and what follows from it: who may go now, and at which rate.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
+use super::ledger::{Kind, LONGEST_SPAN, Ledger, after, amount, to_i64, to_u64};
+use crate::fixed::SECOND;
+
+/// How many others count for what is kept back, and how many of them for one more request.
+const MOST_OTHERS: i128 = 8;
+const FOR_ONE: i128 = 2;
+/// As above, where what others take comes back.
+const FOR_ONE_OF_A_REFILL: i128 = 4;
+/// At most this part of a limit is kept back.
+const MOST_KEPT: i128 = 4;
+/// All but this part of a limit is enough for any request.
+const NEARLY: i128 = 32;
+/// What is left of a sliding window is spread over this part of it. A client alone comes to rest
+/// with a 17th of the limit left, and what went as a burst is spread wider each time it comes back.
+const SLIDING_PARTS: u64 = 16;
+/// A report stops a client for no longer: then one request asks again.
+const LONGEST_STOP: u64 = 3_600 * SECOND;
+
+/// Returns the amount that a rate of tokens per second brings in `nanos`.
+fn brought(rate: i64, nanos: u64) -> i128 {
+    i128::from(rate) * i128::from(nanos) / (i128::from(SECOND) << 12)
+}
+
+impl Ledger {
+    /// Returns how long a request of `weight` is barred at `now` with `sent` sent, in nanoseconds;
+    /// `None` if it may go.
+    ///
+    /// This is all that decides how much may go. What is promised to others does not count.
+    pub(crate) fn barred(&self, now: u64, sent: u64, weight: u32) -> Option<u64> {
+        if !self.is_declared() {
+            return None;
+        }
+        if now < self.pause {
+            return Some(self.pause - now);
+        }
+        let this = self.rolled(now, sent).unwrap_or(*self);
+        // The first of a window of which nothing is known may go: its answer tells all.
+        if this.fresh && !this.first && sent == this.position {
+            return None;
+        }
+        let whole = amount(this.limit);
+        let enough = amount(weight.into()) + this.kept_back();
+        let need = enough.min(whole - whole / NEARLY);
+        let (level, _) = this.level(now, sent);
+        (level < need).then(|| this.until(now, need - level))
+    }
+
+    /// Returns the nanoseconds after which `lacking` may be back, at least 1.
+    pub(super) fn until(&self, now: u64, lacking: i128) -> u64 {
+        let ends = self.ends_at();
+        let at = if self.comes_back() {
+            let nanos = lacking * i128::from(self.window) / amount(self.limit).max(1);
+            ends.min(now.saturating_add(to_u64(nanos)))
+        } else {
+            ends
+        };
+        at.saturating_sub(now).max(1)
+    }
+
+    /// Returns when the window ends, or when an hour without a report does.
+    pub(super) fn ends_at(&self) -> u64 {
+        let end = if !self.comes_back() && self.reset.is_known() {
+            u64::try_from(self.reset.hi).unwrap_or(0)
+        } else {
+            self.at.saturating_add(self.window)
+        };
+        end.min(self.at.saturating_add(LONGEST_STOP.max(self.trip)))
+    }
+
+    /// Returns the ledger once an hour has passed without a report: as much is left as one request
+    /// takes.
+    pub(super) fn probed(&self, now: u64, sent: u64) -> Option<Self> {
+        let passed = now.saturating_sub(self.at) / LONGEST_STOP;
+        let one = amount(self.heaviest.max(1)) + self.kept_back();
+        if passed == 0 || self.level(now, sent).0 >= one {
+            return None;
+        }
+        Some(Self {
+            left: to_i64(one.min(amount(self.limit))),
+            position: sent,
+            at: self.at + passed * LONGEST_STOP,
+            ..*self
+        })
+    }
+
+    /// Returns the position up to which requests may go at `now` and later, whatever time does.
+    pub(crate) fn edge(&self, now: u64, sent: u64) -> u64 {
+        if now < self.pause {
+            return sent;
+        }
+        let this = self.rolled(now, sent).unwrap_or(*self);
+        let (mut level, _) = this.level(now, sent);
+        if !this.comes_back() {
+            // What others are yet foreseen to take.
+            let age = now.saturating_sub(this.at).min(this.trip * 4);
+            level -= brought(this.foreseen(), this.trip * 4 - age);
+        }
+        sent.saturating_add(to_u64((level - this.kept_back()).max(0)) >> 20)
+    }
+
+    /// Returns what is left at `now`, and the time until the limit is whole.
+    pub(crate) fn level(&self, now: u64, sent: u64) -> (i128, u64) {
+        let age = now.saturating_sub(self.at).min(LONGEST_SPAN);
+        let unseen = amount(after(sent, self.position).max(0).unsigned_abs());
+        let whole = amount(self.limit);
+        if self.comes_back() {
+            let seen = age.min(self.trip * 2);
+            // Others are foreseen for two trips only, and never to take more than comes back.
+            let taken = brought(self.foreseen(), seen).min(self.back(seen));
+            let level = (i128::from(self.left) + self.back(age) - taken).min(whole) - unseen;
+            let rest = if self.kind == Kind::Sliding {
+                i128::from(self.window / SLIDING_PARTS)
+            } else {
+                (whole - level).max(0) * i128::from(self.window) / whole.max(1)
+            };
+            return (level, to_u64(rest).min(LONGEST_SPAN));
+        }
+        let taken = brought(self.foreseen(), age.min(self.trip * 4));
+        let level = i128::from(self.left) - taken - unseen;
+        let rest = i128::from(self.reset.lo) - i128::from(now);
+        (level, to_u64(rest).min(LONGEST_SPAN))
+    }
+
+    /// Returns what comes back in `nanos` after the anchor.
+    pub(super) fn back(&self, nanos: u64) -> i128 {
+        let of = match self.kind {
+            Kind::Unknown | Kind::Window => 0,
+            Kind::Refill => amount(self.limit),
+            // As if it had been used evenly.
+            Kind::Sliding => amount(self.limit) - i128::from(self.left),
+        };
+        of.max(0) * i128::from(nanos) / i128::from(self.window.max(1))
+    }
+
+    /// Returns what others are foreseen to take, per second: nothing if this client is as good as
+    /// alone.
+    fn foreseen(&self) -> i64 {
+        if self.others.saturating_mul(10) > self.own {
+            self.others
+        } else {
+            0
+        }
+    }
+
+    /// Returns what is kept back: the heaviest request where others may be quicker, and what
+    /// reports say too much.
+    pub(super) fn kept_back(&self) -> i128 {
+        let others = if self.foreseen() > 0 {
+            let one = amount(self.heaviest);
+            let own = i128::from(self.own.max(1));
+            // Of `n` that are equal the others make `n − 1` sends between two of this one.
+            let others = i128::from(self.others).min(own * MOST_OTHERS);
+            let for_one = if self.comes_back() {
+                FOR_ONE_OF_A_REFILL
+            } else {
+                FOR_ONE
+            };
+            one + one * others / (own * for_one)
+        } else {
+            0
+        };
+        (others + i128::from(self.kept)).min(amount(self.limit) / MOST_KEPT)
+    }
+
+    /// Returns how much of the limit is left, in 2⁻³² of it.
+    pub(crate) fn share_left(&self, now: u64, sent: u64) -> u64 {
+        let (level, _) = self.level(now, sent);
+        to_u64((level.max(0) << 32) / amount(self.limit).max(1))
+    }
+}

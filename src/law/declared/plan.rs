@@ -1,0 +1,180 @@
+//! The pace: at what rate the line of a limiter mints because of a declared limit (rules 4 and 5).
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
+use super::Spend;
+use super::ledger::{Ledger, UNIT, amount, to_u64};
+use crate::fixed::{Rate, SECOND};
+
+/// The least time that what is left is spread over.
+const LEAST_SPREAD: u64 = 50_000_000;
+/// The least rate of a limit that has something left: one token in 6 days, which is no pause.
+const SLOWEST: Rate = Rate::from_bits(1 << 15);
+
+/// At what rate the line of a limiter mints because of a declared limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// It mints at this rate.
+    Rate(Rate),
+    /// It mints nothing until this time, and at this rate then.
+    Wait { until: u64, then: Rate },
+}
+
+impl Plan {
+    /// Returns the plan that allows less.
+    pub(crate) fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Rate(one), Self::Rate(two)) => Self::Rate(one.min(two)),
+            (
+                Self::Wait { until: one, then },
+                Self::Wait {
+                    until: two,
+                    then: slow,
+                },
+            ) => Self::Wait {
+                until: one.max(two),
+                then: then.min(slow),
+            },
+            (wait @ Self::Wait { .. }, Self::Rate(_)) | (Self::Rate(_), wait) => wait,
+        }
+    }
+
+    /// Returns the plan with no more than `most`.
+    pub(crate) fn at_most(self, most: Rate) -> Self {
+        match self {
+            Self::Rate(rate) => Self::Rate(rate.min(most)),
+            Self::Wait { until, then } => Self::Wait {
+                until,
+                then: then.min(most),
+            },
+        }
+    }
+}
+
+/// Returns the square root of a fraction of 32 bits.
+fn root(fraction: u128) -> u128 {
+    (fraction << 32).isqrt()
+}
+
+impl Ledger {
+    /// Returns at what rate the line is to mint at `now` with `sent` sent, if `promised` are minted
+    /// for requests that have not gone yet.
+    pub(crate) fn plan(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
+        let from = now.max(self.pause);
+        let this = self.rolled(from, sent).unwrap_or(*self);
+        let plan = this.plan_in_window(spend, from, sent, promised);
+        match plan {
+            Plan::Rate(then) if from > now => Plan::Wait { until: from, then },
+            plan => plan,
+        }
+    }
+
+    fn plan_in_window(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
+        let (level, rest) = self.level(now, sent);
+        let free = level - self.kept_back() - promised.min(amount(self.limit));
+        if free >= UNIT {
+            return Plan::Rate(self.rate(spend, now, free, rest));
+        }
+        if self.comes_back() {
+            let until = now + self.until(now, UNIT - free);
+            let then = self.rate(spend, until, UNIT, rest);
+            return Plan::Wait { until, then };
+        }
+        let end = self.ends_at().max(now + 1);
+        let next = self.rolled(end, sent).unwrap_or(*self);
+        let (level, rest) = next.level(end, sent);
+        let free = (level - next.kept_back()).max(UNIT);
+        let then = next.rate(spend, end, free, rest);
+        // The first token is there when the window begins, not an interval later.
+        let until = end - next.lead(then).min(end - now);
+        if until <= now {
+            return Plan::Rate(then);
+        }
+        Plan::Wait { until, then }
+    }
+
+    /// Returns how long before a window begins its first token is begun, at `rate`.
+    ///
+    /// It cannot be had before: the bar is by what is left. Where many share a limit it is a part
+    /// of a token for each.
+    pub(crate) fn lead(&self, rate: Rate) -> u64 {
+        let share = (u128::from(self.limit) * self.part()) >> 2;
+        let token = (share << 32).min(1 << 64);
+        let nanos = token.checked_div(u128::from(rate.raw())).unwrap_or(0);
+        to_u64(i128::try_from(nanos).unwrap_or(0)).min(self.window)
+    }
+
+    /// Returns this limiter's part of what is taken, to the power of 3/4: with 32 fraction bits.
+    fn part(&self) -> u128 {
+        let own = u128::from(self.own.max(0).unsigned_abs());
+        let others = u128::from(self.others.max(0).unsigned_abs());
+        if own == 0 {
+            return if others == 0 { 1 << 32 } else { 1 << 30 };
+        }
+        let half = root((own << 32) / (own + others));
+        (half * root(half)) >> 32
+    }
+
+    /// Returns the rate that spends `free` of what is left before the limit is whole.
+    fn rate(&self, spend: Spend, now: u64, free: i128, rest: u64) -> Rate {
+        let margin = if self.comes_back() {
+            0
+        } else {
+            let unsure = self.reset.width();
+            let late = (self.trip * 2).saturating_add(unsure);
+            late.min(rest.saturating_add(SECOND) / 10)
+        };
+        let mut spread = rest.saturating_sub(margin);
+        if spend == Spend::Fast {
+            spread = spread.min(SECOND.max(self.trip * 2));
+        }
+        let spread = spread.max(self.trip / 4).max(LEAST_SPREAD);
+        let free = u128::try_from(free).unwrap_or(0);
+        let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
+        let is_early = now < self.early_until() || (self.fresh && spend == Spend::Even);
+        // What is sent just before the reset may count in the next window.
+        let is_late = rest <= margin && !self.comes_back();
+        let is_blind = !self.comes_back() && self.reset.width() >= self.window / 2;
+        let most = if is_blind {
+            // It is not known when the window ends. One that is used up before that would have to
+            // be waited for until it has ended for sure: two windows.
+            self.even().scaled(15, 16)
+        } else if is_early || is_late {
+            self.even()
+        } else {
+            Rate::MAX
+        };
+        rate.min(most).max(SLOWEST)
+    }
+
+    /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
+    /// there was a second one.
+    pub(crate) const fn early_until(&self) -> u64 {
+        if self.first {
+            self.heard_at.saturating_add(self.trip * 2)
+        } else {
+            0
+        }
+    }
+
+    /// Returns when a pause ended that is over at `now`: where a window has begun, its lead before.
+    pub(crate) fn resumed_at(&self, now: u64, rate: Rate) -> u64 {
+        let begun = if self.fresh {
+            self.at.saturating_sub(self.lead(rate))
+        } else {
+            0
+        };
+        match self.pause.max(begun) {
+            0 => now,
+            end => end.min(now),
+        }
+    }
+
+    /// Returns the limit as a rate.
+    fn even(&self) -> Rate {
+        Rate::from_raw((u128::from(self.limit) << 64) / u128::from(self.window.max(1)))
+    }
+}

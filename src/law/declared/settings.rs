@@ -1,0 +1,124 @@
+//! The settings of the declared law.
+
+use core::time::Duration;
+
+use super::{Declared, Dimension};
+use crate::law::paced::PacedSettings;
+
+/// The longest pause that a service may ask for, unless set otherwise.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// How what is left of a window is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Spend {
+    /// Evenly until the reset: the shortest waits, and no throttles.
+    #[default]
+    Even,
+    /// As fast as it is allowed, and then wait for the reset.
+    Fast,
+}
+
+/// Settings of [`ControlLaw::Declared`](crate::ControlLaw::Declared).
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{SendRate, Timestamp, law::{DeclaredSettings, Spend}};
+///
+/// let settings = DeclaredSettings::new().first_burst(4).spend(Spend::Fast);
+/// let rate = SendRate::declared(settings, Timestamp::ZERO);
+/// assert!(rate.try_acquire(Timestamp::ZERO).is_ok());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "settings are for a limiter"]
+pub struct DeclaredSettings {
+    otherwise: PacedSettings,
+    dimension: Dimension,
+    first: Option<u32>,
+    spend: Spend,
+    max_pause: Duration,
+}
+
+impl DeclaredSettings {
+    /// Creates the settings that [`ControlLaw::Declared`](crate::ControlLaw::Declared) has unless
+    /// set otherwise: limits of requests, spent evenly, and one request before the first report.
+    pub fn new() -> Self {
+        Self {
+            otherwise: PacedSettings::new(),
+            dimension: Dimension::Requests,
+            first: None,
+            spend: Spend::Even,
+            max_pause: LONGEST_PAUSE,
+        }
+    }
+
+    /// Sets how many requests go at once before the first report; 0 for all. As many again come in
+    /// each ten seconds, and all after the first answer without a report.
+    ///
+    /// By default one, and all where something other than requests is counted: a rate of tokens
+    /// says little of requests. The rate of requests beside it, in a
+    /// [`SendSet`](crate::SendSet), holds them back.
+    pub const fn first_burst(mut self, requests: u32) -> Self {
+        self.first = Some(requests);
+        self
+    }
+
+    /// Sets how what is left of a window is spent.
+    pub const fn spend(mut self, spend: Spend) -> Self {
+        self.spend = spend;
+        self
+    }
+
+    /// Sets the longest pause that a service may ask for with a throttle: an hour unless set. A
+    /// longer one counts as this long. Nothing is sent meanwhile; an operation that accepts less is
+    /// refused, and shortens no other's pause.
+    pub const fn max_pause(mut self, pause: Duration) -> Self {
+        self.max_pause = pause;
+        self
+    }
+
+    /// Sets which limits are obeyed: those that count what the limiter's tokens are. Limits of
+    /// other dimensions are left alone.
+    pub const fn dimension(mut self, dimension: Dimension) -> Self {
+        self.dimension = dimension;
+        self
+    }
+
+    /// Sets the paced law that decides where nothing is declared. Its ceiling always holds.
+    pub const fn otherwise(mut self, paced: PacedSettings) -> Self {
+        self.otherwise = paced;
+        self
+    }
+
+    /// Returns the dimension of the limits that are obeyed.
+    #[must_use]
+    pub const fn obeyed(&self) -> Dimension {
+        self.dimension
+    }
+
+    /// Returns the settings of the law that decides where nothing is declared.
+    #[must_use]
+    pub const fn paced(&self) -> PacedSettings {
+        self.otherwise
+    }
+
+    pub(crate) const fn law(&self) -> Declared {
+        Declared {
+            otherwise: self.otherwise,
+            first: match (self.first, self.dimension) {
+                (Some(first), _) => first,
+                (None, Dimension::Requests) => 1,
+                (None, _) => 0,
+            },
+            spend: self.spend,
+            max_pause: self.max_pause,
+        }
+    }
+}
+
+impl Default for DeclaredSettings {
+    fn default() -> Self {
+        Self::new()
+    }
+}

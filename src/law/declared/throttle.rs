@@ -1,0 +1,74 @@
+//! What a throttle does to a ledger (rule 11).
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
+use super::ledger::{LONGEST_SPAN, Ledger, after, amount, signed, to_i64};
+use crate::fixed::SECOND;
+
+/// Two refusals count as one cause if no more requests than this went between them.
+const CLOSE: u64 = 8;
+
+/// A throttle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused {
+    pub(crate) now: u64,
+    pub(crate) order: u64,
+    /// The position of the last request sent.
+    pub(crate) sent: u64,
+    /// When the pause ends that the service asked for, or now.
+    pub(crate) until: u64,
+    /// Whether this limit is the one to explain it.
+    pub(crate) blamed: bool,
+}
+
+impl Ledger {
+    /// Returns the ledger after a throttle, and whether that contradicts the reports.
+    pub(crate) fn throttle(&self, refused: &Refused) -> (Self, bool) {
+        let mut next = *self;
+        next.pause = next.pause.max(refused.until);
+        if !refused.blamed {
+            return (next, false);
+        }
+        let Some(left) = self.told_left(refused.order) else {
+            if after(refused.order, self.position) > 0 {
+                (next.left, next.position, next.at) = (0, refused.order, refused.now);
+            }
+            // A service that stopped to declare its limit may have changed it.
+            let silent = refused.now > self.heard_at.saturating_add(self.window);
+            if silent {
+                next.contradict(refused.now);
+            }
+            return (next, silent);
+        };
+        if left < self.heaviest.max(1) {
+            return (next, false);
+        }
+        if left > self.limit / 4 {
+            next.contradict(refused.now);
+            return (next, true);
+        }
+        // Reports say too much, or there is another limit. A refusal by this one asks to wait for
+        // its reset, and of those by another one no two come in a row.
+        let resets = !self.comes_back() && self.reset.is_known();
+        let is_this = resets && signed(refused.until) >= self.reset.lo;
+        let since = after(refused.order, self.doubted);
+        let close = CLOSE.saturating_mul(self.heaviest.max(1));
+        let again = self.doubted != 0 && since > 0 && since.unsigned_abs() <= close;
+        if is_this || again {
+            let more = amount(left.saturating_add(self.heaviest));
+            next.kept = next.kept.max(to_i64(more.min(amount(self.limit / 4))));
+        }
+        if since > 0 {
+            next.doubted = refused.sent;
+        }
+        (next, true)
+    }
+
+    fn contradict(&mut self, now: u64) {
+        let long = self.window.saturating_mul(10).max(60 * SECOND);
+        self.contradicted = now.saturating_add(long.min(LONGEST_SPAN));
+    }
+}

@@ -1,0 +1,121 @@
+//! A ledger as words, and back.
+
+use super::ledger::{Kind, Ledger, Source, Within};
+use super::report::LimitName;
+
+/// The words that a ledger takes.
+pub(crate) const WORDS: usize = 25;
+
+const fn signed(bits: u64) -> i64 {
+    i64::from_ne_bytes(bits.to_ne_bytes())
+}
+
+const fn bits(value: i64) -> u64 {
+    u64::from_ne_bytes(value.to_ne_bytes())
+}
+
+impl Ledger {
+    pub(crate) fn to_words(self) -> [u64; WORDS] {
+        let kind = match self.kind {
+            Kind::Unknown => 0,
+            Kind::Refill => 1,
+            Kind::Window => 2,
+            Kind::Sliding => 3,
+        };
+        let source = match self.source {
+            Source::Guessed => 0,
+            Source::Learned => 1,
+            Source::Told => 2,
+        };
+        let flags = kind
+            | (source << 2)
+            | (u64::from(self.kind_told) << 4)
+            | (u64::from(self.fresh) << 5)
+            | (u64::from(self.first) << 6)
+            | (u64::from(self.offset_known) << 7)
+            | (u64::from(self.told) << 8)
+            | (u64::from(self.moved) << 9);
+        let [hash, text_low, text_high] = self.policy.bits();
+        [
+            flags,
+            hash,
+            text_low,
+            text_high,
+            self.limit,
+            self.window,
+            bits(self.left),
+            self.position,
+            self.at,
+            bits(self.reset.lo),
+            bits(self.reset.hi),
+            self.rolled,
+            bits(self.offset.lo),
+            bits(self.offset.hi),
+            bits(self.others),
+            bits(self.own),
+            self.heaviest,
+            self.trip,
+            self.pause,
+            self.contradicted,
+            bits(self.kept),
+            self.doubted,
+            self.heard_at,
+            self.told_order,
+            self.told_left,
+        ]
+    }
+
+    pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
+        // In the order of `to_words`.
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or_default();
+        let flags = next();
+        let policy = LimitName::from_bits([(); 3].map(|()| next()));
+        let [limit, window] = [(); 2].map(|()| next());
+        let [left, position, at] = [(); 3].map(|()| next());
+        let within = |[lo, hi]: [u64; 2]| Within {
+            lo: signed(lo),
+            hi: signed(hi),
+        };
+        let is = |bit: u32| flags & (1 << bit) != 0;
+        Self {
+            policy,
+            limit,
+            window,
+            source: match (flags >> 2) & 3 {
+                0 => Source::Guessed,
+                1 => Source::Learned,
+                _ => Source::Told,
+            },
+            kind: match flags & 3 {
+                0 => Kind::Unknown,
+                1 => Kind::Refill,
+                2 => Kind::Window,
+                _ => Kind::Sliding,
+            },
+            kind_told: is(4),
+            fresh: is(5),
+            first: is(6),
+            offset_known: is(7),
+            told: is(8),
+            moved: u8::try_from((flags >> 9) & 0xff).unwrap_or(0),
+            left: signed(left),
+            position,
+            at,
+            reset: within([(); 2].map(|()| next())),
+            rolled: next(),
+            offset: within([(); 2].map(|()| next())),
+            others: signed(next()),
+            own: signed(next()),
+            heaviest: next(),
+            trip: next(),
+            pause: next(),
+            contradicted: next(),
+            kept: signed(next()),
+            doubted: next(),
+            heard_at: next(),
+            told_order: next(),
+            told_left: next(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What an attempt of a retry loop returns: its result, and what the service reported beside it.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{Attempts, Stop, Verdict};
+use crate::{
+    Clock, Failure, RetryAfter, RetryStrategy, law::LimitReports, set::Weights, strategy::Reports,
+};
+
+/// What the attempts of an [`Operation`](crate::Operation) return to its loop: [`Plain`] results,
+/// or results with what the service reported beside them ([`Reporting`]).
+pub trait Answers {
+    /// What an attempt returns for a value `T` or an error `E`.
+    type Output<T, E>;
+
+    /// Returns the value or the error of an answer, and what was reported beside it.
+    ///
+    /// # Errors
+    ///
+    /// The error of the attempt.
+    fn reported<T, E>(answer: Self::Output<T, E>) -> Result<Reported<T>, Reported<E>>;
+}
+
+/// Attempts that return a [`Result`] and report nothing: every operation, unless it is
+/// [`reporting`](crate::Operation::reporting).
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Answers for Plain {
+    type Output<T, E> = Result<T, E>;
+
+    #[inline]
+    fn reported<T, E>(answer: Result<T, E>) -> Result<Reported<T>, Reported<E>> {
+        match answer {
+            Ok(value) => Ok(Reported::from(value)),
+            Err(error) => Err(Reported::from(error)),
+        }
+    }
+}
+
+/// Attempts that return what the service reported beside the value or the error: those of an
+/// operation that is [`reporting`](crate::Operation::reporting).
+#[derive(Clone, Copy, Debug)]
+pub struct Reporting;
+
+impl Answers for Reporting {
+    type Output<T, E> = Result<Reported<T>, Reported<E>>;
+
+    #[inline]
+    fn reported<T, E>(
+        answer: Result<Reported<T>, Reported<E>>,
+    ) -> Result<Reported<T>, Reported<E>> {
+        answer
+    }
+}
+
+/// A value or an error of an attempt, and what the service reported beside it, for the loop of an
+/// operation that is [`reporting`](crate::Operation::reporting).
+///
+/// [`Reports::beside`] makes it of both. [`From`] makes one that reports nothing, so that `?` works
+/// where there is no response. It allocates if there is something to report.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{
+///     Failure, RetryAfter, RetryStrategyExt, Standard, operation::{Reported, StopReason},
+/// };
+///
+/// let hour = Duration::from_secs(3_600);
+/// let stopped = Standard::new()
+///     .operation()
+///     .reporting()
+///     .run(|_| {
+///         let error = Reported::from(Failure::throttling());
+///         Err::<Reported<()>, _>(error.retry_after(RetryAfter::AtLeast(hour)))
+///     })
+///     .unwrap_err();
+/// let max = Duration::from_secs(60);
+/// assert_eq!(stopped.why(), StopReason::RetryAfterTooLong { asked: hour, max });
+/// ```
+#[derive(Clone)]
+#[must_use = "it is for the loop: return it"]
+pub struct Reported<T> {
+    value: T,
+    /// `None` if nothing was reported.
+    heard: Option<Box<Heard>>,
+}
+
+/// What was reported.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    limits: Option<LimitReports>,
+    costs: Option<Weights>,
+    hint: Option<RetryAfter>,
+}
+
+impl<T> Reported<T> {
+    /// Adds the service's hint on when to come back, in place of that of the error's
+    /// classification. A successful attempt has no use for it.
+    pub fn retry_after(mut self, hint: RetryAfter) -> Self {
+        self.heard.get_or_insert_default().hint = Some(hint);
+        self
+    }
+
+    /// Returns the value or the error alone.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// Returns what was reported, for a response that came at `clock`.
+    fn reports<'a>(&'a self, clock: &'a dyn Clock) -> Reports<'a> {
+        let mut reports = Reports::at(clock);
+        if let Some(heard) = &self.heard {
+            if let Some(limits) = &heard.limits {
+                reports = reports.declaring(limits);
+            }
+            if let Some(costs) = &heard.costs {
+                reports = reports.costing(costs);
+            }
+        }
+        reports
+    }
+
+    fn hint(&self) -> Option<RetryAfter> {
+        self.heard.as_ref()?.hint
+    }
+}
+
+/// The value, and what there was to report.
+impl<T: fmt::Debug> fmt::Debug for Reported<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Reported");
+        shown.field("value", &self.value);
+        if let Some(heard) = &self.heard {
+            shown
+                .field("limits", &heard.limits)
+                .field("costs", &heard.costs)
+                .field("retry_after", &heard.hint);
+        }
+        shown.finish()
+    }
+}
+
+/// Reports nothing.
+impl<T> From<T> for Reported<T> {
+    #[inline]
+    fn from(value: T) -> Self {
+        Self { value, heard: None }
+    }
+}
+
+impl Reports<'_> {
+    /// Puts the reports beside the result of an attempt, to return both to the loop of an operation
+    /// that is [`reporting`](crate::Operation::reporting). The loop reads the time.
+    ///
+    /// # Errors
+    ///
+    /// The error of `result`, with the reports.
+    pub fn beside<T, E>(&self, result: Result<T, E>) -> Result<Reported<T>, Reported<E>> {
+        let heard = Heard {
+            limits: self.limits().copied(),
+            costs: self.costs().copied(),
+            hint: None,
+        };
+        let says_something = heard.limits.is_some() || heard.costs.is_some();
+        let heard = says_something.then(|| Box::new(heard));
+        match result {
+            Ok(value) => Ok(Reported { value, heard }),
+            Err(value) => Err(Reported { value, heard }),
+        }
+    }
+}
+
+/// An attempt that failed: its error, and why there is no further attempt, if there is none.
+pub(super) type Failed<E> = (E, Option<Stop>);
+
+impl<S: RetryStrategy> Attempts<S> {
+    /// Records the answer to the attempt under way.
+    pub(super) fn answered<A: Answers, T, E>(
+        &mut self,
+        answer: A::Output<T, E>,
+        classify: impl Fn(&E) -> Failure,
+        clock: &dyn Clock,
+    ) -> Result<T, Failed<E>> {
+        match A::reported(answer) {
+            Ok(reported) => {
+                let _once = self.succeeded(reported.reports(clock));
+                Ok(reported.value)
+            }
+            Err(reported) => {
+                let mut failure = classify(&reported.value);
+                if let Some(hint) = reported.hint() {
+                    failure = failure.with_retry_after(hint);
+                }
+                let stop = self.stopped_by(&failure, reported.reports(clock));
+                Err((reported.value, stop))
+            }
+        }
+    }
+
+    /// Records a failure of the attempt under way, and returns why there is no further attempt, if
+    /// there is none.
+    pub(super) fn stopped_by(&mut self, failure: &Failure, reports: Reports<'_>) -> Option<Stop> {
+        match self.failed(failure, reports) {
+            Ok(Verdict::Stop(stop)) => Some(stop),
+            Ok(Verdict::Again(_)) | Err(_) => None,
+        }
+    }
+}
