@@ -246,26 +246,30 @@ impl<'a> Scene<'a> {
         }
         let minted = self.minted();
         let given = Self::given(set, weights);
-        let Ok(reservation) = self.sets[set].reserve(self.at(), &given) else {
+        let Ok(mut reservation) = self.sets[set].reserve(self.at(), &given) else {
             let is_over = |weight: &u32| *weight > CAPACITY;
             let is_nothing = given.iter().all(|weight| *weight == 0);
             assert!(is_nothing || given.iter().any(is_over));
             return;
         };
-        let weighed = Self::weighed(set, weights).into_iter();
-        let places = weighed.map(|(limit, rate, weight)| Place {
-            limit,
-            rate,
-            end: self.lines[rate].take(minted, weight),
-            weight,
-            is_claimed: false,
-        });
-        self.requests.push(Request {
-            reservation,
-            set,
-            places: places.collect(),
-            granted: None,
-        });
+        // It stands only in the line that it waits in longest, so that one which has to wait is
+        // given up. The systems in virtual time play requests that wait.
+        let weighed = Self::weighed(set, weights);
+        let lacks =
+            |(_, rate, weight): &(usize, usize, i128)| self.lines[*rate].missing(minted, *weight);
+        let most = weighed.iter().map(lacks).max().unwrap_or(0);
+        match reservation.claim(self.at()) {
+            Ok(permit) => {
+                assert!(most <= SLACK, "granted with {most} to go");
+                for (_, rate, weight) in weighed {
+                    self.lines[rate].take(minted, weight);
+                }
+                if self.unsettled.len() < MOST {
+                    self.unsettled.push((set, permit));
+                }
+            }
+            Err(binding) => assert!(most > -SLACK, "{binding:?}, and none is missing"),
+        }
     }
 
     fn claim(&mut self, pick: u8) {
