@@ -315,7 +315,7 @@ fn a_declared_bucket_holds_the_heaviest_try() {
     let Err(AcquireError::NotInTime { wait }) = refused else {
         panic!("it is not above the limit: {refused:?}");
     };
-    // Nobody waits, and nothing is sent meanwhile.
+    // There are no waiters, and nothing is sent meanwhile.
     let later = ms(3_000).saturating_add(wait);
     let sent = rate
         .try_acquire_n(later, 1_000)
