@@ -20,6 +20,12 @@ pub(crate) enum Policer {
 pub(crate) enum Style {
     /// The reset as a span with milliseconds (`6m0s`, `120ms`).
     Span,
+    /// As `Span`, with the window.
+    Told,
+    /// The reset in whole seconds, and no window.
+    Seconds,
+    /// The reset as a time to the second, of a limit that is known to refill: Anthropic.
+    Stamp,
     /// The reset in whole seconds, with the window: `RateLimit` and `RateLimit-Policy`.
     Ietf,
     /// The reset as seconds since 1970, beside a `Date`: GitHub.
@@ -74,7 +80,8 @@ pub(crate) struct Scene {
     pub(crate) trip: (u64, u64),
     /// Whether each further client is twice as far away.
     pub(crate) far: bool,
-    /// The largest weight; they are spread evenly.
+    /// The least and the largest weight; they are spread evenly.
+    pub(crate) least: u32,
     pub(crate) weight: u32,
     /// How many of the clients stop at half time.
     pub(crate) leave: u32,
@@ -97,6 +104,7 @@ const API: Scene = Scene {
     stagger: 0,
     trip: (50, 2_000),
     far: false,
+    least: 1,
     weight: 1,
     leave: 0,
     small: 0,
@@ -128,6 +136,23 @@ const LLM: Scene = Scene {
     limit: &[(0, 500)],
     workers: 128,
     trip: (1_000, 20_000),
+    ..API
+};
+
+/// Windows that are as short as a few round trips.
+const SHORT: Scene = Scene {
+    policer: Policer::Window,
+    windows: 300,
+    window: 1,
+    workers: 16,
+    trip: (30, 90),
+    ..API
+};
+
+const ANTHROPIC: Scene = Scene {
+    style: Style::Stamp,
+    limit: &[(0, 50)],
+    trip: (1_000, 10_000),
     ..API
 };
 
@@ -201,6 +226,14 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "k2", what: "refill of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..API },
     Scene { name: "k3", what: "window of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..GITHUB },
     Scene { name: "k4", what: "window of 600/min, twenty clients", clients: 20, workers: 8, ..GITHUB },
+    Scene { name: "m1", what: "window of 6/s, resets to the second", style: Style::Ietf, limit: &[(0, 6)], ..SHORT },
+    Scene { name: "m2", what: "window of 10/s, resets to the second", style: Style::Ietf, limit: &[(0, 10)], ..SHORT },
+    Scene { name: "m3", what: "window of 5 in 5 s, which is not told", limit: &[(0, 5)], window: 5, ..SHORT },
+    Scene { name: "m4", what: "the same, told", style: Style::Told, limit: &[(0, 5)], window: 5, ..SHORT },
+    Scene { name: "m5", what: "refill, resets to the second, no window told", style: Style::Seconds, ..API },
+    Scene { name: "m6", what: "refill of 50/min, resets as dates", ..ANTHROPIC },
+    Scene { name: "m7", what: "the same, four clients", clients: 4, ..ANTHROPIC },
+    Scene { name: "m8", what: "50,000 each of a refill of 60,000/min", limit: &[(0, 60_000)], least: 50_000, weight: 50_000, workers: 4, windows: 100, ..API },
 ];
 
 impl Scene {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use fastrand::Rng;
 use paceline::law::{Dimension, LimitReport, LimitReports, Reset};
 
-use crate::scene::{Fault, Policer, SECOND, Scene, Style};
+use crate::scene::{Fault, MILLI, Policer, SECOND, Scene, Style};
 
 /// The service's clock when the run begins, in nanoseconds since 1970: on a whole window of every
 /// scene. The clients' own clocks play no part.
@@ -169,26 +169,35 @@ impl Service {
                 (oldest + window).saturating_sub(now)
             }
         };
-        let left = LimitReport::new(left);
+        let seconds = Reset::In(Duration::from_secs(whole.div_ceil(SECOND)));
+        let stamp = Duration::from_secs((EPOCH + now + whole).div_ceil(SECOND));
+        let dimension = if self.scene.weight > 1 {
+            Dimension::Tokens
+        } else {
+            Dimension::Requests
+        };
+        let left = LimitReport::new(left).dimension(dimension);
         let report = match self.scene.style {
             Style::Silent => return LimitReports::new(),
             Style::Span => {
-                let millis = whole.div_ceil(1_000_000);
+                let millis = whole.div_ceil(MILLI);
                 left.limit(limit)
                     .reset(Reset::In(Duration::from_millis(millis)))
             }
+            Style::Told => left
+                .limit(limit)
+                .window(Duration::from_secs(self.scene.window))
+                .reset(Reset::In(Duration::from_millis(whole.div_ceil(MILLI)))),
+            Style::Seconds => left.limit(limit).reset(seconds),
             Style::Ietf => left
                 .limit(limit)
                 .window(Duration::from_secs(self.scene.window))
-                .reset(Reset::In(Duration::from_secs(whole.div_ceil(SECOND)))),
-            Style::Epoch => {
-                let at = (EPOCH + now + whole).div_ceil(SECOND);
-                left.limit(limit).reset(Reset::At(Duration::from_secs(at)))
-            }
+                .reset(seconds),
+            Style::Epoch => left.limit(limit).reset(Reset::At(stamp)),
+            Style::Stamp => left.limit(limit).reset(Reset::At(stamp)).refills(true),
             Style::Used => left
                 .limit(limit)
-                .window(Duration::from_secs(self.scene.window))
-                .dimension(Dimension::Tokens),
+                .window(Duration::from_secs(self.scene.window)),
         };
         let date = Duration::from_secs((EPOCH + now) / SECOND);
         LimitReports::from(report).with_date(date)

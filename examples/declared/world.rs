@@ -126,7 +126,7 @@ impl World<'_> {
         if self.tasks[task].client >= left && now >= self.scene.end() / 2 {
             return; // it has gone
         }
-        let weight = self.rng.u32(1..=self.scene.weight);
+        let weight = self.rng.u32(self.scene.least..=self.scene.weight);
         let operation = &mut self.tasks[task];
         (operation.begun, operation.sends, operation.weight) = (now, 0, weight);
         self.ask(now, task);

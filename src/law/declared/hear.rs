@@ -76,7 +76,11 @@ impl Ledger {
             return (*self, Heard::Wrong);
         }
         next.heaviest = (next.heaviest - next.heaviest / 64).max(u64::from(told.weight));
-        next.heard_at = told.now;
+        // Sent before the first report was heard.
+        next.first &= told.sent_at < self.heard_at;
+        if !next.first {
+            next.heard_at = told.now;
+        }
         (next.told, next.told_order, next.told_left) = (true, told.order, told.remaining);
         let before = (self.limit, self.told_window());
         let changed = limit != self.limit;
@@ -161,7 +165,7 @@ impl Ledger {
         if counted {
             self.note_rates(told, left, at.saturating_sub(self.at));
         }
-        (self.fresh, self.first) = (false, false);
+        self.fresh = false;
         (self.left, self.position, self.at) = (left, told.order, at);
         if let Some(reset) = reset {
             self.reset = if self.reset.meets(reset) {

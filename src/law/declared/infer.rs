@@ -158,7 +158,7 @@ impl Ledger {
         if self.window == 0 || (used > self.limit / LITTLE && self.source == Source::Guessed) {
             // What little is used says no more than these bounds.
             let (shortest, longest) = (least.max(1), most.max(1));
-            let usual = USUAL_WINDOWS.iter().find(fits).copied();
+            let usual = [MINUTE].iter().chain(&USUAL_WINDOWS).find(fits).copied();
             let little = used <= self.limit / LITTLE;
             self.window = match usual {
                 Some(usual) => usual,
@@ -269,18 +269,20 @@ impl Ledger {
         // One that begins with a request may be shorter than the distance.
         let ahead = to_u64(i128::from(reset.lo) - i128::from(told.now));
         let is_guess = self.source == Source::Guessed;
-        let longest = if is_guess {
-            ahead * 2 + 2 * SECOND
+        let (longest, most) = if is_guess {
+            (ahead * 2 + 2 * SECOND, self.window)
         } else {
-            self.window - self.window / 8
+            (self.window - self.window / 8, 0)
         };
         if is_whole && !is_guess && distance.abs_diff(self.window) < self.window / 8 {
             self.window = self.window - self.window / 4 + distance / 4;
-        } else if is_whole && distance > FINE && distance <= longest {
+        } else if is_whole && distance > FINE && distance <= longest.max(most) {
             let near = |usual: &&u64| usual.abs_diff(distance) <= wide / 2 + **usual / 33;
             let usual = USUAL_WINDOWS.iter().find(near).copied();
             self.window = usual.unwrap_or(distance);
-            self.source = Source::Learned;
+            if distance <= longest {
+                self.source = Source::Learned;
+            }
         }
     }
 }

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Switches each rule of the declared law off alone, plays the scenes of examples/declared and 150
+random systems, and prints what gets worse: the table in src/law/declared/README.md.
+
+The switches are put into a copy, so the law has none. Arguments are parts to do alone; `--check`
+only looks whether each switch fits the code, exactly once. Options after `--` go to the scenes,
+`-- --seed 501` if there are none. Takes about a minute for each part.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / "target/ablation"
+TREE = WORK / "tree"
+LAW = "src/law/declared/"
+COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/law", "fuzz", "examples"]
+
+# part, file, text, and what stands for it; `OFF` is true while the part is switched off.
+SWITCHES = [
+    ("others foreseen", "level", "brought(self.foreseen(), seen)", "brought(if OFF { 0 } else { self.foreseen() }, seen)"),
+    ("others foreseen", "level", "brought(self.foreseen(), age.min(self.trip * 4))",
+     "brought(if OFF { 0 } else { self.foreseen() }, age.min(self.trip * 4))"),
+    ("foreseen for some trips", "level", "let seen = age.min(self.trip * 2);", "let seen = if OFF { age } else { age.min(self.trip * 2) };"),
+    ("foreseen for some trips", "level", "age.min(self.trip * 4));", "if OFF { age } else { age.min(self.trip * 4) });"),
+    ("alone below a tenth", "level", "if self.others.saturating_mul(10) > self.own {", "if OFF || self.others.saturating_mul(10) > self.own {"),
+    ("one kept back", "level", "let others = if self.foreseen() > 0 {", "let others = if !OFF && self.foreseen() > 0 {"),
+    ("more kept for more others", "level", "one + one * others / (own * for_one)", "one + if OFF { 0 } else { one * others / (own * for_one) }"),
+    ("half of that on a refill", "level", "let for_one = if self.comes_back() {", "let for_one = if !OFF && self.comes_back() {"),
+    ("L/4 kept at most", "level", "amount(self.limit) / MOST_KEPT", "amount(self.limit) / if OFF { 1 } else { MOST_KEPT }"),
+    ("31/32 are enough", "level", "enough.min(whole - whole / NEARLY)", "enough.min(if OFF { whole } else { whole - whole / NEARLY })"),
+    ("a sixteenth of a sliding window", "level", "i128::from(self.window / SLIDING_PARTS)", "i128::from(self.window / if OFF { 1 } else { SLIDING_PARTS })"),
+    ("the first of a window goes", "level", "if this.fresh && !this.first && sent == this.position {",
+     "if !OFF && this.fresh && !this.first && sent == this.position {"),
+    ("reports that overtake", "hear", "soon && self.more(told) > 0", "!OFF && soon && self.more(told) > 0"),
+    ("counted after a quarter trip", "hear", "let at = told.sent_at.saturating_add(self.trip / 4).min(told.now);",
+     "let at = if OFF { told.now } else { told.sent_at.saturating_add(self.trip / 4).min(told.now) };"),
+    ("in flight over a reset", "hear", "let least = if alone {", "let least = if !OFF && alone {"),
+    ("weight of the heaviest", "hear", ".max(u64::from(told.weight))", ".max(if OFF { 1 } else { u64::from(told.weight) })"),
+    ("late by its reset", "hear", "late && self.kind == Kind::Window", "!OFF && late && self.kind == Kind::Window"),
+    ("resets intersected", "hear", "self.reset = if self.reset.meets(reset) {", "self.reset = if !OFF && self.reset.meets(reset) {"),
+    ("the first trip", "hear", "next.first &= told.sent_at < self.heard_at;", "next.first &= !OFF && told.sent_at < self.heard_at;"),
+    ("kept back in vain", "hear", "self.kept = self.kept.min(left);", "if !OFF { self.kept = self.kept.min(left); }"),
+    ("windows by the date", "infer", "let whole = told.refills", "let whole = !OFF && told.refills"),
+    ("clocks intersected", "infer", "self.offset = if self.offset_known", "self.offset = if !OFF && self.offset_known"),
+    ("bounds of a reset", "infer", "Some(if bounds.meets(reset) {", "Some(if !OFF && bounds.meets(reset) {"),
+    ("a time is of a window", "infer", "None if self.kind == Kind::Unknown", "None if !OFF && self.kind == Kind::Unknown"),
+    ("the reset moved", "infer", "self.moved += 1;", "if OFF { return; } self.moved += 1;"),
+    ("a learned window may be off", "infer", "let off = if self.source", "let off = if !OFF && self.source"),
+    ("a report lags behind a window", "infer", "let is_last = self.fresh", "let is_last = !OFF && self.fresh"),
+    ("sliding", "infer", "if knows && ahead * 2 < refill {", "if !OFF && knows && ahead * 2 < refill {"),
+    ("windows learned", "infer", "let is_window = !self.comes_back()", "let is_window = !OFF && !self.comes_back()"),
+    ("a distance bounds a guess", "infer", "(ahead * 2 + 2 * SECOND, self.window)", "(ahead * 2 + 2 * SECOND, if OFF { 0 } else { self.window })"),
+    ("a learned window moves", "infer", "if is_whole && !is_guess && distance", "if !OFF && is_whole && !is_guess && distance"),
+    ("guess: an exact reset", "infer", "if ahead < self.trip * 2 && unit", "if !OFF && ahead < self.trip * 2 && unit"),
+    ("guess: usual windows", "infer", "(_, Some(usual)) if ahead < SOON", "(_, Some(usual)) if !OFF && ahead < SOON"),
+    ("guess: a refill of a minute", "infer", "[MINUTE].iter()", "[if OFF { SECOND } else { MINUTE }].iter()"),
+    ("guess: a refill of a minute", "infer", "None if little =>", "None if !OFF && little =>"),
+    ("a refill is averaged", "infer", "self.window = snapped(own - own / 4 + told / 4).max(1);",
+     "self.window = if OFF { own } else { snapped(own - own / 4 + told / 4).max(1) };"),
+    ("usual windows within 3 %", "infer", "let near = |usual: &&u64| usual.abs_diff(nanos)", "let near = |usual: &&u64| !OFF && usual.abs_diff(nanos)"),
+    ("a rise begins a window", "infer", "let rough = self.reset", "let rough = !OFF && self.reset"),
+    ("others halved", "ledger", "if self.fresh { 0 } else { self.others / 2 }", "if OFF { self.others } else if self.fresh { 0 } else { self.others / 2 }"),
+    ("kept back shrinks", "ledger", "kept: self.kept - self.kept / KEPT_PART", "kept: if OFF { self.kept } else { self.kept - self.kept / KEPT_PART }"),
+    ("a silent window brings all back", "ledger", "if resets { 0 } else { unheard }", "if OFF || resets { 0 } else { unheard }"),
+    ("σ to ¾, not 1", "plan", "(half * root(half)) >> 32", "(half * if OFF { half } else { root(half) }) >> 32"),
+    ("promised charged to the pace", "plan", "- promised.min(amount(self.limit))", "- if OFF { 0 } else { promised.min(amount(self.limit)) }"),
+    ("lead of a window's first token", "plan", "let until = end - next.lead(then).min(end - now);",
+     "let until = end - if OFF { 0 } else { next.lead(then).min(end - now) };"),
+    ("done before the end", "plan", "rest.saturating_sub(margin)", "rest.saturating_sub(if OFF { 0 } else { margin })"),
+    ("L/W at first", "plan", "now < self.early_until()", "!OFF && now < self.early_until()"),
+    ("L/W until a window is heard of", "plan", "(self.fresh && spend", "(!OFF && self.fresh && spend"),
+    ("L/W in the last two trips", "plan", "let is_late = rest", "let is_late = !OFF && rest"),
+    ("the end of a window is not known", "plan", "let is_blind = !self", "let is_blind = !OFF && !self"),
+    ("15/16 then", "plan", ".scaled(15, 16)", ".scaled(if OFF { 16 } else { 15 }, 16)"),
+    ("an untold throttle empties", "throttle", "if after(refused.order, self.position) > 0 {", "if !OFF && after(refused.order, self.position) > 0 {"),
+    ("a service that declares no more", "throttle", "let silent = refused.now", "let silent = !OFF && refused.now"),
+    ("another limit", "throttle", "self.contradicted = now", "self.contradicted = if OFF { 0 } else { now }"),
+    ("reports say too much", "throttle", "if is_this || again {", "if !OFF && (is_this || again) {"),
+    ("that: until the reset", "throttle", "let is_this = resets", "let is_this = !OFF && resets"),
+    ("that: twice", "throttle", "let again = self", "let again = !OFF && self"),
+    ("unclaimed is written off", "../../atomic/send_rate/limits", "unclaimed.saturating_sub(written_off)",
+     "unclaimed.saturating_sub(if OFF { 0 } else { written_off })"),
+    ("places move up", "../../atomic/send_rate/declared", "if stuck > 0 &&", "if !OFF && stuck > 0 &&"),
+]
+
+WITHOUT = """
+extern crate std;
+/// Whether a part is switched off.
+pub(crate) fn without(part: &str) -> bool {
+    static PART: std::sync::OnceLock<std::string::String> = std::sync::OnceLock::new();
+    PART.get_or_init(|| std::env::var("WITHOUT").unwrap_or_default()) == part
+}
+"""
+
+
+def copy():
+    shutil.rmtree(TREE, ignore_errors=True)
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *COPIED],
+                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (TREE / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, TREE / name)
+    manifest = TREE / "Cargo.toml"
+    manifest.write_text(re.sub(r"(?m)^members = .*", "members = []", manifest.read_text()))
+    lib = TREE / "src/lib.rs"
+    lib.write_text(lib.read_text() + WITHOUT)
+
+
+def fits():
+    """Puts the switches in, and returns whether each has exactly one place."""
+    good = True
+    for part, name, old, new in SWITCHES:
+        file = (TREE / LAW / f"{name}.rs").resolve()
+        text = file.read_text()
+        count = text.count(old)
+        if count != 1:
+            print(f"{part}: found {count} times in {file.relative_to(TREE)}: {old}", file=sys.stderr)
+            good = False
+            continue
+        file.write_text(text.replace(old, new.replace("OFF", f'crate::without("{part}")')))
+    return good
+
+
+def run(program, options, part):
+    done = subprocess.run([str(program), *options], env={**os.environ, "WITHOUT": part}, capture_output=True, text=True)
+    return done.stdout
+
+
+def scenes(text):
+    """The scenes by name: used, throttled in %, Jain's index."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) > 6 and re.fullmatch(r"[\d.]+", cells[3]):
+            jain = float(cells[6]) if re.fullmatch(r"[\d.]+", cells[6]) else 1.0
+            found[cells[0]] = (float(cells[3]), float(cells[4].rstrip(" %")), jain)
+    return found
+
+
+def moves(before, after):
+    """What a scene loses and gains: use below 0.98, throttles, equal parts; in units that count."""
+    worse = max((min(before[0], 0.98) - min(after[0], 0.98)) / 0.02, (after[1] - before[1]) / 0.2, (before[2] - after[2]) / 0.03)
+    better = max((min(after[0], 0.98) - min(before[0], 0.98)) / 0.02, (before[1] - after[1]) / 0.2, (after[2] - before[2]) / 0.03)
+    return worse, better
+
+
+def shown(name, before, after):
+    parts = []
+    for label, digits, old, new, unit in zip("utJ", (2, 1, 2), before, after, (0.02, 0.2, 0.03)):
+        if abs(old - new) >= unit:
+            parts.append(f"{label} {old:.{digits}f} > {new:.{digits}f}")
+    return f"{name} {', '.join(parts)}"
+
+
+def systems(text):
+    fails = re.search(r"(\d+) of \d+ systems fail", text)
+    used = re.search(r"used: mean ([\d.]+)", text)
+    stops = sum(int(count) for count in re.findall(r"^  (?:stopped|gap): (\d+)", text, re.M))
+    return int(fails[1]), stops, float(used[1])
+
+
+def main():
+    arguments = sys.argv[1:]
+    options = arguments[arguments.index("--") + 1:] if "--" in arguments else ["--seed", "501"]
+    arguments = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    copy()
+    if not fits():
+        return 1
+    if arguments == ["--check"]:
+        return 0
+    target = WORK / "target"
+    for extra in ([], ["--manifest-path", "fuzz/Cargo.toml"]):
+        example = "systems" if extra else "declared"
+        subprocess.run(["cargo", "build", "--quiet", "--release", "--example", example, *extra, "--target-dir", str(target)],
+                       cwd=TREE, check=True)
+    programs = [(target / "release/examples/declared", ["--law", "Declared", *options]),
+                (target / "release/examples/systems", ["--narrow", "--systems", "150"])]
+
+    def played(part):
+        first, second = (run(program, options, part) for program, options in programs)
+        return part, scenes(first), systems(second)
+
+    parts = arguments or list(dict.fromkeys(part for part, *_ in SWITCHES))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(played, ["", *parts])
+        _, whole, (fails, stops, used) = next(runs)
+        print("| without | worse, better | what moves most | systems that fail; stop or pause; used |\n|---|---|---|---|")
+        print(f"| nothing | | | {fails}; {stops}; {used:.3f} |", flush=True)
+        for part, after, (fails, stops, used) in runs:
+            both = {name: moves(before, after[name]) for name, before in whole.items()}
+            worse = sorted((name for name in both if both[name][0] >= 1), key=lambda name: -both[name][0])
+            better = sorted((name for name in both if both[name][1] >= 1), key=lambda name: -both[name][1])
+            most = [shown(name, whole[name], after[name]) for name in [*worse[:3], *better[: max(1, 3 - len(worse))]]]
+            print(f"| {part} | {len(worse)}, {len(better)} | {'; '.join(most)} | {fails}; {stops}; {used:.3f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
