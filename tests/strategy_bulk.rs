@@ -225,6 +225,25 @@ fn a_stalled_strategy_lets_go_what_has_its_turn_and_refuses_the_rest() {
 }
 
 #[test]
+fn an_idle_time_is_not_throttled() {
+    let (strategy, hands) = bulk_strategy();
+    let mut attempts = Operation::new(&strategy).start();
+    assert!(matches!(attempts.next(&*hands, None), Next::Send(_)));
+    attempts.failed(&THROTTLED, Reports::new()).unwrap();
+    drop(attempts);
+    hands.sleep(MINUTE * 10);
+    let mut workers: Vec<_> = (0..8).map(|_| Operation::new(&strategy).start()).collect();
+    let mut sent = 0;
+    for attempts in &mut workers {
+        match attempts.next(&*hands, None) {
+            Next::Send(_) => sent += 1,
+            next => assert!(matches!(next, Next::InLine(_)), "{next:?}"),
+        }
+    }
+    assert_eq!(sent, 1);
+}
+
+#[test]
 fn a_hint_longer_than_the_stall_timeout_is_not_waited_for() {
     let (strategy, hands) = bulk_strategy();
     let hinted = |span| THROTTLED.with_retry_after(RetryAfter::AtLeast(span));

@@ -8,8 +8,8 @@ use paceline_fuzz::systems::{self, Range, Summary, System, draw};
 const SEED: u64 = 1_000_003;
 
 /// What holds without exception.
-const HARD: [&str; 7] = [
-    "panic", "stopped", "not back", "door", "snapshot", "accepted", "leak",
+const HARD: [&str; 9] = [
+    "panic", "stopped", "not back", "door", "snapshot", "accepted", "leak", "drought", "unused",
 ];
 
 fn played(range: Range, systems: u64) -> Summary {

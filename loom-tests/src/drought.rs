@@ -42,6 +42,24 @@ fn a_drought_begins_once() {
     });
 }
 
+/// A request that comes after a silence, beside a delivery and a throttle: what went before is over.
+#[test]
+fn a_silence_ends_what_came_before_it() {
+    explore(None, || {
+        let drought = Arc::new(Drought::new());
+        assert_eq!(drought.throttled(1, LONGEST), 0);
+        let now = 2 + LONGEST;
+        let beside = Arc::clone(&drought);
+        let other = thread::spawn(move || {
+            beside.delivered();
+            beside.throttled(now, LONGEST)
+        });
+        drought.resumed(now, LONGEST);
+        assert_eq!(other.join().expect("the thread returns"), 0, "it goes on");
+        assert!(drought.length(now + 1).is_none_or(|since| since == 1));
+    });
+}
+
 mod twin {
     //! The same, with the mistake one is tempted to make. It must fail.
 

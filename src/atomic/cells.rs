@@ -229,6 +229,18 @@ impl Drought {
         }
     }
 
+    /// Notes a request that begins to wait at `now`: after a silence of more than `longest` it
+    /// begins anew.
+    pub(crate) fn resumed(&self, now: u64, longest: u64) {
+        let seen = self.0.load(Relaxed);
+        let silence = now.saturating_sub(LATEST.get(seen));
+        if DRY.get(seen) != 0 && silence > longest {
+            let now = now.min(LAST_TIME);
+            // Once: a loss means that a throttle has begun anew, or that a delivery has ended it.
+            self.swap(seen, SINCE.put(now) | LATEST.put(now) | DRY.put(1));
+        }
+    }
+
     /// Notes a delivery.
     #[inline]
     pub(crate) fn delivered(&self) {
@@ -308,5 +320,17 @@ mod tests {
         let drought = Drought::new();
         let lengths = [3, 13, 24].map(|now| drought.throttled(now, 10));
         assert_eq!(lengths, [0, 10, 0]);
+    }
+
+    #[test]
+    fn a_request_that_comes_after_a_silence_begins_it_anew() {
+        let drought = Drought::new();
+        drought.resumed(5, 10);
+        assert_eq!(drought.length(5), None, "there was no throttle");
+        drought.throttled(10, 10);
+        drought.resumed(20, 10);
+        assert_eq!(drought.length(20), Some(10));
+        drought.resumed(21, 10);
+        assert_eq!(drought.length(23), Some(2));
     }
 }

@@ -247,6 +247,11 @@ impl Drought {
         self.0.throttled(now, longest)
     }
 
+    /// Notes a request that begins to wait.
+    pub fn resumed(&self, now: u64, longest: u64) {
+        self.0.resumed(now, longest);
+    }
+
     /// Notes a delivery.
     pub fn delivered(&self) {
         self.0.delivered();

@@ -693,10 +693,10 @@ impl Adaptive {
     ) -> Result<SendPermit, NotAdmitted> {
         let longest = self.pace().max_wait;
         let clock = &self.engine.common.clock;
+        let begins = !turn.is_in_line();
         let admitted = match &self.set {
             None => turn.wait(&self.rate, clock, request, longest),
             Some(set) => {
-                let begins = !turn.is_in_line();
                 let longest = if self.fail_fast() {
                     Some(Duration::ZERO)
                 } else {
@@ -718,6 +718,9 @@ impl Adaptive {
             return admitted;
         };
         let now = request.now(self.clock()).as_nanos();
+        if begins {
+            drought.resumed(now, longest);
+        }
         let Some(dry) = drought.length(now) else {
             return admitted;
         };

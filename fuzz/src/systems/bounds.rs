@@ -24,4 +24,6 @@ pub(super) const ACCOUNT_TOKENS: f64 = 2.0;
 pub(super) const ACCOUNT_PART: f64 = 0.02;
 /// What operations use at least of what a service offers, under the published law and others.
 pub(super) const USED_PUBLISHED: f64 = 0.1;
-pub(super) const USED_PACED: f64 = 0.5;
+pub(super) const USED_PACED: f64 = 0.4;
+/// What sets of two limits use at least of the one that is less.
+pub(super) const USED_PAIR: f64 = 0.6;

@@ -251,6 +251,9 @@ impl World<'_> {
         self.is_closing = true;
         if self.system.shape == 1 {
             self.played.offered = self.offered();
+            if self.played.share() < bounds::USED_PAIR {
+                self.played.fault(Fault::Unused(self.played.share() * 100.0));
+            }
         }
     }
 
