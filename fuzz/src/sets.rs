@@ -1,7 +1,7 @@
 //! `sets`: sets that share their rates, single requests and settlements, against plain lists.
 //!
 //! The rates stay as they are, so that every answer is the lists': what a set takes of each line,
-//! what a refusal or a drop gives back, and what a settlement debits or credits. At the end no
+//! what a refusal gives back, and what a settlement debits or credits. At the end no
 //! waiter is left, and the buckets fill again.
 
 use core::time::Duration;
@@ -10,7 +10,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use paceline::{
     SendRate, SendSet, Timestamp,
     law::PacedSettings,
-    set::{Binding, SetError, SetPermit, SetReservation},
+    set::{Binding, SetError, SetPermit},
 };
 
 use crate::steps;
@@ -22,7 +22,7 @@ const TOKEN: i128 = 1_000;
 const CAPACITY: u32 = 50_000;
 /// Rounding, in the units here.
 const SLACK: i128 = 4;
-/// The most requests in line or unsettled at once.
+/// The most requests unsettled at once.
 const MOST: usize = 60;
 /// The limits of each set, by rate: they overlap in different orders.
 const SETS: [&[usize]; 2] = [&[0, 1], &[2, 1, 0]];
@@ -36,8 +36,6 @@ enum Step {
     Leap(u8),
     Try { set: bool, weights: [u16; 3] },
     Reserve { set: bool, weights: [u16; 3] },
-    Claim(u8),
-    Drop(u8),
     Settle { pick: u8, costs: [u16; 3] },
     Single { rate: u8, weight: u16 },
 }
@@ -48,29 +46,17 @@ struct Line {
     /// The last token promised, and what was written off before every place.
     issued: i128,
     written_off: i128,
-    /// The places given up: where each ends, and its weight.
-    gaps: Vec<(i128, i128)>,
 }
 
 impl Line {
-    fn given_up(&self) -> i128 {
-        self.written_off + self.gaps.iter().map(|(_, weight)| weight).sum::<i128>()
-    }
-
     fn settled(&self, minted: i128) -> i128 {
-        let full = minted - i128::from(CAPACITY) * TOKEN + self.given_up();
+        let full = minted - i128::from(CAPACITY) * TOKEN + self.written_off;
         self.issued.max(full)
     }
 
     /// What is missing for the next `weight`.
     fn missing(&self, minted: i128, weight: i128) -> i128 {
-        self.settled(minted) + weight - self.given_up() - minted
-    }
-
-    /// What is missing for the turn of the place that ends at `end`.
-    fn missing_for(&self, minted: i128, end: i128) -> i128 {
-        let before = self.gaps.iter().filter(|(gap, _)| *gap < end);
-        end - self.written_off - before.map(|(_, weight)| weight).sum::<i128>() - minted
+        self.settled(minted) + weight - self.written_off - minted
     }
 
     fn take(&mut self, minted: i128, weight: i128) -> i128 {
@@ -79,29 +65,11 @@ impl Line {
     }
 }
 
-/// A place in one line.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    limit: usize,
-    rate: usize,
-    end: i128,
-    weight: i128,
-    is_claimed: bool,
-}
-
-struct Request<'a> {
-    reservation: SetReservation<'a, 8>,
-    set: usize,
-    places: Vec<Place>,
-    granted: Option<Permit>,
-}
-
 struct Scene<'a> {
     rates: &'a [SendRate; 3],
     sets: &'a [Set<'a>; 2],
     now: u64,
     lines: [Line; 3],
-    requests: Vec<Request<'a>>,
     unsettled: Vec<(usize, Permit)>,
 }
 
@@ -133,7 +101,6 @@ pub fn sets(data: &[u8]) {
         sets: &sets,
         now: 0,
         lines: [full(), full(), full()],
-        requests: Vec::new(),
         unsettled: Vec::new(),
     };
     for step in steps::<Step>(&mut data) {
@@ -159,16 +126,8 @@ impl<'a> Scene<'a> {
             Step::Leap(tenths) => self.advance(u64::from(tenths) * SECOND / 100),
             Step::Try { set, weights } => self.attempt(usize::from(set), weights),
             Step::Reserve { set, weights } => self.reserve(usize::from(set), weights),
-            Step::Claim(pick) => self.claim(pick),
-            Step::Drop(pick) if !self.requests.is_empty() => {
-                let request = self
-                    .requests
-                    .remove(usize::from(pick) % self.requests.len());
-                self.give_up(request);
-            }
             Step::Settle { pick, costs } => self.settle(pick, costs),
             Step::Single { rate, weight } => self.single(usize::from(rate) % 3, weight),
-            Step::Drop(_) => {}
         }
     }
 
@@ -241,9 +200,6 @@ impl<'a> Scene<'a> {
     }
 
     fn reserve(&mut self, set: usize, weights: [u16; 3]) {
-        if self.requests.len() >= MOST {
-            return;
-        }
         let minted = self.minted();
         let given = Self::given(set, weights);
         let Ok(mut reservation) = self.sets[set].reserve(self.at(), &given) else {
@@ -269,64 +225,6 @@ impl<'a> Scene<'a> {
                 }
             }
             Err(binding) => assert!(most > -SLACK, "{binding:?}, and none is missing"),
-        }
-    }
-
-    fn claim(&mut self, pick: u8) {
-        if self.requests.is_empty() {
-            return;
-        }
-        let (now, minted) = (self.at(), self.minted());
-        let pick = usize::from(pick) % self.requests.len();
-        let request = &mut self.requests[pick];
-        let answer = request.reservation.claim(now);
-        if let Some(granted) = request.granted {
-            assert_eq!(answer, Ok(granted), "it has been claimed");
-            return;
-        }
-        let mut missing = Vec::new();
-        for place in request.places.iter_mut().filter(|place| !place.is_claimed) {
-            let line = &self.lines[place.rate];
-            let lacking = line.missing_for(minted, place.end);
-            place.is_claimed = lacking <= 0;
-            missing.push((place.limit, lacking));
-        }
-        match answer {
-            Ok(permit) => {
-                assert!(missing.iter().all(|(_, missing)| *missing <= SLACK));
-                request
-                    .places
-                    .iter_mut()
-                    .for_each(|place| place.is_claimed = true);
-                request.granted = Some(permit);
-                if self.unsettled.len() < MOST {
-                    self.unsettled.push((request.set, permit));
-                }
-            }
-            Err(binding) => Self::check(&missing, binding, "claim"),
-        }
-    }
-
-    fn give_up(&mut self, request: Request<'a>) {
-        let Request {
-            reservation,
-            places,
-            granted,
-            ..
-        } = request;
-        drop(reservation);
-        if granted.is_some() {
-            return;
-        }
-        for place in places {
-            let line = &mut self.lines[place.rate];
-            if place.is_claimed {
-                line.written_off += place.weight;
-            } else if place.end == line.issued {
-                line.issued -= place.weight;
-            } else {
-                line.gaps.push((place.end, place.weight));
-            }
         }
     }
 
@@ -369,7 +267,7 @@ impl<'a> Scene<'a> {
     fn compare(&self) {
         for (rate, line) in self.rates.iter().zip(&self.lines) {
             let shown = rate.snapshot(self.at());
-            let balance = self.minted() - line.settled(self.minted()) + line.given_up();
+            let balance = self.minted() - line.settled(self.minted()) + line.written_off;
             let want = balance.max(0) as f64 / 1_000.0;
             assert!(
                 (shown.available - want).abs() <= 0.01,
@@ -379,8 +277,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Everything is given back, and time passes.
-    fn end(mut self) {
-        self.requests.clear();
+    fn end(self) {
         let later = Timestamp::from_nanos(self.now + 1_000 * SECOND);
         for rate in self.rates {
             let shown = rate.snapshot(later);

@@ -252,7 +252,8 @@ impl World<'_> {
         if self.system.shape == 1 {
             self.played.offered = self.offered();
             if self.played.share() < bounds::USED_PAIR {
-                self.played.fault(Fault::Unused(self.played.share() * 100.0));
+                self.played
+                    .fault(Fault::Unused(self.played.share() * 100.0));
             }
         }
     }
