@@ -182,7 +182,7 @@ impl Ledger {
         if self.kind_told || self.comes_back() || !self.reset.is_known() {
             return;
         }
-        let begun = signed(told.sent_at) >= self.reset.lo;
+        let begun = signed(told.now) >= self.reset.lo;
         // A report may lag behind a window that has just begun.
         let is_last = self.fresh && self.reset.moved(-signed(self.window)).meets(reset);
         let begun = begun || is_last;
