@@ -35,6 +35,15 @@ fn narrow_systems_never_stop() {
 }
 
 #[test]
+fn systems_that_are_not_told_never_stop() {
+    let summary = played(Range::Untold, 100);
+    for name in HARD {
+        assert_eq!(summary.count(name), 0, "{name}");
+    }
+    assert!(summary.mean_used() >= 0.88, "{}", summary.mean_used());
+}
+
+#[test]
 fn wide_systems_never_stop() {
     let summary = played(Range::Wide, 200);
     for name in HARD {
@@ -45,7 +54,7 @@ fn wide_systems_never_stop() {
 #[test]
 fn a_system_reads_as_it_prints() {
     for seed in 0..1_000 {
-        for range in [Range::Narrow, Range::Wide] {
+        for range in [Range::Narrow, Range::Untold, Range::Wide] {
             let system = draw(range, seed);
             assert!(system.is_sound(), "{system}");
             assert_eq!(system.to_string().parse(), Ok(system));

@@ -9,6 +9,8 @@ use super::system::System;
 pub enum Range {
     /// One client of a service that tells all, windows of 1 to 60 s, and limits of 5 to 300.
     Narrow,
+    /// As narrow, of a service that tells neither its window nor how the limit comes back.
+    Untold,
     /// Windows of a second to a day, limits of 5 to a million, and every trouble.
     Wide,
 }
@@ -57,10 +59,12 @@ pub fn draw(range: Range, seed: u64) -> System {
 
 fn service(system: &mut System, range: Range, rng: &mut Rng) {
     match range {
-        Range::Narrow => {
+        Range::Narrow | Range::Untold => {
             system.kind = rng.u64(0..2);
             system.window = 1_000 * spread(rng, 1, 60);
             system.limit = spread(rng, 5, 300);
+            system.no_window = u64::from(range == Range::Untold);
+            system.no_kind = system.no_window;
         }
         Range::Wide => {
             system.kind = [0, 0, 1, 1, 2][rng.usize(0..5)];
@@ -112,7 +116,7 @@ fn other_law(system: &mut System, rng: &mut Rng) {
 
 fn workers(system: &mut System, range: Range, rng: &mut Rng) {
     system.clients = match range {
-        Range::Narrow => 1,
+        Range::Narrow | Range::Untold => 1,
         Range::Wide => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
     };
     system.workers = rng.u64(1..=16);
@@ -157,7 +161,7 @@ fn trouble(system: &mut System, range: Range, rng: &mut Rng) {
     }
     if one_in(rng, 3) {
         system.cost = match range {
-            Range::Narrow => 1,
+            Range::Narrow | Range::Untold => 1,
             Range::Wide => rng.u64(1..3),
         };
         system.cost_low = rng.u64(20..=100);

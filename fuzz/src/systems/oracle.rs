@@ -145,9 +145,19 @@ impl Played {
     }
 }
 
+/// Returns the window that a limiter may take the system's for: one that is not told may be a minute.
+fn believed(system: &System) -> u64 {
+    let window = system.window_nanos();
+    if system.tells_window() {
+        window
+    } else {
+        window.max(60 * SECOND)
+    }
+}
+
 /// Returns the longest time in which a request may not go although it could.
 pub(super) fn longest_gap(system: &System) -> u64 {
-    bounds::GAP_WINDOWS * system.window_nanos()
+    bounds::GAP_WINDOWS * believed(system)
         + 2 * system.longest_trip()
         + bounds::GAP_SLACK * MILLI
 }
@@ -171,7 +181,7 @@ pub(super) fn stopped(system: &System) -> u64 {
 /// Returns the longest wait of a request with `ahead` tokens before it, itself included.
 pub(super) fn longest_wait(system: &System, ahead: u64, limit: u64) -> u64 {
     let windows = ahead.div_ceil(limit.max(1)) * bounds::STARVE_TIMES + bounds::STARVE_WINDOWS;
-    windows * system.window_nanos() + bounds::FIRST_CONTACT * MILLI
+    windows * believed(system) + bounds::FIRST_CONTACT * MILLI
 }
 
 /// Returns the highest rate that is plausible, in tokens per second.

@@ -182,18 +182,18 @@ impl Ledger {
         if self.kind_told || self.comes_back() || !self.reset.is_known() {
             return;
         }
-        let begun = signed(told.now) >= self.reset.lo;
+        // A time may be rounded up.
+        let rough = match told.reset {
+            Some(ResetAt::At(epoch)) => unit(epoch),
+            _ => 0,
+        };
+        let begun = signed(told.now) >= self.reset.lo - signed(rough);
         // A report may lag behind a window that has just begun.
         let is_last = self.fresh && self.reset.moved(-signed(self.window)).meets(reset);
         let begun = begun || is_last;
-        // One that was learned may be off.
-        let off = if self.source == Source::Learned {
-            self.window / 16
-        } else {
-            0
-        };
-        let sooner = self.reset.moved(-signed(off));
-        let moved = !self.reset.meets(reset) && (!self.fresh || reset.hi < sooner.lo);
+        // One that is a guess may be shorter.
+        let is_sooner = self.source > Source::Guessed && reset.hi < self.reset.lo;
+        let moved = !self.reset.meets(reset) && (!self.fresh || is_sooner);
         if begun || !moved {
             if self.fresh && !moved {
                 self.moved = 0;
