@@ -5,9 +5,7 @@
     reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
 )]
 
-use super::ledger::{
-    Kind, LONGEST_SPAN, Ledger, MOST_TOKENS, Within, after, amount, signed, to_i64,
-};
+use super::ledger::{LONGEST_SPAN, Ledger, MOST_TOKENS, Within, after, amount, signed, to_i64};
 use super::report::LimitName;
 use crate::fixed::SECOND;
 
@@ -76,11 +74,7 @@ impl Ledger {
             return (*self, Heard::Wrong);
         }
         next.heaviest = (next.heaviest - next.heaviest / 64).max(u64::from(told.weight));
-        // Sent before the first report was heard.
-        next.first &= told.sent_at < self.heard_at;
-        if !next.first {
-            next.heard_at = told.now;
-        }
+        next.heard_at = told.now;
         (next.told, next.told_order, next.told_left) = (true, told.order, told.remaining);
         let before = (self.limit, self.told_window());
         let changed = limit != self.limit;
@@ -88,7 +82,7 @@ impl Ledger {
             (next.limit, next.moved, next.kept) = (limit, 0, 0);
             next.left = next.left.min(to_i64(amount(limit)));
         }
-        next.note_kind(told, reset);
+        next.note_kind(told);
         next.note_window(window, reset, told);
         if !self.is_declared() {
             next.policy = told.policy;
@@ -132,13 +126,8 @@ impl Ledger {
             return (ended || newer).then_some(!ended);
         }
         // A reset before the current one: an answer of the window before, unless it was sent since
-        // the current one began, or so long after the last report that none can be late.
-        let late = told.sent_at < self.at.saturating_add(self.trip.saturating_mul(2));
-        let old = if self.fresh {
-            !since_roll
-        } else {
-            late && self.kind == Kind::Window
-        };
+        // the current one began.
+        let old = self.fresh && !since_roll;
         (!old && newer).then_some(true)
     }
 
@@ -159,13 +148,11 @@ impl Ledger {
     /// known from it.
     fn anchor(&mut self, told: &Told, reset: Option<Within>, counted: bool) {
         let left = to_i64(amount(told.remaining.min(self.limit)));
-        // It was let through with less than is kept back in vain.
-        self.kept = self.kept.min(left);
         let at = told.sent_at.saturating_add(self.trip / 4).min(told.now);
         if counted {
             self.note_rates(told, left, at.saturating_sub(self.at));
         }
-        self.fresh = false;
+        (self.fresh, self.first) = (false, false);
         (self.left, self.position, self.at) = (left, told.order, at);
         if let Some(reset) = reset {
             self.reset = if self.reset.meets(reset) {

@@ -86,24 +86,14 @@ impl Ledger {
         })
     }
 
-    pub(super) fn note_kind(&mut self, told: &Told, reset: Option<Within>) {
-        match told.refills {
-            Some(refills) => {
-                self.kind_told = true;
-                self.kind = match self.kind {
-                    _ if refills => Kind::Refill,
-                    Kind::Sliding => Kind::Sliding,
-                    _ => Kind::Window,
-                };
-            }
-            // A time is that of a window, and so is a clock that shows a multiple of it.
-            None if self.kind == Kind::Unknown
-                && reset.is_some()
-                && !matches!(told.reset, Some(ResetAt::In(_))) =>
-            {
-                self.kind = Kind::Window;
-            }
-            None => {}
+    pub(super) fn note_kind(&mut self, told: &Told) {
+        if let Some(refills) = told.refills {
+            self.kind_told = true;
+            self.kind = match self.kind {
+                _ if refills => Kind::Refill,
+                Kind::Sliding => Kind::Sliding,
+                _ => Kind::Window,
+            };
         }
     }
 
@@ -188,9 +178,6 @@ impl Ledger {
             _ => 0,
         };
         let begun = signed(told.now) >= self.reset.lo - signed(rough);
-        // A report may lag behind a window that has just begun.
-        let is_last = self.fresh && self.reset.moved(-signed(self.window)).meets(reset);
-        let begun = begun || is_last;
         // One that is a guess may be shorter.
         let is_sooner = self.source > Source::Guessed && reset.hi < self.reset.lo;
         let moved = !self.reset.meets(reset) && (!self.fresh || is_sooner);
@@ -274,9 +261,7 @@ impl Ledger {
         } else {
             (self.window - self.window / 8, 0)
         };
-        if is_whole && !is_guess && distance.abs_diff(self.window) < self.window / 8 {
-            self.window = self.window - self.window / 4 + distance / 4;
-        } else if is_whole && distance > FINE && distance <= longest.max(most) {
+        if is_whole && distance > FINE && distance <= longest.max(most) {
             let near = |usual: &&u64| usual.abs_diff(distance) <= wide / 2 + **usual / 33;
             let usual = USUAL_WINDOWS.iter().find(near).copied();
             self.window = usual.unwrap_or(distance);

@@ -115,7 +115,7 @@ pub(crate) struct Ledger {
     pub(super) reset: Within,
     /// Whether nothing has been heard of the window that has begun.
     pub(super) fresh: bool,
-    /// Whether no report has come of a request that was sent after the first one.
+    /// Whether there was only one report yet.
     pub(super) first: bool,
     /// The position at the last reset.
     pub(super) rolled: u64,

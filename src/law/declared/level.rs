@@ -11,8 +11,6 @@ use crate::fixed::SECOND;
 /// How many others count for what is kept back, and how many of them for one more request.
 const MOST_OTHERS: i128 = 8;
 const FOR_ONE: i128 = 2;
-/// As above, where what others take comes back.
-const FOR_ONE_OF_A_REFILL: i128 = 4;
 /// At most this part of a limit is kept back.
 const MOST_KEPT: i128 = 4;
 /// All but this part of a limit is enough for any request.
@@ -41,10 +39,6 @@ impl Ledger {
             return Some(self.pause - now);
         }
         let this = self.rolled(now, sent).unwrap_or(*self);
-        // The first of a window of which nothing is known may go: its answer tells all.
-        if this.fresh && !this.first && sent == this.position {
-            return None;
-        }
         let whole = amount(this.limit);
         let enough = amount(weight.into()) + this.kept_back();
         let need = enough.min(whole - whole / NEARLY);
@@ -157,12 +151,7 @@ impl Ledger {
             let own = i128::from(self.own.max(1));
             // Of `n` that are equal the others make `n − 1` sends between two of this one.
             let others = i128::from(self.others).min(own * MOST_OTHERS);
-            let for_one = if self.comes_back() {
-                FOR_ONE_OF_A_REFILL
-            } else {
-                FOR_ONE
-            };
-            one + one * others / (own * for_one)
+            one + one * others / (own * FOR_ONE)
         } else {
             0
         };

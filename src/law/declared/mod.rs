@@ -6,14 +6,15 @@
 //!   within two windows: whatever places are forgotten, polls refused, reports lost or weights asked
 //!   for. A report stops a client for an hour at most; then one request asks again.
 //! * *Safety.* Between two reports no more goes than what is left, less what is kept back; and one
-//!   request in a window of which nothing has been heard. In a window of an unchanged limit no more
-//!   goes than it had at its beginning, the first burst, and what was in flight over the reset.
-//!   This needs reports that are true, and holds for what this client sends.
+//!   request an hour that asks again. In a window of an unchanged limit no more goes than it had at
+//!   its beginning, the first burst, and what was in flight over the reset. This needs reports that
+//!   are true, and holds for what this client sends.
 //! * *Accounting.* Each send counts once, whatever the order of reports, settlements and refusals.
 //!   A debit may count twice until a later send is reported, and a credit counts when it is.
 //!
-//! The closed loop in `fuzz/src/systems` plays random services against these three. Of 500 systems
-//! none stopped, and one had a gap of more than two windows.
+//! The closed loop in `fuzz/src/systems` plays random services against these three. Of 900 systems
+//! none stopped, and none had a gap of more than two windows. `ci/ablation.py` switches each part of
+//! the rules off alone; what it costs to do without stands in the README beside this file.
 //!
 //! # Rules
 //!

@@ -150,8 +150,8 @@ impl Ledger {
         rate.min(most).max(SLOWEST)
     }
 
-    /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 once
-    /// a request that was sent after it is reported.
+    /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
+    /// there was a second one.
     pub(crate) const fn early_until(&self) -> u64 {
         if self.first {
             self.heard_at.saturating_add(self.trip * 2)
