@@ -542,7 +542,8 @@ struct Model {
     foreign: f64,
     trip: f64,
     reset: (f64, f64),
-    is_first: bool,
+    /// Until when no more goes than the limit by the window.
+    early_until: f64,
 }
 
 const LIMIT: f64 = 600.0;
@@ -569,9 +570,9 @@ impl Model {
             let tau = (4.0 * self.trip).max(5.0);
             self.own = (self.own * tau + own) / (tau + passed);
             self.foreign = ((self.foreign * tau + foreign) / (tau + passed)).max(0.0);
-            self.is_first = false;
+            self.early_until = 0.0;
         } else {
-            self.is_first = true;
+            self.early_until = now + 2.0 * trip;
         }
         (self.left, self.sent, self.at) = (remaining, order, at);
         let heard = (sent_at + reset - 0.001, now + reset + 0.001);
@@ -595,17 +596,14 @@ impl Model {
             self.left - foreseen * age.min(4.0 * self.trip) - (sent - self.sent)
         };
         let kept = if foreseen > 0.0 {
-            let for_one = if self.refills { 4.0 } else { 2.0 };
-            (1.0 + (self.foreign / self.own).min(8.0) / for_one).min(LIMIT / 4.0)
+            (1.0 + (self.foreign / self.own).min(8.0) / 2.0).min(LIMIT / 4.0)
         } else {
             0.0
         };
         let spread = if self.refills {
             (LIMIT - level) / even
         } else {
-            let rest = (self.reset.0 - now).max(0.0);
-            let margin = 2.0 * self.trip + (self.reset.1 - self.reset.0);
-            rest - margin.min((rest + 1.0) / 10.0)
+            (self.reset.0 - now).max(0.0)
         };
         let spread = spread.max(self.trip / 4.0).max(0.05);
         let part = if foreign > 0.0 {
@@ -614,7 +612,11 @@ impl Model {
             1.0
         };
         let rate = part.powf(0.75) * (level - kept) / spread;
-        if self.is_first { rate.min(even) } else { rate }
+        if now < self.early_until {
+            rate.min(even)
+        } else {
+            rate
+        }
     }
 }
 

@@ -453,7 +453,6 @@ impl Engaged<'_> {
         limits.throttle(|ledger| Refused {
             now,
             order,
-            sent,
             until: now.saturating_add(pause),
             blamed: !empty && least == Some(ledger.policy),
         })

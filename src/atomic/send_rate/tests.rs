@@ -457,20 +457,20 @@ fn two_trips_after_the_report_a_refusal_says_when_a_token_comes() {
 
 /// A throttle blames the limit of which the least is left.
 #[test]
-fn a_throttle_empties_one_limit_of_two() {
+fn a_throttle_contradicts_one_limit_of_two() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), Timestamp::ZERO);
     let take = || rate.try_acquire(at(0)).expect("of the first burst");
     let permits = [take(), take()];
     let mut reports = LimitReports::from(left(30).policy(LimitName::new("minute")));
     reports.push(left(20).policy(LimitName::new("other")));
     rate.observe(at(MS), permits[0], &reports);
-    rate.record(at(2 * MS), permits[1], Outcome::Throttled);
+    // Nothing was declared for more than a minute.
+    rate.record(at(70_000 * MS), permits[1], Outcome::Throttled);
     let limits = rate.law.limits().expect("two");
-    let sent = rate.about_to_limit().sent();
-    let left = limits
+    let doubts = limits
         .ledgers()
-        .map(|ledger| ledger.share_left(2 * MS, sent));
-    assert!(left.map(|share| share > 0).eq([true, false]));
+        .map(|ledger| ledger.is_contradicted(70_001 * MS));
+    assert!(doubts.eq([false, true]));
 }
 
 /// The rate of a window is in force from the first look at it on: what came before went at the last

@@ -36,14 +36,9 @@ const fn unit(nanos: u64) -> u64 {
 
 impl Ledger {
     pub(super) fn note_date(&mut self, date: u64, told: &Told) {
-        let here = Within {
+        self.offset = Within {
             lo: signed(date) - signed(told.now),
             hi: signed(date) + signed(SECOND) - signed(told.sent_at),
-        };
-        self.offset = if self.offset_known && self.offset.meets(here) {
-            self.offset.and(here)
-        } else {
-            here
         };
         self.offset_known = true;
     }
@@ -57,33 +52,20 @@ impl Ledger {
             let whole = told.refills != Some(true) && window % SECOND == 0;
             whole.then(|| ResetAt::At(date - date % window + window))
         };
-        let reset = match told.reset.or_else(aligned)? {
-            ResetAt::In(nanos) if nanos <= LONGEST_SPAN => Within {
+        match told.reset.or_else(aligned)? {
+            ResetAt::In(nanos) if nanos <= LONGEST_SPAN => Some(Within {
                 lo: signed(told.sent_at) + signed(nanos) - signed(unit(nanos)),
                 hi: signed(told.now) + signed(nanos) + signed(unit(nanos)),
-            },
+            }),
             ResetAt::At(epoch) if self.offset_known => {
                 let here = Within {
                     lo: signed(epoch) - self.offset.hi,
                     hi: signed(epoch) - self.offset.lo,
                 };
-                (here.lo - signed(told.now) <= signed(LONGEST_SPAN)).then_some(here)?
+                (here.lo - signed(told.now) <= signed(LONGEST_SPAN)).then_some(here)
             }
-            _ => return None,
-        };
-        // No window ends before the request that it counted, or later than a window after it.
-        let bounds = Within {
-            lo: signed(told.sent_at),
-            hi: match window {
-                Some(window) if told.refills != Some(true) => signed(told.now) + signed(window),
-                _ => i64::MAX,
-            },
-        };
-        Some(if bounds.meets(reset) {
-            bounds.and(reset)
-        } else {
-            reset
-        })
+            _ => None,
+        }
     }
 
     pub(super) fn note_kind(&mut self, told: &Told) {

@@ -137,8 +137,6 @@ pub(crate) struct Ledger {
     pub(super) contradicted: u64,
     /// What is kept back because reports say too much.
     pub(super) kept: i64,
-    /// The position at the last refusal that the report on it did not explain.
-    pub(super) doubted: u64,
 
     // The last report, whether it was taken or not.
     pub(super) heard_at: u64,

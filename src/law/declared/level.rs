@@ -19,7 +19,7 @@ const NEARLY: i128 = 32;
 /// with a 17th of the limit left, and what went as a burst is spread wider each time it comes back.
 const SLIDING_PARTS: u64 = 16;
 /// A report stops a client for no longer: then one request asks again.
-const LONGEST_STOP: u64 = 3_600 * SECOND;
+pub(super) const LONGEST_STOP: u64 = 3_600 * SECOND;
 
 /// Returns the amount that a rate of tokens per second brings in `nanos`.
 fn brought(rate: i64, nanos: u64) -> i128 {

@@ -13,7 +13,7 @@
 //!   A debit may count twice until a later send is reported, and a credit counts when it is.
 //!
 //! The closed loop in `fuzz/src/systems` plays random services against these three. Of 900 systems
-//! none stopped, and none had a gap of more than two windows. `ci/ablation.py` switches each part of
+//! none stopped, and one had a gap of more than two windows. `ci/ablation.py` switches each part of
 //! the rules off alone; what it costs to do without stands in the README beside this file.
 //!
 //! # Rules
@@ -36,12 +36,9 @@
 //!    equal parts. A request is kept back where others are seen, and another one for each two of
 //!    them, because they send between two sends of this client. *Promised* are tokens that were
 //!    minted for requests which have not gone yet; what was unclaimed throughout a window is
-//!    forgotten. In a window everything is planned to be sent two trips before its end (a tenth of
-//!    the window at most), because a late request counts in the next one. The first token of a
-//!    window is there when it begins.
-//! 5. *No more than `L/W`* for two trips after the first report, in a new window until its first
-//!    report, and in those last two trips. Where it is not known within half a window when the
-//!    window ends: 15/16 of `L/W`, since one that is used up early costs two windows.
+//!    forgotten. The first token of a window is there when it begins.
+//! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half a
+//!    window when the window ends: 15/16 of `L/W`, since one that is used up early costs two windows.
 //! 6. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored. After a reset only a later reset, or a request sent since, opens the new window. One
 //!    that says more than the last one left is ignored for two trips: a request sent before it may
@@ -57,15 +54,15 @@
 //!    resets between which everything came back. A refill is whole in the time to its reset, times
 //!    `L` by what is used. Where resets are told to the second, a report that says a quarter of `L`
 //!    more than the last one shows when a window began.
-//! 10. *Clocks.* A reset at a time counts by the service's own clock, from `Date`. The difference of
-//!     the clocks is an interval, and so is every reset: the window begins at the latest time that
-//!     fits.
+//! 10. *Clocks.* A reset at a time counts by the service's own clock, from the last `Date`. The
+//!     difference of the clocks is an interval, and so is every reset: what all reports of a window
+//!     say of it is intersected, and the next begins at the latest time that fits.
 //! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. If its report
 //!     says that a quarter of the limit or less was left, and the service asks to wait until the
-//!     reset, or it is the second such refusal within eight requests: reports say too much, and that
-//!     much more is kept back; less once a request gets through with less, and a 256th less in each
-//!     window. If more was left, there is another limit that is not declared: for ten windows the
-//!     rate is the paced law's where that is lower.
+//!     reset, reports say too much, and that much more is kept back; a 256th less in each window. If
+//!     more was left, there is another limit that is not declared: for ten windows the rate is the
+//!     paced law's where that is lower. The same holds if it came without a report, and the last one
+//!     is more than a window ago.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
 

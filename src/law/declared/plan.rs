@@ -7,12 +7,15 @@
 
 use super::Spend;
 use super::ledger::{Ledger, UNIT, amount, to_u64};
+use super::level::LONGEST_STOP;
 use crate::fixed::{Rate, SECOND};
 
 /// The least time that what is left is spread over.
 const LEAST_SPREAD: u64 = 50_000_000;
 /// The least rate of a limit that has something left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
+/// The least rate of one that nothing was heard of for the longest stop: one that asks goes at once.
+const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
 
 /// At what rate the line of a limiter mints because of a declared limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,23 +91,7 @@ impl Ledger {
         let (level, rest) = next.level(end, sent);
         let free = (level - next.kept_back()).max(UNIT);
         let then = next.rate(spend, end, free, rest);
-        // The first token is there when the window begins, not an interval later.
-        let until = end - next.lead(then).min(end - now);
-        if until <= now {
-            return Plan::Rate(then);
-        }
-        Plan::Wait { until, then }
-    }
-
-    /// Returns how long before a window begins its first token is begun, at `rate`.
-    ///
-    /// It cannot be had before: the bar is by what is left. Where many share a limit it is a part
-    /// of a token for each.
-    pub(crate) fn lead(&self, rate: Rate) -> u64 {
-        let share = (u128::from(self.limit) * self.part()) >> 2;
-        let token = (share << 32).min(1 << 64);
-        let nanos = token.checked_div(u128::from(rate.raw())).unwrap_or(0);
-        to_u64(i128::try_from(nanos).unwrap_or(0)).min(self.window)
+        Plan::Wait { until: end, then }
     }
 
     /// Returns this limiter's part of what is taken, to the power of 3/4: with 32 fraction bits.
@@ -120,34 +107,26 @@ impl Ledger {
 
     /// Returns the rate that spends `free` of what is left before the limit is whole.
     fn rate(&self, spend: Spend, now: u64, free: i128, rest: u64) -> Rate {
-        let margin = if self.comes_back() {
-            0
-        } else {
-            let unsure = self.reset.width();
-            let late = (self.trip * 2).saturating_add(unsure);
-            late.min(rest.saturating_add(SECOND) / 10)
+        let spread = match spend {
+            Spend::Even => rest,
+            Spend::Fast => rest.min(SECOND.max(self.trip * 2)),
         };
-        let mut spread = rest.saturating_sub(margin);
-        if spend == Spend::Fast {
-            spread = spread.min(SECOND.max(self.trip * 2));
-        }
         let spread = spread.max(self.trip / 4).max(LEAST_SPREAD);
         let free = u128::try_from(free).unwrap_or(0);
         let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
-        let is_early = now < self.early_until() || (self.fresh && spend == Spend::Even);
-        // What is sent just before the reset may count in the next window.
-        let is_late = rest <= margin && !self.comes_back();
         let is_blind = !self.comes_back() && self.reset.width() >= self.window / 2;
         let most = if is_blind {
             // It is not known when the window ends. One that is used up before that would have to
             // be waited for until it has ended for sure: two windows.
             self.even().scaled(15, 16)
-        } else if is_early || is_late {
+        } else if now < self.early_until() {
             self.even()
         } else {
             Rate::MAX
         };
-        rate.min(most).max(SLOWEST)
+        let unheard = now >= self.heard_at.saturating_add(LONGEST_STOP);
+        let least = if unheard { UNHEARD } else { SLOWEST };
+        rate.min(most).max(least)
     }
 
     /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
@@ -160,7 +139,8 @@ impl Ledger {
         }
     }
 
-    /// Returns when a pause ended that is over at `now`: where a window has begun, its lead before.
+    /// Returns when a pause ended that is over at `now`. Where a window has begun its first token is
+    /// there at once: at `rate` it was begun so long before.
     pub(crate) fn resumed_at(&self, now: u64, rate: Rate) -> u64 {
         let begun = if self.fresh {
             self.at.saturating_sub(self.lead(rate))
@@ -171,6 +151,15 @@ impl Ledger {
             0 => now,
             end => end.min(now),
         }
+    }
+
+    /// Returns the time in which `rate` mints the first token of a window, or where many share the
+    /// limit a part of one.
+    fn lead(&self, rate: Rate) -> u64 {
+        let share = (u128::from(self.limit) * self.part()) >> 2;
+        let token = (share << 32).min(1 << 64);
+        let nanos = token.checked_div(u128::from(rate.raw())).unwrap_or(0);
+        to_u64(i128::try_from(nanos).unwrap_or(0)).min(self.window)
     }
 
     /// Returns the limit as a rate.

@@ -1,5 +1,17 @@
 //! The law as long as nothing is declared: first contact, and the paced law.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+mod hear;
+mod infer;
+mod ledgers;
+mod level;
+mod plan;
+mod throttle;
+
 use core::time::Duration;
 
 use super::*;

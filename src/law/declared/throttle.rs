@@ -5,19 +5,14 @@
     reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
 )]
 
-use super::ledger::{LONGEST_SPAN, Ledger, after, amount, signed, to_i64};
+use super::ledger::{LONGEST_SPAN, Ledger, amount, signed, to_i64};
 use crate::fixed::SECOND;
-
-/// Two refusals count as one cause if no more requests than this went between them.
-const CLOSE: u64 = 8;
 
 /// A throttle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
     pub(crate) now: u64,
     pub(crate) order: u64,
-    /// The position of the last request sent.
-    pub(crate) sent: u64,
     /// When the pause ends that the service asked for, or now.
     pub(crate) until: u64,
     /// Whether this limit is the one to explain it.
@@ -33,9 +28,6 @@ impl Ledger {
             return (next, false);
         }
         let Some(left) = self.told_left(refused.order) else {
-            if after(refused.order, self.position) > 0 {
-                (next.left, next.position, next.at) = (0, refused.order, refused.now);
-            }
             // A service that stopped to declare its limit may have changed it.
             let silent = refused.now > self.heard_at.saturating_add(self.window);
             if silent {
@@ -50,19 +42,12 @@ impl Ledger {
             next.contradict(refused.now);
             return (next, true);
         }
-        // Reports say too much, or there is another limit. A refusal by this one asks to wait for
-        // its reset, and of those by another one no two come in a row.
+        // Reports say too much, or there is another limit: a refusal by this one asks to wait for
+        // its reset.
         let resets = !self.comes_back() && self.reset.is_known();
-        let is_this = resets && signed(refused.until) >= self.reset.lo;
-        let since = after(refused.order, self.doubted);
-        let close = CLOSE.saturating_mul(self.heaviest.max(1));
-        let again = self.doubted != 0 && since > 0 && since.unsigned_abs() <= close;
-        if is_this || again {
+        if resets && signed(refused.until) >= self.reset.lo {
             let more = amount(left.saturating_add(self.heaviest));
             next.kept = next.kept.max(to_i64(more.min(amount(self.limit / 4))));
-        }
-        if since > 0 {
-            next.doubted = refused.sent;
         }
         (next, true)
     }

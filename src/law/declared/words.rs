@@ -4,7 +4,7 @@ use super::ledger::{Kind, Ledger, Source, Within};
 use super::report::LimitName;
 
 /// The words that a ledger takes.
-pub(crate) const WORDS: usize = 25;
+pub(crate) const WORDS: usize = 24;
 
 const fn signed(bits: u64) -> i64 {
     i64::from_ne_bytes(bits.to_ne_bytes())
@@ -58,7 +58,6 @@ impl Ledger {
             self.pause,
             self.contradicted,
             bits(self.kept),
-            self.doubted,
             self.heard_at,
             self.told_order,
             self.told_left,
@@ -112,7 +111,6 @@ impl Ledger {
             pause: next(),
             contradicted: next(),
             kept: signed(next()),
-            doubted: next(),
             heard_at: next(),
             told_order: next(),
             told_left: next(),

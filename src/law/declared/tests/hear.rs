@@ -1,0 +1,159 @@
+//! What a report does (rule 6).
+
+use super::super::hear::{Heard, ResetAt, Told};
+use super::super::ledger::{Ledger, MOST_TOKENS, amount, to_i64};
+use super::ledgers::{after_all, last, of_ten_seconds, refill, report, window};
+use crate::fixed::SECOND;
+
+fn left(ledger: &Ledger) -> (i64, u64) {
+    (ledger.left, ledger.position)
+}
+
+fn tokens(count: u64) -> i64 {
+    to_i64(amount(count))
+}
+
+#[test]
+fn the_first_report_declares() {
+    let first = of_ten_seconds(SECOND, 1, 99, 9 * SECOND);
+    assert_eq!(last(&[first]), Heard::Declared);
+    let ledger = after_all(&[first]);
+    assert_eq!((ledger.limit, ledger.window), (100, 10 * SECOND));
+    assert_eq!(left(&ledger), (tokens(99), 1));
+    // The send is counted after a quarter of its trip.
+    assert_eq!(ledger.at, SECOND - SECOND / 10 + SECOND / 40);
+}
+
+#[test]
+fn what_cannot_be_changes_nothing() {
+    let good = of_ten_seconds(SECOND, 1, 99, 9 * SECOND);
+    let no_limit = Told {
+        limit: Some(0),
+        ..good
+    };
+    let too_much = Told {
+        limit: Some(MOST_TOKENS + 1),
+        ..good
+    };
+    let left_too_much = Told {
+        remaining: MOST_TOKENS + 1,
+        ..good
+    };
+    // Without a window and a reset nothing says when it is back.
+    for wrong in [no_limit, too_much, left_too_much, report(SECOND, 1, 99)] {
+        let (ledger, heard) = Ledger::default().report(&wrong);
+        assert_eq!((ledger, heard), (Ledger::default(), Heard::Wrong));
+    }
+}
+
+#[test]
+fn a_report_of_an_older_send_is_late() {
+    let reports = [
+        of_ten_seconds(SECOND, 5, 95, 9 * SECOND),
+        of_ten_seconds(SECOND + 1, 6, 94, 9 * SECOND),
+        of_ten_seconds(2 * SECOND, 5, 50, 8 * SECOND),
+    ];
+    assert_eq!(last(&reports), Heard::Late);
+    assert_eq!(left(&after_all(&reports)), (tokens(94), 6));
+}
+
+#[test]
+fn one_that_says_more_waits_for_two_trips() {
+    let ledger = window(50);
+    let soon = SECOND + SECOND / 5 - 1;
+    let more = of_ten_seconds(soon, 11, 60, 9 * SECOND - soon);
+    assert_eq!(ledger.report(&more).1, Heard::Late);
+    let less = of_ten_seconds(soon, 11, 49, 9 * SECOND - soon);
+    assert_eq!(ledger.report(&less).1, Heard::Taken);
+    let later = soon + 1;
+    let more = of_ten_seconds(later, 11, 60, 9 * SECOND - later);
+    let (ledger, heard) = ledger.report(&more);
+    assert_eq!((heard, left(&ledger)), (Heard::Taken, (tokens(60), 11)));
+}
+
+#[test]
+fn more_than_the_limit_is_never_left() {
+    let ledger = after_all(&[of_ten_seconds(SECOND, 1, 1_000, 9 * SECOND)]);
+    assert_eq!(left(&ledger), (tokens(100), 1));
+}
+
+#[test]
+fn an_answer_of_the_window_before_is_late() {
+    // At 10 s the window of before has ended, with 20 sent.
+    let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
+    assert_eq!(left(&begun), (tokens(100), 20));
+    let of_before = of_ten_seconds(10 * SECOND, 15, 45, 0);
+    assert_eq!(begun.report(&of_before).1, Heard::Late);
+    // One that was sent since opens it, and so does a later reset.
+    let since = of_ten_seconds(10 * SECOND, 21, 99, 9 * SECOND);
+    assert_eq!(begun.report(&since).1, Heard::Taken);
+    let older_of_this = of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND);
+    assert_eq!(begun.report(&older_of_this).1, Heard::Taken);
+}
+
+#[test]
+fn another_limit_is_a_change() {
+    let mut kept = window(50);
+    kept.kept = tokens(7);
+    let more = Told {
+        limit: Some(200),
+        ..of_ten_seconds(2 * SECOND, 11, 149, 7 * SECOND)
+    };
+    let (ledger, heard) = kept.report(&more);
+    assert_eq!(heard, Heard::Changed);
+    assert_eq!((ledger.limit, ledger.kept), (200, 0));
+    assert_eq!(left(&ledger), (tokens(149), 11));
+}
+
+#[test]
+fn what_others_took_is_averaged_over_five_seconds() {
+    // In a second 10 are missing, of which this client took 4.
+    let told = Told {
+        sent_at: 2 * SECOND,
+        ..of_ten_seconds(2 * SECOND, 14, 40, 7 * SECOND)
+    };
+    let mut before = window(50);
+    before.trip = 0;
+    let (ledger, _) = before.report(&told);
+    let mean = |count: i64| (count << 32) / 6;
+    assert_eq!((ledger.own, ledger.others), (mean(4), mean(6)));
+    // A refill has had ten back in that time.
+    let mut before = refill(50);
+    before.trip = 0;
+    let refills = Told {
+        refills: Some(true),
+        ..told
+    };
+    let (ledger, _) = before.report(&refills);
+    assert_eq!((ledger.own, ledger.others), (mean(4), mean(16)));
+}
+
+#[test]
+fn the_heaviest_of_late_is_kept() {
+    let heavy = Told {
+        weight: 64,
+        ..of_ten_seconds(SECOND, 64, 36, 9 * SECOND)
+    };
+    let light = of_ten_seconds(2 * SECOND, 65, 35, 8 * SECOND);
+    assert_eq!(after_all(&[heavy]).heaviest, 64);
+    assert_eq!(after_all(&[heavy, light]).heaviest, 63);
+}
+
+#[test]
+fn a_reset_gets_narrower() {
+    let at = |now, nanos| Told {
+        reset: Some(ResetAt::In(nanos)),
+        ..of_ten_seconds(now, now / SECOND, 90, 0)
+    };
+    // Told to the second, and to the millisecond.
+    let ledger = after_all(&[at(SECOND, 8 * SECOND)]);
+    assert_eq!(
+        (ledger.reset.lo, ledger.reset.hi),
+        (7_900_000_000, 10_000_000_000)
+    );
+    let ledger = after_all(&[at(SECOND, 8 * SECOND), at(2 * SECOND, 6_500_000_000)]);
+    assert_eq!(
+        (ledger.reset.lo, ledger.reset.hi),
+        (8_399_000_000, 8_501_000_000)
+    );
+}

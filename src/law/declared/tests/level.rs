@@ -1,0 +1,166 @@
+//! What is left, and who may go (rules 2, 3 and 7).
+
+use super::super::ledger::{Kind, Ledger, Within, amount, to_i64};
+use super::ledgers::{refill, window};
+use crate::fixed::SECOND;
+
+/// A rate of whole tokens per second.
+fn per_second(count: i64) -> i64 {
+    count << 32
+}
+
+/// With others who take twice as much as this client.
+fn among_others(ledger: Ledger) -> Ledger {
+    Ledger {
+        own: per_second(1),
+        others: per_second(2),
+        ..ledger
+    }
+}
+
+#[test]
+fn what_was_sent_since_the_report_is_gone() {
+    let (left, rest) = window(50).level(2 * SECOND, 15);
+    assert_eq!((left, rest), (amount(45), 7 * SECOND));
+    // A refill has ten a second back; it is whole when the other 45 are.
+    let (left, rest) = refill(50).level(2 * SECOND, 15);
+    assert_eq!((left, rest), (amount(55), 4_500_000_000));
+    // Half of a sliding window was used, and comes back as if evenly.
+    let sliding = Ledger {
+        kind: Kind::Sliding,
+        ..window(50)
+    };
+    let (left, rest) = sliding.level(2 * SECOND, 15);
+    assert_eq!((left, rest), (amount(50), 625_000_000));
+}
+
+#[test]
+fn others_are_foreseen_for_a_while() {
+    let others = |ledger| Ledger {
+        others: per_second(10),
+        own: per_second(10),
+        ..ledger
+    };
+    // Four trips of 100 ms, on a refill two.
+    assert_eq!(others(window(50)).level(2 * SECOND, 10).0, amount(46));
+    assert_eq!(
+        others(window(50)).level(SECOND + SECOND / 5, 10).0,
+        amount(48)
+    );
+    assert_eq!(others(refill(50)).level(2 * SECOND, 10).0, amount(58));
+    // Less than a tenth of its own may be its own, in flight over a reset.
+    let alone = Ledger {
+        own: per_second(101),
+        ..others(window(50))
+    };
+    assert_eq!(alone.level(2 * SECOND, 10).0, amount(50));
+}
+
+#[test]
+fn a_request_goes_if_so_much_is_left() {
+    let ledger = window(5);
+    assert_eq!(ledger.barred(2 * SECOND, 10, 5), None);
+    assert_eq!(ledger.barred(2 * SECOND, 10, 6), Some(7 * SECOND));
+    assert_eq!(ledger.barred(2 * SECOND, 11, 5), Some(7 * SECOND));
+    // A refill has a token back after a tenth of a second.
+    assert_eq!(refill(5).barred(SECOND, 10, 6), Some(SECOND / 10));
+    assert_eq!(Ledger::default().barred(0, 0, u32::MAX), None);
+    let paused = Ledger {
+        pause: 4 * SECOND,
+        ..ledger
+    };
+    assert_eq!(paused.barred(2 * SECOND, 10, 1), Some(2 * SECOND));
+}
+
+#[test]
+fn a_heavy_one_goes_when_nearly_all_is_left() {
+    let ledger = among_others(window(97));
+    // One and another for two others are kept back, but 31/32 of the limit are enough.
+    assert_eq!(ledger.kept_back(), amount(2));
+    assert_eq!(ledger.barred(SECOND, 10, 95), None);
+    assert_eq!(ledger.barred(SECOND, 10, 100), None);
+    let less = among_others(window(96));
+    assert_eq!(less.barred(SECOND, 10, 94), None);
+    assert_eq!(less.barred(SECOND, 10, 100), Some(8 * SECOND));
+}
+
+#[test]
+fn no_more_than_a_quarter_is_kept_back() {
+    let heavy = Ledger {
+        heaviest: 20,
+        ..among_others(window(100))
+    };
+    assert_eq!(heavy.kept_back(), amount(25));
+    let wary = Ledger {
+        kept: to_i64(amount(1_000)),
+        ..window(100)
+    };
+    assert_eq!(wary.kept_back(), amount(25));
+    assert_eq!(window(100).kept_back(), 0);
+}
+
+#[test]
+fn a_window_begins_at_its_reset() {
+    let ledger = window(50);
+    assert_eq!(ledger.rolled(9 * SECOND - 1, 15), None);
+    let next = ledger.rolled(9 * SECOND, 15).expect("one has begun");
+    assert_eq!((next.left, next.position), (to_i64(amount(100)), 15));
+    assert_eq!((next.at, next.reset.hi), (9 * SECOND, 19_000_000_000));
+    assert!(next.fresh);
+    // Three windows later the reset is that of the fourth.
+    let later = ledger.rolled(39 * SECOND, 15).expect("one has begun");
+    assert_eq!((later.at, later.reset.hi), (39 * SECOND, 49_000_000_000));
+}
+
+#[test]
+fn a_silent_window_brings_back_what_went_before_it() {
+    let ledger = refill(50);
+    assert_eq!(ledger.rolled(11 * SECOND - 1, 15), None);
+    let next = ledger.rolled(11 * SECOND, 15).expect("one has passed");
+    assert_eq!((next.left, next.position), (to_i64(amount(95)), 15));
+    let again = next.rolled(21 * SECOND, 15).expect("another one has");
+    assert_eq!(again.left, to_i64(amount(100)));
+}
+
+#[test]
+fn others_are_forgotten_in_silence() {
+    let once = among_others(window(50)).rolled(9 * SECOND, 10);
+    let once = once.expect("one has begun");
+    assert_eq!(once.others, per_second(1));
+    let twice = once.rolled(19 * SECOND, 10).expect("another one has");
+    assert_eq!(twice.others, 0);
+}
+
+#[test]
+fn a_report_stops_a_client_for_an_hour() {
+    const HOUR: u64 = 3_600 * SECOND;
+    let year = Ledger {
+        window: 365 * 24 * HOUR,
+        reset: Within {
+            lo: 1 << 56,
+            hi: 1 << 56,
+        },
+        ..window(0)
+    };
+    assert_eq!(year.barred(SECOND, 10, 1), Some(HOUR));
+    assert_eq!(year.barred(SECOND + HOUR, 10, 1), None);
+    // Two hours are no two requests.
+    for hours in [1, 2] {
+        let now = SECOND + hours * HOUR;
+        let probed = year.rolled(now, 10).expect("an hour has passed");
+        assert_eq!(probed.left, to_i64(amount(1)));
+        assert_eq!(probed.barred(now, 10, 1), None);
+        assert_eq!(probed.barred(now, 11, 1), Some(HOUR));
+    }
+}
+
+#[test]
+fn the_edge_is_where_the_bar_falls() {
+    assert_eq!(window(5).edge(2 * SECOND, 10), 15);
+    assert_eq!(among_others(window(5)).edge(2 * SECOND, 10), 12);
+    let paused = Ledger {
+        pause: 3 * SECOND,
+        ..window(5)
+    };
+    assert_eq!(paused.edge(2 * SECOND, 10), 10);
+}

@@ -1,0 +1,134 @@
+//! The pace (rules 4 and 5).
+
+use super::super::Spend;
+use super::super::ledger::{Ledger, Within, amount, to_i64};
+use super::super::plan::Plan;
+use super::ledgers::{refill, window};
+use crate::fixed::{Rate, SECOND};
+
+fn rate(tokens: u64, nanos: u64) -> Rate {
+    Rate::from_raw((u128::from(tokens) << 64) / u128::from(nanos))
+}
+
+fn plan(ledger: &Ledger, now: u64, sent: u64) -> Plan {
+    ledger.plan(Spend::Even, now, sent, 0)
+}
+
+#[test]
+fn what_is_left_is_spread_to_the_end() {
+    // 50 in 7 s.
+    let ledger = window(50);
+    let even = rate(50, 7 * SECOND);
+    assert_eq!(plan(&ledger, 2 * SECOND, 10), Plan::Rate(even));
+    let fast = ledger.plan(Spend::Fast, 2 * SECOND, 10, 0);
+    assert_eq!(fast, Plan::Rate(rate(50, SECOND)));
+    // A refill has no end: 60 until it is whole.
+    let even = rate(60, 4 * SECOND);
+    assert_eq!(plan(&refill(50), 2 * SECOND, 10), Plan::Rate(even));
+}
+
+#[test]
+fn what_is_promised_is_planned_already() {
+    let less = window(50).plan(Spend::Even, 2 * SECOND, 10, amount(10));
+    let even = rate(40, 7 * SECOND);
+    assert_eq!(less, Plan::Rate(even));
+}
+
+#[test]
+fn clients_take_their_part_to_the_power_of_three_quarters() {
+    // A sixteenth: an eighth of the rate.
+    let shared = Ledger {
+        own: 1 << 32,
+        others: 15 << 32,
+        trip: 0,
+        heaviest: 0,
+        ..window(50)
+    };
+    let part = rate(50, 8 * 7 * SECOND);
+    assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
+}
+
+#[test]
+fn an_empty_window_waits_for_the_next() {
+    let Plan::Wait { until, then } = plan(&window(0), 2 * SECOND, 10) else {
+        panic!("nothing is left");
+    };
+    assert_eq!((until, then), (9 * SECOND, rate(100, 10 * SECOND)));
+    let Plan::Wait { until, then } = plan(&refill(0), SECOND, 10) else {
+        panic!("nothing is left");
+    };
+    assert_eq!((until, then), (SECOND + SECOND / 10, rate(1, 10 * SECOND)));
+}
+
+#[test]
+fn no_more_than_the_even_rate_where_little_is_known() {
+    let even = Plan::Rate(rate(100, 10 * SECOND));
+    let first = Ledger {
+        first: true,
+        ..window(99)
+    };
+    assert_eq!(plan(&first, SECOND + SECOND / 5 - 1, 10), even);
+    assert_ne!(plan(&first, SECOND + SECOND / 5, 10), even);
+    // Where it is not known when the window ends.
+    let blind = Ledger {
+        reset: Within {
+            lo: 4_000_000_000,
+            hi: 9_000_000_000,
+        },
+        ..window(90)
+    };
+    let less = rate(100, 10 * SECOND).scaled(15, 16);
+    assert_eq!(plan(&blind, 2 * SECOND, 10), Plan::Rate(less));
+}
+
+#[test]
+fn a_pause_is_waited_for() {
+    let paused = Ledger {
+        pause: 4 * SECOND,
+        ..window(50)
+    };
+    let then = rate(50, 5 * SECOND);
+    let until = 4 * SECOND;
+    assert_eq!(plan(&paused, 2 * SECOND, 10), Plan::Wait { until, then });
+    assert_eq!(paused.resumed_at(4 * SECOND, then), 4 * SECOND);
+    assert_eq!(paused.resumed_at(5 * SECOND, then), 4 * SECOND);
+    assert_eq!(window(50).resumed_at(5 * SECOND, then), 5 * SECOND);
+    let begun = window(50).rolled(9 * SECOND, 10).expect("one has begun");
+    // Its first token was begun before.
+    let resumed = begun.resumed_at(10 * SECOND, rate(2, SECOND));
+    assert_eq!(resumed, 9 * SECOND - SECOND / 2);
+}
+
+#[test]
+fn a_declared_rate_is_never_none() {
+    let year = Ledger {
+        window: 1 << 55,
+        reset: Within {
+            lo: 1 << 55,
+            hi: 1 << 55,
+        },
+        left: to_i64(amount(1)),
+        ..window(1)
+    };
+    let slowest = Rate::from_bits(1 << 15);
+    assert_eq!(plan(&year, 2 * SECOND, 10), Plan::Rate(slowest));
+    // One that asks after an hour without a report goes at once.
+    let hour = 3_600 * SECOND;
+    assert_eq!(plan(&year, SECOND + hour - 1, 10), Plan::Rate(slowest));
+    let second = Rate::from_bits(u64::MAX / SECOND);
+    assert_eq!(plan(&year, SECOND + hour, 10), Plan::Rate(second));
+}
+
+#[test]
+fn of_two_plans_the_stricter_holds() {
+    let (slow, fast) = (rate(1, SECOND), rate(2, SECOND));
+    let wait = |until, then| Plan::Wait { until, then };
+    let rates = Plan::Rate(slow).stricter(Plan::Rate(fast));
+    assert_eq!(rates, Plan::Rate(slow));
+    assert_eq!(wait(5, fast).stricter(wait(7, slow)), wait(7, slow));
+    assert_eq!(wait(7, fast).stricter(wait(5, slow)), wait(7, slow));
+    assert_eq!(wait(5, fast).stricter(Plan::Rate(slow)), wait(5, fast));
+    assert_eq!(Plan::Rate(slow).stricter(wait(5, fast)), wait(5, fast));
+    assert_eq!(Plan::Rate(fast).at_most(slow), Plan::Rate(slow));
+    assert_eq!(wait(5, fast).at_most(slow), wait(5, slow));
+}
