@@ -40,8 +40,6 @@ SWITCHES = [
     ("weight of the heaviest", "hear", ".max(u64::from(told.weight))", ".max(if OFF { 1 } else { u64::from(told.weight) })"),
     ("resets intersected", "hear", "self.reset = if self.reset.meets(reset) {", "self.reset = if !OFF && self.reset.meets(reset) {"),
     ("windows by the date", "infer", "let whole = told.refills", "let whole = !OFF && told.refills"),
-    ("clocks intersected", "infer", "self.offset = if self.offset_known", "self.offset = if !OFF && self.offset_known"),
-    ("bounds of a reset", "infer", "Some(if bounds.meets(reset) {", "Some(if !OFF && bounds.meets(reset) {"),
     ("the reset moved", "infer", "self.moved += 1;", "if OFF { return; } self.moved += 1;"),
     ("sliding", "infer", "if knows && ahead * 2 < refill {", "if !OFF && knows && ahead * 2 < refill {"),
     ("windows learned", "infer", "let is_window = !self.comes_back()", "let is_window = !OFF && !self.comes_back()"),
@@ -59,20 +57,14 @@ SWITCHES = [
     ("a silent window brings all back", "ledger", "if resets { 0 } else { unheard }", "if OFF || resets { 0 } else { unheard }"),
     ("σ to ¾, not 1", "plan", "(half * root(half)) >> 32", "(half * if OFF { half } else { root(half) }) >> 32"),
     ("promised charged to the pace", "plan", "- promised.min(amount(self.limit))", "- if OFF { 0 } else { promised.min(amount(self.limit)) }"),
-    ("lead of a window's first token", "plan", "let until = end - next.lead(then).min(end - now);",
-     "let until = end - if OFF { 0 } else { next.lead(then).min(end - now) };"),
-    ("done before the end", "plan", "rest.saturating_sub(margin)", "rest.saturating_sub(if OFF { 0 } else { margin })"),
+    ("the first token of a window", "plan", "self.at.saturating_sub(self.lead(rate))", "if OFF { self.at } else { self.at.saturating_sub(self.lead(rate)) }"),
     ("L/W at first", "plan", "now < self.early_until()", "!OFF && now < self.early_until()"),
-    ("L/W until a window is heard of", "plan", "(self.fresh && spend", "(!OFF && self.fresh && spend"),
-    ("L/W in the last two trips", "plan", "let is_late = rest", "let is_late = !OFF && rest"),
     ("the end of a window is not known", "plan", "let is_blind = !self", "let is_blind = !OFF && !self"),
+    ("asked at once after an hour", "plan", "let unheard = now >=", "let unheard = !OFF && now >="),
     ("15/16 then", "plan", ".scaled(15, 16)", ".scaled(if OFF { 16 } else { 15 }, 16)"),
-    ("an untold throttle empties", "throttle", "if after(refused.order, self.position) > 0 {", "if !OFF && after(refused.order, self.position) > 0 {"),
     ("a service that declares no more", "throttle", "let silent = refused.now", "let silent = !OFF && refused.now"),
     ("another limit", "throttle", "self.contradicted = now", "self.contradicted = if OFF { 0 } else { now }"),
-    ("reports say too much", "throttle", "if is_this || again {", "if !OFF && (is_this || again) {"),
-    ("that: until the reset", "throttle", "let is_this = resets", "let is_this = !OFF && resets"),
-    ("that: twice", "throttle", "let again = self", "let again = !OFF && self"),
+    ("reports say too much", "throttle", "if resets && signed(refused.until)", "if !OFF && resets && signed(refused.until)"),
     ("unclaimed is written off", "../../atomic/send_rate/limits", "unclaimed.saturating_sub(written_off)",
      "unclaimed.saturating_sub(if OFF { 0 } else { written_off })"),
     ("places move up", "../../atomic/send_rate/declared", "if stuck > 0 &&", "if !OFF && stuck > 0 &&"),
@@ -157,6 +149,9 @@ def systems(text):
 
 def main():
     arguments = sys.argv[1:]
+    if "--help" in arguments:
+        print(__doc__)
+        return 0
     options = arguments[arguments.index("--") + 1:] if "--" in arguments else ["--seed", "501"]
     arguments = arguments[: arguments.index("--")] if "--" in arguments else arguments
     copy()
