@@ -2,21 +2,19 @@
 
 use alloc::sync::Arc;
 use core::{error, fmt, net::SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hyper::{StatusCode, body::Bytes};
+use hyper::StatusCode;
 use reqwest::{RequestBuilder, redirect};
 
-use crate::{
-    s3,
-    tally::{Answer, Tally},
-};
+use crate::{s3, tally::Counts};
 
 /// A client of one service. Its clones share connections and counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
     origin: String,
-    tally: Arc<Tally>,
+    counts: Arc<Mutex<Counts>>,
 }
 
 /// Why a request failed.
@@ -33,13 +31,6 @@ impl CallError {
     pub(crate) fn is_slow_down(&self) -> bool {
         matches!(self, Self::Service { code, .. } if code == s3::SLOW_DOWN)
     }
-
-    const fn answer(&self) -> Answer {
-        match self {
-            Self::Service { .. } => Answer::Rejected,
-            Self::Connection(_) => Answer::None,
-        }
-    }
 }
 
 impl fmt::Display for CallError {
@@ -55,71 +46,51 @@ impl fmt::Display for CallError {
 impl error::Error for CallError {}
 
 impl Client {
-    /// Creates a client of no service yet, which counts into `tally`.
-    pub(crate) fn new(tally: Arc<Tally>) -> Result<Self, reqwest::Error> {
+    /// Creates the client of the service at `address`.
+    pub(crate) fn new(address: SocketAddr) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
             .build()?;
         Ok(Self {
             http,
-            origin: String::new(),
-            tally,
+            origin: format!("http://{address}"),
+            counts: Arc::default(),
         })
     }
 
-    /// Returns the client of the service at `address`.
-    pub(crate) fn of(self, address: SocketAddr) -> Self {
-        Self {
-            origin: format!("http://{address}"),
-            ..self
-        }
+    /// Returns what was counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the service copy an object.
     pub(crate) async fn copy(&self, from: &str, to: &str, attempt: &str) -> Result<(), CallError> {
-        let request = self.http.put(self.url(to)).header(s3::COPY_SOURCE, from);
-        self.send(request, attempt).await.map(drop)
-    }
-
-    /// Downloads an object.
-    pub(crate) async fn get(&self, path: &str, attempt: &str) -> Result<Bytes, CallError> {
-        self.send(self.http.get(self.url(path)), attempt).await
-    }
-
-    /// Uploads an object.
-    pub(crate) async fn put(
-        &self,
-        path: &str,
-        body: Bytes,
-        attempt: &str,
-    ) -> Result<(), CallError> {
-        let request = self.http.put(self.url(path)).body(body);
-        self.send(request, attempt).await.map(drop)
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.origin)
-    }
-
-    async fn send(&self, request: RequestBuilder, attempt: &str) -> Result<Bytes, CallError> {
-        self.tally.sending();
+        let request = self.http.put(format!("{}{to}", self.origin));
+        let request = request.header(s3::COPY_SOURCE, from);
         let answer = exchange(request.header(s3::ATTEMPT, attempt)).await;
-        self.tally.answered(match &answer {
-            Ok(_) => Answer::Success,
-            Err(error) if error.is_slow_down() => Answer::Throttled,
-            Err(error) => error.answer(),
-        });
+        let mut counts = self.lock();
+        counts.sent += 1;
+        match &answer {
+            Ok(()) => counts.done += 1,
+            Err(error) if error.is_slow_down() => counts.throttled += 1,
+            Err(CallError::Service { .. }) => counts.rejected += 1,
+            Err(CallError::Connection(_)) => counts.lost += 1,
+        }
         answer
     }
 }
 
-async fn exchange(request: RequestBuilder) -> Result<Bytes, CallError> {
+async fn exchange(request: RequestBuilder) -> Result<(), CallError> {
     let response = request.send().await.map_err(CallError::Connection)?;
     let status = response.status();
     let body = response.bytes().await.map_err(CallError::Connection)?;
     if status.is_success() {
-        return Ok(body);
+        return Ok(());
     }
     let code = s3::error_code(&body).unwrap_or_default().to_owned();
     Err(CallError::Service { status, code })
@@ -132,24 +103,22 @@ mod tests {
 
     use super::{CallError, Client};
     use crate::{
-        service::{Limits, Service},
-        store::{destination, source},
-        tally::{Tally, mismatches},
+        server::Server,
+        service::{Limits, Service, destination, source},
     };
 
-    /// Starts a service that never admits more than its burst, and a client of it.
-    async fn loopback(burst: u32) -> (Service, Client, Arc<Tally>) {
+    /// Starts a service that admits three copies, and a client of it.
+    async fn loopback() -> (Arc<Service>, Server, Client) {
         let limits = Limits {
-            reads: 0,
-            writes: 0,
-            burst,
+            rate: 0,
+            burst: 3,
             latency: Duration::ZERO,
         };
-        let service = Service::start(limits, 9).await.expect("a port is free");
-        let tally = Arc::new(Tally::default());
-        let client = Client::new(Arc::clone(&tally)).expect("the client is configured");
-        let client = client.of(service.address());
-        (service, client, tally)
+        let service = Arc::new(Service::new(limits, 9));
+        let server = Server::start(Arc::clone(&service)).await;
+        let server = server.expect("a port is free");
+        let client = Client::new(server.address()).expect("the client is configured");
+        (service, server, client)
     }
 
     async fn copy(client: &Client, number: u32) -> Result<(), CallError> {
@@ -159,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn both_sides_of_a_socket_count_the_same() {
-        let (service, client, tally) = loopback(3).await;
+        let (service, _server, client) = loopback().await;
         for number in [0, 1] {
             copy(&client, number).await.expect("within the limit");
         }
@@ -167,33 +136,22 @@ mod tests {
         assert!(!missing.is_slow_down(), "{missing}");
         let refused = copy(&client, 2).await.expect_err("over the limit");
         assert!(refused.is_slow_down(), "{refused}");
-        let (counts, ledger) = (tally.counts(), service.ledger());
-        let stored = service.copies(9);
-        assert_eq!((counts.sent, counts.throttled, stored), (4, 1, 2));
-        assert_eq!(mismatches(&counts, &ledger, 2, stored), []);
-    }
-
-    #[tokio::test]
-    async fn what_was_downloaded_can_be_uploaded_as_the_copy() {
-        let (service, client, _) = loopback(1).await;
-        let body = client.get(&source(5), "attempt=1").await;
-        let body = body.expect("the source is there");
-        let put = client.put(&destination(5), body, "attempt=1").await;
-        put.expect("within the limit");
-        assert_eq!(service.copies(9), 1);
+        let (counts, ledger) = (client.counts(), service.ledger());
+        assert_eq!((counts.sent, counts.throttled, ledger.copies), (4, 1, 2));
+        assert_eq!(counts.differences(ledger.counts), [""; 0]);
     }
 
     #[tokio::test]
     async fn a_request_without_an_answer_is_counted_as_such() {
-        let (service, client, tally) = loopback(9).await;
-        let address = service.address();
-        drop(service);
+        let (_service, server, client) = loopback().await;
+        let address = server.address();
+        drop(server);
         // The port is closed once the listening task has been dropped.
         while tokio::net::TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
         let error = copy(&client, 0).await.expect_err("there is no server");
         assert!(matches!(error, CallError::Connection(_)), "{error}");
-        assert_eq!((tally.counts().sent, tally.counts().unanswered), (1, 1));
+        assert_eq!((client.counts().sent, client.counts().lost), (1, 1));
     }
 }

@@ -7,8 +7,7 @@ use paceline::{
 
 use crate::{
     client::{CallError, Client},
-    settings::Via,
-    store::{destination, source},
+    service::{destination, source},
 };
 
 /// What a strategy wants to know of a failed request.
@@ -41,33 +40,15 @@ impl RetryInfo for CallError {
     }
 }
 
-/// Copies object `number`: one operation via the service, two via the client.
-///
-/// Returns why the strategy stopped if an operation failed for good.
+/// Copies object `number`, and returns why the strategy stopped if it failed for good.
 pub(crate) async fn copy(
     client: &Client,
     strategy: &dyn RetryStrategy,
-    via: Via,
     number: u32,
 ) -> Result<(), StopReason> {
     let (from, to) = (&source(number), &destination(number));
-    match via {
-        Via::Server => {
-            let copy =
-                |attempt: Attempt| async move { client.copy(from, to, &attempt.to_string()).await };
-            strategy.run_async(copy).await.map_err(|stop| stop.why())
-        }
-        Via::Client => {
-            let download =
-                |attempt: Attempt| async move { client.get(from, &attempt.to_string()).await };
-            let body = strategy.run_async(download).await;
-            let body = &body.map_err(|stop| stop.why())?;
-            let upload = |attempt: Attempt| async move {
-                client.put(to, body.clone(), &attempt.to_string()).await
-            };
-            strategy.run_async(upload).await.map_err(|stop| stop.why())
-        }
-    }
+    let copy = |attempt: Attempt| async move { client.copy(from, to, &attempt.to_string()).await };
+    strategy.run_async(copy).await.map_err(|stop| stop.why())
 }
 
 #[cfg(test)]

@@ -10,70 +10,48 @@
 //! cargo run --release --example bulk_copy -- --help
 //! ```
 //!
-//! The way through the code: [`settings`] are the flags; [`job`] runs one mode, with a [`service`]
-//! and workers that each [`copy`] an object at a time; [`copy`] is where the crate is
-//! used. Every number in the [`table`] and the [`chart`] was counted by the client's [`tally`] and
-//! by the service's [`ledger`], and the program fails if these differ.
+//! The way through the code: [`settings`] are the flags; [`copy`] is where the crate is used;
+//! [`service`] throttles. Every number in the [`table`] and the chart was counted by the client and
+//! by the service, and the program fails if these differ.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "an example: its numbers are small"
+)]
 
 extern crate alloc;
 
-mod chart;
+#[path = "../common/mod.rs"]
+mod common;
+
 mod client;
-#[path = "../common/columns.rs"]
-mod columns;
 mod copy;
-mod job;
-mod ledger;
 mod mode;
-#[path = "../common/number.rs"]
-mod number;
-mod panel;
-mod policer;
-mod progress;
-mod report;
 mod s3;
-#[path = "../common/scale.rs"]
-mod scale;
 mod service;
 mod settings;
-mod store;
 mod strategies;
-#[path = "../common/svg.rs"]
-mod svg;
 mod table;
-mod tally;
 
 use alloc::sync::Arc;
-use std::{
-    fs,
-    io::{self, IsTerminal},
-    path::Path,
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::Parser;
-use tokio::runtime;
+use common::{chart, columns, number, policer, run, server, tally};
+use paceline::operation::StopReason;
 
 use crate::{
-    job::RunFailure, mode::Mode, progress::Progress, report::Report, settings::Settings,
-    strategies::Plan,
+    client::Client, copy::copy, mode::Mode, run::Failure, server::Server, service::Service,
+    settings::Settings, strategies::Plan, table::Report,
 };
 
 /// A mode that paces its sends lost an object, or none did run.
 const INCOMPLETE: u8 = 1;
-/// The run could not be carried out.
-const BROKEN: u8 = 2;
 /// The client and the service counted different things.
 const MISCOUNTED: u8 = 3;
 
 fn main() -> ExitCode {
-    match run(&Settings::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("bulk_copy: {error}");
-            ExitCode::from(BROKEN)
-        }
-    }
+    let settings = Settings::parse();
+    run::main("bulk_copy", async move { copies(&settings).await })
 }
 
 /// Lets the process open as many sockets as the system allows: thousands of workers need more than
@@ -90,94 +68,84 @@ fn allow_sockets() {
 #[cfg(not(unix))]
 fn allow_sockets() {}
 
-fn run(settings: &Settings) -> Result<ExitCode, RunFailure> {
+/// Runs every mode, prints what came of it, and returns the exit code.
+async fn copies(settings: &Settings) -> Result<u8, Failure> {
     allow_sockets();
-    let plans = plans(settings)?;
-    for (mode, plan) in &plans {
+    let mut plans = Vec::new();
+    for mode in settings.modes() {
+        let plan = Plan::new(mode, settings.attempts(), settings.workers())?;
         if let Some(warning) = &plan.warning {
             eprintln!("{}: {warning}.", mode.name());
         }
+        plans.push((mode, plan));
     }
-    let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
-    let reports = runtime.block_on(copies(settings, plans))?;
-    if io::stderr().is_terminal() {
-        eprintln!(); // the last bar ends without one
-    }
+    let job = |(mode, plan)| {
+        let settings = settings.clone();
+        async move { job(mode, plan, &settings).await }
+    };
+    let reports = run::each(plans, settings.side_by_side(), job).await?;
     println!("{}", table::table(settings, &reports));
-    if !counts_agree(&reports) {
-        return Ok(ExitCode::from(MISCOUNTED));
+    let differences = reports.iter().flat_map(Report::differences);
+    let differences: Vec<_> = differences.collect();
+    if !differences.is_empty() {
+        eprintln!("{}", differences.join("\n"));
+        return Ok(MISCOUNTED);
     }
     println!("The client and the service counted the same requests, throttles and objects.");
-    write_chart(&settings.svg, &chart::chart(settings, &reports))?;
+    run::write(&settings.svg, &table::chart(settings, &reports))?;
     println!("Chart: {}", settings.svg.display());
     Ok(verdict(&reports))
 }
 
-fn plans(settings: &Settings) -> Result<Vec<(Mode, Plan)>, RunFailure> {
-    let plan = |mode| {
-        let plan = Plan::new(mode, settings.attempts(), settings.workers())?;
-        Ok((mode, plan))
+/// Copies all objects in one mode, and returns what both sides counted.
+async fn job(mode: Mode, plan: Plan, settings: &Settings) -> Result<Report, Failure> {
+    let objects = settings.objects();
+    let service = Arc::new(Service::new(settings.limits(), objects));
+    let server = Server::start(Arc::clone(&service)).await?;
+    let client = Client::new(server.address())?;
+    let (each, strategy) = (client.clone(), plan.strategy);
+    let work = move |_, number: usize| {
+        let (client, strategy) = (each.clone(), Arc::clone(&strategy));
+        async move {
+            copy(
+                &client,
+                &*strategy,
+                u32::try_from(number).unwrap_or(u32::MAX),
+            )
+            .await
+        }
     };
-    settings.modes().into_iter().map(plan).collect()
-}
-
-/// Runs every mode and returns the reports in the order of `plans`.
-async fn copies(settings: &Settings, plans: Vec<(Mode, Plan)>) -> Result<Vec<Report>, RunFailure> {
-    let progress = Progress::default();
-    let settings = Arc::new(settings.clone());
-    let mut running = Vec::new();
-    let mut reports = Vec::new();
-    for (mode, plan) in plans {
-        let bar = progress.bar(mode, settings.objects());
-        let asked = Arc::clone(&settings);
-        let job = tokio::spawn(async move { job::run(mode, plan, &asked, bar).await });
-        if settings.side_by_side() {
-            running.push(job);
-        } else {
-            reports.push(job.await??);
-        }
-    }
-    for job in running {
-        reports.push(job.await??);
-    }
-    Ok(reports)
-}
-
-fn write_chart(path: &Path, chart: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, chart)
-}
-
-/// Says on standard error on which counts the two sides differ, and returns whether there are none.
-fn counts_agree(reports: &[Report]) -> bool {
-    let mut agree = true;
-    for report in reports {
-        for mismatch in report.mismatches() {
-            eprintln!("{}: {mismatch}", report.mode.name());
-            agree = false;
-        }
-    }
-    agree
+    let ended = run::workers(settings.workers() as usize, objects as usize, work).await?;
+    let elapsed = service.age();
+    let count = |of: fn(&Result<(), StopReason>) -> bool| {
+        ended.iter().filter(|ended| of(ended)).map(|_| 1).sum()
+    };
+    Ok(Report {
+        mode,
+        attempts: plan.attempts,
+        objects,
+        copied: count(Result::is_ok),
+        out_of_attempts: count(|ended| matches!(ended, Err(StopReason::MaxAttempts { .. }))),
+        out_of_quota: count(|ended| matches!(ended, Err(StopReason::QuotaExhausted { .. }))),
+        elapsed,
+        client: client.counts(),
+        service: service.ledger(),
+    })
 }
 
 /// Returns the exit code, and says on standard error why it is not that of success.
-fn verdict(reports: &[Report]) -> ExitCode {
-    let paces = |report: &&Report| report.mode.paces_sends();
-    if !reports.iter().any(|report| paces(&report)) {
+fn verdict(reports: &[Report]) -> u8 {
+    let paced = reports.iter().filter(|report| report.mode.paces_sends());
+    let paced: Vec<_> = paced.collect();
+    if paced.is_empty() {
         eprintln!("neither adaptive nor paced nor bulk did run, so nothing is shown to succeed");
-        return ExitCode::from(INCOMPLETE);
     }
-    let mut code = ExitCode::SUCCESS;
-    for report in reports
-        .iter()
-        .filter(paces)
-        .filter(|report| !report.is_complete())
-    {
-        let (name, lost) = (report.mode.name(), report.failures.total());
+    for report in paced.iter().filter(|report| report.lost() > 0) {
+        let (name, lost) = (report.mode.name(), report.lost());
         eprintln!("{name} lost {lost} of {} objects", report.objects);
-        code = ExitCode::from(INCOMPLETE);
     }
-    code
+    if paced.is_empty() || paced.iter().any(|report| report.lost() > 0) {
+        return INCOMPLETE;
+    }
+    0
 }

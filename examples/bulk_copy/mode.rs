@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use crate::run;
+
 /// A way of retrying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
@@ -22,29 +24,12 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// All modes, in the order of the table.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::None,
-        Self::Legacy,
-        Self::Standard,
-        Self::Adaptive,
-        Self::Paced,
-        Self::Bulk,
-    ];
-
     /// Returns the name, as the flag has it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Legacy => "legacy",
-            Self::Standard => "standard",
-            Self::Adaptive => "adaptive",
-            Self::Paced => "paced",
-            Self::Bulk => "bulk",
-        }
+    pub(crate) fn name(self) -> String {
+        run::name(&self)
     }
 
-    /// Tells whether sends are held back: everything should be copied then.
+    /// Returns `true` if sends are held back: everything should be copied then.
     pub(crate) const fn paces_sends(self) -> bool {
         matches!(self, Self::Adaptive | Self::Paced | Self::Bulk)
     }

@@ -17,7 +17,6 @@ pub(crate) enum ServiceError {
     SlowDown,
     NoSuchKey,
     MethodNotAllowed,
-    IncompleteBody,
 }
 
 impl ServiceError {
@@ -27,7 +26,6 @@ impl ServiceError {
             Self::SlowDown => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoSuchKey => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::IncompleteBody => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -36,8 +34,7 @@ impl ServiceError {
         let (code, message) = match self {
             Self::SlowDown => (SLOW_DOWN, "Please reduce your request rate."),
             Self::NoSuchKey => ("NoSuchKey", "The specified key does not exist."),
-            Self::MethodNotAllowed => ("MethodNotAllowed", "Use GET, PUT or PUT with a source."),
-            Self::IncompleteBody => ("IncompleteBody", "The body ended before its length."),
+            Self::MethodNotAllowed => ("MethodNotAllowed", "Use PUT with a source."),
         };
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

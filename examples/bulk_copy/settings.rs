@@ -3,9 +3,9 @@
 use core::{num::NonZeroU32, time::Duration};
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
-use crate::{mode::Mode, service::Limits};
+use crate::{mode::Mode, run, service::Limits};
 
 /// The most workers with which the modes run at the same time.
 const MOST_SIDE_BY_SIDE: u32 = 128;
@@ -23,20 +23,12 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "COUNT")]
     objects: Option<NonZeroU32>,
 
-    /// Requests a second that the service allows, of each kind [default: 100; with --full-scale
+    /// Requests a second that the service allows [default: 100; with --full-scale
     /// 3500]
     #[arg(long, value_name = "PER_SECOND")]
     limit: Option<NonZeroU32>,
 
-    /// Reads a second that the service allows [default: --limit]
-    #[arg(long, value_name = "PER_SECOND")]
-    read_limit: Option<NonZeroU32>,
-
-    /// Writes a second that the service allows, copies included [default: --limit]
-    #[arg(long, value_name = "PER_SECOND")]
-    write_limit: Option<NonZeroU32>,
-
-    /// Requests of each kind that the service serves at once after a pause
+    /// Requests that the service serves at once after a pause
     #[arg(long, value_name = "COUNT", default_value = "100")]
     burst: NonZeroU32,
 
@@ -52,10 +44,6 @@ pub(crate) struct Settings {
     /// Milliseconds that the service takes for an answer, refusals included
     #[arg(long, value_name = "MS", default_value = "5")]
     latency_ms: u32,
-
-    /// How an object is copied
-    #[arg(long, value_name = "HOW", default_value = "server")]
-    pub(crate) via: Via,
 
     /// The real service's limit, 3500/s, with the modes one after another so that they get the
     /// whole machine
@@ -80,15 +68,6 @@ pub(crate) struct Settings {
     pub(crate) svg: PathBuf,
 }
 
-/// How an object gets from its source to its destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Via {
-    /// The service copies it: one write
-    Server,
-    /// The client downloads it and uploads it: one read, then one write
-    Client,
-}
-
 impl Settings {
     /// Returns how many objects each mode copies.
     pub(crate) fn objects(&self) -> u32 {
@@ -111,34 +90,15 @@ impl Settings {
         let default = if self.full_scale { 3_500 } else { 100 };
         let limit = self.limit.map_or(default, NonZeroU32::get);
         Limits {
-            reads: self.read_limit.map_or(limit, NonZeroU32::get),
-            writes: self.write_limit.map_or(limit, NonZeroU32::get),
+            rate: limit,
             burst: self.burst.get(),
             latency: Duration::from_millis(self.latency_ms.into()),
         }
     }
 
-    /// Returns the objects a second that the limits allow: a copy needs a read only via the client.
-    pub(crate) fn objects_per_second(&self) -> u32 {
-        let limits = self.limits();
-        match self.via {
-            Via::Server => limits.writes,
-            Via::Client => limits.writes.min(limits.reads),
-        }
-    }
-
-    /// Returns the requests that copy one object if none is refused.
-    pub(crate) const fn requests_per_object(&self) -> u32 {
-        match self.via {
-            Via::Server => 1,
-            Via::Client => 2,
-        }
-    }
-
     /// Returns the modes to run, each once, in the order of the table.
     pub(crate) fn modes(&self) -> Vec<Mode> {
-        let wanted = |mode: &Mode| self.modes.is_empty() || self.modes.contains(mode);
-        Mode::ALL.into_iter().filter(wanted).collect()
+        run::modes(&self.modes)
     }
 
     /// Returns whether the modes run at the same time.
@@ -152,7 +112,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use super::Settings;
-    use crate::mode::Mode;
+    use crate::{mode::Mode, run};
 
     fn settings(flags: &str) -> Settings {
         let words = ["bulk_copy"].into_iter().chain(flags.split_whitespace());
@@ -169,9 +129,9 @@ mod tests {
         let settings = settings("");
         let limits = settings.limits();
         assert_eq!((settings.objects(), settings.workers()), (4_003, 64));
-        assert_eq!((limits.reads, limits.writes, limits.burst), (100, 100, 100));
+        assert_eq!((limits.rate, limits.burst), (100, 100));
         assert_eq!(limits.latency.as_millis(), 5);
-        assert_eq!(settings.modes(), Mode::ALL);
+        assert_eq!(settings.modes(), run::modes::<Mode>(&[]));
     }
 
     #[test]
@@ -183,11 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_one_kind_overrides_the_limit_of_both() {
-        let limits = settings("--limit 7 --read-limit 9").limits();
-        assert_eq!((limits.reads, limits.writes), (9, 7));
-        let limits = settings("--full-scale --write-limit 5").limits();
-        assert_eq!((limits.reads, limits.writes), (3_500, 5));
+    fn a_limit_that_is_given_overrides_the_real_one() {
+        assert_eq!(settings("--full-scale").limits().rate, 3_500);
+        assert_eq!(settings("--full-scale --limit 5").limits().rate, 5);
     }
 
     #[test]

@@ -16,6 +16,17 @@ pub(crate) const fn number(count: u64) -> f64 {
     count as f64
 }
 
+/// Returns Jain's index: 1 if all got the same, 1/n if one of n got all.
+pub(crate) fn jain(parts: &[u64]) -> f64 {
+    let sum = parts.iter().map(|part| number(*part)).sum::<f64>();
+    let squares = parts.iter().map(|part| number(*part) * number(*part));
+    let squares: f64 = squares.sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
+    sum * sum / squares / number(parts.len() as u64)
+}
+
 /// Returns `count` with a comma between thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();

@@ -23,6 +23,8 @@
 extern crate alloc;
 
 mod client;
+#[path = "../common/mod.rs"]
+mod common;
 mod scene;
 mod service;
 mod sets;
@@ -33,6 +35,7 @@ mod world;
 use clap::Parser;
 
 use client::{LAWS, Law};
+use common::{number, policer};
 use scene::{SCENES, SECOND, Scene};
 use service::Service;
 use sets::{SET_SCENES, SetScene, SetTally, play_set};
@@ -146,13 +149,11 @@ impl Figures {
             let index = waits.len().saturating_sub(1) * permille / 1_000;
             waits.get(index).copied().unwrap_or(0) as f64 / SECOND as f64
         };
-        let sum: u64 = tally.parts.iter().sum();
-        let squares: f64 = tally.parts.iter().map(|part| (*part as f64).powi(2)).sum();
         Self {
             used: tally.steady as f64 / offered(scene.steady(), false),
             throttled: tally.throttled as f64 / tally.sent.max(1) as f64,
             failed: tally.failed as f64,
-            jain: (sum as f64).powi(2) / (squares * tally.parts.len() as f64).max(1.0),
+            jain: number::jain(&tally.parts),
             p50: quantile(500),
             p99: quantile(990),
             of_all: tally.used as f64 / offered(0, true),

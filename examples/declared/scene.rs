@@ -1,19 +1,10 @@
 //! The scenes: services that declare a limit, and their clients.
 
+use crate::policer::Counting as Policer;
+
 /// Seconds and milliseconds in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const MILLI: u64 = 1_000_000;
-
-/// How the limit comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policer {
-    /// All the time; the bucket holds one window's worth.
-    Refill,
-    /// All at once, at whole windows of the service's clock.
-    Window,
-    /// What was used one window ago comes back.
-    Sliding,
-}
 
 /// How the headers say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use core::time::Duration;
 use fastrand::Rng;
 use paceline::law::{Dimension, LimitReport, LimitReports, Reset};
 
-use crate::scene::{Fault, MILLI, Policer, SECOND, Scene, Style};
+use crate::policer::{Counting as Policer, Policer as Count};
+use crate::scene::{Fault, MILLI, SECOND, Scene, Style};
 
 /// The service's clock when the run begins, in nanoseconds since 1970: on a whole window of every
 /// scene. The clients' own clocks play no part.
@@ -24,87 +25,39 @@ pub(crate) struct Response {
 #[derive(Debug)]
 pub(crate) struct Service {
     scene: Scene,
-    /// Of a refill: billionths of tokens left. Of a window: tokens used.
-    level: u64,
-    mark: u64,
-    recent: VecDeque<(u64, u64)>,
-    /// The window of ten seconds of the limit that is not told, and what it was used.
-    untold: (u64, u64),
+    count: Count,
+    /// The limit that is not told.
+    untold: Count,
     /// What was left, and when.
     history: VecDeque<(u64, u64)>,
 }
 
+/// The window of the limit that is not told.
+const UNTOLD: u64 = 10 * SECOND;
+
 impl Service {
     pub(crate) fn new(scene: &Scene) -> Self {
-        let level = match scene.policer {
-            Policer::Refill => scene.limit_at(0) * SECOND,
-            Policer::Window | Policer::Sliding => 0,
-        };
+        let (window, full) = (scene.window_nanos(), scene.limit_at(0));
         Self {
             scene: *scene,
-            level,
-            mark: 0,
-            recent: VecDeque::new(),
-            untold: (0, 0),
+            count: Count::new(scene.policer, window, None, full),
+            untold: Count::new(Policer::Window, UNTOLD, None, 0),
             history: VecDeque::new(),
-        }
-    }
-
-    /// Brings the count up to `now`, and returns what is left.
-    fn left(&mut self, now: u64) -> u64 {
-        let (limit, window) = (self.scene.limit_at(now), self.scene.window_nanos());
-        match self.scene.policer {
-            Policer::Refill => {
-                let gain = u128::from(limit) * u128::from(now - self.mark) * u128::from(SECOND)
-                    / u128::from(window);
-                self.level = (self.level + gain as u64).min(limit * SECOND);
-                self.mark = now;
-                self.level / SECOND
-            }
-            Policer::Window => {
-                if now / window != self.mark / window {
-                    self.level = 0;
-                }
-                self.mark = now;
-                limit.saturating_sub(self.level)
-            }
-            Policer::Sliding => {
-                while let Some((at, weight)) = self.recent.front().copied() {
-                    if at + window > now {
-                        break;
-                    }
-                    self.level -= weight;
-                    self.recent.pop_front();
-                }
-                limit.saturating_sub(self.level)
-            }
         }
     }
 
     /// Answers a request of `weight` that comes at `now`.
     pub(crate) fn answer(&mut self, now: u64, weight: u64, rng: &mut Rng) -> Response {
-        let left = self.left(now);
-        let untold = match self.scene.fault {
-            Fault::Untold(most) => {
-                if now / (10 * SECOND) != self.untold.0 {
-                    self.untold = (now / (10 * SECOND), 0);
-                }
-                self.untold.1 >= most
-            }
-            _ => false,
+        let left = self.count.look(now, self.scene.limit_at(now));
+        let most = match self.scene.fault {
+            Fault::Untold(most) => most,
+            _ => u64::MAX >> 1,
         };
+        let untold = self.untold.look(now, most) == 0;
         let throttled = left < weight || untold;
-        let charged = !throttled || (self.scene.fault == Fault::Refused && left >= weight);
-        if charged {
-            self.untold.1 += weight;
-            match self.scene.policer {
-                Policer::Refill => self.level -= weight * SECOND,
-                Policer::Window => self.level += weight,
-                Policer::Sliding => {
-                    self.level += weight;
-                    self.recent.push_back((now, weight));
-                }
-            }
+        if !throttled || (self.scene.fault == Fault::Refused && left >= weight) {
+            self.untold.take(weight);
+            self.count.take(weight);
         }
         let hint = throttled.then(|| self.hint(now, weight, untold));
         Response {
@@ -115,18 +68,10 @@ impl Service {
 
     /// Returns when it is worth coming back, in whole seconds.
     fn hint(&self, now: u64, weight: u64, untold: bool) -> u64 {
-        let window = self.scene.window_nanos();
-        let wait = match self.scene.policer {
-            _ if untold => 10 * SECOND - now % (10 * SECOND),
-            Policer::Refill => {
-                let lacking = (weight * SECOND).saturating_sub(self.level);
-                lacking * self.scene.window / self.scene.limit_at(now).max(1)
-            }
-            Policer::Window => window - now % window,
-            Policer::Sliding => {
-                let oldest = self.recent.front().map_or(now, |(at, _)| *at);
-                (oldest + window).saturating_sub(now)
-            }
+        let wait = if untold {
+            self.untold.until(1, 1)
+        } else {
+            self.count.until(weight, self.scene.limit_at(now))
         };
         wait.div_ceil(SECOND).max(1) * SECOND
     }
@@ -134,7 +79,7 @@ impl Service {
     /// Returns what the headers of a response say.
     fn reports(&mut self, now: u64, rng: &mut Rng) -> LimitReports {
         let (limit, window) = (self.scene.limit_at(now), self.scene.window_nanos());
-        let mut left = self.left(now);
+        let mut left = self.count.left(limit);
         self.history.push_back((now, left));
         match self.scene.fault {
             Fault::Missing if rng.u8(0..3) == 0 => return LimitReports::new(),
@@ -158,17 +103,7 @@ impl Service {
             }
             _ => {}
         }
-        let whole = match self.scene.policer {
-            Policer::Refill => {
-                let used = (limit * SECOND).saturating_sub(self.level);
-                (u128::from(used) * u128::from(window) / u128::from(limit * SECOND)) as u64
-            }
-            Policer::Window => window - now % window,
-            Policer::Sliding => {
-                let oldest = self.recent.front().map_or(now, |(at, _)| *at);
-                (oldest + window).saturating_sub(now)
-            }
-        };
+        let whole = self.count.until(limit, limit);
         let seconds = Reset::In(Duration::from_secs(whole.div_ceil(SECOND)));
         let stamp = Duration::from_secs((EPOCH + now + whole).div_ceil(SECOND));
         let dimension = if self.scene.weight > 1 {
@@ -176,28 +111,18 @@ impl Service {
         } else {
             Dimension::Requests
         };
-        let left = LimitReport::new(left).dimension(dimension);
+        let millis = Reset::In(Duration::from_millis(whole.div_ceil(MILLI)));
+        let report = LimitReport::new(left).dimension(dimension).limit(limit);
+        let told = report.window(Duration::from_secs(self.scene.window));
         let report = match self.scene.style {
             Style::Silent => return LimitReports::new(),
-            Style::Span => {
-                let millis = whole.div_ceil(MILLI);
-                left.limit(limit)
-                    .reset(Reset::In(Duration::from_millis(millis)))
-            }
-            Style::Told => left
-                .limit(limit)
-                .window(Duration::from_secs(self.scene.window))
-                .reset(Reset::In(Duration::from_millis(whole.div_ceil(MILLI)))),
-            Style::Seconds => left.limit(limit).reset(seconds),
-            Style::Ietf => left
-                .limit(limit)
-                .window(Duration::from_secs(self.scene.window))
-                .reset(seconds),
-            Style::Epoch => left.limit(limit).reset(Reset::At(stamp)),
-            Style::Stamp => left.limit(limit).reset(Reset::At(stamp)).refills(true),
-            Style::Used => left
-                .limit(limit)
-                .window(Duration::from_secs(self.scene.window)),
+            Style::Span => report.reset(millis),
+            Style::Told => told.reset(millis),
+            Style::Seconds => report.reset(seconds),
+            Style::Ietf => told.reset(seconds),
+            Style::Epoch => report.reset(Reset::At(stamp)),
+            Style::Stamp => report.reset(Reset::At(stamp)).refills(true),
+            Style::Used => told,
         };
         let date = Duration::from_secs((EPOCH + now) / SECOND);
         LimitReports::from(report).with_date(date)

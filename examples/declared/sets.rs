@@ -11,6 +11,7 @@ use paceline::{
     set::{SetPermit, SetReservation},
 };
 
+use crate::policer::{Counting, Policer};
 use crate::scene::SECOND;
 
 /// The limits a minute.
@@ -21,6 +22,8 @@ const MINUTE: u64 = 60 * SECOND;
 const WAY: u64 = SECOND / 20;
 /// How often a waiter looks that is not woken.
 const LOOK: u64 = SECOND / 20;
+/// The workers of each client.
+const WORKERS: usize = 32;
 /// How often an operation is sent before it fails.
 const SENDS: u32 = 5;
 
@@ -30,38 +33,17 @@ pub(crate) struct SetScene {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     clients: usize,
-    workers: usize,
     /// How long the requests are small, and then large, in turn; 0 for large ones only.
     phase: u64,
     /// How many times too small or too large an estimate is.
     wrong: u64,
 }
 
+#[rustfmt::skip]
 pub(crate) const SET_SCENES: &[SetScene] = &[
-    SetScene {
-        name: "set-turn",
-        what: "requests bind, then tokens, in turn",
-        clients: 1,
-        workers: 32,
-        phase: 5 * MINUTE,
-        wrong: 1,
-    },
-    SetScene {
-        name: "set-wrong",
-        what: "costs three times the estimate, or a third",
-        clients: 1,
-        workers: 32,
-        phase: 0,
-        wrong: 3,
-    },
-    SetScene {
-        name: "set-four",
-        what: "four clients, costs wrong likewise",
-        clients: 4,
-        workers: 32,
-        phase: 0,
-        wrong: 3,
-    },
+    SetScene { name: "set-turn", what: "requests bind, then tokens, in turn", clients: 1, phase: 5 * MINUTE, wrong: 1 },
+    SetScene { name: "set-wrong", what: "costs three times the estimate, or a third", clients: 1, phase: 0, wrong: 3 },
+    SetScene { name: "set-four", what: "four clients, costs wrong likewise", clients: 4, phase: 0, wrong: 3 },
 ];
 
 const END: u64 = 20 * MINUTE;
@@ -88,90 +70,60 @@ impl SetTally {
     }
 }
 
-/// A bucket that refills all the time, in billionths of a token: it may go below zero.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    limit: u64,
-    level: i128,
-    at: u64,
-}
-
-impl Bucket {
-    const fn new(limit: u64) -> Self {
-        let level = limit as i128 * SECOND as i128;
-        Self {
-            limit,
-            level,
-            at: 0,
-        }
-    }
-
-    fn look(&mut self, now: u64) {
-        let gain = i128::from(self.limit) * i128::from(now - self.at) / 60;
-        let full = i128::from(self.limit) * i128::from(SECOND);
-        (self.level, self.at) = ((self.level + gain).min(full), now);
-    }
-
-    fn has(&self, tokens: u64) -> bool {
-        self.level >= i128::from(tokens) * i128::from(SECOND)
-    }
-
-    fn take(&mut self, tokens: i128) {
-        self.level -= tokens * i128::from(SECOND);
-    }
-
-    /// Returns the nanoseconds until there are `tokens`.
-    fn until(&self, tokens: u64) -> u64 {
-        let lacking = i128::from(tokens) * i128::from(SECOND) - self.level;
-        u64::try_from(lacking.max(0) * 60 / i128::from(self.limit)).unwrap_or(u64::MAX)
-    }
-
-    fn report(&self, dimension: Dimension) -> LimitReport {
-        let reset = Duration::from_nanos(self.until(self.limit));
-        LimitReport::new(u64::try_from(self.level.max(0) / i128::from(SECOND)).unwrap_or(0))
-            .dimension(dimension)
-            .limit(self.limit)
-            .window(Duration::from_nanos(MINUTE))
-            .reset(Reset::In(reset))
-            .refills(true)
-    }
-}
-
 type Set<'a> = SendSet<&'a SendRate, 2>;
 
 /// A service that charges the estimate when a request comes, and its true cost when it ends.
 struct Service {
-    requests: Bucket,
-    tokens: Bucket,
+    requests: Policer,
+    tokens: Policer,
 }
 
 impl Service {
+    fn new() -> Self {
+        let bucket = |limit| Policer::new(Counting::Refill, MINUTE, None, limit);
+        Self {
+            requests: bucket(REQUESTS),
+            tokens: bucket(TOKENS),
+        }
+    }
+
     /// Takes a request in, or returns when to come back and what is left.
     fn arrive(&mut self, now: u64, estimate: u64) -> Option<(u64, Box<LimitReports>)> {
-        self.requests.look(now);
-        self.tokens.look(now);
-        if self.requests.has(1) && self.tokens.has(estimate) {
-            self.requests.take(1);
-            self.tokens.take(estimate.into());
+        self.requests.look(now, REQUESTS);
+        self.tokens.look(now, TOKENS);
+        if self.requests.left(REQUESTS) >= 1 && self.tokens.left(TOKENS) >= estimate {
+            self.requests.take(1_u8);
+            self.tokens.take(estimate);
             return None;
         }
-        let wait = self.requests.until(1).max(self.tokens.until(estimate));
-        let hint = wait.div_ceil(SECOND).max(1) * SECOND;
+        let waits = [
+            self.requests.until(1, REQUESTS),
+            self.tokens.until(estimate, TOKENS),
+        ];
+        let hint = waits[0].max(waits[1]).div_ceil(SECOND).max(1) * SECOND;
         Some((hint, Box::new(self.reports())))
     }
 
     /// Ends a request, and returns what is left.
     fn end(&mut self, now: u64, flight: &Flight) -> LimitReports {
-        self.requests.look(now);
-        self.tokens.look(now);
-        let more = i128::from(flight.cost) - i128::from(flight.estimate);
-        self.tokens.take(more);
+        self.requests.look(now, REQUESTS);
+        self.tokens.look(now, TOKENS);
+        self.tokens
+            .take(i128::from(flight.cost) - i128::from(flight.estimate));
         self.reports()
     }
 
     fn reports(&self) -> LimitReports {
-        let mut reports = LimitReports::from(self.requests.report(Dimension::Requests));
-        reports.push(self.tokens.report(Dimension::Tokens));
+        let report = |policer: &Policer, limit, dimension| {
+            LimitReport::new(policer.left(limit))
+                .dimension(dimension)
+                .limit(limit)
+                .window(Duration::from_nanos(MINUTE))
+                .reset(Reset::In(Duration::from_nanos(policer.until(limit, limit))))
+                .refills(true)
+        };
+        let mut reports = LimitReports::from(report(&self.requests, REQUESTS, Dimension::Requests));
+        reports.push(report(&self.tokens, TOKENS, Dimension::Tokens));
         reports
     }
 }
@@ -212,11 +164,8 @@ pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
         .iter()
         .map(|rates| SendSet::new(rates.each_ref()))
         .collect();
-    let mut service = Service {
-        requests: Bucket::new(REQUESTS),
-        tokens: Bucket::new(TOKENS),
-    };
-    let mut workers: Vec<_> = (0..scene.clients * scene.workers)
+    let mut service = Service::new();
+    let mut workers: Vec<_> = (0..scene.clients * WORKERS)
         .map(|worker| Worker {
             client: worker % scene.clients,
             place: None,

@@ -1,7 +1,7 @@
 //! The client: one of the limiters, and the same retries with each.
 
 use alloc::sync::Arc;
-use core::{num::NonZeroU32, time::Duration};
+use core::{num::NonZeroU32, ops::Add, time::Duration};
 
 use fastrand::Rng;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -15,8 +15,10 @@ use paceline::{
 use tokio::time::Instant;
 
 use crate::{
+    run::{self, Failure},
     service::Reply,
     settings::{Limits, Mode},
+    tally::Counts,
     transport::Transport,
     workload::Job,
 };
@@ -50,54 +52,6 @@ enum Permit {
     None,
     Request(SendPermit),
     Set(SetPermit<2>),
-}
-
-/// What a client counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) sent: u64,
-    pub(crate) throttled: u64,
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
-    /// Requests that were not answered, or by something else than the service.
-    pub(crate) broken: u64,
-}
-
-impl Counts {
-    /// Returns the counts as one line, for another process.
-    pub(crate) fn line(self) -> String {
-        let Self {
-            sent,
-            throttled,
-            done,
-            failed,
-            broken,
-        } = self;
-        format!("{sent} {throttled} {done} {failed} {broken}")
-    }
-
-    /// Reads what [`line`](Self::line) wrote.
-    pub(crate) fn read(line: &str) -> Option<Self> {
-        let mut numbers = line.split_whitespace().map(|number| number.parse().ok());
-        let mut number = || numbers.next()?;
-        Some(Self {
-            sent: number()?,
-            throttled: number()?,
-            done: number()?,
-            failed: number()?,
-            broken: number()?,
-        })
-    }
-
-    pub(crate) const fn plus(self, other: Self) -> Self {
-        Self {
-            sent: self.sent.saturating_add(other.sent),
-            throttled: self.throttled.saturating_add(other.throttled),
-            done: self.done.saturating_add(other.done),
-            failed: self.failed.saturating_add(other.failed),
-            broken: self.broken.saturating_add(other.broken),
-        }
-    }
 }
 
 impl Limiter {
@@ -197,79 +151,59 @@ fn hint(reply: &Reply) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(Duration::from_secs))
 }
 
-/// Sends `jobs`, `workers` at a time, and returns what was counted.
+/// Sends `jobs`, `workers` at a time, and returns the requests and how many of the jobs failed.
 pub(crate) async fn run(
     mode: Mode,
     limits: Limits,
     transport: Transport,
     jobs: Vec<(usize, Job)>,
     workers: usize,
-) -> Counts {
-    let limiter = Arc::new(Limiter::new(mode, &limits));
-    let seed = transport.process() as u64;
-    let jobs = Arc::new(jobs);
-    let next = Arc::new(core::sync::atomic::AtomicUsize::new(0));
-    let work = |worker: usize| {
-        let (limiter, jobs, next) = (Arc::clone(&limiter), Arc::clone(&jobs), Arc::clone(&next));
-        let transport = transport.clone();
-        let mut rng = Rng::with_seed(seed << 32 | worker as u64);
+) -> Result<(Counts, u64), Failure> {
+    let count = jobs.len();
+    let client = Arc::new((Limiter::new(mode, &limits), transport, jobs));
+    let work = move |_, index: usize| {
+        let client = Arc::clone(&client);
         async move {
-            let mut counts = Counts::default();
-            loop {
-                let index = next.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
-                let Some((number, job)) = jobs.get(index).copied() else {
-                    return counts;
-                };
-                let sent = send(mode, &limits, &limiter, &transport, number, job, &mut rng).await;
-                counts = counts.plus(sent);
-            }
+            let (limiter, transport, jobs) = &*client;
+            send(mode, limits, limiter, transport, jobs[index]).await
         }
     };
-    let tasks: Vec<_> = (0..workers)
-        .map(|worker| tokio::spawn(work(worker)))
-        .collect();
-    let mut counts = Counts::default();
-    for task in tasks {
-        if let Ok(more) = task.await {
-            counts = counts.plus(more);
-        }
-    }
-    counts
+    let sent = run::workers(workers, count, work).await?;
+    let failed = sent.iter().filter(|one| one.done == 0).count();
+    let counts = sent.into_iter().fold(Counts::default(), Add::add);
+    Ok((counts, failed as u64))
 }
 
 /// Sends one request until it is done, or six times.
 async fn send(
     mode: Mode,
-    limits: &Limits,
+    limits: Limits,
     limiter: &Limiter,
     transport: &Transport,
-    number: usize,
-    job: Job,
-    rng: &mut Rng,
+    (number, job): (usize, Job),
 ) -> Counts {
     let mut counts = Counts::default();
+    let mut rng = Rng::with_seed(number as u64);
     for attempt in 0..SENDS {
         let permit = limiter.turn(job).await;
-        counts.sent = counts.sent.saturating_add(1);
+        counts.sent += 1;
         let Some(reply) = transport.send(number).await else {
-            counts.broken = counts.broken.saturating_add(1);
+            counts.lost += 1;
             break;
         };
         limiter.heard(permit, &reply);
         if reply.status.is_success() {
             counts.done = 1;
-            return counts;
+            break;
         }
-        counts.throttled = counts.throttled.saturating_add(1);
-        if mode != Mode::None && attempt.saturating_add(1) < SENDS {
+        counts.throttled += 1;
+        if mode != Mode::None && attempt + 1 < SENDS {
             // A second of the service, doubled each time, with full jitter, after the hint.
-            let second = limits.minute.checked_div(60).unwrap_or_default();
-            let most = second.saturating_mul(1 << attempt);
+            let most = (limits.minute / 60).saturating_mul(1 << attempt);
             let jitter = rng.u64(0..=u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
             let hint = hint(&reply).unwrap_or_default();
-            tokio::time::sleep(hint.saturating_add(Duration::from_nanos(jitter))).await;
+            tokio::time::sleep(hint + Duration::from_nanos(jitter)).await;
         }
     }
-    counts.failed = 1;
     counts
 }

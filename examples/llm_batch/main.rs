@@ -19,21 +19,14 @@
 
 extern crate alloc;
 
-mod bucket;
-mod chart;
+#[path = "../common/mod.rs"]
+mod common;
+
 mod client;
-#[path = "../common/columns.rs"]
-mod columns;
 mod ledger;
-#[path = "../common/number.rs"]
-mod number;
 mod report;
-#[path = "../common/scale.rs"]
-mod scale;
 mod service;
 mod settings;
-#[path = "../common/svg.rs"]
-mod svg;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -41,80 +34,64 @@ mod workload;
 
 use alloc::sync::Arc;
 use std::{
-    env, fs,
+    env,
     io::{self, Read as _},
     process::{Child, Command, ExitCode, Stdio},
 };
 
 use clap::Parser;
-use tokio::{runtime, task::spawn_blocking, time::Instant};
+use common::{chart, columns, number, policer, run, server, tally};
+use tokio::{task::spawn_blocking, time::Instant};
 
 use crate::{
-    client::Counts,
     report::Report,
+    run::Failure,
+    server::Server,
     service::Service,
     settings::{Join, Mode, Settings},
-    transport::{Server, Transport},
+    tally::Counts,
+    transport::Transport,
     workload::{Job, jobs},
 };
 
-type Failure = Box<dyn core::error::Error + Send + Sync>;
-
 fn main() -> ExitCode {
-    match run(&Settings::parse()) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("llm_batch: {error}");
-            ExitCode::from(2)
-        }
-    }
+    let settings = Settings::parse();
+    run::main("llm_batch", async move { batches(&settings).await })
 }
 
-fn run(settings: &Settings) -> Result<u8, Failure> {
-    let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
+/// Runs every way, prints what came of it, and returns the exit code.
+async fn batches(settings: &Settings) -> Result<u8, Failure> {
     if let (Some(join), [mode]) = (settings.join, settings.modes().as_slice()) {
-        let mode = *mode;
-        let counts = runtime.block_on(part(settings, mode, join))?;
-        println!("{}", counts.line());
+        let (counts, failed) = part(settings, *mode, join).await?;
+        let Counts {
+            sent,
+            done,
+            throttled,
+            lost,
+            ..
+        } = counts;
+        println!("{sent} {done} {throttled} {lost} {failed}");
         return Ok(0);
     }
-    let reports = runtime.block_on(batches(settings))?;
+    let batch = |mode| {
+        let settings = settings.clone();
+        async move { batch(&settings, mode).await }
+    };
+    let reports = run::each(settings.modes(), !settings.one_by_one, batch).await?;
     println!("{}", report::table(settings, &reports));
-    for report in reports.iter().filter(|report| !report.counts_agree()) {
-        eprintln!("{}: the counts differ: {report:?}", report.mode.name());
-    }
-    if !reports.iter().all(Report::counts_agree) {
+    let differences = reports.iter().flat_map(Report::differences);
+    let differences: Vec<_> = differences.collect();
+    if !differences.is_empty() {
+        eprintln!("{}", differences.join("\n"));
         return Ok(3);
     }
     println!("The clients and the service counted the same requests, throttles and answers.");
-    if let Some(folder) = settings.svg.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(&settings.svg, chart::chart(settings, &reports))?;
+    run::write(&settings.svg, &report::chart(settings, &reports))?;
     println!("Chart: {}", settings.svg.display());
     let mut declared = reports
         .iter()
         .filter(|report| report.mode == Mode::Declared);
     Ok(u8::from(!declared.all(Report::kept_to_limits)))
-}
-
-/// Runs every way, and returns the reports in the order of the table.
-async fn batches(settings: &Settings) -> Result<Vec<Report>, Failure> {
-    let mut running = Vec::new();
-    let mut reports = Vec::new();
-    for mode in settings.modes() {
-        let asked = settings.clone();
-        let batch = tokio::spawn(async move { batch(&asked, mode).await });
-        if settings.one_by_one {
-            reports.push(batch.await??);
-        } else {
-            running.push(batch);
-        }
-    }
-    for batch in running {
-        reports.push(batch.await??);
-    }
-    Ok(reports)
 }
 
 /// Runs one way, in this process or in several, on its own account.
@@ -124,14 +101,14 @@ async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
     let service = Arc::new(service);
     let server = Server::start(Arc::clone(&service)).await?;
     let begun = Instant::now();
-    let client = if settings.processes == 1 {
+    let (client, failed) = if settings.processes == 1 {
         let join = Join {
-            port: server.port,
+            port: server.address().port(),
             process: 0,
         };
         part(settings, mode, join).await?
     } else {
-        let (asked, port) = (settings.clone(), server.port);
+        let (asked, port) = (settings.clone(), server.address().port());
         spawn_blocking(move || processes(&asked, mode, port)).await??
     };
     Ok(Report {
@@ -140,6 +117,7 @@ async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
         processes: settings.processes,
         elapsed: begun.elapsed(),
         client,
+        failed,
         service: service.ledger(),
     })
 }
@@ -149,17 +127,17 @@ fn all_jobs(settings: &Settings) -> Vec<Job> {
 }
 
 /// Sends the part of one process.
-async fn part(settings: &Settings, mode: Mode, join: Join) -> Result<Counts, Failure> {
+async fn part(settings: &Settings, mode: Mode, join: Join) -> Result<(Counts, u64), Failure> {
     let processes = settings.processes as usize;
     let jobs = all_jobs(settings).into_iter().enumerate();
     let jobs = jobs.filter(|(number, _)| number % processes == join.process);
     let transport = Transport::http(join.port, join.process)?;
     let workers = settings.workers();
-    Ok(client::run(mode, settings.limits(), transport, jobs.collect(), workers).await)
+    client::run(mode, settings.limits(), transport, jobs.collect(), workers).await
 }
 
 /// Starts the processes of one way, and returns what they counted together.
-fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<Counts> {
+fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<(Counts, u64)> {
     let start = |process| {
         Command::new(env::current_exe()?)
             .args(settings.flags(mode))
@@ -168,7 +146,7 @@ fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<Counts> {
             .spawn()
     };
     let started: Vec<io::Result<Child>> = (0..settings.processes).map(start).collect();
-    let mut counts = Counts::default();
+    let (mut counts, mut failures) = (Counts::default(), 0);
     for child in started {
         let mut child = child?;
         let mut line = String::new();
@@ -176,9 +154,19 @@ fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<Counts> {
             output.read_to_string(&mut line)?;
         }
         child.wait()?;
-        let counted = Counts::read(&line);
-        let failed = || io::Error::other("a process failed");
-        counts = counts.plus(counted.ok_or_else(failed)?);
+        let numbers = line.split_whitespace().map(str::parse::<u64>);
+        let numbers = numbers.collect::<Result<Vec<_>, _>>().unwrap_or_default();
+        let [sent, done, throttled, lost, failed] = numbers[..] else {
+            return Err(io::Error::other("a process failed"));
+        };
+        counts += Counts {
+            sent,
+            done,
+            throttled,
+            rejected: 0,
+            lost,
+        };
+        failures += failed;
     }
-    Ok(counts)
+    Ok((counts, failures))
 }

@@ -5,11 +5,13 @@
 use core::time::Duration;
 
 use crate::{
-    client::Counts,
+    chart::{Chart, Panel},
     columns,
     ledger::{BINS, Ledger},
-    number::{grouped, number, percent, share},
+    number::{grouped, jain, number, percent, share},
+    run,
     settings::{Limits, Mode, Settings},
+    tally::Counts,
 };
 
 /// Minutes that are left out of the steady share: the first bucket is used in them.
@@ -23,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) processes: u32,
     pub(crate) elapsed: Duration,
     pub(crate) client: Counts,
+    /// Requests that were given up.
+    pub(crate) failed: u64,
     pub(crate) service: Ledger,
 }
 
@@ -39,7 +43,7 @@ impl Report {
     /// Returns the time in which the service would have admitted the same at the best.
     pub(crate) fn ideal(&self) -> f64 {
         let tokens = number(self.service.tokens) / f64::from(self.limits.tokens);
-        let requests = number(self.service.admitted) / f64::from(self.limits.requests);
+        let requests = number(self.service.counts.done) / f64::from(self.limits.requests);
         (tokens.max(requests) - 1.0).max(0.0)
     }
 
@@ -77,23 +81,19 @@ impl Report {
     /// Returns Jain's index of the processes' tokens when half of the batch was admitted.
     pub(crate) fn jain(&self) -> Option<f64> {
         let parts = self.service.parts_at_half.filter(|_| self.processes > 1)?;
-        let sum: f64 = parts.iter().map(|part| number(*part)).sum();
-        let squares: f64 = parts.iter().map(|part| number(*part).powi(2)).sum();
-        Some(sum * sum / squares / f64::from(self.processes))
+        Some(jain(&parts[..self.processes as usize]))
     }
 
-    /// Returns whether the client and the service counted the same.
-    pub(crate) fn counts_agree(&self) -> bool {
-        let (client, service) = (&self.client, &self.service);
-        client.broken == 0
-            && client.done == service.admitted
-            && client.throttled == service.throttled
-            && client.sent == client.done + client.throttled
+    /// Returns the counts on which the clients and the service differ, in words.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        let found = self.client.differences(self.service.counts);
+        let name = run::name(&self.mode);
+        found.iter().map(|of| format!("{name}: {of}")).collect()
     }
 
     /// Returns whether everything was done with hardly a throttle.
     pub(crate) fn kept_to_limits(&self) -> bool {
-        self.client.failed == 0 && self.throttled_later() <= 0.005
+        self.failed + self.client.lost == 0 && self.throttled_later() <= 0.005
     }
 }
 
@@ -132,8 +132,34 @@ throttled: of the requests sent; after 1st report: of those that came after the 
 used: tokens of all that the service offered until the last admission, the full first bucket included;
 from min 3: tokens a minute used of the limit, from the third minute on.";
 
+/// Returns the chart as an SVG document.
+pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
+    let chart = Chart {
+        title: "One batch, one account, six ways to limit the client",
+        lines: heading(settings).split("; ").map(str::to_owned).collect(),
+        unit: "tokens",
+        time: "minutes of the service",
+        bin: 1.0 / f64::from(BINS),
+        limit: f64::from(settings.limits().tokens) / f64::from(BINS),
+        highest: 3.0,
+    };
+    let panels = reports.iter().map(|report| Panel {
+        name: report.mode.title().to_owned(),
+        outcome: format!(
+            "{:.1} min, {} throttled, {} failed, {} of the limit used",
+            report.time(),
+            percent(report.throttled(), 1),
+            grouped(report.failed),
+            percent(report.used(), 0),
+        ),
+        time: report.time(),
+        timeline: &report.service.timeline,
+    });
+    chart.draw(&panels.collect::<Vec<_>>())
+}
+
 /// Returns what was asked for, in one line.
-pub(crate) fn heading(settings: &Settings) -> String {
+fn heading(settings: &Settings) -> String {
     let limits = settings.limits();
     let processes = match settings.processes {
         1 => "one process".to_owned(),
@@ -154,7 +180,7 @@ fn row(report: &Report, shared: bool) -> Vec<String> {
     let mut cells = vec![
         report.mode.title().to_owned(),
         grouped(report.client.done),
-        grouped(report.client.failed),
+        grouped(report.failed),
         format!("{:.1}", report.time()),
         format!("{:.1}", report.ideal()),
         grouped(report.client.sent),

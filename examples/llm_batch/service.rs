@@ -24,8 +24,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use crate::{
-    bucket::{Bucket, written},
     ledger::Ledger,
+    policer::{Counting, Policer},
     settings::Limits,
     workload::Job,
 };
@@ -52,17 +52,24 @@ pub(crate) struct Service {
 
 #[derive(Debug)]
 struct State {
-    requests: Bucket,
-    tokens: Bucket,
+    /// The counts and their limits: of requests, and of tokens.
+    limits: [(&'static str, u64, Policer); 2],
     ledger: Ledger,
 }
 
 impl Service {
     /// Opens an account for a batch.
     pub(crate) fn new(limits: Limits, jobs: Vec<Job>) -> Self {
+        let count = |name, limit: u32| {
+            let minute = nanos(limits.minute);
+            let policer = Policer::new(Counting::Refill, minute, None, limit.into());
+            (name, limit.into(), policer)
+        };
         let state = State {
-            requests: Bucket::new(limits.requests, limits.minute),
-            tokens: Bucket::new(limits.tokens, limits.minute),
+            limits: [
+                count("requests", limits.requests),
+                count("tokens", limits.tokens),
+            ],
             ledger: Ledger::new(limits.minute, &jobs),
         };
         Self {
@@ -103,30 +110,36 @@ impl Service {
 }
 
 impl State {
+    /// Returns how long it takes until each limit has room for these amounts.
+    fn waits(&mut self, now: Duration, amounts: [u32; 2]) -> [Duration; 2] {
+        let mut index = 0;
+        self.limits.each_mut().map(|(_, limit, policer)| {
+            policer.look(nanos(now), *limit);
+            let amount = amounts[index].into();
+            index += 1;
+            Duration::from_nanos(policer.until(amount, *limit))
+        })
+    }
+
     fn admit(&mut self, now: Duration, job: Job, process: usize) -> Reply {
-        self.requests.refill(now);
-        self.tokens.refill(now);
-        let (requests, tokens) = (self.requests.wait(1), self.tokens.wait(job.estimate));
+        let [requests, tokens] = self.waits(now, [1, job.estimate]);
         let wait = requests.max(tokens);
         let admitted = wait.is_zero();
         if admitted {
-            self.requests.take(1);
-            self.tokens.take(job.estimate.into());
+            self.limits[0].2.take(1_u8);
+            self.limits[1].2.take(job.estimate);
         }
         self.ledger.enter(now, job, process, admitted);
         let mut headers = HeaderMap::new();
-        for (bucket, name) in [(&self.requests, "requests"), (&self.tokens, "tokens")] {
-            put(
-                &mut headers,
-                &format!("x-ratelimit-limit-{name}"),
-                &bucket.limit(),
-            );
+        for (name, limit, policer) in &self.limits {
+            let reset = written(Duration::from_nanos(policer.until(*limit, *limit)));
+            put(&mut headers, &format!("x-ratelimit-limit-{name}"), limit);
+            let left = policer.left(*limit);
             put(
                 &mut headers,
                 &format!("x-ratelimit-remaining-{name}"),
-                &bucket.left(),
+                &left,
             );
-            let reset = written(bucket.reset());
             put(&mut headers, &format!("x-ratelimit-reset-{name}"), &reset);
         }
         if !admitted {
@@ -153,10 +166,26 @@ impl State {
 
     /// Corrects the estimate by the true cost.
     fn finish(&mut self, now: Duration, job: Job) {
-        self.tokens.refill(now);
-        let more = i64::from(job.cost).saturating_sub(job.estimate.into());
-        self.tokens.take(more);
+        self.waits(now, [0, 0]);
+        let more = i64::from(job.cost) - i64::from(job.estimate);
+        self.limits[1].2.take(more);
         self.ledger.answer();
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns a duration as these services write it: `120ms`, `1.5s`, `6m0s`.
+fn written(span: Duration) -> String {
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let (minutes, rest) = (millis / 60_000, millis % 60_000);
+    let seconds = Duration::from_millis(rest).as_secs_f64();
+    match (minutes, rest) {
+        (0, 0..1_000) => format!("{rest}ms"),
+        (0, _) => format!("{seconds}s"),
+        _ => format!("{minutes}m{seconds}s"),
     }
 }
 
@@ -174,8 +203,15 @@ mod tests {
 
     use http::StatusCode;
 
-    use super::Service;
+    use super::{Service, written};
     use crate::{settings::Limits, workload::Job};
+
+    #[test]
+    fn durations_are_written_as_in_the_documentation() {
+        let texts = [0, 120, 1_000, 1_500, 360_000, 252_172];
+        let texts = texts.map(|millis| written(Duration::from_millis(millis)));
+        assert_eq!(texts, ["0ms", "120ms", "1s", "1.5s", "6m0s", "4m12.172s"]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_estimate_is_counted_at_once_and_corrected_at_the_end() {

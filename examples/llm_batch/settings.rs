@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-use crate::{ledger::PROCESSES, workload::Job};
+use crate::{ledger::PROCESSES, run, workload::Job};
 
 /// What an account may use in a minute of the service, and how long that is.
 #[derive(Clone, Copy, Debug)]
@@ -43,27 +43,6 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::None,
-        Self::Backoff,
-        Self::Governor,
-        Self::Paced,
-        Self::PacedSet,
-        Self::Declared,
-    ];
-
-    /// Returns the name that the flag takes.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Backoff => "backoff",
-            Self::Governor => "governor",
-            Self::Paced => "paced",
-            Self::PacedSet => "paced-set",
-            Self::Declared => "declared",
-        }
-    }
-
     /// Returns the heading of the table and the chart.
     pub(crate) const fn title(self) -> &'static str {
         match self {
@@ -160,7 +139,7 @@ impl Settings {
             format!("--workers={}", self.workers),
             format!("--processes={}", self.processes),
             format!("--seed={}", self.seed),
-            format!("--mode={}", mode.name()),
+            format!("--mode={}", run::name(&mode)),
         ]
     }
 
@@ -171,8 +150,7 @@ impl Settings {
 
     /// Returns the ways to run, each once, in the order of the table.
     pub(crate) fn modes(&self) -> Vec<Mode> {
-        let wanted = |mode: &Mode| self.modes.is_empty() || self.modes.contains(mode);
-        Mode::ALL.into_iter().filter(wanted).collect()
+        run::modes(&self.modes)
     }
 }
 

@@ -1,23 +1,15 @@
 //! The way to the service: HTTP over loopback, or a call in the same process for tests.
 
 use alloc::sync::Arc;
-use core::{convert::Infallible, net::Ipv4Addr};
-use std::io;
 
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
-use hyper::{
-    body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
-};
+use hyper::body::{Bytes, Incoming};
 
-use crate::service::{Reply, Service};
+use crate::{
+    server::Serve,
+    service::{Reply, Service},
+};
 
 /// Which process of several a request is from.
 const PROCESS: &str = "x-process";
@@ -42,13 +34,6 @@ impl Transport {
             port,
             process,
         })
-    }
-
-    pub(crate) const fn process(&self) -> usize {
-        match self {
-            Self::Http { process, .. } => *process,
-            Self::Direct(_) => 0,
-        }
     }
 
     /// Sends one request, and returns what came back, if anything did.
@@ -79,66 +64,23 @@ impl Transport {
     }
 }
 
-/// A service on its own port. Dropping it closes the port.
-#[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) port: u16,
-    listener: JoinHandle<()>,
-}
-
-impl Server {
-    pub(crate) async fn start(service: Arc<Service>) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let port = listener.local_addr()?.port();
-        let listener = tokio::spawn(listen(listener, service));
-        Ok(Self { port, listener })
+impl Serve for Service {
+    async fn serve(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let number = request.uri().path().rsplit('/').next();
+        let number = number.and_then(|number| number.parse().ok());
+        let process = number_in(request.headers(), PROCESS);
+        let reply = self
+            .answer(number.unwrap_or(usize::MAX), process.unwrap_or(0))
+            .await;
+        let body = match reply.usage {
+            Some(tokens) => serde_json::json!({ "usage": { "total_tokens": tokens } }),
+            None => serde_json::json!({ "error": { "type": reply.error } }),
+        };
+        let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+        *response.status_mut() = reply.status;
+        response.headers_mut().extend(reply.headers);
+        response
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.listener.abort();
-    }
-}
-
-async fn listen(listener: TcpListener, service: Arc<Service>) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(converse(stream, Arc::clone(&service)))),
-            // Out of file descriptors, most likely: wait until a connection has closed.
-            Err(_) => tokio::time::sleep(core::time::Duration::from_millis(10)).await,
-        }
-    }
-}
-
-async fn converse(stream: TcpStream, service: Arc<Service>) {
-    // Without it the kernel may hold small answers back.
-    let _held_back = stream.set_nodelay(true);
-    let serve = service_fn(|request| serve(&service, request));
-    // An error here is the client's to see: its request goes without an answer, and it counts that.
-    let _closed = http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), serve)
-        .await;
-}
-
-async fn serve(
-    service: &Service,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let number = request.uri().path().rsplit('/').next();
-    let number = number.and_then(|number| number.parse().ok());
-    let process = number_in(request.headers(), PROCESS);
-    let reply = service
-        .answer(number.unwrap_or(usize::MAX), process.unwrap_or(0))
-        .await;
-    let body = match reply.usage {
-        Some(tokens) => serde_json::json!({ "usage": { "total_tokens": tokens } }),
-        None => serde_json::json!({ "error": { "type": reply.error } }),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
-    *response.status_mut() = reply.status;
-    response.headers_mut().extend(reply.headers);
-    Ok(response)
 }
 
 fn number_in(headers: &HeaderMap, name: &str) -> Option<usize> {

@@ -144,6 +144,7 @@ mod tests {
     use crate::scene::Scene;
     use crate::scenes::SCENES;
     use crate::summary::Summary;
+    use crate::world::play;
 
     /// Returns the chart of the first seconds of a scene.
     fn chart(name: &str) -> String {
@@ -153,7 +154,7 @@ mod tests {
             ..*scene.expect("the scene is there")
         };
         let played = LAWS.iter().map(|law| {
-            let tally = (law.play)(&scene, 1);
+            let tally = play(&scene, law, 1);
             let summary = Summary::of(&tally);
             let first = summary.clone();
             Played {

@@ -1,12 +1,10 @@
 //! The limiters that are compared, in the order of the tables.
 
-use crate::law::{
-    AwsAsking, Backoff, Bulk, Exclusive, InLine, Law, Nothing, Published, Shared, Told, Usual,
-};
+use paceline::{ControlLaw, SendRate, Timestamp, law::PacedSettings};
+
+use crate::law::{Law, Limited, Retry, Told, Unlimited};
 use crate::rivals::{Gax, Lance, OpenDal, Polars, Rival};
-use crate::scene::Scene;
-use crate::tally::Tally;
-use crate::world;
+use crate::scene::{MILLI, Scene};
 
 /// A limiter by its name.
 #[derive(Clone, Copy, Debug)]
@@ -14,35 +12,65 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// What it does, for people who do not know the name.
     pub(crate) means: &'static str,
-    /// Plays a scene with a seed.
-    pub(crate) play: fn(&Scene, u64) -> Tally,
+    /// Creates the limiter of one client.
+    pub(crate) limiter: fn(&Scene) -> Box<dyn Law>,
 }
 
-const fn entry<L: Law + 'static>() -> Entry {
+const fn entry(
+    name: &'static str,
+    means: &'static str,
+    limiter: fn(&Scene) -> Box<dyn Law>,
+) -> Entry {
     Entry {
-        name: L::NAME,
-        means: L::MEANS,
-        play: world::play::<L>,
+        name,
+        means,
+        limiter,
     }
 }
 
+fn in_line(scene: &Scene, rate: SendRate) -> Box<dyn Law> {
+    let reask = Some(scene.reask_ms * MILLI);
+    Box::new(Limited { rate, reask })
+}
+
+fn paced(scene: &Scene, settings: PacedSettings) -> Box<dyn Law> {
+    in_line(scene, SendRate::paced(settings, Timestamp::ZERO))
+}
+
+fn published() -> SendRate {
+    SendRate::new(ControlLaw::Aws, Timestamp::ZERO)
+}
+
+/// Returns the limiter of a client of the AWS SDKs.
+pub(crate) fn sdk(_: &Scene) -> Box<dyn Law> {
+    Box::new(Limited {
+        rate: published(),
+        reask: None,
+    })
+}
+
 /// What others have published: only if asked for.
+#[rustfmt::skip]
 pub(crate) const RIVALS: &[Entry] = &[
-    entry::<Rival<Polars>>(),
-    entry::<Rival<Lance>>(),
-    entry::<Rival<OpenDal>>(),
-    entry::<Gax>(),
+    entry("Polars", "the limiter of Polars' object stores", |_| Rival::<Polars>::boxed()),
+    entry("Lance", "the limiter of Lance's object stores", |_| Rival::<Lance>::boxed()),
+    entry("OpenDAL", "OpenDAL's AimdLayer", |_| Rival::<OpenDal>::boxed()),
+    entry("gax", "no limit, drops retries by chance", |_| Box::new(Gax::default())),
 ];
 
 /// All of them.
+#[rustfmt::skip]
 pub(crate) const LAWS: &[Entry] = &[
-    entry::<Nothing>(),
-    entry::<Backoff>(),
-    entry::<AwsAsking>(),
-    entry::<InLine<Published>>(),
-    entry::<InLine<Usual>>(),
-    entry::<InLine<Shared>>(),
-    entry::<InLine<Exclusive>>(),
-    entry::<InLine<Bulk>>(),
-    entry::<Told>(),
+    entry("nothing", "no limit, asks again at once", |_| Box::new(Unlimited(Retry::AtOnce))),
+    entry("backoff only", "no limit, waits before a retry", |_| Box::new(Unlimited(Retry::Backoff))),
+    entry("Aws, asking again", "the published limiter, by polling", sdk),
+    entry("Aws, in line", "the published limiter, in a queue", |scene| in_line(scene, published())),
+    entry("Paced", "our limiter, in a queue", |scene| paced(scene, PacedSettings::new())),
+    entry("Paced, shared", "our limiter, set for a shared limit", |scene| paced(scene, PacedSettings::shared())),
+    entry("Paced, exclusive", "our limiter, set for one client alone", |scene| paced(scene, PacedSettings::exclusive())),
+    entry("Paced, bulk", "our limiter, with a slow start", |scene| {
+        let settings = PacedSettings::builder().slow_start(true).build();
+        paced(scene, settings.expect("10/s is above the floor"))
+    }),
+    entry("told the limit", "an oracle: knows the true limit", |scene| Box::new(Told::new(scene))),
 ];

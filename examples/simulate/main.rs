@@ -19,42 +19,37 @@
 
 extern crate alloc;
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod axes;
-#[path = "../common/columns.rs"]
-mod columns;
 mod figure;
 mod law;
 mod laws;
-#[path = "../common/number.rs"]
-mod number;
 mod options;
 mod page;
 mod panel;
 mod queue;
-#[cfg(test)]
-mod repeat;
 mod rivals;
-#[path = "../common/scale.rs"]
-mod scale;
 mod scene;
 mod scenes;
 mod service;
 mod setting;
 mod shares;
 mod summary;
-#[path = "../common/svg.rs"]
-mod svg;
 mod table;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod waits;
 mod words;
 mod world;
 
-use std::path::Path;
+use std::io;
 use std::process::ExitCode;
-use std::{fs, io};
 
 use clap::Parser;
+use common::{columns, number, policer, run, scale, svg};
 
 use figure::Played;
 use laws::{Entry, LAWS, RIVALS};
@@ -65,7 +60,7 @@ use scenes::SCENES;
 use summary::Summary;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    match compare(&Options::parse()) {
         Ok(0) => {
             let names: Vec<_> = SCENES.iter().map(|scene| scene.name).collect();
             eprintln!(
@@ -83,7 +78,7 @@ fn main() -> ExitCode {
 }
 
 /// Plays what was asked for, and returns how many scenes that were.
-fn run(options: &Options) -> io::Result<usize> {
+fn compare(options: &Options) -> io::Result<usize> {
     let mut sections = Vec::new();
     let mut rows = Vec::new();
     let mut count = 0;
@@ -113,7 +108,7 @@ fn run(options: &Options) -> io::Result<usize> {
         let chart = figure::figure(scene, &played);
         if let Some(folder) = &options.svg {
             let name = scene.name.replace(['/', ','], "-");
-            write(&folder.join(format!("{name}.svg")), &chart)?;
+            run::write(&folder.join(format!("{name}.svg")), &chart)?;
         }
         sections.push(Section {
             scene: *scene,
@@ -125,28 +120,21 @@ fn run(options: &Options) -> io::Result<usize> {
         println!("{}", table::text(&table::overview(&rows), options.markdown));
     }
     if let Some(file) = &options.plot {
-        write(file, &page::page(&sections, &options.seeds_in_words()))?;
+        run::write(file, &page::page(&sections, &options.seeds_in_words()))?;
     }
     Ok(count)
 }
 
 /// Plays one limiter with every seed.
 fn play(scene: &Scene, law: &'static Entry, options: &Options) -> Played {
-    let tally = (law.play)(scene, options.seed);
+    let tally = world::play(scene, law, options.seed);
     let mut summaries = vec![Summary::of(&tally)];
     let more = options.more_seeds();
-    summaries.extend(more.map(|seed| Summary::of(&(law.play)(scene, seed))));
+    summaries.extend(more.map(|seed| Summary::of(&world::play(scene, law, seed))));
     Played {
         law,
         tally,
         first: summaries[0].clone(),
         summary: Summary::mean(&summaries),
     }
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text)
 }

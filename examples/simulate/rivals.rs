@@ -13,16 +13,14 @@ use core::cell::Cell;
 
 use paceline::{SendPermit, Timestamp};
 
-use crate::law::{Law, Retry};
-use crate::scene::{MILLI, Scene};
+use crate::law::{Law, Retry, Seat};
+use crate::scene::MILLI;
 use crate::service::Reply;
 
 const SECOND: u64 = 1_000 * MILLI;
 
 /// A rule that is looked at by the first response after a second.
 pub(crate) trait Rule: Copy {
-    const NAME: &'static str;
-    const MEANS: &'static str;
     const FIRST: Self;
     /// Whether a second that is over is looked at before the next request or response, and not with
     /// a response.
@@ -60,21 +58,7 @@ pub(crate) struct Rival<R: Copy> {
 const ASK: (u64, u64) = (MILLI, 20 * MILLI);
 
 impl<R: Rule + 'static> Law for Rival<R> {
-    type Seat<'a> = ();
-    const NAME: &'static str = R::NAME;
-    const MEANS: &'static str = R::MEANS;
-
-    fn new(_: &Scene) -> Self {
-        Self {
-            rule: Cell::new(R::FIRST),
-            second: Cell::new(Second::default()),
-            looked: Cell::new(0),
-            tokens: Cell::new(R::FIRST.burst()),
-            filled: Cell::new(0),
-        }
-    }
-
-    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+    fn ask(&self, now: u64, _: &mut Option<Seat<'_>>) -> Result<SendPermit, u64> {
         let rate = self.rule.get().rate();
         if R::LOOKS_FIRST {
             self.look(now);
@@ -122,7 +106,21 @@ impl<R: Rule + 'static> Law for Rival<R> {
     }
 }
 
-impl<R: Rule> Rival<R> {
+impl<R: Rule + 'static> Rival<R> {
+    pub(crate) fn boxed() -> Box<dyn Law> {
+        Box::new(Self::new())
+    }
+
+    fn new() -> Self {
+        Self {
+            rule: Cell::new(R::FIRST),
+            second: Cell::new(Second::default()),
+            looked: Cell::new(0),
+            tokens: Cell::new(R::FIRST.burst()),
+            filled: Cell::new(0),
+        }
+    }
+
     /// Has the rule look at the time since it looked last, if that is a second or more.
     fn look(&self, now: u64) {
         if now < self.looked.get() + SECOND {
@@ -155,8 +153,6 @@ impl Polars {
 }
 
 impl Rule for Polars {
-    const NAME: &'static str = "Polars";
-    const MEANS: &'static str = "the limiter of Polars' object stores";
     const FIRST: Self = Self {
         rate: Self::FIRST_RATE,
         delivered: 0.0,
@@ -216,8 +212,6 @@ impl Rule for Polars {
 pub(crate) struct Lance(f64);
 
 impl Rule for Lance {
-    const NAME: &'static str = "Lance";
-    const MEANS: &'static str = "the limiter of Lance's object stores";
     const FIRST: Self = Self(2_000.0);
 
     fn rate(&self) -> f64 {
@@ -252,8 +246,6 @@ fn aimd(rate: f64, of: &Second) -> f64 {
 pub(crate) struct OpenDal(f64);
 
 impl Rule for OpenDal {
-    const NAME: &'static str = "OpenDAL";
-    const MEANS: &'static str = "OpenDAL's AimdLayer";
     const FIRST: Self = Self(2_000.0);
     const LOOKS_FIRST: bool = true;
 
@@ -280,16 +272,7 @@ pub(crate) struct Gax {
 }
 
 impl Law for Gax {
-    type Seat<'a> = ();
-    const NAME: &'static str = "gax";
-    const MEANS: &'static str = "no limit, drops retries by chance";
-    const RETRY: Retry = Retry::Throttled;
-
-    fn new(_: &Scene) -> Self {
-        Self::default()
-    }
-
-    fn ask(&self, now: u64, _: &mut Option<()>) -> Result<SendPermit, u64> {
+    fn ask(&self, now: u64, _: &mut Option<Seat<'_>>) -> Result<SendPermit, u64> {
         Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
     }
 
@@ -298,6 +281,10 @@ impl Law for Gax {
         if reply == Reply::Done {
             self.accepts.set(self.accepts.get() + 1.0);
         }
+    }
+
+    fn retry(&self) -> Retry {
+        Retry::Throttled
     }
 
     fn rejects_retry(&self, draw: u32) -> bool {
@@ -312,14 +299,9 @@ mod tests {
     use super::{Gax, Lance, OpenDal, Polars, Rival, Rule, SECOND};
     use crate::law::Law;
     use crate::scene::MILLI;
-    use crate::scenes::SCENES;
     use crate::service::Reply;
 
     const THROTTLED: Reply = Reply::Throttled(None);
-
-    fn new<L: Law>() -> L {
-        L::new(&SCENES[0])
-    }
 
     /// Sends a request at each of these milliseconds, whose response comes at once.
     fn hear<R: Rule + 'static>(rival: &Rival<R>, replies: &[(u64, Reply)]) -> f64 {
@@ -332,11 +314,11 @@ mod tests {
     }
 
     fn assert_rates<R: Rule + 'static>(steps: &[(u64, Reply, f64)]) {
-        let rival = new::<Rival<R>>();
+        let rival = Rival::<R>::new();
         for (millis, reply, expected) in steps {
             let rate = hear(&rival, &[(*millis, *reply)]);
             let error = (rate - expected).abs();
-            assert!(error < 1e-9, "{} at {millis} ms: {rate}", R::NAME);
+            assert!(error < 1e-9, "at {millis} ms: {rate}");
         }
     }
 
@@ -365,7 +347,7 @@ mod tests {
 
     #[test]
     fn opendal_looks_with_requests_and_skips_empty_seconds() {
-        let rival = new::<Rival<OpenDal>>();
+        let rival = Rival::<OpenDal>::new();
         let asked = |millis: u64| {
             let _permit = rival
                 .ask(millis * MILLI, &mut None)
@@ -383,7 +365,7 @@ mod tests {
     #[test]
     fn aimd_keeps_between_one_and_five_thousand() {
         for (reply, bound) in [(Reply::Done, 5_000.0), (THROTTLED, 1.0)] {
-            let rival = new::<Rival<Lance>>();
+            let rival = Rival::<Lance>::new();
             let replies = (0..12).map(|turn| (turn * 2_000, reply));
             let rate = hear(&rival, &replies.collect::<Vec<_>>());
             assert!((rate - bound).abs() < 1e-9, "{rate}");
@@ -392,7 +374,7 @@ mod tests {
 
     #[test]
     fn polars_cuts_once_a_second_and_returns_to_the_anchor() {
-        let rival = new::<Rival<Polars>>();
+        let rival = Rival::<Polars>::new();
         let mut polars = rival.rule.get();
         let busy = |done| super::Second {
             sent: 1e6,
@@ -419,7 +401,7 @@ mod tests {
 
     #[test]
     fn gax_rejects_retries_when_half_of_all_failed() {
-        let gax = new::<Gax>();
+        let gax = Gax::default();
         let record = |reply, times| {
             for _ in 0..times {
                 let permit = gax.ask(0, &mut None).expect("it never holds back");

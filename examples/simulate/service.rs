@@ -1,7 +1,6 @@
 //! The service: it counts requests, and throttles those above its limit.
 
-use alloc::collections::VecDeque;
-
+use crate::policer::{Counting, Policer as Count};
 use crate::scene::{Hint, MILLI, Policer, Scene};
 
 /// What the service answers.
@@ -19,12 +18,9 @@ pub(crate) enum Reply {
 #[derive(Debug)]
 pub(crate) struct Service {
     scene: Scene,
-    /// Of a bucket: billionths of requests left. Of a window: requests so far.
-    level: u64,
-    /// Of a bucket: when it was filled last. Of a window: its second.
-    mark: u64,
-    /// When the requests of the last second came.
-    recent: VecDeque<u64>,
+    count: Count,
+    /// Up to when the changes of the limit have been counted.
+    at: u64,
 }
 
 const SECOND: u64 = 1_000 * MILLI;
@@ -32,65 +28,39 @@ const SECOND: u64 = 1_000 * MILLI;
 impl Service {
     /// Creates the service of a scene.
     pub(crate) fn new(scene: &Scene) -> Self {
-        let level = scene.first_level() * SECOND;
+        let (counting, burst) = match scene.policer {
+            Policer::Bucket(burst) => (Counting::Refill, Some(burst)),
+            Policer::Window => (Counting::Window, None),
+            Policer::Sliding => (Counting::Sliding, None),
+        };
         Self {
             scene: *scene,
-            level,
-            mark: 0,
-            recent: VecDeque::new(),
+            count: Count::new(counting, SECOND, burst, scene.first_level()),
+            at: 0,
         }
     }
 
     /// Answers a request that comes at `now`.
     pub(crate) fn answer(&mut self, now: u64, rng: &mut fastrand::Rng) -> Reply {
-        let limit = self.scene.limit_at(now);
-        let allowed = match self.scene.policer {
-            Policer::Bucket(burst) => self.take(now, burst),
-            Policer::Window => self.count(now, limit),
-            Policer::Sliding => self.slide(now, limit),
+        // What came in while the limit was another one is counted at that one.
+        let (scene, begun) = (self.scene, core::mem::replace(&mut self.at, now));
+        let changes = scene.limit.iter().map(|(ms, _)| ms * MILLI);
+        let mut held = begun;
+        for change in changes.filter(|at| *at > begun && *at < now) {
+            self.count.look(change, scene.limit_at(held));
+            held = change;
+        }
+        let limit = match scene.policer {
+            Policer::Bucket(_) => scene.limit_at(held),
+            Policer::Window | Policer::Sliding => scene.limit_at(now),
         };
-        if !allowed {
+        if !self.count.admits(now, limit) {
             return Reply::Throttled(self.hint(now));
         }
-        if rng.u64(0..1_000) < self.scene.errors_permille {
+        if rng.u64(0..1_000) < scene.errors_permille {
             return Reply::Failed;
         }
         Reply::Done
-    }
-
-    fn take(&mut self, now: u64, burst: u64) -> bool {
-        // What came in while the limit was another one is counted at that one.
-        let begun = self.mark;
-        let changes = self.scene.limit.iter().map(|(ms, _)| ms * MILLI);
-        let changes = changes.filter(|at| *at > begun && *at < now);
-        for end in changes.chain([now]) {
-            let gain = self.scene.limit_at(self.mark) * (end - self.mark);
-            self.level = (self.level + gain).min(burst * SECOND);
-            self.mark = end;
-        }
-        let left = self.level.checked_sub(SECOND);
-        self.level = left.unwrap_or(self.level);
-        left.is_some()
-    }
-
-    fn count(&mut self, now: u64, limit: u64) -> bool {
-        if now / SECOND != self.mark {
-            (self.mark, self.level) = (now / SECOND, 0);
-        }
-        let allowed = self.level < limit;
-        self.level += u64::from(allowed);
-        allowed
-    }
-
-    fn slide(&mut self, now: u64, limit: u64) -> bool {
-        while self.recent.front().is_some_and(|at| at + SECOND <= now) {
-            self.recent.pop_front();
-        }
-        let allowed = (self.recent.len() as u64) < limit;
-        if allowed {
-            self.recent.push_back(now);
-        }
-        allowed
     }
 
     fn hint(&self, now: u64) -> Option<u64> {

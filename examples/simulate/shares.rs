@@ -4,8 +4,7 @@
 
 use crate::axes::{Axes, Cell};
 use crate::figure::{FAINT, GRID, INK, Played, SERVED, SMALL, TEXT};
-use crate::number::number;
-use crate::summary;
+use crate::number::{jain, number};
 use crate::svg::{Anchor, Area, Picture};
 use crate::tally::Tally;
 
@@ -70,7 +69,7 @@ pub(crate) fn draw(picture: &mut Picture, axes: &Axes, cell: Cell, tally: &Tally
     picture.line((cell.x, foot), (right, foot), FAINT, "none");
     let title = format!(
         "Jain\u{2019}s index {:.3} (1: equal parts)",
-        summary::jain(tally)
+        jain(&tally.accepted)
     );
     let at = (cell.x, foot - Axes::BARS - 8.0);
     picture.text(at, Anchor::Start, TEXT, &title);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::float_arithmetic, reason = "for people to read")]
 
-use crate::number::{number, share};
+use crate::number::{jain, number, share};
 use crate::scene::{MILLI, Scene};
 use crate::tally::{BIN, Tally};
 
@@ -99,7 +99,7 @@ impl Summary {
             wakes: share(tally.wakes.saturating_sub(tally.sleeps), tally.sent),
             p50: seconds(tally.waits.quantile(500)),
             p99: seconds(tally.waits.quantile(990)),
-            jain: jain(tally),
+            jain: jain(&tally.accepted),
             part: tally.scene.mixed.then(|| part(tally)),
             phases: phases(&tally.scene)
                 .map(|(from, to)| Phase::of(tally, &ideal, from, to))
@@ -202,18 +202,6 @@ fn phases(scene: &Scene) -> impl Iterator<Item = (u64, u64)> {
     open.map(|((from, _), to)| (from * MILLI / BIN, to * MILLI / BIN))
 }
 
-/// Returns Jain's index: 1 if all clients got the same, 1/n if one got all.
-pub(crate) fn jain(tally: &Tally) -> f64 {
-    let parts = tally.accepted.iter().map(|count| number(*count));
-    let (sum, squares) = parts.fold((0.0, 0.0), |(sum, squares), part| {
-        (sum + part, squares + part * part)
-    });
-    if squares == 0.0 {
-        return 1.0;
-    }
-    sum * sum / squares / f64::from(tally.scene.clients)
-}
-
 /// Returns what every second client got, as a share of an equal part.
 fn part(tally: &Tally) -> f64 {
     let tested: u64 = tally.accepted.iter().step_by(2).sum();
@@ -239,7 +227,8 @@ fn index(count: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Summary, jain};
+    use super::Summary;
+    use crate::number::jain;
     use crate::scenes::SCENES;
     use crate::tally::Tally;
 
@@ -291,8 +280,8 @@ mod tests {
         let scene = SCENES.iter().find(|scene| scene.name == "10-clients");
         let mut tally = Tally::new(scene.expect("the scene is there"));
         tally.accepted = vec![7; 10];
-        assert_eq!(format!("{:.3}", jain(&tally)), "1.000");
+        assert_eq!(format!("{:.3}", jain(&tally.accepted)), "1.000");
         tally.accepted = [vec![7], vec![0; 9]].concat();
-        assert_eq!(format!("{:.3}", jain(&tally)), "0.100");
+        assert_eq!(format!("{:.3}", jain(&tally.accepted)), "0.100");
     }
 }

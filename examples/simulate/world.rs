@@ -4,7 +4,8 @@
 use fastrand::Rng;
 use paceline::{QuotaPermit, RetryQuota, SendPermit, Timestamp};
 
-use crate::law::{Beside, Law, Retry};
+use crate::law::{Law, Retry, Seat};
+use crate::laws::{Entry, sdk};
 use crate::queue::Queue;
 use crate::scene::{Load, MILLI, Scene};
 use crate::service::{Reply, Service};
@@ -54,49 +55,47 @@ impl Step {
 }
 
 /// One operation at a time: a worker, or an operation of an open client.
-struct Task<'a, L: Law + 'a> {
+struct Task<'a> {
     client: u32,
     step: Step,
     attempt: u32,
     begun: u64,
     permit: SendPermit,
-    seat: Option<L::Seat<'a>>,
+    seat: Option<Seat<'a>>,
     paid: Option<QuotaPermit>,
 }
 
 /// Everything there is in one run.
-pub(crate) struct World<'a, L: Law> {
+struct World<'a> {
     scene: Scene,
-    laws: &'a [L],
+    laws: &'a [Box<dyn Law>],
     quotas: Vec<RetryQuota>,
     service: Service,
     rng: Rng,
     events: Queue,
     /// Tells apart events of the same instant: first come, first served.
     serial: u64,
-    tasks: Vec<Task<'a, L>>,
+    tasks: Vec<Task<'a>>,
     free: Vec<usize>,
     tally: Tally,
 }
 
-/// Plays `scene` with clients that limit themselves by `L`, and returns what happened.
-pub(crate) fn play<L: Law + 'static>(scene: &Scene, seed: u64) -> Tally {
-    if scene.mixed {
-        return play_with(scene, &Beside::<L>::all(scene), seed);
-    }
-    let laws: Vec<L> = (0..scene.clients).map(|_| L::new(scene)).collect();
-    play_with(scene, &laws, seed)
-}
-
-fn play_with<L: Law>(scene: &Scene, laws: &[L], seed: u64) -> Tally {
-    let mut world = World::new(scene, laws, seed);
+/// Plays `scene` with clients that limit themselves by `law`, and returns what happened.
+pub(crate) fn play(scene: &Scene, law: &Entry, seed: u64) -> Tally {
+    let laws: Vec<_> = (0..scene.clients)
+        .map(|client| match client % 2 {
+            1 if scene.mixed => sdk(scene),
+            _ => (law.limiter)(scene),
+        })
+        .collect();
+    let mut world = World::new(scene, &laws, seed);
     world.start();
     world.run();
     world.tally
 }
 
-impl<'a, L: Law> World<'a, L> {
-    fn new(scene: &Scene, laws: &'a [L], seed: u64) -> Self {
+impl<'a> World<'a> {
+    fn new(scene: &Scene, laws: &'a [Box<dyn Law>], seed: u64) -> Self {
         Self {
             scene: *scene,
             laws,
