@@ -105,9 +105,8 @@
 //! |---|---|---|
 //! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
-//! | `wake` | no | wakes a waiter when its send token comes sooner; without it, waiters look every 50 ms |
-//! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop; `wake` |
-//! | `async-io` | no | tasks sleep by async-io's timer, as smol's do; `wake` |
+//! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop |
+//! | `async-io` | no | tasks sleep by async-io's timer, as smol's do |
 //! | `tracing` | no | events when a limiter engages, cuts or recovers, and when a quota is exhausted or recovers |
 //! | `metrics` | no | a strategy's snapshot as counters and gauges |
 //! | `serde` | no | settings and snapshots in and out of text |

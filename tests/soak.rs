@@ -2,7 +2,7 @@
 //!
 //! Two seconds, or as many as `PACELINE_SOAK_SECONDS` says: `ci/extra.sh soak` runs it for five
 //! minutes.
-#![cfg(all(feature = "wake", feature = "std"))]
+#![cfg(feature = "std")]
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,

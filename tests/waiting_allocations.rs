@@ -1,6 +1,6 @@
 //! What waiting allocates: nothing, but for the table in which the first ones stand, and a run
 //! time's timer.
-#![cfg(all(feature = "wake", feature = "tokio"))]
+#![cfg(feature = "tokio")]
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "a test may overflow, and fail"

@@ -8,17 +8,12 @@ extern crate std;
 #[cfg(all(loom, feature = "loom"))]
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-#[cfg(feature = "wake")]
 use core::task::Waker;
 
-#[cfg(all(feature = "wake", loom, feature = "loom"))]
-pub(crate) use loom::sync::atomic::fence;
 #[cfg(all(loom, feature = "loom"))]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-#[cfg(all(feature = "wake", shuttle, feature = "shuttle"))]
-pub(crate) use shuttle::sync::atomic::fence;
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(all(shuttle, feature = "shuttle"))]
-pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// A 128-bit atomic whose word is the number of a value in a table that only grows.
 ///
@@ -85,7 +80,6 @@ impl AtomicU128 {
 }
 
 /// The crate's own one is proved elsewhere: here each of its calls is one step.
-#[cfg(feature = "wake")]
 #[derive(Debug)]
 pub(crate) struct AtomicWaker {
     step: AtomicUsize,
@@ -93,7 +87,6 @@ pub(crate) struct AtomicWaker {
     waker: std::sync::Mutex<Option<Waker>>,
 }
 
-#[cfg(feature = "wake")]
 impl AtomicWaker {
     pub(crate) fn new() -> Self {
         Self {

@@ -17,7 +17,6 @@ mod plain {
     pub(crate) use crate::atomic::stall::{AtomicU32, AtomicU64, AtomicU128};
     #[cfg(not(stall))]
     pub(crate) use portable_atomic::{AtomicU32, AtomicU64, AtomicU128};
-    #[cfg(feature = "wake")]
     pub(crate) use {atomic_waker::AtomicWaker, core::sync::atomic::fence};
 }
 

@@ -171,9 +171,8 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Returns what comes next. Asked twice at the same time it changes nothing, but
     /// [`Next::Send`] is returned once for each attempt.
     ///
-    /// `waker` is woken when the turn of an operation in line comes sooner than it was said to
-    /// (feature `wake`). Without one, and without the feature, an operation in line looks every
-    /// 50 ms.
+    /// `waker` is woken when the turn of an operation in line comes sooner than it was said to.
+    /// Without one, an operation in line looks every 50 ms.
     ///
     /// Asked while an attempt is under way, or after a success, it says [`StopReason::OutOfTurn`].
     #[inline]

@@ -26,8 +26,7 @@ use crate::{
 /// would have been; a waiter that gives up, or is dropped, leaves no debt. Each waiter sleeps on
 /// its own timer until its turn comes at today's rate, and is woken before only if it comes over
 /// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
-/// ms of their new turns; when it falls, they look again when their old ones have come. Without the
-/// feature `wake` no waiter is woken, and waiters look every 50 ms.
+/// ms of their new turns; when it falls, they look again when their old ones have come.
 ///
 /// `R` is what holds the rate: an `Arc`, or a reference, as to that of
 /// [`Adaptive`](crate::Adaptive). Several limiters of one rate share its line. All timestamps of
@@ -364,9 +363,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped
     /// at any time.
     ///
-    /// It allocates when it first has to wait, if its timer does, and then never again; with the
-    /// feature `wake` the waiters of a limiter share a table, which grows with the most there
-    /// have been. Its output is [`AcquireError`] if the tokens cannot come in time, with the
+    /// It allocates when it first has to wait, if its timer does, and then never again; the waiters
+    /// of a limiter share a table, which grows with the most there have been. Its output is [`AcquireError`] if the tokens cannot come in time, with the
     /// time until then, or if there is no such weight.
     ///
     /// # Examples

@@ -1,5 +1,4 @@
 //! Waiting for send tokens, in virtual time and in real time.
-#![cfg(feature = "wake")]
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "a test may overflow, and fail"

@@ -13,7 +13,6 @@ mod reserve;
 mod settle;
 mod snapshot;
 mod waiters;
-#[cfg_attr(not(feature = "wake"), path = "no_wake.rs")]
 mod wake;
 
 use core::convert::Infallible;

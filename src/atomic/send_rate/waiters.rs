@@ -24,11 +24,10 @@ use core::{array, ops::ControlFlow};
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{
-    AtomicU32, AtomicU64, AtomicU128,
-    Ordering::{Acquire, Relaxed, Release},
+    AtomicU32, AtomicU64, AtomicU128, AtomicWaker,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
 };
-#[cfg(feature = "wake")]
-use crate::atomic::sync::{AtomicWaker, Ordering::SeqCst, fence};
 use crate::bits::Field;
 use crate::line::Place;
 
@@ -169,9 +168,7 @@ struct Slot {
     word: AtomicU128,
     /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if it cannot be
     /// woken, or has been since it set the timer.
-    #[cfg(feature = "wake")]
     timer: AtomicU64,
-    #[cfg(feature = "wake")]
     waker: AtomicWaker,
 }
 
@@ -179,9 +176,7 @@ impl Slot {
     fn new() -> Self {
         Self {
             word: AtomicU128::new(Word::FREE.0),
-            #[cfg(feature = "wake")]
             timer: AtomicU64::new(0),
-            #[cfg(feature = "wake")]
             waker: AtomicWaker::new(),
         }
     }
@@ -194,14 +189,12 @@ impl Slot {
     }
 
     /// Returns when the waiter's timer fires, 0 if it is not to be woken.
-    #[cfg(feature = "wake")]
     fn timer(&self) -> u64 {
         // Acquire, with the release in `stand`: the waker is there.
         self.timer.load(Acquire)
     }
 
     /// Wakes the waiter, unless it has set another timer since it was seen with `timer`, or none.
-    #[cfg(feature = "wake")]
     fn wake(&self, timer: u64) {
         // Relaxed: a loss means that the waiter has looked, or that another thread wakes it.
         let swapped = |timer| self.timer.compare_exchange(timer, 0, Relaxed, Relaxed);
@@ -212,24 +205,13 @@ impl Slot {
 
     /// Whether the slot has to be looked at (rule 5).
     fn is_held(&self) -> bool {
-        #[cfg(feature = "wake")]
-        if self.timer() != 0 {
-            return true;
-        }
-        self.word().is_given_up()
+        self.timer() != 0 || self.word().is_given_up()
     }
 
     /// Lets the waker go.
-    #[cfg_attr(
-        not(feature = "wake"),
-        allow(clippy::unused_self, reason = "there is none")
-    )]
     fn hush(&self) {
-        #[cfg(feature = "wake")]
-        {
-            self.timer.store(0, Relaxed); // only a hint to others: the word says who waits
-            drop(self.waker.take());
-        }
+        self.timer.store(0, Relaxed); // only a hint to others: the word says who waits
+        drop(self.waker.take());
     }
 }
 
@@ -388,7 +370,6 @@ impl Table {
 }
 
 /// What is known about a waiter that may have to be woken.
-#[cfg(feature = "wake")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// Its turn has come, or comes long before its timer. All such are woken, in order, or those
@@ -693,9 +674,9 @@ impl Waiters {
     }
 }
 
-#[cfg(feature = "wake")]
 impl Waiters {
     /// Whether no waiter that can be woken stands before `place`.
+    #[cfg(any(feature = "std", test))]
     pub(super) fn is_first(&self, place: Place) -> bool {
         let mut is_first = true;
         self.scan(|_, slot| {
@@ -711,6 +692,7 @@ impl Waiters {
     /// Lets `waker` be woken if the turn of the waiter in `slot` comes before `timer`.
     ///
     /// The caller has to look at the line once more afterwards (rule 6).
+    #[cfg(any(feature = "std", test))]
     pub(super) fn stand(&self, slot: WaiterSlot, timer: u64, waker: &core::task::Waker) {
         let (Some(table), Some(at)) = (self.table(slot.table()), self.slot(slot)) else {
             return;

@@ -1,10 +1,12 @@
 //! When a waiter has to look at the line again, and how it is woken if that is sooner than it
 //! knows.
 
+#[cfg(feature = "std")]
 use core::{ops::Deref, task::Waker, time::Duration};
 
 use super::SendRate;
 use super::acquire::Engaged;
+#[cfg(feature = "std")]
 use super::reserve::{Held, Turn};
 use super::waiters::Look;
 use crate::Timestamp;
@@ -98,6 +100,7 @@ impl Engaged<'_> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<R: Deref<Target = SendRate>> Held<R> {
     /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
     /// again, by the waiter's own timer. `None` if there are too many waiters
@@ -144,6 +147,7 @@ mod tests {
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use super::*;
+    use crate::atomic::send_rate::reserve::Turn;
     use crate::law::paced::PacedSettings;
     use crate::{ControlLaw, Outcome, SendPermit};
 

@@ -179,7 +179,6 @@ fn a_place_out_of_order_is_found_behind_a_few_others() {
         let others = if lapped { 8 + 64 + 65 } else { 8 + 56 };
         for token in 0..others {
             let slot = waiters.join(place(100 + token), 1).expect("there is room");
-            #[cfg(feature = "wake")]
             if !lapped {
                 waiters.stand(slot, 1, core::task::Waker::noop());
             }
@@ -233,7 +232,6 @@ fn the_earliest_time_of_64_calls_is_agreed_on() {
     assert_eq!(agreed.note(1 << 41), (1 << 41) - 64, "in units of 64 ns");
 }
 
-#[cfg(feature = "wake")]
 mod waking {
     use alloc::{sync::Arc, task::Wake};
     use core::{cell::RefCell, task::Waker};
