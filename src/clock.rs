@@ -4,10 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use std::sync::LazyLock;
 
-use crossbeam_utils::CachePadded;
-
 use crate::Timestamp;
-use crate::atomic::cells::Latest;
 
 /// A monotonic clock.
 ///
@@ -106,102 +103,6 @@ impl fmt::Debug for MonotonicClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.now().saturating_since(Timestamp::ZERO);
         f.debug_tuple("MonotonicClock").field(&shown).finish()
-    }
-}
-
-/// A clock that a thread of the user's keeps up to date: reading it is one load, and needs no
-/// system call.
-///
-/// It shows what another clock showed when [`update`](Self::update) was last called, so it is
-/// behind that clock by at most the time between two updates, and never ahead of it. It never goes
-/// back, however many threads update it. If updates stop, time stands still: a limiter that goes by
-/// it grants what tokens there are and then nothing, and backoffs end by the timer as before.
-///
-/// A limiter that goes by it has at most `rate x interval` fewer tokens than by the clock behind
-/// it, and grants those with the next update: an interval of a millisecond is short beside most
-/// limits. Waits are counted from the time shown, so they may end up to an interval late.
-///
-/// # Examples
-///
-/// A thread updates it each millisecond, until the clock is dropped:
-///
-/// ```
-/// use std::{sync::Arc, thread, time::Duration};
-/// use paceline::{Adaptive, Clock, KeptClock};
-///
-/// let clock = Arc::new(KeptClock::new());
-/// let kept = Arc::downgrade(&clock);
-/// thread::spawn(move || {
-///     while let Some(clock) = kept.upgrade() {
-///         clock.update();
-///         drop(clock);
-///         thread::sleep(Duration::from_millis(1));
-///     }
-/// });
-/// let strategy = Adaptive::builder().clock(clock).build()?;
-/// let earlier = strategy.clock().now();
-/// assert!(strategy.clock().now() >= earlier);
-/// # Ok::<(), paceline::config::SettingsError>(())
-/// ```
-pub struct KeptClock<C = MonotonicClock> {
-    source: C,
-    // Alone in its cache line: it is read all the time and written a thousand times a second.
-    latest: CachePadded<Latest>,
-}
-
-impl KeptClock {
-    /// Creates a clock that shows what [`MonotonicClock`] shows now, until it is updated.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::over(MonotonicClock::new())
-    }
-}
-
-impl<C: Clock + Default> Default for KeptClock<C> {
-    fn default() -> Self {
-        Self::over(C::default())
-    }
-}
-
-impl<C: Clock> KeptClock<C> {
-    /// Creates a clock that shows what `source` shows now, until it is updated.
-    #[must_use]
-    pub fn over(source: C) -> Self {
-        let clock = Self {
-            latest: CachePadded::new(Latest::new(0)),
-            source,
-        };
-        clock.update();
-        clock
-    }
-
-    /// Reads the clock behind this one, and shows its time from now on. Returns the time shown.
-    ///
-    /// Any thread may call it, at any time. A call that is overtaken by a later one sets nothing
-    /// back.
-    pub fn update(&self) -> Timestamp {
-        let now = self.source.now().as_nanos();
-        Timestamp::from_nanos(self.latest.raise(now))
-    }
-
-    /// Returns the clock behind this one.
-    pub const fn source(&self) -> &C {
-        &self.source
-    }
-}
-
-impl<C: Clock> Clock for KeptClock<C> {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(self.latest.get())
-    }
-}
-
-impl<C: fmt::Debug> fmt::Debug for KeptClock<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptClock")
-            .field("source", &self.source)
-            .field("latest", &Timestamp::from_nanos(self.latest.get()))
-            .finish()
     }
 }
 
@@ -329,68 +230,5 @@ mod by_instant {
         pub(super) fn nanos(&self) -> u64 {
             u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A clock that is set by hand.
-    #[derive(Debug)]
-    struct Hand(Latest);
-
-    impl Clock for Hand {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_nanos(self.0.get())
-        }
-    }
-
-    #[test]
-    fn a_kept_clock_shows_the_last_update() {
-        let clock = KeptClock::over(Hand(Latest::new(7)));
-        let set = |nanos| clock.source().0.raise(nanos);
-        assert_eq!(clock.now(), Timestamp::from_nanos(7));
-        set(9);
-        assert_eq!(clock.now(), Timestamp::from_nanos(7), "not updated yet");
-        assert_eq!(clock.update(), Timestamp::from_nanos(9));
-        assert_eq!(clock.now(), Timestamp::from_nanos(9));
-    }
-
-    #[test]
-    fn a_kept_clock_never_goes_back() {
-        #[derive(Debug)]
-        struct Wild(crate::atomic::cells::Setting);
-        impl Clock for Wild {
-            fn now(&self) -> Timestamp {
-                Timestamp::from_nanos(self.0.get())
-            }
-        }
-        let clock = KeptClock::over(Wild(crate::atomic::cells::Setting::new(9)));
-        clock.source().0.set(3);
-        assert_eq!(clock.update(), Timestamp::from_nanos(9));
-        assert_eq!(clock.now(), Timestamp::from_nanos(9));
-        clock.source().0.set(u64::MAX);
-        assert_eq!(clock.update(), Timestamp::from_nanos(u64::MAX));
-    }
-
-    #[test]
-    fn updaters_that_meet_show_the_latest_time() {
-        let clock = KeptClock::new();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut last = clock.now();
-                    for _ in 0..10_000 {
-                        let updated = clock.update();
-                        let now = clock.now();
-                        assert!(last <= updated && updated <= now);
-                        last = now;
-                    }
-                });
-            }
-        });
-        let source = clock.source().now();
-        assert!(clock.now() <= source && clock.update() >= source);
     }
 }

@@ -167,7 +167,7 @@ pub use atomic::{Reservation, RetryBudget, RetryQuota, SendRate, SendRateSnapsho
 pub use budget::QuotaSettingsError;
 pub use charge::SendCharge;
 #[cfg(feature = "std")]
-pub use clock::{Clock, KeptClock, MonotonicClock};
+pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
 pub use permit::{

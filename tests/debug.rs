@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use http::{HeaderMap, StatusCode};
 use paceline::{
-    AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, KeptClock, Legacy,
+    AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Operation, Outcome, QuotaPermit, Recorded, RetryAfter, RetryBudget, RetryQuota,
     RetrySafety, RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp,
     WeightError,
@@ -316,7 +316,6 @@ fn every_type() -> Shown {
         Standard::new(),
         Legacy::new(),
         Failure::throttling().with_retry_after(RetryAfter::AtLeast(SECOND)),
-        KeptClock::over(at(1)),
         MonotonicClock::new(),
         QuotaPermit::of(5),
         rate.reserve_n(at(1), 1).expect("it holds one"),
@@ -410,7 +409,6 @@ fn what_is_kept_in_bits_prints_as_values() {
     let lines: BTreeSet<_> = shown.0.iter().map(|(_, line)| &**line).collect();
     for line in [
         "Timestamp(1s)",
-        "KeptClock { source: Timestamp(1s), latest: Timestamp(1s) }",
         "ExponentialBackoff { base: 50ms, throttling_base: 50ms, throttling_floor: 0ns, \
          max_delay: 20s, jitter: Full }",
         "SeededRandom { seed: 7, .. }",

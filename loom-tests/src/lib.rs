@@ -23,7 +23,6 @@ mod counts;
 mod declared;
 mod drought;
 mod forget;
-mod latest;
 mod line;
 mod multi_word;
 mod occupancy;

@@ -164,29 +164,6 @@ impl Sequence {
     }
 }
 
-/// The largest value that any thread has set.
-#[derive(Debug)]
-pub(crate) struct Latest(AtomicU64);
-
-impl Latest {
-    pub(crate) fn new(value: u64) -> Self {
-        Self(AtomicU64::new(value))
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        // Relaxed: the word is all there is, and its values are seen by each thread in the order in
-        // which they were set.
-        self.0.load(Relaxed)
-    }
-
-    /// Sets `value` if it is larger, and returns the largest.
-    pub(crate) fn raise(&self, value: u64) -> u64 {
-        // Relaxed: as above. A read-modify-write, so that no late thread sets the word back.
-        // Model: `latest::no_thread_sets_it_back`.
-        self.0.fetch_max(value, Relaxed).max(value)
-    }
-}
-
 /// How long nothing has been delivered although it was tried. Low bits first:
 ///
 /// | bits | field |

@@ -201,32 +201,6 @@ impl Places {
     }
 }
 
-/// The largest value that any thread has set.
-#[cfg(feature = "std")]
-#[derive(Debug)]
-pub struct Latest(cells::Latest);
-
-#[cfg(feature = "std")]
-impl Latest {
-    /// Creates a word of `value`.
-    #[must_use]
-    pub fn new(value: u64) -> Self {
-        Self(cells::Latest::new(value))
-    }
-
-    /// Returns the largest value.
-    #[must_use]
-    pub fn get(&self) -> u64 {
-        self.0.get()
-    }
-
-    /// Sets `value` if it is larger, and returns the largest.
-    #[must_use]
-    pub fn raise(&self, value: u64) -> u64 {
-        self.0.raise(value)
-    }
-}
-
 /// How long nothing has been delivered.
 #[cfg(feature = "std")]
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
-use paceline::{Clock, KeptClock, MonotonicClock};
+use paceline::{Clock, MonotonicClock};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::twin::Lock;
@@ -62,12 +62,6 @@ pub(super) fn cases() -> Vec<Case> {
             })
         })
         .uncountable(),
-        case("clock: paceline, a kept one", 0, || {
-            plain(KeptClock::new(), |clock| {
-                black_box(clock.now());
-                true
-            })
-        }),
         case("clock: the system's coarse one", 0, || {
             plain((), |()| {
                 black_box(clock_gettime(ClockId::MonotonicCoarse));

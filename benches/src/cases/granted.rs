@@ -2,12 +2,12 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
-use std::{sync::Mutex, thread};
+use std::sync::Mutex;
 
 use better_bucket::{Bucket, BucketConfig, BucketCore};
 use governor::clock::{MonotonicClock as GovernorStd, QuantaClock, QuantaUpkeepClock};
 use paceline::{
-    Clock, ControlLaw, KeptClock, MonotonicClock, SendRate, SendSet, Timestamp, law::PacedSettings,
+    Clock, ControlLaw, MonotonicClock, SendRate, SendSet, Timestamp, law::PacedSettings,
 };
 use ratelimit::Ratelimiter;
 use rustix::time::{ClockId, clock_gettime};
@@ -59,16 +59,6 @@ fn by_clock() -> Vec<Case> {
         .target(
             &[Nanos(15.0)],
             "the coarse clock, 7 ns, and what `granted` takes",
-        ),
-        case(Ours, "paceline SendRate, a kept clock", 1, || {
-            plain((fixed(PLENTY), Kept::new()), |(rate, clock)| {
-                rate.try_acquire(clock.0.now()).is_ok()
-            })
-        })
-        .uncountable()
-        .target(
-            &[TimeOf(0.92, UPKEEP)],
-            "what `granted` takes: the clock is one load",
         ),
         case(Peer, GOVERNOR, 1, || governor(QuantaClock::default())).uncountable(),
         case(Peer, "governor, std Instant", 1, || governor(GovernorStd)),
@@ -149,24 +139,6 @@ fn by_caller() -> Vec<Case> {
 pub(super) fn fixed(tokens: u32) -> SendRate {
     let settings = PacedSettings::fixed(tokens, Duration::from_secs(1));
     SendRate::paced(settings.expect("the rate is in range"), Timestamp::ZERO)
-}
-
-/// A clock that a thread updates each millisecond, until this is dropped.
-pub(super) struct Kept(pub(super) Arc<KeptClock>);
-
-impl Kept {
-    pub(super) fn new() -> Self {
-        let clock = Arc::new(KeptClock::new());
-        let kept = Arc::downgrade(&clock);
-        thread::spawn(move || {
-            while let Some(clock) = kept.upgrade() {
-                clock.update();
-                drop(clock);
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        Self(clock)
-    }
 }
 
 fn coarse() -> Timestamp {

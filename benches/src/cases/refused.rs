@@ -13,7 +13,6 @@ use paceline::{
 use ratelimit::Ratelimiter;
 
 use super::governed::{Governor, ToldClock};
-use super::granted::Kept;
 use super::twin::{Lock, Rate};
 use crate::caller::tell;
 use crate::case::{
@@ -118,16 +117,6 @@ fn by_clock() -> Vec<Case> {
             &[TimeOf(1.0, GOVERNOR_BY_COUNTER)],
             "the counter is nine tenths of both",
         ),
-        case(Ours, "paceline SendRate, a kept clock", 0, || {
-            let settings = PacedSettings::fixed(1, LONG).expect("the rate is in range");
-            let kept = Kept::new();
-            let rate = SendRate::paced(settings, kept.0.now());
-            let _first = rate.try_acquire(kept.0.now());
-            plain((rate, kept), |(rate, kept)| {
-                black_box(rate.try_acquire_until(kept.0.now())).is_ok()
-            })
-        })
-        .uncountable(),
         case(Peer, GOVERNOR_BY_COUNTER, 0, || {
             let limiter: Governor<QuantaClock> =
                 Governor::direct_with_clock(seldom(), QuantaClock::default());
