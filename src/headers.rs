@@ -1,6 +1,8 @@
 //! Headers about time and attempts: when to come back, how old a response is, which attempt this
 //! is.
 
+mod status_details;
+
 use core::{error::Error, fmt, time::Duration};
 
 use crate::RetryAfter;
@@ -303,6 +305,8 @@ pub enum HintFault {
     TooLarge,
     /// It is neither seconds in digits nor a date.
     NotDelayOrDate,
+    /// It is no `google.rpc.Status` in base64 with a `google.rpc.RetryInfo` in its details.
+    NotRetryInfo,
     /// It is no list of quotas with `r` and `t`, and no dictionary with `remaining` and `reset`.
     NotRateLimit,
     /// It is not a count in digits, or more than `u64::MAX`.
@@ -316,6 +320,7 @@ impl fmt::Display for HintFault {
         f.write_str(match self {
             Self::NotMillis => "not milliseconds in digits",
             Self::TooLarge => "more milliseconds than 64 bits hold",
+            Self::NotRetryInfo => "no status in base64 with a RetryInfo in its details",
             Self::NotRateLimit => "neither a list of quotas nor a dictionary of one",
             Self::NotCount => "not a count in digits",
             Self::NotReset => "not seconds or a time in digits",

@@ -467,6 +467,13 @@ impl<S: RetryStrategy> Attempts<S> {
         })
     }
 
+    /// Returns the time that is left of the [deadline](crate::Operation::deadline), or `None`
+    /// without one.
+    #[must_use]
+    pub fn time_left(&self, clock: &dyn Clock) -> Option<Duration> {
+        Some(self.deadline?.saturating_since(clock.now()))
+    }
+
     /// Returns the strategy.
     pub const fn strategy(&self) -> &S {
         &self.strategy

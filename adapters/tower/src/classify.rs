@@ -7,6 +7,7 @@ use paceline::{
     Failure,
     classify::{Classifier, IoErrorClassifier},
     law::LimitReports,
+    operation::Stop,
     set::Weights,
 };
 
@@ -53,6 +54,23 @@ pub trait Classify<Res, E> {
         None
     }
 
+    /// Adds to a response for which there will be no other why its operation stopped, and after how
+    /// many attempts. The response as it is by default.
+    fn stopped(&self, response: Res, stop: Stop) -> Res {
+        let _ = stop;
+        response
+    }
+
+    /// Returns what the caller gets for a request that a layer ended without an answer. The error
+    /// itself by default; `GrpcResults` answers with a status.
+    ///
+    /// # Errors
+    ///
+    /// `refused`, unless the caller gets an answer.
+    fn refused<O: Settle>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
+        Err(refused.into())
+    }
+
     /// Hands on a response for which there will be no other.
     ///
     /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be recorded
@@ -91,6 +109,7 @@ const DEEPEST: usize = 16;
 /// | error | failure |
 /// |---|---|
 /// | [`Refused`] | not retryable: nothing was sent, and it waited as long as it may |
+/// | the `Overloaded` of tower's `load_shed`, with the feature `policy` | not retryable, and not sent |
 /// | tower's `Elapsed`, with the feature `policy` | timeout |
 /// | [`std::io::Error`] | as [`IoErrorClassifier`] says |
 /// | any other | transient: a transport's error; the work may have been done |
@@ -126,6 +145,10 @@ fn ours(error: &(dyn Error + 'static)) -> Option<Failure> {
         let error = next?;
         if error.is::<Refused>() {
             return Some(Failure::not_retryable());
+        }
+        #[cfg(feature = "policy")]
+        if error.is::<tower::load_shed::error::Overloaded>() {
+            return Some(Failure::not_retryable().with_execution(paceline::Execution::NotSent));
         }
         #[cfg(feature = "policy")]
         if error.is::<tower::timeout::error::Elapsed>() {

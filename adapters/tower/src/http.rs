@@ -3,6 +3,7 @@
 mod buffered;
 mod requests;
 mod results;
+mod timeout;
 
 pub use buffered::{Buffered, Replayed};
 pub use requests::HttpRequests;

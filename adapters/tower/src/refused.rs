@@ -2,7 +2,11 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use paceline::{AcquireError, operation::Stop, set::SetError};
+use paceline::{
+    AcquireError,
+    operation::{Stop, StopReason},
+    set::SetError,
+};
 
 /// A layer ended a request: its turn would not have come in time, or its deadline has passed.
 ///
@@ -32,11 +36,28 @@ enum Why {
     Stopped(Stop),
     /// An attempt under way was cut off at the deadline.
     CutOff,
+    /// The service was not ready before the deadline.
+    NotReady,
 }
 
 impl Refused {
     pub(crate) const fn cut_off() -> Self {
         Self(Why::CutOff)
+    }
+
+    pub(crate) const fn not_ready() -> Self {
+        Self(Why::NotReady)
+    }
+
+    /// Tells whether time was up: the deadline of the request or of the layer has passed, or would
+    /// have before its turn.
+    #[must_use]
+    pub const fn is_deadline(&self) -> bool {
+        match self.0 {
+            Why::CutOff | Why::NotReady => true,
+            Why::Stopped(stop) => matches!(stop.why(), StopReason::OutOfTime { .. }),
+            Why::NotInTime(_) | Why::Set(_) => false,
+        }
     }
 
     /// Returns the time until it would have been let go, at the rate of the moment. Zero if the
@@ -50,17 +71,17 @@ impl Refused {
                 None => Duration::ZERO,
             },
             Why::Stopped(stop) => stop.wait(),
-            Why::CutOff => Duration::ZERO,
+            Why::CutOff | Why::NotReady => Duration::ZERO,
         }
     }
 
     /// Returns why the operation was stopped, `None` if it was not the operation that stopped: a
-    /// send rate refused, or an attempt was cut off.
+    /// send rate refused, the service was not ready, or an attempt was cut off.
     #[must_use]
     pub const fn stop(&self) -> Option<Stop> {
         match self.0 {
             Why::Stopped(stop) => Some(stop),
-            Why::NotInTime(_) | Why::Set(_) | Why::CutOff => None,
+            Why::NotInTime(_) | Why::Set(_) | Why::CutOff | Why::NotReady => None,
         }
     }
 
@@ -102,6 +123,7 @@ impl fmt::Display for Refused {
             }
             Why::Set(error) => write!(f, "not sent: {error}"),
             Why::Stopped(stop) => stop.fmt(f),
+            Why::NotReady => f.write_str("not sent: the service was not ready before the deadline"),
             Why::CutOff => f.write_str("cut off: the deadline has passed"),
         }
     }

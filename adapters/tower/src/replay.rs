@@ -1,5 +1,7 @@
 //! Requests that can be sent again.
 
+use core::time::Duration;
+
 use paceline::{Idempotency, set::Weights};
 
 /// Makes the requests of an operation's attempts out of the one that the caller made.
@@ -56,6 +58,19 @@ pub trait Replay<Req> {
     fn weights(&self, request: &Self::Sent) -> Option<Weights> {
         let _ = request;
         None
+    }
+
+    /// Returns the time that `request` itself allows for all its attempts and waits, as the header
+    /// `grpc-timeout` does. It counts beside [`RetryLayer::deadline`](crate::RetryLayer::deadline).
+    /// `None` by default.
+    fn deadline(&self, request: &Self::Sent) -> Option<Duration> {
+        let _ = request;
+        None
+    }
+
+    /// Tells an attempt how much time is left for it. Does nothing by default.
+    fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
+        let _ = (request, left);
     }
 }
 

@@ -43,6 +43,10 @@ enum Say {
     Proxy(u16),
     /// A status that is none.
     Garbage(&'static str),
+    /// Nothing.
+    Hang,
+    /// A status with `google.rpc.RetryInfo` in its details, in seconds and nanoseconds.
+    RetryInfo(Code, u8, u32),
 }
 
 #[derive(Clone)]
@@ -76,7 +80,8 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + 
 async fn answer(say: Say, call: Request<Body>) -> Response<Body> {
     let response = Response::builder().header("content-type", "application/grpc");
     let response = match say {
-        Say::Echo | Say::Status(..) => {
+        Say::Hang => core::future::pending().await,
+        Say::Echo | Say::Status(..) | Say::RetryInfo(..) => {
             return tonic::server::Grpc::new(Raw).unary(Unary(say), call).await;
         }
         Say::Trailers(message, status) => response.body(framed(message, Some(status))),
@@ -124,8 +129,13 @@ impl UnaryService<Bytes> for Unary {
     type Future = core::future::Ready<Result<tonic::Response<Bytes>, Status>>;
 
     fn call(&mut self, call: tonic::Request<Bytes>) -> Self::Future {
-        let Say::Status(code, pushbacks) = self.0 else {
-            return ready(Ok(tonic::Response::new(call.into_inner())));
+        let (code, pushbacks) = match self.0 {
+            Say::Status(code, pushbacks) => (code, pushbacks),
+            Say::RetryInfo(code, seconds, nanos) => {
+                let details = retry_info(seconds, nanos).into();
+                return ready(Err(Status::with_details(code, "told to", details)));
+            }
+            _ => return ready(Ok(tonic::Response::new(call.into_inner()))),
         };
         let mut status = Status::new(code, "told to");
         for wait in pushbacks {
@@ -134,6 +144,33 @@ impl UnaryService<Bytes> for Unary {
         }
         ready(Err(status))
     }
+}
+
+/// A `google.rpc.Status` of which only the details are set: a `DebugInfo`, then a `RetryInfo`.
+fn retry_info(seconds: u8, nanos: u32) -> Vec<u8> {
+    let field = |tag: u8, bytes: &[u8]| {
+        let length = u8::try_from(bytes.len()).expect("short");
+        [&[tag, length], bytes].concat()
+    };
+    let any = |name: &[u8], value: &[u8]| {
+        let any = [field(0x0a, name), field(0x12, value)].concat();
+        field(0x1a, &any)
+    };
+    let mut delay = vec![0x08, seconds, 0x10];
+    let mut left = nanos;
+    while left > 0x7f {
+        delay.push(u8::try_from(left & 0x7f).expect("seven bits") | 0x80);
+        left >>= 7;
+    }
+    delay.push(u8::try_from(left).expect("seven bits"));
+    [
+        any(b"type.googleapis.com/google.rpc.DebugInfo", b"\x0a\x01x"),
+        any(
+            b"type.googleapis.com/google.rpc.RetryInfo",
+            &field(0x0a, &delay),
+        ),
+    ]
+    .concat()
 }
 
 /// Starts a server on a free port, that resets its first connections. It ends with the test's run
@@ -178,6 +215,16 @@ async fn call<S: paceline::RetryStrategy + 'static>(
     layer: RetryLayer<S, GrpcResults, paceline_tower::Buffered>,
     channel: Channel,
 ) -> Result<Bytes, Code> {
+    let message = tonic::Request::new(Bytes::from_static(b"hello"));
+    let answer = send(layer, channel, message).await;
+    answer.map_err(|status| status.code())
+}
+
+async fn send<S: paceline::RetryStrategy + 'static>(
+    layer: RetryLayer<S, GrpcResults, paceline_tower::Buffered>,
+    channel: Channel,
+    message: tonic::Request<Bytes>,
+) -> Result<Bytes, Status> {
     let service = ServiceBuilder::new()
         .layer(layer)
         .map_request(|call: Request<Replayed<Body>>| call.map(Body::new))
@@ -185,11 +232,8 @@ async fn call<S: paceline::RetryStrategy + 'static>(
     let mut client = tonic::client::Grpc::new(service);
     client.ready().await.expect("a channel is ready");
     let path = PathAndQuery::from_static("/test.Test/Call");
-    let message = tonic::Request::new(Bytes::from_static(b"hello"));
     let answer = client.unary(message, path, Raw).await;
-    answer
-        .map(tonic::Response::into_inner)
-        .map_err(|status| status.code())
+    answer.map(tonic::Response::into_inner)
 }
 
 /// What comes of a script: the answer, the calls at the server, and what is left of the quota.
@@ -370,4 +414,120 @@ async fn other_codes_can_be_added_and_calls_be_made_once() {
     let too_long = layer(more).replay(paceline_tower::Buffered::up_to(9)); // 5 and a head of 5
     assert_eq!(call(too_long, channel).await, Err(Code::Unavailable));
     assert_eq!(script.asked.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_deadline_of_a_call_ends_it() {
+    let (channel, script) = serve(0, &[Say::Hang]).await;
+    let mut message = tonic::Request::new(Bytes::from_static(b"hello"));
+    message.set_timeout(Duration::from_millis(300));
+    let begun = Instant::now();
+    let status = send(layer(standard()), channel, message).await.unwrap_err();
+    let took = begun.elapsed();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+    assert_eq!(script.asked.load(SeqCst), 1);
+    let all = Duration::from_millis(300)..Duration::from_millis(600);
+    assert!(all.contains(&took), "{took:?}");
+}
+
+/// Answers `UNAVAILABLE`, and keeps what the client said of its deadline.
+#[derive(Clone, Default)]
+struct Timeouts(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Service<Request<Replayed<Body>>> for Timeouts {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = core::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Request<Replayed<Body>>) -> Self::Future {
+        let timeout = call.headers().get("grpc-timeout").expect("it has one");
+        let timeout = timeout.to_str().expect("text").to_owned();
+        self.0.lock().expect("no panic").push(timeout);
+        let response = Response::builder().header("grpc-status", "14");
+        ready(Ok(response.body(Body::empty()).expect("a response")))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_has_what_is_left_of_the_deadline() {
+    let seen = Timeouts::default();
+    let strategy = support::standard(Duration::from_millis(250));
+    let mut service = ServiceBuilder::new()
+        .layer(layer(strategy))
+        .service(seen.clone());
+    let call = Request::builder().header("grpc-timeout", "1S");
+    let call = call.body(Body::empty()).expect("a request");
+    let answer = service.call(call).await.expect("an answer");
+    assert_eq!(answer.headers()["grpc-status"], "14");
+    let seen = seen.0.lock().expect("no panic").clone();
+    assert_eq!(seen, ["1000000u", "750000u", "500000u"]);
+}
+
+#[tokio::test]
+async fn refusals_have_the_codes_of_grpc() {
+    // A deadline of the layer's.
+    let (channel, _script) = serve(0, &[Say::Hang]).await;
+    let layer_of = |strategy| layer(strategy).deadline(Duration::from_millis(50));
+    let message = || tonic::Request::new(Bytes::from_static(b"hello"));
+    let status = send(layer_of(standard()), channel, message()).await;
+    let status = status.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+    assert_eq!(status.message(), "cut off: the deadline has passed");
+    // A turn that comes too late.
+    let (channel, script) = serve(0, &[Say::Echo]).await;
+    let builder = Adaptive::builder()
+        .clock(Arc::new(TokioClock::start()))
+        .paced(support::one_in(Duration::from_secs(60)))
+        .fail_fast(true);
+    let strategy = Arc::new(builder.build().expect("in range"));
+    let now = strategy.clock().now();
+    let _spent = strategy.send_rate().try_acquire(now).expect("a token");
+    let status = send(layer(strategy), channel, message()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert_eq!(script.asked.load(SeqCst), 0);
+    // The same of a send rate alone.
+    let (channel, script) = serve(0, &[Say::Echo]).await;
+    let clock = TokioClock::start();
+    let rate = Arc::new(SendRate::paced(
+        support::one_in(Duration::from_secs(60)),
+        clock.now(),
+    ));
+    let _spent = rate.try_acquire(clock.now()).expect("a token");
+    let limiter = SendLimiter::new(rate).clock(clock);
+    let limited = SendRateLayer::new(limiter, GrpcResults::new()).within(Duration::from_secs(1));
+    let service = ServiceBuilder::new().layer(limited).service(channel);
+    let mut client = tonic::client::Grpc::new(service);
+    client.ready().await.expect("a channel is ready");
+    let path = PathAndQuery::from_static("/test.Test/Call");
+    let status = client.unary(message(), path, Raw).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert_eq!(script.asked.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn calls_are_retried_without_a_word_on_idempotency() {
+    let says: &[Say] = &[Say::Status(Code::Unavailable, &[]), Say::Echo];
+    let (channel, script) = serve(0, says).await;
+    let bare = RetryLayer::shared(standard(), GrpcResults::new())
+        .replay(paceline_tower::Buffered::up_to(65_536));
+    assert_eq!(call(bare, channel).await, ECHOED);
+    assert_eq!(script.asked.load(SeqCst), 2);
+}
+
+#[tokio::test]
+async fn retry_info_in_the_details_says_when_to_come_back() {
+    let begun = Instant::now();
+    let says: &[Say] = &[
+        Say::RetryInfo(Code::ResourceExhausted, 1, 500_000_000),
+        Say::Echo,
+    ];
+    assert_eq!(outcome(says).await, (ECHOED, 2, 500));
+    assert!(begun.elapsed() >= Duration::from_millis(1_500));
+    // It makes nothing retryable.
+    let says: &[Say] = &[Say::RetryInfo(Code::NotFound, 0, 1), Say::Echo];
+    assert_eq!(outcome(says).await, (Err(Code::NotFound), 1, 500));
 }

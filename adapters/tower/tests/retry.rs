@@ -321,3 +321,74 @@ async fn a_future_that_was_not_polled_has_begun_nothing_and_one_that_has_ended_s
     let mut context = core::task::Context::from_waker(core::task::Waker::noop());
     assert!(future.as_mut().poll(&mut context).is_pending());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_not_ready_is_waited_for_until_the_deadline() {
+    let limit = tower::limit::ConcurrencyLimitLayer::new(1);
+    let inner = limit.layer(Script::of([Ok(500), Ok(200)]));
+    let strategy = standard(SECOND / 10);
+    let deadline = Duration::from_millis(500);
+    let layer = RetryLayer::shared(strategy.clone(), by_number).deadline(deadline);
+    let mut service = layer.layer(inner.clone());
+    // Takes the only place while the retry backs off.
+    let mut other = inner;
+    let hog = async move {
+        tokio::time::sleep(SECOND / 20).await;
+        core::future::poll_fn(|context| Service::<u32>::poll_ready(&mut other, context))
+            .await
+            .expect("it is ready");
+        tokio::time::sleep(3 * SECOND).await;
+        drop(other);
+    };
+    let begun = Instant::now();
+    let timed = async { (call(&mut service).await, begun.elapsed()) };
+    let ((answer, took), ()) = tokio::join!(timed, hog);
+    assert_eq!(
+        (answer.expect("the answer that there was"), took),
+        (500, deadline)
+    );
+    drop(service);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stops_a_retry_leaves_the_last_answer() {
+    // The turn of the retry would come too late.
+    let layer = RetryLayer::shared(one_a_second(SECOND / 10), by_number).deadline(SECOND / 2);
+    let mut service = layer.layer(Script::of([Ok(500), Ok(200)]));
+    assert_eq!(call(&mut service).await.expect("an answer"), 500);
+    // The strategy makes nothing wait, and there is no deadline.
+    let fails_fast = || {
+        let builder = Adaptive::builder()
+            .clock(Arc::new(TokioClock::start()))
+            .backoff(Arc::new(Always(SECOND / 2)))
+            .paced(support::one_in(SECOND))
+            .fail_fast(true);
+        builder.build().expect("in range")
+    };
+    let layer = RetryLayer::new(fails_fast(), by_number);
+    let mut service = layer.layer(Script::of([Err("lost")]));
+    assert_eq!(call(&mut service).await.unwrap_err().to_string(), "lost");
+}
+
+#[cfg(feature = "policy")]
+#[tokio::test(start_paused = true)]
+async fn what_was_shed_here_costs_no_quota() {
+    let limited = tower::ServiceBuilder::new()
+        .load_shed()
+        .layer(tower::limit::ConcurrencyLimitLayer::new(1))
+        .service(Script::of([Ok(200)]));
+    let builder = Adaptive::builder().clock(Arc::new(TokioClock::start()));
+    let strategy = Arc::new(builder.build().expect("in range"));
+    let classify = |result: Result<&u32, &BoxError>| result.err().map(paceline_tower::failure_of);
+    let layer = RetryLayer::shared(strategy.clone(), classify);
+    let mut holds = layer.layer(limited);
+    let mut shed = holds.clone();
+    core::future::poll_fn(|context| Service::<u32>::poll_ready(&mut holds, context))
+        .await
+        .expect("it is ready");
+    let begun = Instant::now();
+    let error = call(&mut shed).await.unwrap_err();
+    assert!(error.is::<tower::load_shed::error::Overloaded>(), "{error}");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(strategy.quota().available(), 500);
+}

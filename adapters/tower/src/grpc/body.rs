@@ -19,8 +19,9 @@ pin_project! {
     /// A body that breaks off, or has no status at its end, reports a failure; one that is dropped
     /// before its end reports nothing.
     pub struct GrpcBody<B, O> {
+        // None if no service answered.
         #[pin]
-        body: B,
+        body: Option<B>,
         // Until it is known.
         outcome: Option<O>,
         results: GrpcResults,
@@ -30,8 +31,17 @@ pin_project! {
 impl<B, O> GrpcBody<B, O> {
     pub(super) const fn new(body: B, outcome: Option<O>, results: GrpcResults) -> Self {
         Self {
-            body,
+            body: Some(body),
             outcome,
+            results,
+        }
+    }
+
+    /// Creates the body of a response that no service gave.
+    pub(super) const fn none(results: GrpcResults) -> Self {
+        Self {
+            body: None,
+            outcome: None,
             results,
         }
     }
@@ -49,7 +59,10 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
-        let frame = ready!(this.body.poll_frame(context));
+        let Some(body) = this.body.as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(body.poll_frame(context));
         let failure = match &frame {
             Some(Ok(data)) if data.is_data() => return Poll::Ready(frame),
             Some(Ok(last)) => match last.trailers_ref() {
@@ -66,11 +79,14 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            Some(body) => body.size_hint(),
+            None => SizeHint::with_exact(0),
+        }
     }
 }
 

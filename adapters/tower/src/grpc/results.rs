@@ -2,17 +2,18 @@
 
 use core::fmt;
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use paceline::{
     Failure,
     classify::{Classifier, HttpClassifier},
+    operation::Stop,
 };
 
 use super::{
     body::GrpcBody,
-    status::{UNAVAILABLE, bit, code, failure},
+    status::{DEADLINE_EXCEEDED, STATUS, UNAVAILABLE, bit, code, failure},
 };
-use crate::{Classify, Settle, classify::failure_of};
+use crate::{BoxError, Classify, Refused, Settle, classify::failure_of};
 
 /// Classifies responses of gRPC by their status code, and errors by [`failure_of`].
 ///
@@ -24,7 +25,11 @@ use crate::{Classify, Settle, classify::failure_of};
 /// | none, with another HTTP status than 200 | as [`HttpClassifier`] says: it is a proxy's answer |
 ///
 /// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means
-/// not at all. It makes nothing retryable that is not.
+/// not at all. Without it the delay of a `google.rpc.RetryInfo` in the status's details counts. It
+/// makes nothing retryable that is not.
+///
+/// A request that a layer ends without an answer is answered `DEADLINE_EXCEEDED` if time was up, else
+/// `UNAVAILABLE`, with the [`Refused`] in the response's extensions.
 ///
 /// The code stands in the headers of a response without messages, and those are retried. In all
 /// others it stands in the trailers: the response has begun and goes to the caller ("gRPC Retry
@@ -101,6 +106,9 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
             Ok(response) => response,
             Err(error) => return Some(failure_of(error)),
         };
+        if response.extensions().get::<Refused>().is_some() {
+            return Some(Failure::not_retryable()); // by a layer below
+        }
         let headers = response.headers();
         match code(headers) {
             Some(code) => failure(code, headers, self.retryable),
@@ -109,9 +117,32 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         }
     }
 
+    fn stopped(&self, mut response: Response<B>, stop: Stop) -> Response<B> {
+        response.extensions_mut().insert(stop);
+        response
+    }
+
+    fn refused<O: Settle>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
+        let mut response = Response::new(GrpcBody::none(*self));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        let code = if refused.is_deadline() {
+            DEADLINE_EXCEEDED
+        } else {
+            UNAVAILABLE
+        };
+        headers.insert(STATUS, HeaderValue::from(code));
+        // Printable ASCII without a percent sign, which needs no encoding.
+        if let Ok(message) = HeaderValue::try_from(refused.to_string()) {
+            headers.insert("grpc-message", message);
+        }
+        response.extensions_mut().insert(refused);
+        Ok(response)
+    }
+
     fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Self::Answer<O> {
         let mut outcome = outcome;
-        if response.headers().contains_key("grpc-status") {
+        if response.headers().contains_key(STATUS) {
             crate::classify::succeeded(outcome.take());
         }
         response.map(|body| GrpcBody::new(body, outcome, *self))

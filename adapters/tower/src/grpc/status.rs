@@ -5,11 +5,12 @@ use core::{str, time::Duration};
 use http::HeaderMap;
 use paceline::{Failure, Fault, RetryAfter, RetrySafety};
 
-const STATUS: &str = "grpc-status";
+pub(super) const STATUS: &str = "grpc-status";
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
+const DETAILS: &str = "grpc-status-details-bin";
 
 const UNKNOWN: u32 = 2;
-const DEADLINE_EXCEEDED: u32 = 4;
+pub(super) const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
 pub(super) const UNAVAILABLE: u32 = 14;
 const LAST: u32 = 16;
@@ -27,6 +28,7 @@ pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
 }
 
 /// Returns what a code means, `None` if that all went well. `retryable` has a bit for each code.
+/// A pushback counts before the delay of a `RetryInfo`.
 pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<Failure> {
     let failure = match code {
         0 => return None,
@@ -43,7 +45,10 @@ pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<
         .with_fault(fault)
         .with_timeout(code == DEADLINE_EXCEEDED);
     Some(match pushback(headers) {
-        None => failure,
+        None => match headers.get(DETAILS).map(RetryAfter::parse_status_details) {
+            Some(Ok(hint)) => failure.with_retry_after(hint),
+            _ => failure,
+        },
         Some(Some(wait)) => failure.with_retry_after(RetryAfter::AtLeast(wait)),
         Some(None) => failure.with_retry_safety(RetrySafety::No),
     })

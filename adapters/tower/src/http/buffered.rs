@@ -4,6 +4,7 @@ use core::{
     fmt, mem,
     pin::Pin,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +12,7 @@ use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
 use paceline::{Idempotency, set::Weights};
 
+use super::timeout;
 use crate::Replay;
 
 /// Keeps bodies that are there in full when the request is made, and up to a limit long, to send
@@ -18,6 +20,10 @@ use crate::Replay;
 ///
 /// So are those of gRPC's unary calls, and whatever was made out of bytes. Others are passed on as
 /// they come, and their requests are sent once. The service in the layer gets [`Replayed`] bodies.
+///
+/// Calls of gRPC (`content-type: application/grpc`) may be carried out twice, since all of them are
+/// POST; of other requests [`Idempotency::of_request`] decides. The header `grpc-timeout` is the
+/// deadline of a request, and is shortened to what is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffered {
     limit: usize,
@@ -50,12 +56,30 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
     }
 
     fn idempotency(&self, request: &Self::Sent) -> Idempotency {
-        Idempotency::of_request(request)
+        if is_grpc(request.headers()) {
+            Idempotency::Idempotent
+        } else {
+            Idempotency::of_request(request)
+        }
     }
 
     fn weights(&self, request: &Self::Sent) -> Option<Weights> {
         request.extensions().get().copied()
     }
+
+    fn deadline(&self, request: &Self::Sent) -> Option<Duration> {
+        timeout::read(request.headers())
+    }
+
+    fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
+        timeout::shorten(request.headers_mut(), left);
+    }
+}
+
+/// Tells whether these are the headers of a call of gRPC.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// A body that [`Buffered`] has looked at.

@@ -1,13 +1,17 @@
 //! Requests over HTTP whose bodies can be cloned.
 
+use core::time::Duration;
+
 use http::Request;
 use paceline::{Idempotency, set::Weights};
 
+use super::timeout;
 use crate::Replay;
 
 /// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
 /// twice: a POST without a key may not. [`Weights`] among the extensions of a request are those of
-/// its attempts.
+/// its attempts. The header `grpc-timeout` is the deadline of a request, and is shortened to what is
+/// left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 
@@ -28,5 +32,13 @@ impl<B: Clone> Replay<Request<B>> for HttpRequests {
 
     fn weights(&self, request: &Request<B>) -> Option<Weights> {
         request.extensions().get().copied()
+    }
+
+    fn deadline(&self, request: &Self::Sent) -> Option<Duration> {
+        timeout::read(request.headers())
+    }
+
+    fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
+        timeout::shorten(request.headers_mut(), left);
     }
 }

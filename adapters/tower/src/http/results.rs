@@ -5,6 +5,7 @@ use paceline::{
     Failure,
     classify::{Classifier, HeaderLimits, HttpClassifier, HttpResponseParts, ServiceUnavailable},
     law::LimitReports,
+    operation::Stop,
 };
 
 use crate::{
@@ -17,7 +18,8 @@ use crate::{
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
 /// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
 /// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost that stands in
-/// its body.
+/// its body. A response that is not retried has a [`Stop`] in its extensions: why, and after how
+/// many attempts.
 ///
 /// # Examples
 ///
@@ -73,6 +75,11 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
 
     fn limits(&self, response: &Response<B>) -> LimitReports {
         HeaderLimits::new().read(&HttpResponseParts::of(response))
+    }
+
+    fn stopped(&self, mut response: Response<B>, stop: Stop) -> Response<B> {
+        response.extensions_mut().insert(stop);
+        response
     }
 
     fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {

@@ -99,7 +99,10 @@ where
                 StageProj::InLine { turn } => {
                     let taken = ready!(turn.poll(context));
                     this.stage.set(Stage::Done);
-                    let permit = taken.map_err(Refused::from)?;
+                    let permit = match taken.map_err(Refused::from) {
+                        Ok(permit) => permit,
+                        Err(refused) => return Poll::Ready(this.classifier.refused(refused)),
+                    };
                     let Some((mut service, request)) = this.unsent.take() else {
                         continue;
                     };

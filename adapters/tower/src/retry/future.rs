@@ -36,14 +36,19 @@ pin_project! {
         K: Replay<Req>,
     {
         #[pin]
-        stage: Stage<Svc::Future, C::Answer<Retried<S>>>,
+        stage: Stage<Svc::Future>,
         service: Svc,
         // The caller's, until the operation begins.
         request: Option<Req>,
         // To be sent next.
         next: Option<K::Sent>,
         attempts: Option<Attempts<Arc<S>>>,
+        // What the caller gets if there is no other.
+        last: Option<Result<C::Answer<Retried<S>>, BoxError>>,
         has_weights: bool,
+        has_deadline: bool,
+        // Whether an attempt is told how much time is left for it.
+        tells_time: bool,
         waiter: Waiter<DefaultSleep>,
         shared: Arc<Shared<S, C, K>>,
     }
@@ -51,13 +56,13 @@ pin_project! {
 
 pin_project! {
     #[project = StageProj]
-    enum Stage<F, A> {
+    enum Stage<F> {
         Begin,
         Pausing,
-        Readying,
+        Readying { armed: bool },
         InLine,
         UnderWay { #[pin] sent: F, limited: bool },
-        GivingUp { answer: Option<Result<A, BoxError>> },
+        GivingUp,
         Done,
     }
 }
@@ -76,7 +81,10 @@ where
             request: Some(request),
             next: None,
             attempts: None,
+            last: None,
             has_weights: false,
+            has_deadline: false,
+            tells_time: false,
             waiter: Waiter::new(DefaultSleep::new()),
             shared,
         }
@@ -120,19 +128,34 @@ where
                 (StageProj::Begin, _) => self.as_mut().begin(),
                 (StageProj::Pausing, Some(attempts)) => {
                     ready!(this.waiter.poll_backoff(attempts, clock, context));
-                    this.stage.set(Stage::Readying);
+                    this.stage.set(Stage::Readying { armed: false });
                 }
                 // Before the turn, which is to be used at once.
-                (StageProj::Readying, _) => {
-                    ready!(this.service.poll_ready(context)).map_err(Into::into)?;
-                    this.stage.set(Stage::InLine);
+                (StageProj::Readying { armed }, Some(attempts)) => {
+                    if let Poll::Ready(ready) = this.service.poll_ready(context) {
+                        ready.map_err(Into::into)?;
+                        this.stage.set(Stage::InLine);
+                        continue;
+                    }
+                    if !*armed {
+                        let Some(left) = attempts.time_left(clock) else {
+                            return Poll::Pending;
+                        };
+                        this.waiter.arm(left);
+                        *armed = true;
+                    }
+                    ready!(this.waiter.poll_elapsed(context));
+                    return Poll::Ready(self.stop_with(Refused::not_ready()));
                 }
                 (StageProj::InLine, Some(attempts)) => {
-                    let Some(request) = this.next.take() else {
+                    let Some(mut request) = this.next.take() else {
                         return Poll::Pending; // the operation was never begun
                     };
                     let attempt = match this.waiter.poll_next(attempts, clock, context) {
-                        Poll::Ready(attempt) => attempt.map_err(Refused::from)?,
+                        Poll::Ready(Ok(attempt)) => attempt,
+                        Poll::Ready(Err(stop)) => {
+                            return Poll::Ready(self.stop_with(stop.into()));
+                        }
                         Poll::Pending => {
                             *this.next = Some(request);
                             return Poll::Pending;
@@ -145,12 +168,22 @@ where
                     let limit = attempt.time_limit();
                     if let Some(limit) = limit {
                         this.waiter.arm(limit);
+                        if *this.tells_time {
+                            this.shared.replay.set_time_left(&mut request, limit);
+                        }
                     }
+                    *this.last = None;
                     let (sent, limited) = (this.service.call(request), limit.is_some());
                     this.stage.set(Stage::UnderWay { sent, limited });
                 }
                 (StageProj::UnderWay { sent, limited }, _) => {
                     let result = match sent.poll(context) {
+                        // A service that ends a call by its own deadline ends it together with us.
+                        Poll::Ready(Err(_))
+                            if *limited && this.waiter.poll_elapsed(context).is_ready() =>
+                        {
+                            None
+                        }
                         Poll::Ready(result) => Some(result.map_err(Into::into)),
                         Poll::Pending if *limited => {
                             ready!(this.waiter.poll_elapsed(context));
@@ -162,9 +195,9 @@ where
                         return Poll::Ready(ended);
                     }
                 }
-                (StageProj::GivingUp { answer }, _) => {
+                (StageProj::GivingUp, _) => {
                     ready!(this.waiter.poll_elapsed(context));
-                    return answer.take().map_or(Poll::Pending, Poll::Ready);
+                    return this.last.take().map_or(Poll::Pending, Poll::Ready);
                 }
                 // Polled again after its end.
                 (StageProj::Done, _) | (_, None) => return Poll::Pending,
@@ -183,6 +216,13 @@ where
         let idempotency = settings.idempotency;
         let idempotency = idempotency.unwrap_or_else(|| replay.idempotency(&request));
         let mut operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
+        let own = replay.deadline(&request);
+        *this.tells_time = own.is_some();
+        let deadline = [settings.deadline, own].into_iter().flatten().min();
+        *this.has_deadline = deadline.is_some();
+        if let Some(span) = deadline {
+            operation = operation.deadline(span);
+        }
         if let Some(weights) = replay.weights(&request) {
             operation = operation.weights(weights);
             *this.has_weights = true;
@@ -210,19 +250,20 @@ where
         let (result, failure) = match result {
             Some(result) => {
                 let failure = classifier.classify(result.as_ref());
-                (result, failure)
+                (Some(result), failure)
             }
-            None => (Err(Refused::cut_off().into()), Some(Failure::timeout())),
+            None => (None, Some(Failure::timeout())),
         };
         let strategy = &this.shared.settings.strategy;
         let limits = match &result {
-            Ok(response) if strategy.obeys_limits() => classifier.limits(response),
+            Some(Ok(response)) if strategy.obeys_limits() => classifier.limits(response),
             _ => LimitReports::new(),
         };
         let reports = Reports::at(strategy.clock()).declaring(&limits);
         let Some(failure) = failure else {
             // The outcome may come at the end of the body.
             let _sending = attempts.observe(reports);
+            let result = result?;
             let costs = result.as_ref().ok();
             let costs = costs.and_then(|response| classifier.costs(response));
             let outcome = Retried::new(this.attempts.take()?, *this.has_weights, costs);
@@ -234,21 +275,46 @@ where
                 }
             });
         };
-        match attempts.failed(&failure, reports) {
+        let verdict = attempts.failed(&failure, reports);
+        let stop = match verdict {
+            Ok(Verdict::Stop(stop)) => Some(stop),
+            _ => None,
+        };
+        let ended = match (result, stop) {
+            (None, _) => classifier.refused(Refused::cut_off()),
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(response)), Some(stop)) => {
+                Ok(classifier.answer(classifier.stopped(response, stop), None))
+            }
+            (Some(Ok(response)), None) => Ok(classifier.answer(response, None)),
+        };
+        match verdict {
             Ok(Verdict::Again(_)) => {
-                drop(result); // a response may hold its connection
+                // A response may hold its connection, so it is kept only where it is likely to be
+                // the last one.
+                *this.last = Some(ended).filter(|ended| ended.is_err() || *this.has_deadline);
                 this.stage.set(Stage::Pausing);
                 None
             }
             Ok(Verdict::Stop(stop)) if !stop.delay().is_zero() => {
                 this.waiter.arm(stop.delay());
-                let answer = result.map(|response| classifier.answer(response, None));
-                let answer = Some(answer);
-                this.stage.set(Stage::GivingUp { answer });
+                *this.last = Some(ended);
+                this.stage.set(Stage::GivingUp);
                 None
             }
-            _ => Some(result.map(|response| classifier.answer(response, None))),
+            _ => Some(ended),
         }
+    }
+
+    /// Ends an operation that has no other attempt, with the last answer if it is there.
+    fn stop_with(
+        self: Pin<&mut Self>,
+        refused: Refused,
+    ) -> Result<C::Answer<Retried<S>>, BoxError> {
+        let this = self.project();
+        *this.attempts = None;
+        let last = this.last.take();
+        last.unwrap_or_else(|| this.shared.classifier.refused(refused))
     }
 }
 
@@ -263,10 +329,10 @@ where
         let stage = match self.stage {
             Stage::Begin => "not polled",
             Stage::Pausing => "backing off",
-            Stage::Readying => "waiting for the service",
+            Stage::Readying { .. } => "waiting for the service",
             Stage::InLine => "in line",
             Stage::UnderWay { .. } => "under way",
-            Stage::GivingUp { .. } => "giving up",
+            Stage::GivingUp => "giving up",
             Stage::Done => "done",
         };
         f.debug_tuple("RetryFuture").field(&stage).finish()

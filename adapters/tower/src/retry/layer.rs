@@ -70,9 +70,6 @@ impl<S: ?Sized> Settings<S> {
         if let Some(scope) = &self.scope {
             operation = operation.scope(scope);
         }
-        if let Some(span) = self.deadline {
-            operation = operation.deadline(span);
-        }
         if let Some(span) = self.max_retry_after {
             operation = operation.max_retry_after(span);
         }
@@ -140,10 +137,13 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// polled. No limit by default.
     ///
     /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
-    /// a backoff does not fit, no quota is paid for the retry, and the last response is returned.
-    /// If the wait for a turn does not fit, the error is [`Refused`](crate::Refused), before a
-    /// retry too: the response that was to be retried is dropped before the backoff. An attempt
-    /// under way is cut off, with the same error. The body of a response is not.
+    /// a backoff, a turn to send or the readiness of the service in the layer does not come in time,
+    /// the last response is returned; before the first attempt the error is
+    /// [`Refused`](crate::Refused). An attempt under way is cut off, with the same error. The body
+    /// of a response is not. The deadline of the request itself, `grpc-timeout`, counts too.
+    ///
+    /// A response is kept while its retry waits, and may hold its connection meanwhile. Without a
+    /// deadline it is dropped.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.settings.deadline = Some(span);
