@@ -58,7 +58,7 @@ impl Bracket {
 }
 
 /// Returns the nanoseconds that a cache line takes from one core to another, and back halved: the
-/// median of rounds.
+/// median of rounds. It means nothing while something else is at work.
 #[must_use]
 pub fn line_transfer(cores: &[CoreId]) -> f64 {
     const LAPS: u64 = 2_000;

@@ -115,11 +115,7 @@ fn report(chosen: &[Case], tails: &[Tail], options: &Options) -> io::Result<()> 
         print!("{}", table::tables(&machine, &results));
     }
     if options.predict {
-        let text = predict::table(&results);
-        print!(
-            "{}",
-            text.unwrap_or_else(|| "--predict needs the floor: ask for all cases\n".to_owned())
-        );
+        print!("{}", predict::table(&results));
     }
     let rows = save::rows(&results);
     if let Some(file) = &options.save {

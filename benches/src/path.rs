@@ -24,6 +24,8 @@ pub enum Path {
     GrantedByClock,
     /// A token taken by the caller's time.
     Granted,
+    /// A token that a task need not wait for.
+    Acquired,
     /// A refusal by the caller's time.
     Refused,
     /// A refusal by the time on a clock that is read.
@@ -34,7 +36,7 @@ pub enum Path {
 
 impl Path {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Floor,
         Self::QuotaSuccess,
         Self::QuotaPair,
@@ -45,6 +47,7 @@ impl Path {
         Self::EngagedRequest,
         Self::GrantedByClock,
         Self::Granted,
+        Self::Acquired,
         Self::Refused,
         Self::RefusedByClock,
         Self::Backoff,
@@ -64,6 +67,7 @@ impl Path {
             Self::EngagedRequest => "engaged-request",
             Self::GrantedByClock => "granted-by-clock",
             Self::Granted => "granted",
+            Self::Acquired => "acquired",
             Self::Refused => "refused",
             Self::RefusedByClock => "refused-by-clock",
             Self::Backoff => "backoff",
@@ -84,6 +88,7 @@ impl Path {
             Self::EngagedRequest => "adaptive strategy, throttled, whole request",
             Self::GrantedByClock => "a granted acquire that reads a clock",
             Self::Granted => "a granted acquire, caller's time",
+            Self::Acquired => "an asynchronous acquire that need not wait, by a clock",
             Self::Refused => "a refused acquire, caller's time",
             Self::RefusedByClock => "a refused acquire that reads a clock",
             Self::Backoff => "a backoff delay with jitter",

@@ -75,16 +75,29 @@ impl HandOver {
 }
 
 /// Returns the table of predictions, with the measured rate of two threads beside the predicted
-/// one.
+/// one; or why there is none.
 #[must_use]
-pub fn table(results: &Results<'_>) -> Option<String> {
-    let hand_over = HandOver::of(results)?;
+pub fn table(results: &Results<'_>) -> String {
+    let rounds = results.course.rounds;
+    if results.transfer.is_none() {
+        return format!(
+            "\nNothing is predicted: the machine was quiet in none of {rounds} rounds, so that no hand-over of a line \
+             was measured.\n"
+        );
+    }
+    let Some(hand_over) = HandOver::of(results) else {
+        return "\nNothing is predicted: the floor's shared `fetch_add` was not asked for, or never went \
+                undisturbed.\n"
+            .to_owned();
+    };
     let mut text = format!(
         "\n### many cores: PREDICTED, but for the column that says otherwise\n\n\
          Millions of operations a second, all cores together. A hand-over of a line takes {} ns at best and {} ns at \
-         worst (measured here), {} to {} ns across sockets (from the literature), as for 64 and 192 cores.\n\n",
+         worst (measured here, in the {} of {rounds} rounds in which the machine was quiet), {} to {} ns across \
+         sockets (from the literature), as for 64 and 192 cores.\n\n",
         digits(hand_over.best),
         digits(hand_over.worst),
+        results.quiet_rounds,
         ACROSS[0],
         ACROSS[1],
     );
@@ -104,7 +117,7 @@ pub fn table(results: &Results<'_>) -> Option<String> {
             text.push_str(&row);
         }
     }
-    Some(text)
+    text
 }
 
 fn row(hand_over: HandOver, case: &Measured<'_>) -> Option<String> {

@@ -28,12 +28,13 @@ fn head(machine: &Machine, results: &Results<'_>) -> String {
     format!(
         "{}\n\n{} rounds in {} s. Medians (10th..90th percentile). An empty loop on two threads over one: {}; dropped \
          were {dropped} of {attempts} attempts: on two threads if it was under {LEAST} before or after, and if a thread \
-         was without its core. A line goes from one core to the other in {} ns.\n",
+         was without its core. A line goes from one core to the other in {} ns ({} rounds).\n",
         machine.text(),
         results.course.rounds,
         results.took.as_secs(),
         spread(results.empty()),
         spread(results.transfer),
+        results.quiet_rounds,
     )
 }
 

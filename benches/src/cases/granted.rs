@@ -25,7 +25,7 @@ use crate::path::Path::{Granted, GrantedByClock};
 use crate::target::Bound::{Nanos, TimeOf, TotalOf};
 
 /// More than any machine takes: a token each nanosecond.
-const PLENTY: u32 = 1_000_000_000;
+pub(super) const PLENTY: u32 = 1_000_000_000;
 /// Twice what is taken by the caller's time.
 const ENOUGH: u32 = 2_000_000;
 
@@ -79,8 +79,13 @@ fn by_clock() -> Vec<Case> {
                 |limiter| limiter.try_wait().is_ok(),
             )
         }),
-        case(Peer, "leaky-bucket", 3, || leaky(true)),
-        case(Peer, "leaky-bucket, unfair", 1, || leaky(false)),
+        case(Peer, "throttle-net", 1, || {
+            plain(throttle_net::Throttle::per_second(PLENTY), |throttle| {
+                throttle.try_acquire()
+            })
+        }),
+        case(Peer, "leaky-bucket", 3, || tokens_of(leaky(true))),
+        case(Peer, "leaky-bucket, unfair", 1, || tokens_of(leaky(false))),
     ]
 }
 
@@ -155,7 +160,7 @@ where
     plain(limiter, |limiter| limiter.check().is_ok())
 }
 
-fn leaky(fair: bool) -> Stage {
+pub(super) fn leaky(fair: bool) -> leaky_bucket::RateLimiter {
     let mut builder = leaky_bucket::RateLimiter::builder();
     let many = PLENTY as usize;
     builder
@@ -164,7 +169,11 @@ fn leaky(fair: bool) -> Stage {
         .refill(many / 100)
         .interval(Duration::from_millis(10))
         .fair(fair);
-    plain(builder.build(), |limiter| limiter.try_acquire(1))
+    builder.build()
+}
+
+fn tokens_of(limiter: leaky_bucket::RateLimiter) -> Stage {
+    plain(limiter, |limiter| limiter.try_acquire(1))
 }
 
 fn two() -> [SendRate; 2] {

@@ -1,5 +1,6 @@
 //! The cases, by path. A new one goes into the list of its path, and appears in every report.
 
+mod acquired;
 mod adaptive;
 mod aws;
 mod backoff;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Case> {
         adaptive::cases(),
         engaged::cases(),
         granted::cases(),
+        acquired::cases(),
         refused::cases(),
         backoff::cases(),
     ];

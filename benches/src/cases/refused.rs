@@ -129,6 +129,11 @@ fn by_clock() -> Vec<Case> {
             let _first = bucket.try_acquire(1);
             plain(bucket, |bucket| bucket.try_acquire(1))
         }),
+        case(Peer, "throttle-net", 0, || {
+            let throttle = throttle_net::Throttle::per_duration(1, LONG);
+            let _first = throttle.try_acquire();
+            plain(throttle, |throttle| throttle.try_acquire())
+        }),
         case(Peer, "ratelimit", 0, || {
             let limiter = Ratelimiter::builder(1).period(LONG).max_tokens(1);
             plain(
