@@ -214,6 +214,7 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "h9", what: "window, three seconds old", fault: Fault::Lag, ..IETF },
     Scene { name: "ha", what: "sliding window of 600/min", policer: Policer::Sliding, ..API },
     Scene { name: "hb", what: "the same, four clients", policer: Policer::Sliding, ..FOUR },
+    Scene { name: "hc", what: "refill of 6,000/min, 100 in 10 s untold", limit: &[(0, 6_000)], fault: Fault::Untold(100), ..API },
     Scene { name: "k2", what: "refill of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..API },
     Scene { name: "k3", what: "window of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..GITHUB },
     Scene { name: "k4", what: "window of 600/min, twenty clients", clients: 20, workers: 8, ..GITHUB },

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use loom::{sync::Arc, thread};
 use paceline::{
-    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
-    law::{DeclaredSettings, LimitReport, LimitReports, Reset, Spend},
+    ControlLaw, Outcome, SendPermit, SendRate, SendSet, Timestamp,
+    law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings, Reset, Spend},
 };
 
 use crate::explore;
@@ -139,5 +139,48 @@ fn a_send_beside_a_report_goes_by_one_of_both() {
         let beside = rate.try_acquire(now).is_ok();
         reporter.join().expect("the reporter returns");
         assert!(rate.try_acquire(now).is_err(), "{beside}: none is left");
+    });
+}
+
+/// A set that takes back what it took of a declared limit, because another limit refuses, beside a
+/// send: that one is counted, and the set is not.
+#[test]
+fn a_set_that_takes_back_beside_a_send_is_not_counted() {
+    explore(Some(1), || {
+        let (rate, now) = at_the_edge(2);
+        let settings = PacedSettings::fixed(1, Duration::from_secs(60)).expect("in range");
+        let none = SendRate::paced(settings, Timestamp::ZERO);
+        assert!(none.try_acquire(now).is_ok(), "its only token");
+        let rates = Arc::new((rate, none));
+        let shared = Arc::clone(&rates);
+        let set = thread::spawn(move || {
+            let set = SendSet::new([&shared.0, &shared.1]);
+            set.try_acquire(now, &[1, 1]).is_ok()
+        });
+        let taken = rates.0.try_acquire(now).is_ok();
+        assert!(!set.join().expect("the set returns"), "the other has none");
+        let left = remaining(&rates.0, now);
+        let want = if taken { 1.0 } else { 2.0 };
+        assert!((left - want).abs() < 1e-9, "left {left}, taken {taken}");
+    });
+}
+
+/// One that takes of each limit in turn and gives nothing back is counted though it is not sent.
+#[test]
+#[should_panic(expected = "one was counted that was not sent")]
+fn a_set_that_only_takes_is_counted() {
+    explore(Some(1), || {
+        let (rate, now) = at_the_edge(2);
+        let rate = Arc::new(rate);
+        let shared = Arc::clone(&rate);
+        let set = thread::spawn(move || shared.try_acquire(now).is_ok());
+        let taken = rate.try_acquire(now).is_ok();
+        set.join().expect("the set returns");
+        let left = remaining(&rate, now);
+        let want = if taken { 1.0 } else { 2.0 };
+        assert!(
+            (left - want).abs() < 1e-9,
+            "one was counted that was not sent"
+        );
     });
 }

@@ -460,3 +460,105 @@ fn a_report_taken_by_arrival_lets_the_older_one_stay() {
         assert_eq!(left.load(SeqCst), 20, "that of the later send stays");
     });
 }
+
+/// A declared limit whose sends, reports and edge are steps of their own.
+struct BrokenLimit {
+    /// What the last report said was left, and how many were sent until then.
+    left: AtomicU64,
+    position: AtomicU64,
+    sent: AtomicU64,
+    version: AtomicU64,
+    /// Up to where requests may go without a look, and by which version: the low half.
+    edge: AtomicU64,
+}
+
+impl BrokenLimit {
+    fn with(left: u64) -> Arc<Self> {
+        Arc::new(Self {
+            left: AtomicU64::new(left),
+            position: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            version: AtomicU64::new(1),
+            edge: AtomicU64::new(0),
+        })
+    }
+
+    /// Two may both find room for one.
+    fn look_then_send(&self) -> bool {
+        let goes = self.sent.load(SeqCst) < self.left.load(SeqCst);
+        if goes {
+            self.sent.fetch_add(1, SeqCst);
+        }
+        goes
+    }
+
+    /// One that is sent between the two stores is no longer counted.
+    fn report_then_position(&self, left: u64) {
+        self.left.store(left, SeqCst);
+        self.position.store(self.sent.load(SeqCst), SeqCst);
+    }
+
+    /// One that looks between the two has an edge that is old, and of the new version.
+    fn raise_then_report(&self, left: u64) {
+        self.version.fetch_add(1, SeqCst);
+        self.left.store(left, SeqCst);
+    }
+
+    /// Goes by the edge if it is of this version, and by a look otherwise.
+    fn send_by_edge(&self) -> bool {
+        let version = self.version.load(SeqCst);
+        let edge = self.edge.load(SeqCst);
+        if edge & 0xff == version && edge >> 8 > 0 {
+            return true;
+        }
+        let left = self.left.load(SeqCst);
+        if left > 0 {
+            self.edge.store(left << 8 | version, SeqCst);
+        }
+        left > 0
+    }
+}
+
+/// `declared::two_sends_at_the_edge_do_not_both_go`.
+#[test]
+#[should_panic(expected = "one is left")]
+fn two_that_look_and_then_send_both_go() {
+    model(|| {
+        let limit = BrokenLimit::with(1);
+        let shared = Arc::clone(&limit);
+        let other = thread::spawn(move || shared.look_then_send());
+        let mine = limit.look_then_send();
+        let other = other.join().expect("the other thread returns");
+        assert!(mine != other, "one is left");
+    });
+}
+
+/// `declared::a_report_beside_a_send_counts_it_or_not`.
+#[test]
+#[should_panic(expected = "a send was lost")]
+fn a_report_of_two_words_loses_the_send_between() {
+    model(|| {
+        let limit = BrokenLimit::with(50);
+        let shared = Arc::clone(&limit);
+        let reporter = thread::spawn(move || shared.report_then_position(50));
+        let taken = limit.look_then_send();
+        reporter.join().expect("the reporter returns");
+        let since = limit.sent.load(SeqCst) - limit.position.load(SeqCst);
+        let left = limit.left.load(SeqCst) - since;
+        assert_eq!(left, 50 - u64::from(taken), "a send was lost");
+    });
+}
+
+/// `declared::a_send_beside_a_report_goes_by_one_of_both`.
+#[test]
+#[should_panic(expected = "none is left")]
+fn an_edge_that_outlives_its_report_lets_one_go() {
+    model(|| {
+        let limit = BrokenLimit::with(1);
+        let shared = Arc::clone(&limit);
+        let reporter = thread::spawn(move || shared.raise_then_report(0));
+        limit.send_by_edge();
+        reporter.join().expect("the reporter returns");
+        assert!(!limit.send_by_edge(), "none is left");
+    });
+}
