@@ -27,15 +27,13 @@ impl Rate {
     pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
 
     /// Returns the rate of `tokens` in `nanos` nanoseconds, rounded to nearest.
-    pub(crate) fn from_ratio(tokens: u32, nanos: u64) -> Self {
-        let scaled = u128::from(tokens) << 64;
-        let nanos = u128::from(nanos.max(1));
-        Self::from_raw(
-            scaled
-                .saturating_add(nanos >> 1)
-                .checked_div(nanos)
-                .unwrap_or(0),
-        )
+    pub(crate) const fn from_ratio(tokens: u32, nanos: u64) -> Self {
+        let scaled = (tokens as u128) << 64;
+        let half = (nanos >> 1) as u128;
+        match scaled.saturating_add(half).checked_div(nanos as u128) {
+            Some(raw) => Self::from_raw(raw),
+            None => Self::from_raw(scaled), // as in one nanosecond
+        }
     }
 
     /// Returns the rate of `tokens` in `per`, or `None` outside one token in 1,000 s to one in each
@@ -49,13 +47,31 @@ impl Rate {
     }
 
     /// Returns the rate of `raw` units, rounded to nearest and at most [`MAX`](Self::MAX).
-    pub(crate) fn from_raw(raw: u128) -> Self {
-        let excess = significant_bits(raw).saturating_sub(Self::SIGNIFICANT);
-        if excess > u64::BITS {
-            return Self::MAX;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is larger is too much"
+    )]
+    pub(crate) const fn from_raw(raw: u128) -> Self {
+        if raw >> u64::BITS == 0 {
+            Self::rounded(raw as u64)
+        } else {
+            Self::MAX
         }
-        let value = shift_right_rounding(raw, excess) << excess;
-        Self(u64::try_from(value).unwrap_or(u64::MAX).min(Self::MAX.0))
+    }
+
+    /// As [`from_raw`](Self::from_raw), in 64 bits.
+    pub(crate) const fn rounded(raw: u64) -> Self {
+        let excess = Self::excess(raw);
+        match raw.checked_add((1 << excess) >> 1) {
+            Some(sum) => Self((sum >> excess) << excess),
+            None => Self::MAX,
+        }
+    }
+
+    /// Returns how many bits of `raw` are beyond the significant ones.
+    const fn excess(raw: u64) -> u32 {
+        let bits = u64::BITS.wrapping_sub(raw.leading_zeros());
+        bits.saturating_sub(Self::SIGNIFICANT)
     }
 
     /// Returns the rate in its units, tokens per nanosecond × 2⁶⁴.
@@ -65,14 +81,12 @@ impl Rate {
 
     /// Returns the unit of its last place.
     pub(crate) const fn last_place(self) -> u64 {
-        let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());
-        1 << bits.saturating_sub(Self::SIGNIFICANT)
+        1 << Self::excess(self.0)
     }
 
     /// Packs the rate into the low [`BITS`](Self::BITS) bits.
     pub(crate) const fn to_bits(self) -> u64 {
-        let bits = u64::BITS.wrapping_sub(self.0.leading_zeros());
-        let excess = bits.saturating_sub(Self::SIGNIFICANT);
+        let excess = Self::excess(self.0);
         ((excess as u64) << Self::SIGNIFICANT) | (self.0 >> excess)
     }
 
@@ -83,8 +97,12 @@ impl Rate {
     }
 
     /// Returns twice the rate, at most [`MAX`](Self::MAX).
-    pub(crate) fn doubled(self) -> Self {
-        Self::from_raw(u128::from(self.0) << 1)
+    pub(crate) const fn doubled(self) -> Self {
+        if self.0 > Self::MAX.0 >> 1 {
+            Self::MAX
+        } else {
+            Self(self.0 << 1)
+        }
     }
 
     /// Returns `2^power` times the rate, at most [`MAX`](Self::MAX).
@@ -123,11 +141,6 @@ impl Rate {
 /// Returns the number that the same 64 bits are in two's complement.
 pub(crate) const fn to_signed(bits: u64) -> i64 {
     i64::from_ne_bytes(bits.to_ne_bytes())
-}
-
-/// Returns the position of the highest set bit, counted from 1.
-pub(crate) const fn significant_bits(value: u128) -> u32 {
-    u128::BITS.wrapping_sub(value.leading_zeros())
 }
 
 /// Returns `value / 2^shift`, rounded to nearest; 0 for a shift of all the bits or more.
@@ -240,6 +253,31 @@ mod tests {
             (exact + 1) << 4
         );
         assert_eq!(Rate::from_ratio(1, 2 * SECOND).raw(), 9_223_372_037);
+    }
+
+    /// What 64 bits do is what 128 bits do, on both sides of each step of the rounding.
+    #[test]
+    fn a_rate_is_rounded_in_64_bits_as_in_128() {
+        let by_definition = |raw: u128| {
+            let bits = 128 - raw.leading_zeros();
+            let excess = bits.saturating_sub(Rate::SIGNIFICANT);
+            let value = shift_right_rounding(raw, excess) << excess;
+            u64::try_from(value).map_or(Rate::MAX, |value| Rate(value.min(Rate::MAX.0)))
+        };
+        for bits in 0..64_u32 {
+            for low in [0_u64, 1, 0x5555_5555_5555_5555, u64::MAX >> 1, u64::MAX] {
+                let top = (1_u64 << bits) | (low & ((1 << bits) - 1));
+                for near in -1..=1_i64 {
+                    for half in [0, 1_u64 << bits.saturating_sub(44)] {
+                        let raw = top.wrapping_add_signed(near).wrapping_add(half);
+                        assert_eq!(Rate::rounded(raw), by_definition(raw.into()), "{raw:x}");
+                    }
+                }
+                let rate = Rate::rounded(top);
+                let twice = by_definition(u128::from(rate.0) << 1);
+                assert_eq!(rate.doubled(), twice, "{rate:?}");
+            }
+        }
     }
 
     #[test]

@@ -188,6 +188,16 @@ impl Line {
         }
     }
 
+    /// Whether the bucket has room for all that has been `minted` and is not promised, by a bound of
+    /// its capacity: the whole tokens. If not, the capacity decides.
+    #[inline]
+    pub(crate) const fn holds(&self, minted: Minted, issued: Place, cancelled: u64) -> bool {
+        // Under 2³⁴ of them. In a pause there are none, and it holds none; a bucket that is not
+        // paused holds one at least.
+        let whole = self.rate.tokens_in(self.burst).wrapping_mul(TOKEN);
+        minted.to_place().since(issued.less_tokens(cancelled)) <= to_signed(whole)
+    }
+
     /// Returns the tokens in the bucket at `now`, with 64 fraction bits; 0 if more are promised.
     pub(crate) fn available(&self, now: u64, issued: Place, cancelled: u64) -> u128 {
         if self.has_wrapped(now) {
@@ -218,7 +228,11 @@ impl Line {
     /// This is what ends a piece, before a larger capacity could bring them back. Writing them off
     /// at any other moment changes no answer.
     pub(crate) fn settled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
-        let past = self.past(now, issued.less_tokens(cancelled));
+        let minted = self.minted_at(now);
+        if self.holds(minted, issued, cancelled) {
+            return issued; // by far the cheaper comparison
+        }
+        let past = minted.to_place().since(issued.less_tokens(cancelled));
         let excess = past.saturating_sub(to_signed(self.capacity()));
         if excess > 0 {
             issued.plus(excess.unsigned_abs())

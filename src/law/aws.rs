@@ -8,9 +8,11 @@ use super::{Counted, Decision, Law, Shown, State, Throttled, Window};
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
-/// Returns the lowest fill rate there is, 0.5 tokens/s.
+/// The lowest fill rate there is, 0.5 tokens/s.
+const FLOOR: Rate = Rate::from_ratio(1, SECOND << 1);
+
 fn at_least_floor(rate: Rate) -> Rate {
-    rate.max(Rate::from_ratio(1, SECOND << 1))
+    rate.max(FLOOR)
 }
 
 /// Returns the rate that a throttle is taken to have come at: the measured one, and not more than
@@ -97,6 +99,28 @@ pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Aws {
     pub(crate) windows: Windows,
+}
+
+impl Aws {
+    /// Returns the rate after a response at `now` that ends no window and finds the rate on its
+    /// curve, below twice the measured one; `None` of any other. It is [`Law::rate`] then.
+    #[inline]
+    pub(crate) fn rate_on_curve(
+        self,
+        state: State,
+        now: u64,
+        reading: u128,
+        peak_time: u64,
+    ) -> Option<Rate> {
+        let reading = Reading(reading);
+        if self.windows.index(now) != reading.window() {
+            return None;
+        }
+        let elapsed = now.checked_sub(state.since())?;
+        let peak = Rate::from_bits(state.memory());
+        let rate = at_least_floor(rate_at(peak, peak_time, elapsed));
+        (rate.raw() >> 1 < reading.measured().raw()).then_some(rate)
+    }
 }
 
 /// What the law has counted. Low bits first:
@@ -303,6 +327,34 @@ mod tests {
             after_success(peak, time_to_peak(peak), 0, Rate::ZERO),
             Rate::from_ratio(1, 2 * SECOND)
         );
+    }
+
+    /// The short way of a response goes by the same law, or leaves it to the long one.
+    #[test]
+    fn the_rate_on_the_curve_is_the_laws_until_the_window_ends_or_twice_the_measured_rate_holds() {
+        let windows = Windows::new(SECOND / 4);
+        let law = Aws { windows };
+        for peak in [0, 1, 10, 1_000, 4_000_000_000].map(per_second) {
+            let state = State::NONE.next(3 * SECOND, peak.to_bits());
+            for measured in [0, 1, 9, 1_400, 4_000_000_000].map(per_second) {
+                for step in 0..200 {
+                    let now = 3 * SECOND + step * 51_515_151;
+                    let reading = Reading::new(measured, windows.index(now), 0).0;
+                    let rate = law.rate_on_curve(state, now, reading, time_to_peak(peak));
+                    let by_law = law.rate(state, now, reading, time_to_peak);
+                    let most = at_least_floor(measured.doubled());
+                    assert_eq!(rate, (by_law < most).then_some(by_law), "{now}");
+                    // The window is over, or has yet to begin; the state is of a later time.
+                    for other in [windows.index(now) - 1, windows.index(now) + 1] {
+                        let reading = Reading::new(measured, other, 0).0;
+                        let rate = law.rate_on_curve(state, now, reading, time_to_peak(peak));
+                        assert_eq!(rate, None);
+                    }
+                }
+            }
+            let reading = Reading::new(per_second(9), windows.index(SECOND), 0).0;
+            assert_eq!(law.rate_on_curve(state, SECOND, reading, 0), None);
+        }
     }
 
     /// What must be read first: a sum that is older than the base would wrap to 2⁴⁵ requests.

@@ -26,10 +26,11 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 ///
 /// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and
 /// is flat after 73 minutes, where every peak there is has long been passed.
+#[inline]
 pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
     let time = elapsed.min(HORIZON) << TIME_FRACTION;
-    let raw = u128::from(peak.raw());
-    Rate::from_raw(match time.checked_sub(peak_time) {
+    let raw = peak.raw();
+    Rate::rounded(match time.checked_sub(peak_time) {
         Some(after) => raw.saturating_add(rise(after)),
         None => raw.saturating_sub(rise(peak_time.wrapping_sub(time))),
     })
@@ -46,8 +47,9 @@ pub(crate) fn time_to_peak(peak: Rate) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// Returns `C·span³` as units of a rate, for a span in 2⁻²⁰ ns.
-fn rise(span: u64) -> u128 {
+/// Returns `C·span³` as units of a rate, for a span in 2⁻²⁰ ns; all bits if there are more.
+#[inline]
+const fn rise(span: u64) -> u64 {
     if span == 0 {
         return 0;
     }
@@ -55,13 +57,16 @@ fn rise(span: u64) -> u128 {
     let zeros = span.leading_zeros();
     let significand = span << zeros;
     let cube = multiply_high(multiply_high(significand, significand), significand);
-    let product = u128::from(multiply_high(cube, CUBE_SCALE));
+    let product = multiply_high(cube, CUBE_SCALE);
     // span³ = cube·2^(128 − 3·zeros) in 2⁻⁶⁰ ns³; times 2⁶⁴ tokens and the constant's 2⁻¹⁸⁴.
     let drop = zeros.wrapping_mul(3);
     if drop <= 12 {
-        product << 12_u32.wrapping_sub(drop)
+        product.saturating_mul(1 << 12_u32.wrapping_sub(drop))
+    } else if drop <= 76 {
+        let below = product >> drop.wrapping_sub(13); // one bit more
+        (below >> 1).wrapping_add(below & 1)
     } else {
-        shift_right_rounding(product, drop.wrapping_sub(12))
+        0
     }
 }
 

@@ -30,6 +30,7 @@ impl Head {
     const CHANGED: Field = Self::FINER.above(8);
 
     /// Returns the line through `minted` at `end`, rounded to 2⁻³⁰ tokens.
+    #[inline]
     pub(crate) fn through(minted: Minted, end: u64, rate: Rate, throttle: u64) -> Self {
         let half = 1_u128 << (DROPPED - 1);
         let origin = minted.less(tokens_of(rate, end)).plus(half).to_bits() >> DROPPED;

@@ -415,3 +415,31 @@ fn a_level_is_dry_when_less_than_one_token_is_left() {
     assert!(!level.is_dry(place(4)));
     assert!(level.is_dry(place(4).plus(1)) && level.is_dry(place(5)));
 }
+
+/// The bound of the capacity is one: what it lets be is what the capacity lets be, whatever the
+/// rate, and it decides all but a token's worth.
+#[test]
+fn what_the_bound_holds_the_bucket_holds() {
+    let mut rng = Rng::with_seed(9);
+    let mut held = 0;
+    for _ in 0..100_000 {
+        let raw = rng.u64(..) >> rng.u32(1..64);
+        let line = Line {
+            rate: Rate::rounded(raw.max(1)),
+            burst: rng.u64(..10 * SECOND),
+            ..line(0, 0, 1)
+        };
+        let capacity = line.capacity();
+        for more in [0, 1, TOKEN - 1, TOKEN, TOKEN + 1, rng.u64(..=TOKEN << 30)] {
+            for promised in [capacity.saturating_sub(more), capacity + more] {
+                let minted = Minted::from_place(place(7).plus(promised));
+                let holds = line.holds(minted, place(7), 0);
+                held += u32::from(holds);
+                assert!(!holds || promised <= capacity, "{line:?}");
+                let is_full = promised + TOKEN > capacity || line.is_paused();
+                assert!(holds || is_full, "{line:?}: {promised}");
+            }
+        }
+    }
+    assert!(held > 100_000, "{held}");
+}

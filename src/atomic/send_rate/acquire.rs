@@ -37,7 +37,7 @@ pub(super) struct Words {
 pub(super) struct Promised {
     /// The last token promised.
     issued: AtomicU64,
-    hint: Hint,
+    pub(super) hint: Hint,
     /// The tokens of all places that are neither claimed nor given up.
     pub(super) open: AtomicU64,
     agreed: Agreed,
@@ -86,6 +86,12 @@ impl Words {
             }),
             trip: AtomicU64::new(0),
         }
+    }
+
+    /// Returns the last token promised.
+    pub(super) fn issued(&self) -> Place {
+        // Relaxed: see `Engaged::issue`.
+        Place::from_bits(self.promised.issued.load(Relaxed))
     }
 }
 
@@ -474,12 +480,6 @@ impl Engaged<'_> {
         issued
             .compare_exchange(last.to_bits(), before.to_bits(), Relaxed, Relaxed)
             .is_ok()
-    }
-
-    /// Returns the last token promised.
-    pub(super) fn issued(&self) -> Place {
-        // Relaxed: see `issue`.
-        Place::from_bits(self.promised.issued.load(Relaxed))
     }
 
     /// Returns the last token promised, less those given back.

@@ -111,6 +111,13 @@ impl BoundLaw {
         }
     }
 
+    /// Returns the published law, `None` if it is another one.
+    pub(super) fn published(&self) -> Option<Aws> {
+        self.tuned.is_none().then_some(Aws {
+            windows: self.windows,
+        })
+    }
+
     /// Whether it is the published law.
     pub(super) const fn is_published(&self) -> bool {
         self.tuned.is_none()
@@ -401,14 +408,24 @@ impl CurveCache {
 
     /// Returns [`time_to_peak`] of `peak`.
     pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
+        self.time_to_packed(peak.to_bits())
+    }
+
+    /// As [`time_to_peak`](Self::time_to_peak), of a packed peak.
+    #[inline]
+    pub(super) fn time_to_packed(&self, peak: u64) -> u64 {
         // Relaxed: the argument and the value of a pure function, in one word.
         let known = self.0.load(Relaxed);
-        if PEAK.get(known) == peak.to_bits() {
+        if PEAK.get(known) == peak {
             return TIME.get(known);
         }
-        let time = time_to_peak(peak);
-        self.0
-            .store(PEAK.put(peak.to_bits()) | TIME.put(time), Relaxed);
+        self.learn(peak)
+    }
+
+    #[cold]
+    fn learn(&self, peak: u64) -> u64 {
+        let time = time_to_peak(Rate::from_bits(peak));
+        self.0.store(PEAK.put(peak) | TIME.put(time), Relaxed);
         time
     }
 }

@@ -137,6 +137,7 @@ impl LineWords {
 
     /// Replaces `head` by the line that goes on from `minted` at `end` with `rate`. False if
     /// another thread has replaced it first. `end` comes from [`raise`](Self::raise).
+    #[inline]
     pub(super) fn replace(
         &self,
         head: Head,

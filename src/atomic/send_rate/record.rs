@@ -3,16 +3,17 @@
 use core::time::Duration;
 
 use super::SendRate;
-use super::acquire::{Engaged, elapsed};
+use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
+use crate::law::aws::Aws;
 use crate::law::declared::plan::Plan;
 use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
-use crate::line::{FINER, Head, Line, TOKEN};
+use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
 const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
@@ -98,7 +99,73 @@ impl SendRate {
         if gate.is_quiet_for_responses(elapsed) {
             return Recorded::Counted;
         }
+        if let Some(law) = self.law.published() {
+            if self.goes_along(law, elapsed, permit) {
+                return Recorded::Counted;
+            }
+        }
         self.look_closely(elapsed, permit)
+    }
+
+    /// Moves the rate of the published law along its curve, if that is all that a response has to
+    /// do: it ends no window, and nothing else is new. Nothing is done otherwise.
+    ///
+    /// It is what [`look_closely`](Self::look_closely) does, with each word loaded once.
+    #[inline(never)]
+    fn goes_along(&self, law: Aws, elapsed: u64, permit: SendPermit) -> bool {
+        let Some(words) = self.words.get() else {
+            return false;
+        };
+        // In the order of `follow`. A change, a window or a pause that comes after these loads comes
+        // after this response, but for what the swap of the head then finds.
+        let (head, line) = words.line.read();
+        let state = words.state.load();
+        // Neither before the beginning of the line nor long after it.
+        let is_usual = head.follows(state.version())
+            && state.is_engaged()
+            && elapsed.wrapping_sub(line.since) < LONGEST;
+        if !is_usual {
+            return false;
+        }
+        let reading = self.meter.reading();
+        let peak_time = words.curve.time_to_packed(state.memory());
+        let Some(rate) = law.rate_on_curve(state, elapsed, reading, peak_time) else {
+            return false;
+        };
+        if permit.is_timed() {
+            words.note_trip(elapsed.saturating_sub(self.elapsed(permit.time())));
+        }
+        if rate != line.rate {
+            self.move_along(words, head, line, elapsed, rate, state.version());
+        }
+        self.with(words).wake_due(elapsed);
+        true
+    }
+
+    /// Does what [`Engaged::change`] does, of a line that is not stale. One try, see `follow_law`.
+    #[inline]
+    fn move_along(
+        &self,
+        words: &Words,
+        head: Head,
+        line: Line,
+        elapsed: u64,
+        rate: Rate,
+        version: u64,
+    ) {
+        let Some(end) = words.line.raise(elapsed) else {
+            return;
+        };
+        let minted = line.extended_to(end);
+        if !words.holds(&line, minted) {
+            self.with(words).settle(&{ line }, end);
+        }
+        if words.line.replace(head, minted, end, rate, version) {
+            words.promised.hint.forget();
+        }
+        if words.waiters.has_gaps() {
+            self.with(words).retire(&{ line }, end);
+        }
     }
 
     #[inline(never)]
@@ -145,7 +212,7 @@ fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
     }
 }
 
-impl Engaged<'_> {
+impl Words {
     /// Averages the trip of a request that was looked at into those before. Of two threads at once
     /// one is lost, and the next makes up for it.
     fn note_trip(&self, trip: u64) {
@@ -153,11 +220,20 @@ impl Engaged<'_> {
         let last = self.trip.load(Relaxed);
         let next = match last {
             0 => trip,
-            last => last.wrapping_sub(last >> 3).saturating_add(trip >> 3),
+            last => last.wrapping_sub(last >> 3).wrapping_add(trip >> 3), // at most the larger
         };
         self.trip.store(next.max(1), Relaxed);
     }
 
+    /// Whether the bucket of `line` has room for all that is not promised once there are `minted`
+    /// tokens, by a bound that is cheap: it may say no where there is.
+    fn holds(&self, line: &Line, minted: Minted) -> bool {
+        let cancelled = self.waiters.total();
+        line.holds(minted, self.issued(), cancelled)
+    }
+}
+
+impl Engaged<'_> {
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
