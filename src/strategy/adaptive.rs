@@ -398,7 +398,7 @@ impl Adaptive {
     /// Takes note of a limit that was not known, or has changed.
     fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
         if observed > Observed::Taken {
-            events::declared(self.engine.id, || rate.declared_limit(now));
+            events::declared(self.engine.id(), || rate.declared_limit(now));
         }
     }
 
@@ -426,15 +426,15 @@ impl Adaptive {
     /// Takes note of what `rate` made of an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, recorded: Recorded) {
         if recorded == Recorded::Contradicted {
-            events::contradicted(self.engine.id, || rate.declared_limit(now));
+            events::contradicted(self.engine.id(), || rate.declared_limit(now));
         }
         if recorded == Recorded::Cut {
             let state = || rate.snapshot(now);
             self.engine.counts.one(Event::Cut);
             if self.engine.counts.note(State::Limiting, true) {
-                events::engaged(self.engine.id, state);
+                events::engaged(self.engine.id(), state);
             } else {
-                events::cut(self.engine.id, state);
+                events::cut(self.engine.id(), state);
             }
         }
     }
@@ -456,12 +456,12 @@ impl Adaptive {
             && !self.rates().any(SendRate::is_limiting)
             && counts.note(State::Limiting, false)
         {
-            events::recovered(self.engine.id);
+            events::recovered(self.engine.id());
         }
         if self.obeys_limits() && !counts.is(State::Unheard) {
             let unheard = self.rates().find(|rate| rate.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(State::Unheard, true)) {
-                events::unheard(self.engine.id, rate.obeys());
+                events::unheard(self.engine.id(), rate.obeys());
             }
         }
     }
@@ -487,12 +487,7 @@ impl RetryStrategy for Adaptive {
         &self,
         _scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
-        let token = self.engine.initial_token();
-        Ok(match self.stall_timeout() {
-            None => token,
-            // What is throttled is not counted, so there is no most.
-            Some(longest) => token.with_attempt(1, None).with_max_retry_after(longest),
-        })
+        Ok(self.engine.initial_token())
     }
 
     fn refresh_retry_token(
@@ -501,7 +496,7 @@ impl RetryStrategy for Adaptive {
         failure: &Failure,
         reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
-        let token = self.engine.id.check(token)?;
+        let token = self.engine.id().check(token)?;
         let outcome = outcome(failure, token.max_retry_after());
         self.record_of(&token, outcome, reports);
         let weighed = self.weigh(failure, reports);
@@ -511,7 +506,7 @@ impl RetryStrategy for Adaptive {
     #[inline]
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
         let goes_untimed = self.is_plain && reports.says_nothing();
-        if goes_untimed && token.is_unpaid(self.engine.id) && self.rate.count_untimed() {
+        if goes_untimed && token.is_unpaid(self.engine.id()) && self.rate.count_untimed() {
             drop(token);
             self.engine.succeed(None);
             return Ok(());
@@ -534,7 +529,7 @@ impl RetryStrategy for Adaptive {
     }
 
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        if token.strategy() != self.engine.id {
+        if token.strategy() != self.engine.id() {
             return;
         }
         if let (Some(set), Some(permit), Some(limits)) =
@@ -548,7 +543,7 @@ impl RetryStrategy for Adaptive {
     }
 
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        if token.strategy() != self.engine.id {
+        if token.strategy() != self.engine.id() {
             return None;
         }
         let several = self.set.as_deref().zip(token.set_permit());
@@ -600,7 +595,7 @@ impl Adaptive {
         mut token: RetryToken,
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
-        if token.strategy() != self.engine.id {
+        if token.strategy() != self.engine.id() {
             return Err(ForeignToken(token));
         }
         let paid = token.take_paid();

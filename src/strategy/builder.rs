@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
     adaptive::{Adaptive, Pace},
-    choices::{Choices, STALL_TIMEOUT},
+    choices::Choices,
     costs::RetryCosts,
     plan::Plan,
     quota::Quota,
@@ -421,10 +421,7 @@ impl StrategyBuilder<Adaptive> {
             paced: self.choices.paced,
             declared: self.choices.declared,
             also: self.choices.also.clone(),
-            stall_timeout: self
-                .choices
-                .bulk
-                .then(|| self.choices.stall_timeout.unwrap_or(STALL_TIMEOUT)),
+            stall_timeout: self.choices.stall_timeout(),
         };
         self.choices.into_plan(pace)
     }

@@ -9,6 +9,7 @@ use super::{
     plan::Plan,
     quota::{Quota, QuotaSource},
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+    token::{MAX_RETRY_AFTER, Terms},
 };
 use crate::{
     Clock, ControlLaw, MonotonicClock, RetryQuota,
@@ -27,7 +28,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
 /// A pipeline waits for its service longer than a person does.
 const BULK_DEADLINE: Duration = Duration::from_secs(86_400);
-pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// DynamoDB answers fast, so it is worth asking again sooner and once more (generation 2.1 only).
 const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
@@ -169,6 +170,7 @@ impl Choices {
         let built_in = self.exponential(max_backoff);
         let quota = self.quota_source();
         let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
+        let stall_timeout = self.stall_timeout();
         let settings = Settings {
             generation: self.generation(),
             max_attempts,
@@ -182,12 +184,21 @@ impl Choices {
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         };
         let common = Arc::new(Common {
+            first: Terms::of_first(settings.deadline, stall_timeout.unwrap_or(MAX_RETRY_AFTER)),
+            // In bulk, what is throttled is not counted, so there is no most.
+            most: stall_timeout.map_or(settings.max_attempts.max(1), |_| 0),
             settings,
             costs,
             clock,
             pace,
         });
         Plan { common, quota }
+    }
+
+    /// Returns how long all may be throttled, in bulk.
+    pub(super) fn stall_timeout(&self) -> Option<Duration> {
+        self.bulk
+            .then(|| self.stall_timeout.unwrap_or(STALL_TIMEOUT))
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {

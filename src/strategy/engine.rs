@@ -12,7 +12,7 @@ use super::{
     refusal::{RefusalReason, RetryRefused},
     settings::{HintPolicy, RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
-    token::{RetryToken, StrategyId},
+    token::{Mark, RetryToken, StrategyId, Terms},
 };
 use crate::atomic::cells::{Counts, Event, State};
 use crate::{Clock, QuotaPermit};
@@ -29,6 +29,10 @@ pub(super) struct Common<P> {
     /// Of sends, of quotas that ask for the time, and of deadlines.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
+    /// Of a first attempt.
+    pub(super) first: Terms,
+    /// The most attempts, as a token has them.
+    pub(super) most: u32,
 }
 
 /// What a failed attempt counts for.
@@ -44,16 +48,20 @@ pub(super) enum Weighed {
 
 /// Everything that retries have to do with, and nothing that sends have.
 pub(super) struct Engine<P = ()> {
-    pub(super) id: StrategyId,
+    pub(super) mark: Mark,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
-    /// That of the settings, where a success need not go by the pointer.
-    pub(super) success_credit: u32,
     pub(super) costs: SharedCosts,
     pub(super) counts: Counts,
 }
 
 impl<P> Engine<P> {
+    /// Returns what tells this strategy from others.
+    #[inline]
+    pub(super) const fn id(&self) -> StrategyId {
+        self.mark.issuer
+    }
+
     pub(super) fn settings(&self) -> &Settings {
         &self.common.settings
     }
@@ -67,10 +75,7 @@ impl<P> Engine<P> {
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
         self.quota.begin();
-        let settings = self.settings();
-        RetryToken::new(self.id)
-            .with_attempt(1, Some(settings.max_attempts))
-            .with_time_left(settings.deadline)
+        RetryToken::of(self.mark, self.common.first)
     }
 
     /// Decides on a retry, and takes note of the decision.
@@ -88,7 +93,7 @@ impl<P> Engine<P> {
             Ok(_) => {
                 self.counts.one(Event::Granted);
                 if self.counts.note(State::Exhausted, false) {
-                    events::quota_recovered(self.id, || self.quota.available());
+                    events::quota_recovered(self.id(), || self.quota.available());
                 }
             }
             Err(refused) => self.note_refusal(refused.reason()),
@@ -108,7 +113,7 @@ impl<P> Engine<P> {
         });
         if let RefusalReason::QuotaExhausted { available, needed } = *reason {
             if self.counts.note(State::Exhausted, true) {
-                events::quota_exhausted(self.id, available, needed);
+                events::quota_exhausted(self.id(), available, needed);
             }
         }
     }
@@ -173,7 +178,7 @@ impl<P> Engine<P> {
     pub(super) fn succeed(&self, paid: Option<QuotaPermit>) {
         let credited = match paid {
             Some(permit) => self.quota.release(permit),
-            None => self.quota.credit(self.success_credit),
+            None => self.quota.credit(self.mark.success_credit),
         };
         if credited != 0 {
             self.note_credit(credited);

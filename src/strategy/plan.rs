@@ -6,7 +6,7 @@ use super::{
     costs::SharedCosts,
     engine::{Common, Engine},
     quota::QuotaSource,
-    token::StrategyId,
+    token::{Mark, StrategyId},
 };
 use crate::atomic::cells::Counts;
 
@@ -20,11 +20,15 @@ pub(super) struct Plan<P> {
 impl<P> Plan<P> {
     /// Makes one more engine.
     pub(super) fn engine(&self) -> Engine<P> {
+        let mark = Mark {
+            issuer: StrategyId::new(),
+            max_attempts: self.common.most,
+            success_credit: self.common.settings.success_credit,
+        };
         Engine {
-            id: StrategyId::new(),
+            mark,
             common: Arc::clone(&self.common),
             quota: self.quota.another(),
-            success_credit: self.common.settings.success_credit,
             costs: SharedCosts::new(self.common.costs),
             counts: Counts::new(),
         }

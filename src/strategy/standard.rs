@@ -110,7 +110,7 @@ impl RetryStrategy for Standard {
         failure: &Failure,
         _reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
-        let token = self.engine.id.check(token)?;
+        let token = self.engine.id().check(token)?;
         self.engine.refresh(token, failure, Weighed::Counts)
     }
 
@@ -120,7 +120,7 @@ impl RetryStrategy for Standard {
         mut token: RetryToken,
         _reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
-        if token.strategy() != self.engine.id {
+        if token.strategy() != self.engine.id() {
             return Err(ForeignToken(token));
         }
         let paid = token.take_paid();

@@ -70,52 +70,139 @@ impl StrategyId {
 /// assert_eq!(token.attempt(), 2);
 /// ```
 #[must_use = "a token that is dropped ends its operation without a record"]
+// In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from the
+// strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
+// stores: a quarter of the time of a healthy request.
+#[repr(C)]
 pub struct RetryToken {
-    issuer: StrategyId,
-    attempt: u32,
-    /// 0 if there is no limit.
-    max_attempts: u32,
-    /// In seconds; as many as there are if there is no limit.
-    max_retry_after_secs: u16,
-    delay: Duration,
-    connection_reusable: bool,
-    idempotency: Idempotency,
-    /// In nanoseconds; as many as there are if there is no limit.
-    time_left_ns: u64,
+    sent: Sent,
+    mark: Mark,
+    terms: Terms,
+    delay_ns: u64,
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
-    sent: Sent,
-    paid: Option<QuotaPermit>,
+    paid: Paid,
     state: State,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
 }
 
+const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 96 } else { 80 });
+
+/// What tells a strategy from others, and what it keeps beside that for a success.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Mark {
+    pub(super) issuer: StrategyId,
+    /// Of a token: 0 if there is no limit.
+    pub(super) max_attempts: u32,
+    /// Of a strategy: that of the settings, where a success need not go by a pointer.
+    pub(super) success_credit: u32,
+}
+
+/// What a first token has of its strategy's settings.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Terms {
+    /// In nanoseconds; as many as there are if there is no limit.
+    time_left_ns: u64,
+    attempt: u32,
+    /// In seconds; as many as there are if there is no limit.
+    max_retry_after_secs: u16,
+    /// Bits, and no `bool` or enum: a result with a token in it would be told from an error by one of
+    /// their bytes, and the token put together around that byte.
+    flags: u16,
+}
+
+impl Terms {
+    /// In the flags: the connection is not to be used again.
+    const NEW_CONNECTION: u16 = 1;
+    /// In the flags: the operation is not idempotent.
+    const ONCE: u16 = 2;
+
+    const UNLIMITED: Self = Self {
+        time_left_ns: u64::MAX,
+        attempt: 1,
+        max_retry_after_secs: 60,
+        flags: 0,
+    };
+
+    const fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    const fn set(&mut self, flag: u16, on: bool) {
+        self.flags = if on {
+            self.flags | flag
+        } else {
+            self.flags & !flag
+        };
+    }
+
+    /// Returns the terms of a first attempt that has so much time left, and may be asked to wait so
+    /// long.
+    pub(super) fn of_first(left: Option<Duration>, longest_wait: Duration) -> Self {
+        Self {
+            time_left_ns: left.map_or(u64::MAX, nanos),
+            max_retry_after_secs: whole_seconds(longest_wait),
+            ..Self::UNLIMITED
+        }
+    }
+}
+
+/// What the last retry was paid with, in a word that is 0 for nothing.
+struct Paid(u64);
+
+impl Paid {
+    const NOTHING: Self = Self(0);
+
+    #[expect(clippy::needless_pass_by_value, reason = "held from here on")]
+    fn with(permit: QuotaPermit) -> Self {
+        Self(u64::from(permit.cost).wrapping_add(1))
+    }
+
+    /// Returns what it cost.
+    #[expect(clippy::cast_possible_truncation, reason = "it was 32 bits")]
+    const fn cost(&self) -> Option<u32> {
+        match self.0.checked_sub(1) {
+            Some(cost) => Some(cost as u32),
+            None => None,
+        }
+    }
+}
+
 impl RetryToken {
     /// Creates a token of the strategy `issuer` for a first send without a delay.
     pub const fn new(issuer: StrategyId) -> Self {
-        Self {
+        let mark = Mark {
             issuer,
-            attempt: 1,
             max_attempts: 0,
-            delay: Duration::ZERO,
-            connection_reusable: true,
-            idempotency: Idempotency::Idempotent,
-            time_left_ns: u64::MAX,
-            max_retry_after_secs: 60,
-            backoff_ns: 0,
+            success_credit: 0,
+        };
+        Self::of(mark, Terms::UNLIMITED)
+    }
+
+    /// Creates a token for a first send without a delay.
+    #[inline]
+    pub(super) const fn of(mark: Mark, terms: Terms) -> Self {
+        Self {
             sent: Sent::NOTHING,
-            paid: None,
+            mark,
+            terms,
+            delay_ns: 0,
+            backoff_ns: 0,
+            paid: Paid::NOTHING,
             state: State(None),
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }
     }
 
-    /// Replaces the delay before the next send. A first token may have one too.
+    /// Replaces the delay before the next send: a span beyond 2⁶⁴ − 1 ns, 584 years, counts as that.
+    /// A first token may have one too.
     pub fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+        self.delay_ns = nanos(delay);
         self
     }
 
@@ -124,15 +211,15 @@ impl RetryToken {
     ///
     /// It is another send, so the permit of the one before is forgotten.
     pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
-        self.attempt = attempt;
-        self.max_attempts = max_attempts.map_or(0, |most| most.max(1));
+        self.terms.attempt = attempt;
+        self.mark.max_attempts = max_attempts.map_or(0, |most| most.max(1));
         self.sent = Sent::NOTHING;
         self
     }
 
     /// Says whether the connection of the failed attempt may be used again.
     pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
-        self.connection_reusable = reusable;
+        self.terms.set(Terms::NEW_CONNECTION, !reusable);
         self
     }
 
@@ -156,7 +243,8 @@ impl RetryToken {
     /// assert!(matches!(refused.reason(), RefusalReason::MaybeExecuted));
     /// ```
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
-        self.idempotency = idempotency;
+        let once = idempotency == Idempotency::NotIdempotent;
+        self.terms.set(Terms::ONCE, once);
         self
     }
 
@@ -184,7 +272,7 @@ impl RetryToken {
     /// assert_eq!(strategy.quota().available(), 500);
     /// ```
     pub fn with_time_left(mut self, left: Option<Duration>) -> Self {
-        self.time_left_ns = left.map_or(u64::MAX, nanos);
+        self.terms.time_left_ns = left.map_or(u64::MAX, nanos);
         self
     }
 
@@ -194,7 +282,7 @@ impl RetryToken {
     /// Paceline's strategies refuse a retry for which the service asks for more, with
     /// [`RefusalReason::RetryAfterTooLong`], and no send rate pauses for longer.
     pub fn with_max_retry_after(mut self, span: Duration) -> Self {
-        self.max_retry_after_secs = whole_seconds(span);
+        self.terms.max_retry_after_secs = whole_seconds(span);
         self
     }
 
@@ -207,38 +295,38 @@ impl RetryToken {
     /// Attaches what a strategy wants to remember of the operation. Those of this crate attach
     /// nothing.
     pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
-        self.state = State(Some(state));
+        self.state = State(Some(Box::new(state)));
         self
     }
 
     /// Remembers what the next send's retry was paid with; an earlier permit is spent.
     pub(super) fn with_paid(mut self, permit: QuotaPermit) -> Self {
-        self.paid = Some(permit);
+        self.paid = Paid::with(permit);
         self
     }
 
     /// Returns the strategy that issued this token.
     #[must_use]
     pub const fn strategy(&self) -> StrategyId {
-        self.issuer
+        self.mark.issuer
     }
 
     /// Returns the time to wait before the next send.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        self.delay
+        Duration::from_nanos(self.delay_ns)
     }
 
     /// Returns the number of the next send: 1 for the first.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
-        self.attempt
+        self.terms.attempt
     }
 
     /// Returns the most sends that the operation may make, or `None` if its strategy has no limit.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
-        match self.max_attempts {
+        match self.mark.max_attempts {
             0 => None,
             most => Some(most),
         }
@@ -250,20 +338,24 @@ impl RetryToken {
     /// transient error; generation 2.1 keeps it, and so does every generation after throttling.
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
-        self.connection_reusable
+        !self.terms.has(Terms::NEW_CONNECTION)
     }
 
     /// Tells whether the operation may be carried out twice.
     #[must_use]
     pub const fn idempotency(&self) -> Idempotency {
-        self.idempotency
+        if self.terms.has(Terms::ONCE) {
+            Idempotency::NotIdempotent
+        } else {
+            Idempotency::Idempotent
+        }
     }
 
     /// Returns how much time the operation had left when it was last said, or `None` without a
     /// limit.
     #[must_use]
     pub const fn time_left(&self) -> Option<Duration> {
-        match self.time_left_ns {
+        match self.terms.time_left_ns {
             u64::MAX => None,
             nanos => Some(Duration::from_nanos(nanos)),
         }
@@ -272,7 +364,7 @@ impl RetryToken {
     /// Returns how long a wait that the service asks for may be.
     #[must_use]
     pub const fn max_retry_after(&self) -> Duration {
-        of_seconds(self.max_retry_after_secs)
+        of_seconds(self.terms.max_retry_after_secs)
     }
 
     /// Returns the backoff before the next send without a hint: zero before the first.
@@ -312,12 +404,12 @@ impl RetryToken {
     /// Returns what [`with_state`](Self::with_state) attached.
     #[must_use]
     pub fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.state.0.as_deref()
+        self.state.0.as_deref().map(|state| &**state)
     }
 
     /// Takes out what [`with_state`](Self::with_state) attached.
     pub fn take_state(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        self.state.0.take()
+        self.state.0.take().map(|state| *state)
     }
 
     /// Attaches what the token belongs to.
@@ -342,15 +434,17 @@ impl RetryToken {
     /// Whether it is a token of `issuer`, and the send in progress is no retry that was paid for.
     #[inline]
     pub(super) fn is_unpaid(&self, issuer: StrategyId) -> bool {
-        self.issuer == issuer && self.paid.is_none()
+        self.mark.issuer == issuer && self.paid.0 == 0
     }
 
     /// Takes out what the last retry was paid with.
     ///
     /// The call that ends a token takes this, drops the token, and only then does what may panic: a
     /// token that would be dropped on that way has to stand in memory.
-    pub(super) const fn take_paid(&mut self) -> Option<QuotaPermit> {
-        self.paid.take()
+    pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
+        let cost = self.paid.cost();
+        self.paid = Paid::NOTHING;
+        cost.map(QuotaPermit::of)
     }
 }
 
@@ -390,7 +484,10 @@ pub(super) fn nanos(span: Duration) -> u64 {
 }
 
 /// A strategy's own state, if it has attached one. Nothing of it can be printed.
-struct State(Option<Box<dyn Any + Send + Sync>>);
+struct State(Option<Attached>);
+
+/// Boxed twice, so that a token has one word for it.
+type Attached = Box<Box<dyn Any + Send + Sync>>;
 
 impl Drop for State {
     #[inline]
@@ -404,7 +501,7 @@ impl Drop for State {
 /// Out of the way of the many tokens without a state: what drops those stays small enough to be
 /// inlined.
 #[cold]
-fn let_go(state: Box<dyn Any + Send + Sync>) {
+fn let_go(state: Attached) {
     drop(state);
 }
 
@@ -415,8 +512,8 @@ impl fmt::Debug for RetryToken {
             .field("max_attempts", &self.max_attempts())
             .field("delay", &self.delay())
             .field("time_left", &self.time_left())
-            .field("idempotency", &self.idempotency)
-            .field("paid", &self.paid.as_ref().map(QuotaPermit::cost))
+            .field("idempotency", &self.idempotency())
+            .field("paid", &self.paid.cost())
             .finish_non_exhaustive()
     }
 }
@@ -429,7 +526,7 @@ impl StrategyId {
     /// Returns [`ForeignToken`] with the token in it if another one did. For strategies that users
     /// write: ours check by themselves.
     pub fn check(self, token: RetryToken) -> Result<RetryToken, ForeignToken> {
-        if token.issuer == self {
+        if token.strategy() == self {
             Ok(token)
         } else {
             Err(ForeignToken(token))
@@ -440,5 +537,44 @@ impl StrategyId {
 impl From<ForeignToken> for RetryRefused {
     fn from(foreign: ForeignToken) -> Self {
         Self::new(RefusalReason::ForeignToken(Box::new(foreign.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> RetryToken {
+        RetryToken::new(StrategyId::new())
+    }
+
+    #[test]
+    fn what_a_token_says_is_what_it_was_told() {
+        for reusable in [true, false] {
+            for idempotency in [Idempotency::Idempotent, Idempotency::NotIdempotent] {
+                let token = token()
+                    .with_connection_reusable(!reusable)
+                    .with_idempotency(idempotency)
+                    .with_connection_reusable(reusable);
+                assert_eq!(token.connection_reusable(), reusable);
+                assert_eq!(token.idempotency(), idempotency);
+            }
+        }
+        let delay = |span| token().with_delay(span).delay();
+        let longest = Duration::from_nanos(u64::MAX);
+        assert_eq!([longest, Duration::MAX].map(delay), [longest; 2]);
+        assert_eq!(delay(Duration::from_nanos(7)), Duration::from_nanos(7));
+    }
+
+    #[test]
+    fn what_a_retry_was_paid_with_is_taken_out_once() {
+        assert!(token().take_paid().is_none());
+        for cost in [0, 1, u32::MAX] {
+            let mut token = token().with_paid(QuotaPermit::of(cost));
+            let issuer = token.strategy();
+            assert!(!token.is_unpaid(issuer), "{token:?}");
+            assert_eq!(token.take_paid().map(|permit| permit.cost()), Some(cost));
+            assert!(token.take_paid().is_none() && token.is_unpaid(issuer));
+        }
     }
 }
