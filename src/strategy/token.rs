@@ -163,6 +163,7 @@ impl Paid {
     }
 
     /// Returns what it cost.
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "it was 32 bits")]
     const fn cost(&self) -> Option<u32> {
         match self.0.checked_sub(1) {
@@ -307,6 +308,7 @@ impl RetryToken {
 
     /// Returns the strategy that issued this token.
     #[must_use]
+    #[inline]
     pub const fn strategy(&self) -> StrategyId {
         self.mark.issuer
     }
@@ -441,6 +443,7 @@ impl RetryToken {
     ///
     /// The call that ends a token takes this, drops the token, and only then does what may panic: a
     /// token that would be dropped on that way has to stand in memory.
+    #[inline]
     pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
         let cost = self.paid.cost();
         self.paid = Paid::NOTHING;
