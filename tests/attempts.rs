@@ -15,8 +15,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Idempotency, MonotonicClock, Operation, RetryAfter,
-    RetryStrategy, RetryToken, Scopes, SendPermit, Standard, Timestamp, WeightError,
+    Adaptive, Clock, Failure, Idempotency, MonotonicClock, Operation, RetryAfter, RetryStrategy,
+    RetryToken, Scopes, SendPermit, Standard, Timestamp, WeightError,
     law::PacedSettings,
     operation::{Attempts, Next, NotSending, StopReason, Verdict},
     scope::ScopesBuilder,
@@ -239,7 +239,7 @@ fn nothing_begins_after_the_deadline() {
 #[test]
 fn a_hint_beyond_the_cap_stops_at_once() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().law(ControlLaw::Paced);
+    let builder = Adaptive::builder().paced(PacedSettings::new());
     let strategy = builder
         .clock(Arc::clone(&hands) as Arc<dyn Clock>)
         .build()
@@ -300,7 +300,7 @@ fn what_cannot_be_repeated_costs_no_quota() {
 #[test]
 fn a_stream_is_recorded_at_its_end_and_not_retried() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().law(ControlLaw::Paced);
+    let builder = Adaptive::builder().paced(PacedSettings::new());
     let strategy = builder
         .clock(Arc::clone(&hands) as Arc<dyn Clock>)
         .build()
@@ -571,7 +571,7 @@ fn the_blocking_loop_hands_everything_on() {
 #[test]
 fn throttles_of_one_overshoot_cut_once() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().law(ControlLaw::Paced);
+    let builder = Adaptive::builder().paced(PacedSettings::new());
     let strategy = builder
         .clock(Arc::clone(&hands) as Arc<dyn Clock>)
         .build()

@@ -226,7 +226,7 @@ fn every_type() -> Shown {
         snapshot.counts
     );
     show!(snapshot, Standard::new().snapshot());
-    let two = Adaptive::builder().law(ControlLaw::Declared);
+    let two = Adaptive::builder().declared(DeclaredSettings::new());
     let two = two.also(DeclaredSettings::new()).build();
     let two = two.expect("nothing is out of range");
     let mut attempts = Operation::new(&two).weights([1, 1]).start();

@@ -149,7 +149,7 @@ fn a_limiter_hears_limits() {
 #[cfg(feature = "scopes")]
 #[test]
 fn each_scope_has_its_limits() {
-    let builder = Adaptive::builder().law(ControlLaw::Declared);
+    let builder = Adaptive::builder().declared(DeclaredSettings::new());
     let scopes = builder.scopes().build().expect("the settings are right");
     let token = scopes.acquire_initial_token(Some("one")).unwrap();
     scopes.observe(&token, Reports::new().declaring(&minute(30)));

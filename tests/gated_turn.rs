@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, ControlLaw, Failure, Operation, RetryStrategy, RetryStrategyExt, RetryToken,
-    SendPermit, Standard, Timestamp,
+    Adaptive, Failure, Operation, RetryStrategy, RetryStrategyExt, RetryToken, SendPermit,
+    Standard, Timestamp,
     law::PacedSettings,
     operation::{Next, StopReason},
     strategy::{
@@ -161,7 +161,6 @@ fn a_gate_leaves_the_strategy_inside_what_it_took() {
     let settings = PacedSettings::fixed(1_000, second)
         .and_then(|fixed| fixed.to_builder().burst(second).build());
     let inside = Adaptive::builder()
-        .law(ControlLaw::Paced)
         .paced(settings.unwrap())
         .clock(clock.clone());
     let strategy = Gated::around(Gated::around(inside.build().unwrap(), WAIT), WAIT);

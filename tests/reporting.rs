@@ -7,9 +7,8 @@ mod support;
 use core::{cell::RefCell, time::Duration};
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, RetryAfter, RetryStrategy, RetryStrategyExt, Standard,
-    Timestamp,
-    law::{LimitReport, LimitReports, PacedSettings, Reset},
+    Adaptive, Clock, Failure, RetryAfter, RetryStrategy, RetryStrategyExt, Standard, Timestamp,
+    law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings, Reset},
     operation::Reported,
     strategy::Reports,
 };
@@ -61,7 +60,7 @@ impl Service {
 }
 
 fn declared(clock: Arc<dyn Clock>) -> Adaptive {
-    let builder = Adaptive::builder().law(ControlLaw::Declared);
+    let builder = Adaptive::builder().declared(DeclaredSettings::new());
     builder.clock(clock).build().expect("in range")
 }
 

@@ -10,7 +10,7 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, ControlLaw, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
+    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
     config::SettingsError,
     operation::StopReason,
     scope::{ScopeRefused, ScopesBuilder, ScopesError},
@@ -267,7 +267,7 @@ fn scopes_answer_as_their_strategy_does() {
     assert!(!scopes.obeys_limits());
     let token = scopes.acquire_initial_token(Some("a")).unwrap();
     assert!(scopes.charge(&token).is_none());
-    let template = Adaptive::builder().law(ControlLaw::Declared);
+    let template = Adaptive::builder().declared(paceline::law::DeclaredSettings::new());
     let scopes = template.scopes().build().unwrap();
     assert!(scopes.obeys_limits());
     let mut token = scopes.acquire_initial_token(Some("a")).unwrap();

@@ -121,7 +121,7 @@ fn a_million_standard() {
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]
 fn a_million_paced() {
-    let scopes = Adaptive::builder().law(paceline::ControlLaw::Paced);
+    let scopes = Adaptive::builder().paced(paceline::law::PacedSettings::new());
     let scopes = scopes.scopes().max_scopes(SCOPES);
     measure(&scopes.build().unwrap());
 }
@@ -137,7 +137,7 @@ fn a_million_adaptive() {
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]
 fn a_million_paced_that_limit() {
-    let builder = Adaptive::builder().law(paceline::ControlLaw::Paced);
+    let builder = Adaptive::builder().paced(paceline::law::PacedSettings::new());
     let builder = builder.max_attempts(1).scopes().max_scopes(SCOPES);
     let scopes = builder.build().unwrap();
     let before = resident();

@@ -13,8 +13,7 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendRate, SendRateSnapshot,
-    Timestamp,
+    Adaptive, Clock, Failure, Operation, RetryStrategy, SendRate, SendRateSnapshot, Timestamp,
     config::SettingsError,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, StopReason},
@@ -46,7 +45,7 @@ fn tokens() -> DeclaredSettings {
 fn strategy() -> (Adaptive, Hands) {
     let hands = Hands::default();
     let strategy = Adaptive::builder()
-        .law(ControlLaw::Declared)
+        .declared(DeclaredSettings::new())
         .also(tokens())
         .clock(Arc::new(hands.clone()))
         .build();
@@ -163,7 +162,6 @@ fn a_cost_of_one_send_rate_is_settled_too() {
     let settings = PacedSettings::fixed(1_000, second)
         .and_then(|fixed| fixed.to_builder().burst(second).build());
     let strategy = Adaptive::builder()
-        .law(ControlLaw::Paced)
         .paced(settings.expect("in range"))
         .clock(Arc::new(hands.clone()))
         .build();
@@ -310,7 +308,7 @@ fn one_rate_is_settled_too() {
 fn each_scope_has_its_own_limits() {
     let hands = Hands::default();
     let builder = Adaptive::builder()
-        .law(ControlLaw::Declared)
+        .declared(DeclaredSettings::new())
         .also(tokens())
         .clock(Arc::new(hands.clone()));
     let scopes = builder.scopes().build().expect("in range");
@@ -333,7 +331,7 @@ fn each_scope_has_its_own_limits() {
 fn a_strategy_that_fails_fast_refuses_at_once() {
     let hands = Hands::default();
     let strategy = Adaptive::builder()
-        .law(ControlLaw::Declared)
+        .declared(DeclaredSettings::new())
         .also(tokens())
         .fail_fast(true)
         .clock(Arc::new(hands.clone()))
@@ -424,4 +422,32 @@ fn a_turn_of_several_limits_that_moves_too_far_is_refused() {
     assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
     assert!(matches!(admit(third), Err(NotAdmitted::Refused(_))));
     assert!(!third.is_in_line());
+}
+
+#[test]
+fn limits_that_are_known_are_kept_to_without_headers() {
+    let hands = Hands::default();
+    let builder = Adaptive::builder().per_minute(60, 6_000).unwrap();
+    let strategy = builder.clock(Arc::new(hands.clone())).build().unwrap();
+    let sent_at = |weight: u32| {
+        let mut attempts = Operation::new(&strategy).weights([1, weight]).start();
+        loop {
+            match attempts.next(&hands, None) {
+                Next::Send(_) => break,
+                Next::InLine(rest) | Next::Sleep(rest) => {
+                    hands.0.store(rest.until().as_nanos(), SeqCst);
+                }
+                step => panic!("{step:?}"),
+            }
+        }
+        attempts.succeeded(Reports::at(&hands)).unwrap();
+        hands.now().as_nanos() / 1_000_000
+    };
+    // A second each by the requests; 3 s by the tokens, once the first 1,000 are used.
+    assert_eq!([0; 4].map(|_| sent_at(1)), [0, 1_000, 2_000, 3_000]);
+    let begun = sent_at(1_000);
+    let later = [0; 3].map(|_| sent_at(300) - begun);
+    assert_eq!(later, [3_000, 6_000, 9_000]);
+    assert!(Adaptive::per_minute(0, 6_000).is_err());
+    assert!(Adaptive::per_minute(60, 0).is_err());
 }

@@ -16,8 +16,8 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
-    SendPermit, SendRate, Timestamp,
+    Adaptive, Clock, Failure, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, SendPermit,
+    SendRate, Timestamp,
     config::{RetryGeneration, StrategyBuilder},
     law::{DeclaredSettings, PacedSettings},
     operation::{RunError, StopReason},
@@ -474,7 +474,7 @@ mod cancellation {
 /// A strategy that limits nothing, and has counted many successes in a millisecond: it lets
 /// attempts go without a look at the clock if it may.
 fn at_ease(builder: StrategyBuilder<Adaptive>, clock: &Hands) -> Adaptive {
-    let strategy = builder.law(ControlLaw::Paced).build().unwrap();
+    let strategy = builder.paced(PacedSettings::new()).build().unwrap();
     for _ in 0..1_000 {
         clock.sleep(Duration::from_micros(1));
         let token = strategy.acquire_initial_token(None).unwrap();

@@ -9,6 +9,7 @@ use core::{cell::Cell, time::Duration};
 use paceline::{
     Adaptive, Clock, ControlLaw, Failure, Operation, RetryAfter, RetryStrategy, RetryStrategyExt,
     config::{SettingsError, StrategyBuilder},
+    law::DeclaredSettings,
     operation::{Next, RunError, StopReason, Verdict},
     strategy::Reports,
 };
@@ -61,7 +62,7 @@ fn throttled_attempts_use_up_no_attempts_and_no_quota() {
     assert!(ended.is_ok());
     assert_eq!((sent, strategy.quota().available()), (61, 500));
     // Without bulk the same law stops it.
-    let paced = Adaptive::builder().law(ControlLaw::Paced);
+    let paced = Adaptive::builder().paced(paceline::law::PacedSettings::new());
     let paced = paced.clock(hands.clone()).build().unwrap();
     let operation = paced.operation().sleep_by(|span| hands.sleep(span));
     let ended = operation.run(|_| Err::<(), _>(THROTTLED));
@@ -281,8 +282,9 @@ fn a_bulk_strategy_begins_slowly_whatever_its_other_settings() {
     assert_eq!(rate(bulk(&hands)), (true, 10.0));
     assert_eq!(rate(bulk(&hands).paced(capped)), (true, 10.0));
     assert_eq!(rate(bulk(&hands).paced(begun)), (true, 40.0));
-    let published = bulk(&hands).law(ControlLaw::Aws).build().unwrap();
-    assert_eq!(published.law(), ControlLaw::Aws);
+    let declared = bulk(&hands).declared(DeclaredSettings::new());
+    let declared = declared.build().unwrap();
+    assert_eq!(declared.law(), ControlLaw::Declared);
 }
 
 #[test]

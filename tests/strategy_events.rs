@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
 use metrics::{SharedString, Unit};
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Operation, RetryStrategy, SendPermit, Standard,
+    Adaptive, Clock, Failure, Operation, RetryStrategy, SendPermit, Standard,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, Verdict},
     snapshot::StrategySnapshot,
@@ -101,7 +101,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
     tracing::subscriber::with_default(log.clone(), || {
         let clock = Arc::new(Hands::default());
         let strategy = Adaptive::builder()
-            .law(ControlLaw::Paced)
+            .paced(PacedSettings::new())
             .clock(Arc::clone(&clock) as Arc<dyn Clock>)
             .build()
             .unwrap();
@@ -149,7 +149,7 @@ fn limits(requests: u64, tokens: u64) -> LimitReports {
 fn several() -> (Arc<Hands>, Attempts<Adaptive>) {
     let clock = Arc::new(Hands::default());
     let strategy = Adaptive::builder()
-        .law(ControlLaw::Declared)
+        .declared(DeclaredSettings::new())
         .also(DeclaredSettings::new().dimension(Dimension::Tokens))
         .clock(Arc::clone(&clock) as Arc<dyn Clock>)
         .build()
@@ -164,7 +164,7 @@ fn a_report_of_what_is_known_is_no_event() {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         let clock = Arc::new(Hands::default());
-        let builder = Adaptive::builder().law(ControlLaw::Declared);
+        let builder = Adaptive::builder().declared(DeclaredSettings::new());
         let builder = builder.clock(Arc::clone(&clock) as Arc<dyn Clock>);
         let strategy = builder.build().unwrap();
         let send = |left| {

@@ -4,8 +4,9 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 
 use paceline::{
-    Adaptive, ControlLaw, Failure, Legacy, RetryQuota, RetryStrategy, Standard,
+    Adaptive, Failure, Legacy, RetryQuota, RetryStrategy, Standard,
     config::{Settings, SettingsError},
+    law::PacedSettings,
 };
 
 use crate::mode::Mode;
@@ -40,13 +41,11 @@ impl Plan {
             }
             Mode::Adaptive | Mode::Paced => {
                 let sends = attempts(4);
-                let law = if mode == Mode::Paced {
-                    ControlLaw::Paced
-                } else {
-                    ControlLaw::Aws
-                };
-                let builder = Adaptive::builder().law(law);
-                let strategy = builder.max_attempts(sends).build()?;
+                let mut builder = Adaptive::builder().max_attempts(sends);
+                if mode == Mode::Paced {
+                    builder = builder.paced(PacedSettings::new());
+                }
+                let strategy = builder.build()?;
                 let warning = warning(strategy.settings(), strategy.quota(), workers);
                 Ok(Self::quoted(strategy, sends, warning))
             }

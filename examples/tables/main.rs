@@ -18,8 +18,8 @@ use core::{
 use std::{process::ExitCode, thread, time::Instant};
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, MonotonicClock, RetryStrategy, RetryStrategyExt,
-    SendLimiter, SendRate,
+    Adaptive, Clock, Failure, MonotonicClock, RetryStrategy, RetryStrategyExt, SendLimiter,
+    SendRate,
     law::{PacedSettings, PacedSettingsError},
 };
 
@@ -105,7 +105,7 @@ fn play(title: &str, strategy: &impl RetryStrategy) -> Result<Vec<Table>, PacedS
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let template = Adaptive::builder().dynamodb().law(ControlLaw::Paced);
+    let template = Adaptive::builder().dynamodb().paced(PacedSettings::new());
     play("one limiter", &template.clone().build()?)?;
     let scopes = template.scopes().build()?;
     let tables = play("a scope for each", &scopes)?;

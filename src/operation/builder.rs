@@ -96,12 +96,12 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     ///
     /// ```
     /// use paceline::{
-    ///     Adaptive, ControlLaw, Failure, RetryStrategyExt,
+    ///     Adaptive, Failure, RetryStrategyExt,
     ///     law::{DeclaredSettings, Dimension}, operation::StopReason, set::SetError,
     /// };
     ///
     /// let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
-    /// let strategy = Adaptive::builder().law(ControlLaw::Declared).also(tokens).build()?;
+    /// let strategy = Adaptive::builder().declared(DeclaredSettings::new()).also(tokens).build()?;
     /// let answer = strategy.operation().weights([1, 1_200]).run(|_| Ok::<_, Failure>("sent"));
     /// assert_eq!(answer.unwrap(), "sent");
     ///

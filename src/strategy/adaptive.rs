@@ -106,7 +106,7 @@ impl Adaptive {
     /// [`ControlLaw::Paced`].
     #[must_use]
     pub fn paced() -> Self {
-        Self::builder().law(ControlLaw::Paced).build_checked()
+        Self::builder().paced(PacedSettings::new()).build_checked()
     }
 
     /// Creates a strategy for pipelines, which copy, load or delete many objects and may lose none:
@@ -155,7 +155,38 @@ impl Adaptive {
     /// nothing. A loop that is not paceline's adds them to the [`Reports`] of an outcome.
     #[must_use]
     pub fn declared() -> Self {
-        Self::builder().law(ControlLaw::Declared).build_checked()
+        Self::builder()
+            .declared(DeclaredSettings::new())
+            .build_checked()
+    }
+
+    /// Creates a strategy for a service that limits requests and tokens a minute, as those of
+    /// language models do, with limits that are known and not declared in its responses.
+    ///
+    /// A send takes one request and the tokens that
+    /// [`Operation::weights`](crate::Operation::weights) says. A heavy one waits until its tokens
+    /// have come together, those of 10 s at most: a sixth of `tokens`. Token limits that the service
+    /// declares all the same are obeyed.
+    ///
+    /// # Errors
+    ///
+    /// If one of the limits is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt};
+    ///
+    /// let strategy = Adaptive::per_minute(500, 200_000)?;
+    /// let estimate = 1_200; // the prompt's tokens, and the most that may come back
+    /// let answer = strategy.operation().weights([1, estimate]).run(|_| Ok::<_, Failure>("hi"));
+    /// assert_eq!(answer.unwrap(), "hi");
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn per_minute(requests: u32, tokens: u32) -> Result<Self, PacedSettingsError> {
+        Ok(Self::builder()
+            .per_minute(requests, tokens)?
+            .build_checked())
     }
 
     /// Starts from the defaults in [`Settings`].

@@ -15,9 +15,13 @@ use super::{
 use crate::{
     Clock, ControlLaw, RetryQuota,
     backoff::{BackoffStrategy, Jitter},
-    law::{DeclaredSettings, PacedSettings},
+    law::{DeclaredSettings, Dimension, PacedSettings, PacedSettingsError},
     random::Random,
 };
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long tokens are saved up for a heavy request.
+const TOKENS_AT_ONCE: Duration = Duration::from_secs(10);
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
@@ -260,14 +264,7 @@ impl StrategyBuilder<Standard> {
 }
 
 impl StrategyBuilder<Adaptive> {
-    /// Moves the send rate by `law`, with the law's own settings.
-    pub fn law(mut self, law: ControlLaw) -> Self {
-        (self.choices.law, self.choices.paced) = (Some(law), None);
-        self.choices.declared = None;
-        self
-    }
-
-    /// Moves the send rate by [`ControlLaw::Paced`] with `settings`.
+    /// Moves the send rate by [`ControlLaw::Paced`] with `settings`: [`Adaptive::paced`].
     pub fn paced(mut self, settings: PacedSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
         self.choices.declared = None;
@@ -276,8 +273,9 @@ impl StrategyBuilder<Adaptive> {
 
     /// For pipelines: retries what is throttled until it succeeds. See [`Adaptive::bulk`].
     ///
-    /// The law is [`ControlLaw::Paced`] unless [`law`](Self::law) is called, and begins with a
-    /// [slow start](crate::law::PacedSettingsBuilder::slow_start), whatever its settings.
+    /// The law is [`ControlLaw::Paced`] unless [`declared`](Self::declared) is called. With either,
+    /// [`paced`](Self::paced) sets its settings; it begins with a
+    /// [slow start](crate::law::PacedSettingsBuilder::slow_start) whatever they are.
     ///
     /// # Examples
     ///
@@ -306,11 +304,25 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// Moves the send rate by [`ControlLaw::Declared`] with `settings`.
+    /// Moves the send rate by [`ControlLaw::Declared`] with `settings`: [`Adaptive::declared`].
     pub fn declared(mut self, settings: DeclaredSettings) -> Self {
-        self = self.law(ControlLaw::Declared);
+        (self.choices.law, self.choices.paced) = (Some(ControlLaw::Declared), None);
         self.choices.declared = Some(settings);
         self
+    }
+
+    /// Limits requests and tokens to so many a minute each, for a service that has these limits and
+    /// does not declare them: [`Adaptive::per_minute`].
+    ///
+    /// # Errors
+    ///
+    /// If one of them is 0.
+    pub fn per_minute(self, requests: u32, tokens: u32) -> Result<Self, PacedSettingsError> {
+        let requests = PacedSettings::fixed(requests, MINUTE)?;
+        let tokens = PacedSettings::fixed(tokens, MINUTE)?.to_builder();
+        let tokens = tokens.burst(TOKENS_AT_ONCE).build()?;
+        let declared = DeclaredSettings::new().dimension(Dimension::Tokens);
+        Ok(self.paced(requests).also(declared.otherwise(tokens)))
     }
 
     /// Adds a send rate beside the first, for a service that counts several things at once: tokens
@@ -318,7 +330,7 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// A send then takes its weight from each ([`Operation::weights`](crate::Operation::weights)),
     /// and waits for the limit whose turn comes last. The first rate counts requests, by whatever
-    /// [`law`](Self::law) the strategy has; a further one obeys the declared limits of its
+    /// law the strategy has; a further one obeys the declared limits of its
     /// [dimension](DeclaredSettings::dimension), and where none are declared its
     /// [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the limits that
     /// explain it, as [`SendSet::record`](crate::SendSet::record) says.
@@ -327,11 +339,12 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// ```
     /// use paceline::{
-    ///     Adaptive, ControlLaw, RetryStrategyExt, law::{DeclaredSettings, Dimension},
+    ///     Adaptive, RetryStrategyExt, law::{DeclaredSettings, Dimension},
     /// };
     ///
-    /// let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
-    /// let strategy = Adaptive::builder().law(ControlLaw::Declared).also(tokens).build()?;
+    /// let requests = DeclaredSettings::new();
+    /// let tokens = requests.dimension(Dimension::Tokens);
+    /// let strategy = Adaptive::builder().declared(requests).also(tokens).build()?;
     /// assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(2));
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```

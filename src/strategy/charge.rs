@@ -21,12 +21,12 @@ use crate::{Clock, SendRate, SendSet};
 ///
 /// ```
 /// use paceline::{
-///     Adaptive, ControlLaw, Operation, RetryStrategy, operation::Next, strategy::Reports,
+///     Adaptive, Operation, RetryStrategy, operation::Next, strategy::Reports,
 ///     law::{DeclaredSettings, Dimension},
 /// };
 ///
 /// let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
-/// let strategy = Adaptive::builder().law(ControlLaw::Declared).also(tokens).build()?;
+/// let strategy = Adaptive::builder().declared(DeclaredSettings::new()).also(tokens).build()?;
 /// let clock = strategy.clock();
 /// let mut attempts = Operation::new(&strategy).weights([1, 1_200]).start();
 /// let Next::Send(_) = attempts.next(clock, None) else { unreachable!() };

@@ -187,12 +187,11 @@ fn a_healthy_request_writes_nothing_shared() {
     let _alone = alone();
     let standard = Standard::new();
     assert_counts("standard, healthy", count(|| request(&standard)), 0, 0);
-    for law in [ControlLaw::Aws, ControlLaw::Paced] {
-        let builder = Adaptive::builder().law(law).clock(Arc::new(Still));
-        let adaptive = builder.build().expect("the defaults are in range");
+    let published = Adaptive::builder().clock(Arc::new(Still));
+    for builder in [published.clone(), published.paced(PacedSettings::new())] {
+        let adaptive = builder.clone().build().expect("the defaults are in range");
         assert_counts("adaptive, healthy", count(|| request(&adaptive)), 0, 1);
-        let exact = Adaptive::builder().law(law).clock(Arc::new(Still));
-        let exact = exact.exact_timing(true).build().expect("in range");
+        let exact = builder.exact_timing(true).build().expect("in range");
         assert_counts("the same, exact timing", count(|| request(&exact)), 0, 1);
     }
 }

@@ -20,7 +20,7 @@ use aws_sdk_s3::{
     config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig},
     error::DisplayErrorContext,
 };
-use paceline::{Adaptive, ControlLaw, classify::ServiceUnavailable, law::PacedSettings};
+use paceline::{Adaptive, classify::ServiceUnavailable, law::PacedSettings};
 use paceline_aws::Pacing;
 
 const BUCKET: &str = "pipeline";
@@ -66,8 +66,8 @@ impl Mode {
             Self::SdkAdaptive => {
                 return Ok(config.retry_config(RetryConfig::adaptive().with_max_attempts(4)));
             }
-            Self::AwsLaw => Pacing::new(adaptive().law(ControlLaw::Aws).build()?),
-            Self::Paced => Pacing::new(adaptive().law(ControlLaw::Paced).build()?),
+            Self::AwsLaw => Pacing::new(adaptive().build()?),
+            Self::Paced => Pacing::new(adaptive().paced(PacedSettings::new()).build()?),
             Self::Bulk => Pacing::bulk(),
             Self::Fixed => {
                 let fixed = PacedSettings::fixed(rate, Duration::from_secs(1))?;

@@ -137,7 +137,7 @@ mod tests {
 
     use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
     use paceline::operation::Next;
-    use paceline::{Adaptive, ControlLaw, Operation, SendRate, Standard, Timestamp};
+    use paceline::{Adaptive, Operation, SendRate, Standard, Timestamp};
     use tokio::sync::watch;
 
     use super::*;
@@ -201,7 +201,6 @@ mod tests {
     fn what_a_send_took_of_the_strategy_inside_can_be_settled() {
         let clock = Arc::new(Timestamp::ZERO);
         let inside = Adaptive::builder()
-            .law(ControlLaw::Paced)
             .paced(thousand())
             .clock(clock.clone());
         let strategy = FleetStrategy::new(inside.build().unwrap(), open(clock.clone(), None));

@@ -12,8 +12,9 @@ use core::time::Duration;
 
 use fastrand::Rng;
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Operation, RetryAfter, Timestamp,
+    Adaptive, Clock, Failure, Operation, RetryAfter, Timestamp,
     backoff::SeededRandom,
+    law::PacedSettings,
     operation::{Attempts, Next, StopReason},
     strategy::Reports,
 };
@@ -78,7 +79,7 @@ pub(super) fn play(system: &System) -> Played {
         .random(Arc::new(SeededRandom::new(system.seed)));
     let builder = match system.law {
         0 => builder.bulk(),
-        2 => builder.law(ControlLaw::Paced),
+        2 => builder.paced(PacedSettings::new()),
         _ => builder,
     };
     let mut world = World {
