@@ -2,8 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use crate::Timestamp;
-use crate::fixed::{Rate, to_signed};
+use crate::fixed::to_signed;
 
 /// The parts that a window is counted in.
 pub(crate) const SLOTS: u64 = 10;
@@ -84,63 +83,10 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// Tokens that time pays into a retry quota, at a fixed rate.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refill {
-    tokens: u32,
-    /// In so many nanoseconds.
-    per: u64,
-    start: Timestamp,
-}
-
-impl Refill {
-    /// Returns the refill of `tokens` in each `per`, from `start` on.
-    pub(crate) fn new(
-        tokens: u32,
-        per: Duration,
-        start: Timestamp,
-    ) -> Result<Self, QuotaSettingsError> {
-        Rate::settable(tokens, per).ok_or(QuotaSettingsError::RefillRate { tokens, per })?;
-        Ok(Self {
-            tokens,
-            per: u64::try_from(per.as_nanos()).unwrap_or(u64::MAX),
-            start,
-        })
-    }
-
-    /// Returns the whole tokens that have come by `now`.
-    pub(crate) fn minted_by(&self, now: Timestamp) -> u64 {
-        let nanos = now.as_nanos().saturating_sub(self.start.as_nanos());
-        // Cannot overflow: 64 bits by 32. At most one token a nanosecond, and `per` is not 0.
-        let parts = u128::from(nanos).wrapping_mul(u128::from(self.tokens));
-        let minted = parts.checked_div(u128::from(self.per)).unwrap_or(0);
-        u64::try_from(minted).unwrap_or(u64::MAX)
-    }
-}
-
-impl fmt::Debug for Refill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refill")
-            .field("tokens", &self.tokens)
-            .field("per", &Duration::from_nanos(self.per))
-            .field("start", &self.start)
-            .finish()
-    }
-}
-
-/// Why a [`RetryQuota`](crate::RetryQuota) or a [`RetryBudget`](crate::RetryBudget) could not be
-/// made as wished.
+/// Why a [`RetryBudget`](crate::RetryBudget) could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QuotaSettingsError {
-    /// A refill outside one token in 1,000 s to one in each nanosecond.
-    #[non_exhaustive]
-    RefillRate {
-        /// So many tokens ...
-        tokens: u32,
-        /// ... in this time.
-        per: Duration,
-    },
     /// A ratio of more than one retry for each request.
     #[non_exhaustive]
     Ratio {
@@ -158,10 +104,6 @@ pub enum QuotaSettingsError {
 impl fmt::Display for QuotaSettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::RefillRate { tokens, per } => write!(
-                f,
-                "the refill of {tokens} tokens in {per:?} is not between one in 1000 s and one in 1 ns"
-            ),
             Self::Ratio { permille } => {
                 write!(
                     f,
@@ -227,16 +169,6 @@ mod tests {
             (none.slot(99_999_999), none.slot(u64::MAX)),
             (0, 184_467_440_737)
         );
-    }
-
-    #[test]
-    fn tokens_come_on_the_nanosecond_whatever_the_rate() {
-        let span = Duration::from_nanos(7_000_000_003);
-        let refill = Refill::new(3, span, Timestamp::from_nanos(5)).expect("in range");
-        let minted = |nanos| refill.minted_by(Timestamp::from_nanos(nanos));
-        assert_eq!((minted(0), minted(5)), (0, 0));
-        assert_eq!((minted(7_000_000_007), minted(7_000_000_008)), (2, 3));
-        assert_eq!(minted(u64::MAX), 7_905_747_456);
     }
 
     #[test]

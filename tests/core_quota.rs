@@ -1,12 +1,6 @@
 //! The retry quota at the ends of its range, and what changes it from outside.
 
-use core::time::Duration;
-
-use paceline::{QuotaSettingsError, RetryQuota, Timestamp};
-
-fn at(seconds: u64) -> Timestamp {
-    Timestamp::ZERO.saturating_add(Duration::from_secs(seconds))
-}
+use paceline::RetryQuota;
 
 #[test]
 fn a_capacity_of_0_refuses_whatever_costs_anything() {
@@ -96,54 +90,4 @@ fn a_quota_is_drained_and_refilled_by_what_there_is() {
         (1, 1),
         "and are no longer"
     );
-}
-
-#[test]
-fn time_pays_what_is_missing_at_its_rate() {
-    let quota = RetryQuota::with_refill(10, 1, Duration::from_secs(2), at(100)).unwrap();
-    assert_eq!(
-        quota.fill_until(at(200)),
-        0,
-        "it is full, and that time is gone"
-    );
-    quota.drain();
-    assert!(quota.try_acquire_at(1, at(201)).is_none());
-    let permit = quota
-        .try_acquire_at(1, at(202))
-        .expect("a token in two seconds");
-    assert!(quota.try_acquire_at(1, at(203)).is_none());
-    assert!(
-        quota.try_acquire_at(1, at(150)).is_none(),
-        "an older clock mints nothing"
-    );
-    quota.release(permit);
-    assert_eq!(quota.fill_until(at(208)), 3);
-    assert_eq!((quota.fill_until(at(10_000)), quota.available()), (6, 10));
-    let plain = RetryQuota::new(10);
-    plain.drain();
-    assert_eq!(plain.fill_until(at(10_000)), 0, "time pays nothing unasked");
-}
-
-#[test]
-fn a_refill_out_of_range_is_an_error() {
-    let second = Duration::from_secs(1);
-    for (tokens, per) in [
-        (0, second),
-        (1, Duration::ZERO),
-        (2, Duration::from_nanos(1)),
-        (1, Duration::from_millis(1_000_001)),
-        (1, Duration::MAX),
-    ] {
-        let error = RetryQuota::with_refill(1, tokens, per, at(0)).unwrap_err();
-        assert!(
-            matches!(error, QuotaSettingsError::RefillRate { tokens: t, per: p, .. } if (t, p) == (tokens, per))
-        );
-    }
-    let error = RetryQuota::with_refill(1, 0, second, at(0)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the refill of 0 tokens in 1s is not between one in 1000 s and one in 1 ns"
-    );
-    assert!(RetryQuota::with_refill(1, 1, Duration::from_nanos(1), at(0)).is_ok());
-    assert!(RetryQuota::with_refill(1, 1, Duration::from_secs(1_000), at(0)).is_ok());
 }

@@ -26,7 +26,7 @@ use paceline::{
         ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
         SettingOrigin, SettingsError,
     },
-    headers::{HintFault, SdkRequest},
+    headers::HintFault,
     law::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
         Reset, Spend,
@@ -130,7 +130,6 @@ fn every_type() -> Shown {
     // headers
     let hint = RetryAfter::parse_http("soon", SECOND).unwrap_err();
     show!(HintFault::NotDelayOrDate, hint);
-    show!(SdkRequest::new(2).with_max(3).with_ttl(SECOND));
 
     // law
     let report = LimitReport::new(9).limit(10).window(60 * SECOND);
@@ -208,7 +207,7 @@ fn every_type() -> Shown {
     show!(SendLimiter::new(set));
 
     // snapshot
-    let quota = RetryQuota::with_refill(500, 2, SECOND, at(0)).expect("in range");
+    let quota = RetryQuota::new(500);
     let _spent = quota.try_acquire(14).expect("it is full");
     let budget = RetryBudget::new(200, 10, SECOND).expect("in range");
     (0..3).for_each(|_| budget.count_request(at(1)));
@@ -414,8 +413,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "SeededRandom { seed: 7, .. }",
         "RetryBudget { budget: Budget { permille: 200, minimum: 10, window: 1s }, \
          requests: 3, .. }",
-        "RetryQuota { available: 486, capacity: 500, refill: Some(Refill { tokens: 2, per: 1s, \
-         start: Timestamp(0ns) }), .. }",
+        "RetryQuota { available: 486, capacity: 500 }",
         "RetryToken { attempt: 2, max_attempts: Some(3), delay: 50ms, time_left: Some(9s), \
          idempotency: Idempotent, paid: Some(14), .. }",
         "RetryRefused { reason: MaxAttempts { max: 3 }, backoff: 1s, delay: 1s, \

@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::io;
 
 use paceline::{
-    AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryQuota, RetryStrategy,
+    AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryBudget, RetryStrategy,
     SendRate, SendSet, Standard, Timestamp, WeightError,
     config::{
         ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
@@ -69,7 +69,7 @@ fn messages_are_whole_and_have_no_second_source() {
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
     let settings = "max_attempts must be at least 1: it counts the first send";
     let foreign = Standard::new().acquire_initial_token(None).unwrap();
-    let quota = RetryQuota::with_refill(1, 0, SECOND, Timestamp::ZERO).unwrap_err();
+    let quota = RetryBudget::new(1_001, 10, SECOND).unwrap_err();
     let errors: [(&str, Box<dyn Error>); 20] = [
         (asked, Box::new(weight)),
         (asked, Box::new(AcquireError::Weight(weight))),
@@ -131,7 +131,7 @@ fn messages_are_whole_and_have_no_second_source() {
             Box::new(hint_error()),
         ),
         (
-            "the refill of 0 tokens in 1s is not between one in 1000 s and one in 1 ns",
+            "a ratio of 1001/1000 is more than one retry for each request",
             Box::new(quota),
         ),
     ];

@@ -6,7 +6,7 @@ use core::{error::Error, time::Duration};
 
 use paceline::{
     Failure, RetryAfter, RetryStrategy, Standard,
-    headers::{HintFault, SdkRequest, age},
+    headers::{HintFault, age},
     strategy::Reports,
 };
 
@@ -207,39 +207,4 @@ fn age_is_the_first_member_in_digits() {
     }
     let most = Duration::from_secs(u64::MAX);
     assert_eq!(age("99999999999999999999999"), Some(most));
-}
-
-#[test]
-fn sdk_request_says_attempt_most_and_time() {
-    let request = |seconds| {
-        let request = SdkRequest::new(1).with_ttl(Duration::from_secs(seconds));
-        request.to_string()
-    };
-    assert_eq!(SdkRequest::new(1).to_string(), "attempt=1");
-    assert_eq!(
-        SdkRequest::new(2).with_max(3).to_string(),
-        "attempt=2; max=3"
-    );
-    // The times of smithy-rs's test `request_information_headers`.
-    let all = SdkRequest::new(1)
-        .with_max(3)
-        .with_ttl(Duration::from_secs(1_559_347_211));
-    assert_eq!(all.to_string(), "ttl=20190601T000011Z; attempt=1; max=3");
-    let part = all.with_ttl(Duration::new(1_559_347_211, 999_999_999));
-    assert_eq!(part.to_string(), all.to_string(), "whole seconds");
-    for (seconds, time) in [
-        (0, "19700101T000000Z"),
-        (951_782_399, "20000228T235959Z"),
-        (951_782_400, "20000229T000000Z"),
-        (951_868_800, "20000301T000000Z"),
-        (4_107_542_400, "21000301T000000Z"),
-        (4_107_542_399, "21000228T235959Z"),
-        (1_735_689_599, "20241231T235959Z"),
-        (1_735_689_600, "20250101T000000Z"),
-        (253_402_300_799, "99991231T235959Z"),
-    ] {
-        assert_eq!(request(seconds), format!("ttl={time}; attempt=1"));
-    }
-    assert_eq!(request(253_402_300_800), "attempt=1", "no such form");
-    assert_eq!(request(u64::MAX), "attempt=1");
 }

@@ -4,8 +4,8 @@
 mod support;
 
 use paceline::{
-    Adaptive, Failure, RetryStrategy, Scopes, config::RetryCosts, law::PacedSettings,
-    scope::ScopeRefused, strategy::Reports,
+    Adaptive, Failure, RetryStrategy, Scopes, law::PacedSettings, scope::ScopeRefused,
+    strategy::Reports,
 };
 use support::scopes::{adaptive, standard, throttle};
 
@@ -53,18 +53,10 @@ fn the_snapshot_of_the_strategy_is_that_of_the_shared_state() {
 }
 
 #[test]
-fn a_scope_whose_costs_or_capacity_were_changed_is_kept_until_they_are_changed_back() {
+fn a_scope_whose_capacity_was_changed_is_kept_until_it_is_changed_back() {
     let scopes = standard(1);
     let full = ScopeRefused::Full { max: 1 };
     let scope = || scopes.get("a").unwrap();
-    let costs = scope().costs();
-    scope().set_costs(costs.with_other(1));
-    assert_eq!(scopes.get("b").unwrap_err(), full);
-    assert_ne!(
-        RetryCosts::of(paceline::config::RetryGeneration::V2_1),
-        scope().costs()
-    );
-    scope().set_costs(costs);
     scope().quota().set_capacity(7);
     assert_eq!(scopes.get("b").unwrap_err(), full);
     scope().quota().set_capacity(500);

@@ -120,7 +120,7 @@ fn a_throttle_is_timed_and_so_is_every_request_after_it() {
         clock.looks();
         let mut place = rate.reserve(clock.read());
         let permit = place
-            .claim_with(|| clock.read())
+            .claim(clock.read())
             .expect("the floor gives one in two seconds");
         assert_eq!(clock.looks(), 2);
         assert_eq!(permit.time().as_nanos(), clock.now.get());

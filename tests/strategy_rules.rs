@@ -8,7 +8,6 @@ use paceline::{
     Adaptive, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetryQuota, RetrySafety,
     RetryStrategy, Standard,
     backoff::ExponentialBackoff,
-    classify::HasFault,
     config::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError, StrategyBuilder},
     strategy::{RefusalReason, Reports},
 };
@@ -156,12 +155,6 @@ impl RetryInfo for Sparse {
     }
 }
 
-impl HasFault for Sparse {
-    fn fault(&self) -> Fault {
-        self.0
-    }
-}
-
 #[test]
 fn maybe_is_decided_by_the_policy() {
     use MaybePolicy::{Always, Never, ServerFault};
@@ -175,10 +168,7 @@ fn maybe_is_decided_by_the_policy() {
         (Always, Fault::Client, false), // not a maybe
     ] {
         let failure = Failure::of(&Sparse(fault));
-        assert_eq!(
-            failure,
-            Failure::from_fault(HasFault::fault(&Sparse(fault)))
-        );
+        assert_eq!(failure, Failure::from_fault(fault));
         let expected = if retried {
             Then::Retry(ms(50))
         } else {

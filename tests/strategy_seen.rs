@@ -156,38 +156,6 @@ fn costs_are_those_of_the_generation_until_they_are_set() {
 }
 
 #[test]
-fn costs_changed_under_way_come_back_as_they_were_paid() {
-    let strategy = Adaptive::builder().build().unwrap();
-    let token = strategy.acquire_initial_token(None).unwrap();
-    let token = strategy
-        .refresh_retry_token(token, &http(500), Reports::new())
-        .unwrap();
-    strategy.set_costs(strategy.costs().with_other(100));
-    assert_eq!(strategy.quota().available(), 486);
-    strategy.record_success(token, Reports::new()).unwrap();
-    assert_eq!(strategy.quota().available(), 500);
-    let token = strategy.acquire_initial_token(None).unwrap();
-    drop(
-        strategy
-            .refresh_retry_token(token, &http(500), Reports::new())
-            .unwrap(),
-    );
-    assert_eq!(strategy.quota().available(), 400);
-    strategy.set_costs(strategy.costs().with_other(401));
-    let token = strategy.acquire_initial_token(None).unwrap();
-    let refused = strategy
-        .refresh_retry_token(token, &http(500), Reports::new())
-        .unwrap_err();
-    assert!(matches!(
-        refused.reason(),
-        RefusalReason::QuotaExhausted {
-            available: 400,
-            needed: 401
-        }
-    ));
-}
-
-#[test]
 fn credit_of_a_success_is_a_setting() {
     let strategy = Standard::builder().success_credit(20).build().unwrap();
     strategy.quota().drain();
@@ -242,31 +210,6 @@ fn budget_pays_for_a_share_of_the_operations() {
         0,
         "the published quota is not asked"
     );
-}
-
-#[test]
-fn quota_that_time_fills_is_given_the_time() {
-    let clock = Arc::new(Hands::default());
-    let second = Duration::from_secs(1);
-    let quota = Arc::new(RetryQuota::with_refill(14, 7, second, Timestamp::ZERO).unwrap());
-    let build = |builder: paceline::config::StrategyBuilder<Standard>| {
-        builder
-            .clock(Arc::clone(&clock) as Arc<dyn Clock>)
-            .random(Fixed::whole())
-            .build()
-            .unwrap()
-    };
-    let concrete = build(Standard::builder().quota(Arc::clone(&quota)));
-    let dynamic = build(Standard::builder().pay_from(Arc::clone(&quota) as Arc<dyn Quota>));
-    for strategy in [&concrete, &dynamic] {
-        quota.drain();
-        assert_eq!(play(strategy, &[FAILS]), Then::QuotaExceeded(ms(0)));
-        clock.sleep(second);
-        assert_eq!(strategy.snapshot().quota.available, 7);
-        clock.sleep(second);
-        assert_eq!(play(strategy, &[FAILS, OK]), Then::Success);
-        assert_eq!(strategy.snapshot().quota.capacity, Some(14));
-    }
 }
 
 /// Refuses everything.

@@ -1,20 +1,18 @@
-//! The retry quota: one word of what is missing, a capacity that callers may change, and tokens
-//! that time pays.
+//! The retry quota: one word of what is missing, and a capacity that callers may change.
 
-use alloc::boxed::Box;
-use core::{fmt, time::Duration};
+use core::fmt;
 
-use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use crate::budget::{QuotaSettingsError, Refill};
+#[cfg(all(target_has_atomic = "64", not(narrow)))]
+use super::sync::AtomicU64;
+use super::sync::{AtomicU32, Ordering::Relaxed};
+use crate::QuotaPermit;
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
 use crate::fixed::to_signed;
-use crate::{QuotaPermit, Timestamp};
 
 /// A bucket of tokens that retries pay from and successes pay into.
 ///
 /// It holds between 0 and [`capacity`](Self::capacity) tokens, starts full and never waits. A
-/// refusal, and a [`credit`](Self::credit) that finds it full, write nothing. Time fills it only if
-/// it is made [`with_refill`](Self::with_refill), and only in the calls that are given the time.
+/// refusal, and a [`credit`](Self::credit) that finds it full, write nothing.
 ///
 /// # Memory ordering
 ///
@@ -39,8 +37,6 @@ pub struct RetryQuota {
     /// that a success that finds it so loads this word only.
     missing: Missing,
     capacity: AtomicU32,
-    /// Boxed, as few have one.
-    refill: Option<Box<Source>>,
 }
 
 /// The state of a [`RetryQuota`], for diagnostics.
@@ -56,12 +52,10 @@ pub struct RetryQuotaSnapshot {
 
 impl fmt::Debug for RetryQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refill = self.refill.as_ref().map(|source| source.refill);
         f.debug_struct("RetryQuota")
             .field("available", &self.available())
             .field("capacity", &self.capacity())
-            .field("refill", &refill)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -75,7 +69,6 @@ impl RetryQuota {
         Self {
             missing: Missing(Word::new(0)),
             capacity: AtomicU32::new(capacity),
-            refill: None,
         }
     }
 
@@ -86,49 +79,7 @@ impl RetryQuota {
         Self {
             missing: Missing(Word::new(0)),
             capacity: AtomicU32::new(capacity),
-            refill: None,
         }
-    }
-
-    /// Creates a full quota of `capacity` tokens, into which time pays as well: `tokens` in each
-    /// `per`.
-    ///
-    /// The published quota knows successes only, so that after an outage it stays empty for as long
-    /// as nothing succeeds. Time pays when [`try_acquire_at`](Self::try_acquire_at) or
-    /// [`fill_until`](Self::fill_until) is raised with it. `start` is when it begins to count.
-    ///
-    /// # Errors
-    ///
-    /// [`QuotaSettingsError::RefillRate`](crate::QuotaSettingsError::RefillRate) outside one token
-    /// in 1,000 s to one in each nanosecond. Each token comes at its nanosecond, rounded up.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use paceline::{RetryQuota, Timestamp};
-    ///
-    /// let quota = RetryQuota::with_refill(500, 2, Duration::from_secs(1), Timestamp::ZERO)?;
-    /// quota.drain();
-    /// let later = Timestamp::from_nanos(2_500_000_000);
-    /// assert!(quota.try_acquire_at(5, later).is_some()); // the five tokens of 2.5 s
-    /// assert!(quota.try_acquire_at(1, later).is_none());
-    /// # Ok::<(), paceline::QuotaSettingsError>(())
-    /// ```
-    pub fn with_refill(
-        capacity: u32,
-        tokens: u32,
-        per: Duration,
-        start: Timestamp,
-    ) -> Result<Self, QuotaSettingsError> {
-        let source = Source {
-            refill: Refill::new(tokens, per, start)?,
-            handed_out: AtomicU64::new(0),
-        };
-        Ok(Self {
-            refill: Some(Box::new(source)),
-            ..Self::new(capacity)
-        })
     }
 
     /// Takes `cost` tokens, or takes nothing and returns `None` if there are not that many.
@@ -140,36 +91,6 @@ impl RetryQuota {
         let capacity = self.capacity.load(Relaxed);
         let taken = cost == 0 || self.missing.take(cost, capacity);
         taken.then_some(QuotaPermit { cost })
-    }
-
-    /// As [`try_acquire`](Self::try_acquire), with what time has paid by `now`.
-    ///
-    /// Without a refill the time is ignored.
-    #[must_use = "a permit that is dropped is spent"]
-    pub fn try_acquire_at(&self, cost: u32, now: Timestamp) -> Option<QuotaPermit> {
-        self.fill_until(now);
-        self.try_acquire(cost)
-    }
-
-    /// Adds what time has paid by `now` and is not added yet, as much of it as fits, and
-    /// returns how much that is.
-    ///
-    /// An older clock adds nothing. After a timestamp far in the future nothing is added until that
-    /// time has come. A thread that stops within this call keeps what it was about to add;
-    /// no thread waits for it, and nothing is added twice.
-    #[allow(
-        clippy::must_use_candidate,
-        reason = "called for its effect, which the models' atomics hide"
-    )]
-    pub fn fill_until(&self, now: Timestamp) -> u32 {
-        let due = self.refill.as_ref().map_or(0, |refill| refill.due(now));
-        self.add(u32::try_from(due).unwrap_or(u32::MAX))
-    }
-
-    /// Whether time pays into the quota.
-    #[cfg(feature = "std")]
-    pub(crate) const fn has_refill(&self) -> bool {
-        self.refill.is_some()
     }
 
     /// Puts back what `permit` took: the retry that it paid for succeeded.
@@ -265,7 +186,7 @@ impl RetryQuota {
         self.capacity.load(Relaxed)
     }
 
-    /// Returns the state, and changes nothing: what time has paid counts once it is added.
+    /// Returns the state, and changes nothing.
     #[must_use]
     pub fn snapshot(&self) -> RetryQuotaSnapshot {
         // Model: `quota::available_is_in_range`.
@@ -405,35 +326,6 @@ fn missing_by(word: Bits) -> Option<u32> {
     (word > 0).then_some(word)
 }
 
-/// A source of tokens at a fixed rate, and how many it has handed out since the start: the next
-/// number follows from the time alone, so that no fraction is dropped and no two callers are given
-/// the same token.
-struct Source {
-    refill: Refill,
-    handed_out: AtomicU64,
-}
-
-impl Source {
-    /// Hands out the tokens that have been minted by `now` and not yet handed out.
-    fn due(&self, now: Timestamp) -> u64 {
-        let minted = self.refill.minted_by(now);
-        // Relaxed throughout: a number that only grows, moved by read-modify-writes; the thread
-        // that moves it from `a` to `b` hands out the tokens from `a` to `b`. Model:
-        // `quota::time_pays_each_token_once`.
-        let mut seen = self.handed_out.load(Relaxed);
-        while seen < minted {
-            match self
-                .handed_out
-                .compare_exchange_weak(seen, minted, Relaxed, Relaxed)
-            {
-                Ok(_) => return minted.wrapping_sub(seen),
-                Err(actual) => seen = actual,
-            }
-        }
-        0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -452,20 +344,6 @@ mod tests {
         missing.give_back(u32::MAX);
         assert_eq!((missing.get(), missing.pay(1)), (0, 0));
         assert!(missing.take(7, 7) && !missing.take(1, 7));
-    }
-
-    #[test]
-    fn no_token_of_time_comes_twice() {
-        let refill = Refill::new(1, Duration::from_nanos(8), Timestamp::from_nanos(7));
-        let source = Source {
-            refill: refill.expect("in range"),
-            handed_out: AtomicU64::new(0),
-        };
-        let due = |nanos| source.due(Timestamp::from_nanos(nanos));
-        let asked = [0, 7, 14, 15, 15, 23, 12, 39, 40].map(due);
-        assert_eq!(asked, [0, 0, 0, 1, 0, 1, 0, 2, 0]);
-        assert_eq!(due(u64::MAX), (1 << 61) - 1 - 4);
-        assert_eq!(due(u64::MAX), 0);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use body::aws_error_code;
 pub use io::IoErrorClassifier;
 pub use rate_limit::RateLimit;
 
-pub use crate::strategy::{failure::ServiceUnavailable, info::HasFault};
+pub use crate::strategy::failure::ServiceUnavailable;
 
 use crate::Failure;
 

@@ -310,15 +310,10 @@ impl Adaptive {
         self.engine.quota.published()
     }
 
-    /// Returns what retries cost at the moment.
+    /// Returns what retries cost.
     #[must_use]
     pub fn costs(&self) -> RetryCosts {
-        self.engine.costs.get()
-    }
-
-    /// Changes what retries cost, from now on. What has been paid comes back as it was paid.
-    pub fn set_costs(&self, costs: RetryCosts) {
-        self.engine.costs.set(costs);
+        self.engine.common.costs
     }
 
     /// Returns the send rate. Its timestamps are those of the strategy's clock.

@@ -111,7 +111,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Replaces what retries cost. It can be changed later: [`Standard::set_costs`].
+    /// Replaces what retries cost.
     pub fn costs(mut self, costs: RetryCosts) -> Self {
         self.choices.costs = Some(costs);
         self

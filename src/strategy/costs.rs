@@ -1,7 +1,6 @@
-//! What a retry costs: three numbers that may be changed while others go by them.
+//! What a retry costs.
 
 use super::{failure::Failure, settings::RetryGeneration};
-use crate::atomic::cells::Setting;
 
 /// What retries take from the quota, by the failure that they follow.
 ///
@@ -22,7 +21,6 @@ use crate::atomic::cells::Setting;
 /// let costs = RetryCosts::of(RetryGeneration::V2_1).with_throttling(1);
 /// let strategy = Standard::builder().costs(costs).build()?;
 /// assert_eq!(strategy.costs().throttling(), 1);
-/// strategy.set_costs(costs.with_other(20)); // from now on; what was paid comes back as it was
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,59 +104,11 @@ impl RetryCosts {
         };
         cost as u32
     }
-
-    fn to_bits(self) -> u64 {
-        u64::from(self.throttling) | u64::from(self.timeout) << 16 | u64::from(self.other) << 32
-    }
-
-    fn from_bits(bits: u64) -> Self {
-        let field = |shift: u32| u16::try_from((bits >> shift) & 0xffff).unwrap_or(u16::MAX);
-        Self {
-            throttling: field(0),
-            timeout: field(16),
-            other: field(32),
-        }
-    }
-}
-
-/// The costs that a strategy goes by at the moment.
-pub(super) struct SharedCosts(Setting);
-
-impl SharedCosts {
-    pub(super) fn new(costs: RetryCosts) -> Self {
-        Self(Setting::new(costs.to_bits()))
-    }
-
-    pub(super) fn get(&self) -> RetryCosts {
-        RetryCosts::from_bits(self.0.get())
-    }
-
-    pub(super) fn set(&self, costs: RetryCosts) {
-        self.0.set(costs.to_bits());
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shared_costs_keep_each_cost_apart() {
-        let costs = RetryCosts::of(RetryGeneration::V2_1);
-        let kept = SharedCosts::new(costs);
-        assert_eq!(kept.get(), costs);
-        let other = costs
-            .with_throttling(u16::MAX)
-            .with_timeout(0x102)
-            .with_other(0);
-        kept.set(other);
-        assert_eq!(kept.get(), other);
-        let got = kept.get();
-        assert_eq!(
-            (got.throttling(), got.timeout(), got.other()),
-            (65_535, 258, 0)
-        );
-    }
 
     #[test]
     fn published_costs_are_those_of_the_generation() {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
-    costs::{RetryCosts, SharedCosts},
+    costs::RetryCosts,
     events,
     failure::Failure,
     info::RetryAfter,
@@ -51,7 +51,6 @@ pub(super) struct Engine<P = ()> {
     pub(super) mark: Mark,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
-    pub(super) costs: SharedCosts,
     pub(super) counts: Counts,
 }
 
@@ -66,9 +65,9 @@ impl<P> Engine<P> {
         &self.common.settings
     }
 
-    /// Tells whether retries would be decided as by a new strategy: by its quota and its costs.
+    /// Returns `true` if retries would be decided as by a new strategy: by its quota.
     pub(super) fn is_idle(&self) -> bool {
-        self.quota.is_as_new() && self.costs.get() == self.common.costs
+        self.quota.is_as_new()
     }
 
     /// Returns the token of a first send. It is given whatever the quota holds.
@@ -161,7 +160,7 @@ impl<P> Engine<P> {
         if weighed == Weighed::Free {
             return Ok(token.with_attempt(attempt, limit));
         }
-        let needed = self.costs.get().after(failure, self.settings().generation);
+        let needed = self.common.costs.after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(RefusalReason::QuotaExhausted { available, needed })

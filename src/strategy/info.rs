@@ -136,35 +136,6 @@ pub trait RetryInfo {
     }
 }
 
-/// An error that knows whose fault it is, and nothing else about retries.
-///
-/// For types that do not implement [`RetryInfo`];
-/// [`Failure::from_fault`](crate::Failure::from_fault) makes of it what a strategy needs.
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{
-///     Failure, Fault, RetryStrategyExt, Standard, classify::HasFault, operation::StopReason,
-/// };
-///
-/// #[derive(Debug)]
-/// struct Malformed;
-///
-/// impl HasFault for Malformed {
-///     fn fault(&self) -> Fault { Fault::Client }
-/// }
-///
-/// let stopped = Standard::new()
-///     .run_with(|e: &Malformed| Failure::from_fault(e.fault()), |_| Err::<(), _>(Malformed))
-///     .unwrap_err();
-/// assert_eq!(stopped.why(), StopReason::NotRetryable);
-/// ```
-pub trait HasFault {
-    /// Returns whose fault the error is.
-    fn fault(&self) -> Fault;
-}
-
 /// Returns the retry safety of an error of which only the fault is known.
 pub(super) const fn safety_by_fault(fault: Fault) -> RetrySafety {
     match fault {

@@ -3,7 +3,6 @@
 use alloc::sync::Arc;
 
 use super::{
-    costs::SharedCosts,
     engine::{Common, Engine},
     quota::QuotaSource,
     token::{Mark, StrategyId},
@@ -29,7 +28,6 @@ impl<P> Plan<P> {
             mark,
             common: Arc::clone(&self.common),
             quota: self.quota.another(),
-            costs: SharedCosts::new(self.common.costs),
             counts: Counts::new(),
         }
     }

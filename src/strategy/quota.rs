@@ -66,12 +66,8 @@ pub trait Quota: fmt::Debug + Send + Sync {
 }
 
 impl Quota for RetryQuota {
-    fn try_acquire(&self, cost: u32, clock: &dyn Clock) -> Option<QuotaPermit> {
-        if self.has_refill() {
-            self.try_acquire_at(cost, clock.now())
-        } else {
-            self.try_acquire(cost)
-        }
+    fn try_acquire(&self, cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
+        self.try_acquire(cost)
     }
 
     fn release(&self, permit: QuotaPermit) -> u32 {
@@ -82,10 +78,7 @@ impl Quota for RetryQuota {
         self.add(amount)
     }
 
-    fn available(&self, clock: &dyn Clock) -> u32 {
-        if self.has_refill() {
-            self.fill_until(clock.now());
-        }
+    fn available(&self, _clock: &dyn Clock) -> u32 {
         self.available()
     }
 
@@ -114,12 +107,8 @@ impl Quota for RetryBudget {
 pub(super) enum QuotaSource {
     /// The published one, and as full as it is made: of this capacity.
     Own { quota: RetryQuota, capacity: u32 },
-    /// The published one, of the caller's, and nothing that asks for the time.
+    /// The published one, of the caller's.
     Plain(Arc<RetryQuota>),
-    Timed {
-        quota: Arc<RetryQuota>,
-        clock: Arc<dyn Clock>,
-    },
     Other {
         quota: Arc<dyn Quota>,
         clock: Arc<dyn Clock>,
@@ -159,10 +148,6 @@ impl QuotaSource {
                 clock: clock(),
                 none: Arc::new(RetryQuota::new(0)),
             },
-            (None, Some(quota)) if quota.has_refill() => Self::Timed {
-                quota,
-                clock: clock(),
-            },
             (None, Some(quota)) => Self::Plain(quota),
             (None, None) => Self::own(capacity),
         }
@@ -181,10 +166,6 @@ impl QuotaSource {
         match self {
             Self::Own { capacity, .. } => Self::own(*capacity),
             Self::Plain(quota) => Self::Plain(Arc::clone(quota)),
-            Self::Timed { quota, clock } => Self::Timed {
-                quota: Arc::clone(quota),
-                clock: Arc::clone(clock),
-            },
             Self::Other { quota, clock, none } => Self::Other {
                 quota: Arc::clone(quota),
                 clock: Arc::clone(clock),
@@ -200,7 +181,7 @@ impl QuotaSource {
             Self::Own { quota, capacity } => {
                 quota.capacity() == *capacity && quota.available() == *capacity
             }
-            Self::Plain(_) | Self::Timed { .. } | Self::Other { .. } => true,
+            Self::Plain(_) | Self::Other { .. } => true,
         }
     }
 
@@ -208,9 +189,7 @@ impl QuotaSource {
     pub(super) fn published(&self) -> &RetryQuota {
         match self {
             Self::Own { quota, .. } => quota,
-            Self::Plain(quota) | Self::Timed { quota, .. } | Self::Other { none: quota, .. } => {
-                quota
-            }
+            Self::Plain(quota) | Self::Other { none: quota, .. } => quota,
         }
     }
 
@@ -224,7 +203,6 @@ impl QuotaSource {
         match self {
             Self::Own { quota, .. } => quota.try_acquire(cost),
             Self::Plain(quota) => quota.try_acquire(cost),
-            Self::Timed { quota, clock } => quota.try_acquire_at(cost, clock.now()),
             Self::Other { quota, clock, .. } => quota.try_acquire(cost, &**clock),
         }
     }
@@ -232,7 +210,7 @@ impl QuotaSource {
     pub(super) fn release(&self, permit: QuotaPermit) -> u32 {
         match self {
             Self::Own { quota, .. } => quota.add(permit.cost()),
-            Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(permit.cost()),
+            Self::Plain(quota) => quota.add(permit.cost()),
             Self::Other { quota, .. } => quota.release(permit),
         }
     }
@@ -250,7 +228,7 @@ impl QuotaSource {
     fn credit_given(&self, amount: u32) -> u32 {
         match self {
             Self::Own { quota, .. } => quota.add(amount),
-            Self::Plain(quota) | Self::Timed { quota, .. } => quota.add(amount),
+            Self::Plain(quota) => quota.add(amount),
             Self::Other { quota, .. } => quota.credit(amount),
         }
     }
@@ -259,7 +237,6 @@ impl QuotaSource {
         match self {
             Self::Own { quota, .. } => quota.available(),
             Self::Plain(quota) => quota.available(),
-            Self::Timed { quota, clock } => Quota::available(&**quota, &**clock),
             Self::Other { quota, clock, .. } => quota.available(&**clock),
         }
     }
@@ -267,7 +244,7 @@ impl QuotaSource {
     pub(super) fn snapshot(&self) -> QuotaSnapshot {
         let capacity = match self {
             Self::Own { quota, .. } => Some(quota.capacity()),
-            Self::Plain(quota) | Self::Timed { quota, .. } => Some(quota.capacity()),
+            Self::Plain(quota) => Some(quota.capacity()),
             Self::Other { quota, .. } => quota.capacity(),
         };
         QuotaSnapshot {

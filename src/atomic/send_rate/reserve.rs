@@ -444,15 +444,6 @@ impl<'a> Reservation<'a> {
     pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
         self.0.claim_with(|| now)
     }
-
-    /// As [`claim`](Self::claim), and asks for the time only if the turn has not been claimed yet.
-    ///
-    /// # Errors
-    ///
-    /// As [`claim`](Self::claim).
-    pub fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
-        self.0.claim_with(now)
-    }
 }
 
 impl fmt::Debug for Reservation<'_> {
