@@ -86,14 +86,14 @@ impl Case {
         }
     }
 
-    /// Says that it is refused every time.
+    /// Marks it as refused every time.
     #[must_use]
     pub const fn refused(mut self) -> Self {
         self.granted = false;
         self
     }
 
-    /// Says that it reads a calibrated time stamp counter.
+    /// Marks it as one that reads a calibrated time stamp counter.
     #[must_use]
     pub const fn uncountable(mut self) -> Self {
         self.countable = false;

@@ -79,7 +79,7 @@ pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
     picture.finish()
 }
 
-/// Says what the colors are.
+/// Draws what the colors are.
 fn legend(picture: &mut Picture, y: f64, scene: &Scene) {
     let mut x = Axes::MARGIN;
     let mut say = |picture: &mut Picture, text: &str| {

@@ -134,7 +134,7 @@ impl Plot<'_> {
         }
     }
 
-    /// Says how high the highest step is, if it is too high for the plot.
+    /// Writes how high the highest step is, if it is too high for the plot.
     fn cut(&self, picture: &mut Picture, bins: &[Bin]) {
         let rates = self.steps(bins).map(|(from, to, bins)| {
             let sum: u64 = bins.iter().map(|bin| bin.useful + bin.throttled).sum();

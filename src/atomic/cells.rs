@@ -91,7 +91,7 @@ impl Counts {
         self.0.get().is_none()
     }
 
-    /// Tells whether `state` was so when it was noted last.
+    /// Returns `true` if `state` was so when it was noted last.
     #[cfg(feature = "tracing")]
     pub(crate) fn is(&self, state: State) -> bool {
         let words = self.0.get();

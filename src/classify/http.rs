@@ -76,7 +76,7 @@ impl HttpClassifier {
         }
     }
 
-    /// Says what a bare 503 means.
+    /// Sets what a bare 503 means.
     #[must_use]
     pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
         Self {

@@ -123,7 +123,7 @@ fn lookup(error: &io::Error) -> Option<Failure> {
     is_lookup.then_some(NOT_CONNECTED)
 }
 
-/// Tells whether an error's message begins with `text`.
+/// Returns `true` if an error's message begins with `text`.
 fn says(error: &dyn Error, text: &str) -> bool {
     let mut left = Left(text);
     // An error means that the texts differ, or is the message's own.

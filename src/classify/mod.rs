@@ -34,7 +34,7 @@ pub use crate::strategy::failure::ServiceUnavailable;
 
 use crate::Failure;
 
-/// Says what errors of the type `E` mean, as far as it knows.
+/// Returns what errors of the type `E` mean, as far as it knows.
 ///
 /// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] the first that
 /// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,

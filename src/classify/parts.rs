@@ -81,7 +81,7 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Says that the error is one that the operation's model knows, and what the model says of it.
+    /// Sets what the operation's model says of the error.
     pub fn with_modelled_error(self, modelled: ModelledError) -> Self {
         Self {
             modelled: Some(modelled),
@@ -89,7 +89,7 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Says when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
+    /// Sets when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
     /// middle between sending and receiving. Without it the system is asked for the time when
     /// it matters.
     pub fn with_local_time(self, time: Duration) -> Self {

@@ -37,7 +37,7 @@ pub trait Environment {
     /// Returns why it could not be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Tells whether home folders are found and paths are joined as on Windows.
+    /// Returns `true` if home folders are found and paths are joined as on Windows.
     ///
     /// By default as on the target.
     fn is_windows(&self) -> bool {

@@ -138,7 +138,7 @@ impl ProfileFile {
         self.profiles.get(profile)?.get(key).map(String::as_str)
     }
 
-    /// Tells whether there is such a profile, with or without properties.
+    /// Returns `true` if there is such a profile, with or without properties.
     #[must_use]
     pub fn contains(&self, profile: &str) -> bool {
         self.profiles.contains_key(profile)

@@ -265,7 +265,7 @@ impl<S: RetryStrategy> Attempts<S> {
         Attempt::new(self.count, max, self.connection_reusable).with_time_limit(limit)
     }
 
-    /// Says that the backoff has been slept, whatever the clock says. For hosts whose sleep goes by
+    /// Ends the backoff, whatever the clock says. For hosts whose sleep goes by
     /// another clock.
     pub fn slept(&mut self) {
         if let Step::Backoff(_) = self.step {
@@ -283,7 +283,7 @@ impl<S: RetryStrategy> Attempts<S> {
         (now < until).then(|| Rest::between(now, until))
     }
 
-    /// Says whether the request can be sent again: yes by default. If not, a failure that would be
+    /// Sets whether the request can be sent again: yes by default. If not, a failure that would be
     /// retried stops the operation with [`StopReason::NotRepeatable`], and no quota is taken.
     pub const fn set_repeatable(&mut self, repeatable: bool) {
         self.repeatable = repeatable;
@@ -479,7 +479,7 @@ impl<S: RetryStrategy> Attempts<S> {
         &self.strategy
     }
 
-    /// Tells whether an attempt is under way.
+    /// Returns `true` if an attempt is under way.
     #[must_use]
     pub const fn is_sending(&self) -> bool {
         matches!(self.step, Step::Sending)

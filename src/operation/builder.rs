@@ -59,7 +59,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         }
     }
 
-    /// Says whether the operation may be carried out twice. Yes by default.
+    /// Sets whether the operation may be carried out twice. Yes by default.
     ///
     /// What may not be is retried only after failures that say that nothing was done, whatever the
     /// strategy: else the operation stops with
@@ -82,13 +82,13 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Says how many tokens of the send rate each attempt takes: 1 by default.
+    /// Sets how many tokens of the send rate each attempt takes: 1 by default.
     pub fn weight(mut self, tokens: u32) -> Self {
         self.limits.weight = tokens;
         self
     }
 
-    /// Says how many tokens of each send rate every attempt takes, for a strategy with several
+    /// Sets how many tokens of each send rate every attempt takes, for a strategy with several
     /// ([`StrategyBuilder::also`](crate::config::StrategyBuilder::also)): as many as it has rates,
     /// or the operation stops with [`StopReason::Set`](crate::operation::StopReason::Set).
     ///

@@ -56,7 +56,7 @@ impl Stop {
         }
     }
 
-    /// Tells whether the connection of the last attempt may be used again.
+    /// Returns `true` if the connection of the last attempt may be used again.
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable
@@ -184,14 +184,14 @@ impl<E> RunError<E> {
         self.stop.wait()
     }
 
-    /// Tells whether the last attempt was cut off because its time was up, so that it left no
+    /// Returns `true` if the last attempt was cut off because its time was up, so that it left no
     /// error.
     #[must_use]
     pub const fn is_cut_off(&self) -> bool {
         self.stop.attempts() > 0 && self.error.is_none()
     }
 
-    /// Tells whether the connection of the last attempt may be used again.
+    /// Returns `true` if the connection of the last attempt may be used again.
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.stop.connection_reusable()

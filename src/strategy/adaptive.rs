@@ -370,7 +370,7 @@ impl Adaptive {
         self.rate.law()
     }
 
-    /// Tells whether a send that would have to wait is refused.
+    /// Returns `true` if a send that would have to wait is refused.
     #[must_use]
     pub fn fail_fast(&self) -> bool {
         self.pace().fail_fast
@@ -389,7 +389,7 @@ impl Adaptive {
         self.pace().stall_timeout
     }
 
-    /// Tells whether the clock is read for every send.
+    /// Returns `true` if the clock is read for every send.
     #[must_use]
     pub fn exact_timing(&self) -> bool {
         self.pace().exact_timing

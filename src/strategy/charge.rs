@@ -77,7 +77,7 @@ impl AttemptCharge {
         set.settle(self.0.clock.now(), *permit, costs)
     }
 
-    /// Tells whether it was settled.
+    /// Returns `true` if it was settled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.0.settled.peek() > 0

@@ -233,7 +233,7 @@ impl Choices {
             .with_jitter(self.jitter.unwrap_or_default())
     }
 
-    /// Tells whether DynamoDB's own defaults apply.
+    /// Returns `true` if DynamoDB's own defaults apply.
     fn is_dynamodb(&self) -> bool {
         self.dynamodb && self.generation() == RetryGeneration::V2_1
     }

@@ -223,7 +223,7 @@ impl<P> Engine<P> {
         (backoff, delay)
     }
 
-    /// Tells whether the connection on which `failure` came may be used again.
+    /// Returns `true` if the connection on which `failure` came may be used again.
     fn connection_reusable(&self, failure: &Failure) -> bool {
         match self.settings().generation {
             RetryGeneration::V2_0 => {
@@ -250,7 +250,7 @@ pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<Ref
     Some(RefusalReason::OutOfTime { wait: delay, left })
 }
 
-/// Tells whether a failure is transient: retryable, and not because of throttling.
+/// Returns `true` if a failure is transient: retryable, and not because of throttling.
 pub(super) fn is_transient(failure: &Failure, retryable: bool) -> bool {
     retryable && !failure.is_throttle()
 }

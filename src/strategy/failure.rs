@@ -131,7 +131,7 @@ impl Failure {
         Self { fault, ..self }
     }
 
-    /// Says whether it is a throttling error, and with it whether the work may have been done: what
+    /// Sets whether it is a throttling error, and with it whether the work may have been done: what
     /// is throttled was turned away. The retry safety stays.
     pub const fn with_throttle(self, throttle: bool) -> Self {
         Self {
@@ -141,12 +141,12 @@ impl Failure {
         }
     }
 
-    /// Says whether it is a timeout. The retry safety stays.
+    /// Sets whether it is a timeout. The retry safety stays.
     pub const fn with_timeout(self, timeout: bool) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Says whether the work may have been done.
+    /// Sets whether the work may have been done.
     pub const fn with_execution(self, execution: Execution) -> Self {
         Self { execution, ..self }
     }
@@ -159,7 +159,7 @@ impl Failure {
         }
     }
 
-    /// Tells whether the request may be sent again.
+    /// Returns whether the request may be sent again.
     #[must_use]
     pub const fn retry_safety(&self) -> RetrySafety {
         self.safety
@@ -171,19 +171,19 @@ impl Failure {
         self.fault
     }
 
-    /// Tells whether the service turned the request away because too many came.
+    /// Returns `true` if the service turned the request away because too many came.
     #[must_use]
     pub const fn is_throttle(&self) -> bool {
         self.throttle
     }
 
-    /// Tells whether the service did not answer in time.
+    /// Returns `true` if the service did not answer in time.
     #[must_use]
     pub const fn is_timeout(&self) -> bool {
         self.timeout
     }
 
-    /// Tells whether the work may have been done.
+    /// Returns whether the work may have been done.
     #[must_use]
     pub const fn execution(&self) -> Execution {
         self.execution

@@ -37,7 +37,7 @@ pub enum Idempotency {
 }
 
 impl Idempotency {
-    /// Tells whether the operation may be sent again after `failure`, as far as this goes.
+    /// Returns `true` if the operation may be sent again after `failure`, as far as this goes.
     #[must_use]
     pub const fn permits(self, failure: &Failure) -> bool {
         match (self, failure.execution()) {

@@ -92,7 +92,7 @@ pub enum RetryAfter {
     note = "implement `paceline::RetryInfo` for `{Self}`, or classify its values by a closure: `run_with`, `run_async_with`"
 )]
 pub trait RetryInfo {
-    /// Tells whether the request may be sent again.
+    /// Returns whether the request may be sent again.
     ///
     /// By default a throttled request may be (it was turned away, not worked on); of the rest,
     /// [`No`](RetrySafety::No) if the fault is the client's and [`Maybe`](RetrySafety::Maybe) if it
@@ -105,19 +105,19 @@ pub trait RetryInfo {
         }
     }
 
-    /// Tells whether the service turned the request away because too many came. No by default.
+    /// Returns `true` if the service turned the request away because too many came. No by default.
     fn is_throttle(&self) -> bool {
         false
     }
 
-    /// Tells whether the service did not answer in the client's time limit. No by default.
+    /// Returns `true` if the service did not answer in the client's time limit. No by default.
     ///
     /// Not to be confused with being safe to retry: the request may have been carried out.
     fn is_timeout(&self) -> bool {
         false
     }
 
-    /// Tells whether the work may have been done.
+    /// Returns whether the work may have been done.
     ///
     /// By default [`Rejected`](Execution::Rejected) if the request was throttled, else
     /// [`Maybe`](Execution::Maybe).

@@ -70,13 +70,13 @@ impl RetryRefused {
         self
     }
 
-    /// Says whether to sleep the [`backoff`](Self::backoff) before the failure is returned.
+    /// Sets whether to sleep the [`backoff`](Self::backoff) before the failure is returned.
     pub fn waiting(mut self, waits: bool) -> Self {
         self.waits = waits;
         self
     }
 
-    /// Says whether the connection of the failed attempt may be used again.
+    /// Sets whether the connection of the failed attempt may be used again.
     pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
         self.connection_reusable = reusable;
         self
@@ -116,7 +116,7 @@ impl RetryRefused {
         Duration::from_nanos(self.backoff_ns)
     }
 
-    /// Tells whether the connection of the failed attempt may be used again.
+    /// Returns `true` if the connection of the failed attempt may be used again.
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable

@@ -118,7 +118,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Tells whether the strategy goes by what services declare about their limits. By default it
+    /// Returns `true` if the strategy goes by what services declare about their limits. By default it
     /// does not, so that no headers need to be read for it.
     fn obeys_limits(&self) -> bool {
         false
@@ -154,7 +154,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         StrategySnapshot::default()
     }
 
-    /// Tells whether the strategy is as good as new, so that one built in its place would decide
+    /// Returns `true` if the strategy is as good as new, so that one built in its place would decide
     /// alike.
     ///
     /// Those of this crate are while their own quota is full and their send rate limits nothing, or

@@ -71,7 +71,7 @@ pub enum MaybePolicy {
 }
 
 impl MaybePolicy {
-    /// Tells whether `failure` may be retried.
+    /// Returns `true` if `failure` may be retried.
     pub(super) const fn permits(self, failure: &Failure) -> bool {
         match (failure.retry_safety(), self) {
             (RetrySafety::Yes, _) | (RetrySafety::Maybe, Self::Always) => true,
@@ -174,7 +174,7 @@ impl Settings {
         self.hint_policy
     }
 
-    /// Tells whether a refusal by the quota asks the caller to wait.
+    /// Returns `true` if a refusal by the quota asks the caller to wait.
     #[must_use]
     pub const fn long_polling(&self) -> bool {
         self.long_polling

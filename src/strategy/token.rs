@@ -218,13 +218,13 @@ impl RetryToken {
         self
     }
 
-    /// Says whether the connection of the failed attempt may be used again.
+    /// Sets whether the connection of the failed attempt may be used again.
     pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
         self.terms.set(Terms::NEW_CONNECTION, !reusable);
         self
     }
 
-    /// Says whether the operation may be carried out twice: it stays with the token. Yes by
+    /// Sets whether the operation may be carried out twice: it stays with the token. Yes by
     /// default.
     ///
     /// Our strategies refuse to retry what may not be, with [`RefusalReason::MaybeExecuted`].
@@ -249,7 +249,7 @@ impl RetryToken {
         self
     }
 
-    /// Says how much time the operation has left, to be said anew before each
+    /// Sets how much time the operation has left, to be said anew before each
     /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no
     /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
@@ -277,7 +277,7 @@ impl RetryToken {
         self
     }
 
-    /// Says how long a wait that the service asks for may be: 60 s by default. It is rounded up to
+    /// Sets how long a wait that the service asks for may be: 60 s by default. It is rounded up to
     /// seconds; 18 hours and more count as no limit.
     ///
     /// Paceline's strategies refuse a retry for which the service asks for more, with
@@ -334,7 +334,7 @@ impl RetryToken {
         }
     }
 
-    /// Tells whether the connection of the failed attempt may be used for the next.
+    /// Returns `true` if the connection of the failed attempt may be used for the next.
     ///
     /// `true` on a first token. Generation 2.0 and [`Legacy`](crate::Legacy) drop it after a
     /// transient error; generation 2.1 keeps it, and so does every generation after throttling.
@@ -343,7 +343,7 @@ impl RetryToken {
         !self.terms.has(Terms::NEW_CONNECTION)
     }
 
-    /// Tells whether the operation may be carried out twice.
+    /// Returns whether the operation may be carried out twice.
     #[must_use]
     pub const fn idempotency(&self) -> Idempotency {
         if self.terms.has(Terms::ONCE) {

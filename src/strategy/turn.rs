@@ -76,7 +76,7 @@ impl SendTurn {
         }
     }
 
-    /// Tells whether it holds a place in line.
+    /// Returns `true` if it holds a place in line.
     #[must_use]
     pub const fn is_in_line(&self) -> bool {
         matches!(self.holds, Holds::InLine(_) | Holds::InLines(_))
@@ -296,13 +296,13 @@ impl<'a> SendRequest<'a> {
         self
     }
 
-    /// Says how many tokens of the send rate the attempt takes.
+    /// Sets how many tokens of the send rate the attempt takes.
     pub const fn weight(mut self, tokens: u32) -> Self {
         self.weight = tokens;
         self
     }
 
-    /// Says how many tokens of each send rate the attempt takes, for strategies with several. The
+    /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
     /// first is also its [`weight`](Self::weight).
     pub const fn weights(mut self, tokens: &'a Weights) -> Self {
         self.weights = Some(tokens);
@@ -321,7 +321,7 @@ impl<'a> SendRequest<'a> {
         set.checked(all.get(..set.rates().count()).unwrap_or(&all))
     }
 
-    /// Says when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
+    /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
     /// to be of the strategy's own clock.
     pub const fn at(mut self, clock: &'a dyn Clock) -> Self {
         self.clock = Some(clock);

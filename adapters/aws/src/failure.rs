@@ -64,7 +64,7 @@ fn overloaded(failure: Failure, unavailable: ServiceUnavailable) -> Failure {
     }
 }
 
-/// Tells whether no answer came in time. Smithy has no kind of error for it, and generation 2.0
+/// Returns `true` if no answer came in time. Smithy has no kind of error for it, and generation 2.0
 /// charges twice.
 fn timed_out(context: &InterceptorContext) -> bool {
     let Some(Err(error)) = context.output_or_error() else {

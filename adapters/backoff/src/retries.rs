@@ -68,7 +68,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         }
     }
 
-    /// Says whether the operation may be carried out twice. Yes by default.
+    /// Sets whether the operation may be carried out twice. Yes by default.
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.token = self.token.map(|token| token.with_idempotency(idempotency));
         self
@@ -81,7 +81,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         self
     }
 
-    /// Says what every failure is to the iterator, which sees none. [`Failure::transient`] by
+    /// Sets what every failure is to the iterator, which sees none. [`Failure::transient`] by
     /// default.
     pub fn assume(mut self, failure: Failure) -> Self {
         self.assumed = failure;

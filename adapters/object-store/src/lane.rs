@@ -83,7 +83,7 @@ impl Lane {
     }
 }
 
-/// Says that nothing was sent, or that an attempt was cut off.
+/// The error that nothing was sent, or that an attempt was cut off.
 fn of_stop(stop: Stop) -> Error {
     generic(stop.into())
 }

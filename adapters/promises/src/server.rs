@@ -29,7 +29,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Says `status` at once, with a body that is short.
+    /// Answers with `status` at once, with a body that is short.
     #[must_use]
     pub const fn new(status: u16) -> Self {
         Self {
@@ -40,20 +40,20 @@ impl Said {
         }
     }
 
-    /// Says this header too. There is room for two.
+    /// Answers with this header too. There is room for two.
     #[must_use]
     pub const fn header(self, header: (&'static str, &'static str)) -> Self {
         let headers = [Some(header), self.headers[0]];
         Self { headers, ..self }
     }
 
-    /// Says this body instead.
+    /// Answers with this body instead.
     #[must_use]
     pub const fn body(self, body: &'static str) -> Self {
         Self { body, ..self }
     }
 
-    /// Says it after `span`.
+    /// Answers after `span`.
     #[must_use]
     pub const fn after(self, span: Duration) -> Self {
         Self {
@@ -98,7 +98,7 @@ pub async fn serve(say: impl Fn() -> Said + Send + Sync + 'static) -> String {
     url
 }
 
-/// Says `well` to `rate` requests a second, ten at once at most, and `refusal` to the others.
+/// Answers `well` to `rate` requests a second, ten at once at most, and `refusal` to the others.
 #[allow(clippy::float_arithmetic, reason = "a server in a test")]
 pub(crate) fn limited(rate: f64, well: Said, refusal: Said) -> impl Fn() -> Said {
     let bucket = Mutex::new((10.0, Instant::now()));

@@ -57,7 +57,7 @@ impl BodyNotRepeatable {
         Self { sent: Some(sent) }
     }
 
-    /// Tells whether the request was sent once.
+    /// Returns `true` if the request was sent once.
     #[must_use]
     pub const fn was_sent(&self) -> bool {
         self.sent.is_some()

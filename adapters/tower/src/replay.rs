@@ -50,7 +50,7 @@ pub trait Replay<Req> {
     /// attempt.
     fn copy(&self, request: &Self::Sent) -> Option<Self::Sent>;
 
-    /// Tells whether `request` may be carried out twice.
+    /// Returns whether `request` may be carried out twice.
     fn idempotency(&self, request: &Self::Sent) -> Idempotency;
 
     /// Returns how many tokens of each send rate `request` takes, for a strategy with

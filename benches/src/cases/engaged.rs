@@ -130,7 +130,7 @@ pub(super) fn cases() -> Vec<Case> {
 const STD_MUTEX: &str = "std mutex";
 const PARKING_LOT: &str = "parking_lot mutex";
 const OFF_THE_CURVE: &str = "a token, and a count of responses in a word that the thread shares";
-/// Tells whether a limiter limits at `start`.
+/// Returns whether a limiter limits at `start`.
 fn assert_engaged(rate: &SendRate, start: u64) {
     let seen = rate.snapshot(Timestamp::from_nanos(start));
     assert!(seen.enabled, "it answers to throttling: {seen:?}");

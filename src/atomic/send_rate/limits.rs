@@ -338,7 +338,7 @@ impl Unheard {
         self.0.store(0, Relaxed);
     }
 
-    /// Tells whether several answers came and no report.
+    /// Returns `true` if several answers came and no report.
     pub(super) fn is_so(&self) -> bool {
         (Self::SEVERAL..Self::HEARD).contains(&self.0.load(Relaxed))
     }

@@ -236,7 +236,7 @@ impl SendRate {
         self.goes_untimed().then_some(SendPermit::NO_TIME)
     }
 
-    /// Tells whether a request may go without a look at the clock.
+    /// Returns `true` if a request may go without a look at the clock.
     #[inline]
     pub(crate) fn goes_untimed(&self) -> bool {
         !self.gate.load().is_engaged() && self.meter.is_ahead()

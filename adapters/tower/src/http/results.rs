@@ -48,7 +48,7 @@ impl HttpResults {
         }
     }
 
-    /// Says what a bare 503 means.
+    /// Sets what a bare 503 means.
     #[must_use]
     pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
         Self {

@@ -44,14 +44,14 @@ impl QuotaBudget {
         }
     }
 
-    /// Says what a retry costs. For nothing it is never refused.
+    /// Sets what a retry costs. For nothing it is never refused.
     #[must_use]
     pub const fn cost(mut self, tokens: u32) -> Self {
         self.cost = tokens;
         self
     }
 
-    /// Says what a success puts in.
+    /// Sets what a success puts in.
     #[must_use]
     pub const fn credit(mut self, tokens: u32) -> Self {
         self.credit = tokens;

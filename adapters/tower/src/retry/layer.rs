@@ -119,7 +119,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         }
     }
 
-    /// Says whether requests may be carried out twice, whatever [`Replay`] thinks of them.
+    /// Sets whether requests may be carried out twice, whatever [`Replay`] thinks of them.
     #[must_use]
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.settings.idempotency = Some(idempotency);
