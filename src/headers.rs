@@ -43,7 +43,8 @@ impl RetryAfter {
         Ok(Self::Clamped(Duration::from_millis(millis)))
     }
 
-    /// Reads the value of the header `Retry-After`: seconds in digits, or a date.
+    /// Reads the value of the header `Retry-After`: seconds in digits, with a fraction or without,
+    /// or a date. RFC 9110 has no fractions; Discord and others send them.
     ///
     /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the response's own `Date`, and its
     /// [age](age) added, it spares the difference between two clocks. A date that has passed is a
@@ -77,6 +78,9 @@ impl RetryAfter {
         if is_digits(value) {
             let seconds = number(value).unwrap_or(u64::MAX);
             return Ok(Self::AtLeast(Duration::from_secs(seconds)));
+        }
+        if let Some(span) = decimal(value, 1_000_000_000) {
+            return Ok(Self::AtLeast(span));
         }
         match date(value) {
             Some(date) => Ok(Self::AtLeast(date.saturating_sub(now))),
@@ -119,6 +123,33 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
         let digit = digit.wrapping_sub(b'0');
         number.checked_mul(10)?.checked_add(u64::from(digit))
     })
+}
+
+/// Returns the time that is written as a decimal number of units of so many nanoseconds: digits,
+/// and a point with more of them or without. Rounded up to a nanosecond; `None` if it is not that,
+/// or more than a `u64` of nanoseconds.
+pub(crate) fn decimal(value: &[u8], unit: u64) -> Option<Duration> {
+    let value = value.trim_ascii();
+    let point = value.iter().position(|byte| *byte == b'.');
+    let (whole, fraction) = value.split_at_checked(point.unwrap_or(value.len()))?;
+    let fraction = fraction.get(1..).unwrap_or_default();
+    if !is_digits(whole) || (point.is_some() && !is_digits(fraction)) {
+        return None;
+    }
+    let whole = number(whole)?.checked_mul(unit)?;
+    let (mut part, mut left) = (0_u64, unit);
+    let mut rest = 0_u64; // of a nanosecond
+    for digit in fraction {
+        let digit = u64::from(digit.wrapping_sub(b'0'));
+        rest |= left.wrapping_rem(10).wrapping_mul(digit);
+        left = left.wrapping_div(10);
+        part = part.saturating_add(left.saturating_mul(digit));
+        rest |= u64::from(left == 0).wrapping_mul(digit);
+    }
+    let nanos = whole.checked_add(part)?;
+    Some(Duration::from_nanos(
+        nanos.checked_add(u64::from(rest > 0))?,
+    ))
 }
 
 /// Returns the time from 1970 to a date.
@@ -187,7 +218,7 @@ pub enum HintFault {
     NotMillis,
     /// It is more than `u64::MAX` milliseconds.
     TooLarge,
-    /// It is neither seconds in digits nor a date.
+    /// It is neither seconds nor a date.
     NotDelayOrDate,
     /// It is no `google.rpc.Status` in base64 with a `google.rpc.RetryInfo` in its details.
     NotRetryInfo,
@@ -209,9 +240,9 @@ impl fmt::Display for HintFault {
             Self::NotCount => "not a count in digits",
             Self::NotReset => "not seconds or a time in digits",
             #[cfg(feature = "http-date")]
-            Self::NotDelayOrDate => "neither seconds in digits nor a date",
+            Self::NotDelayOrDate => "neither seconds nor a date",
             #[cfg(not(feature = "http-date"))]
-            Self::NotDelayOrDate => "not seconds in digits, and dates need the feature http-date",
+            Self::NotDelayOrDate => "not seconds, and dates need the feature http-date",
         })
     }
 }

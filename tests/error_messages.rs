@@ -127,7 +127,7 @@ fn messages_are_whole_and_have_no_second_source() {
             }),
         ),
         (
-            "Retry-After: \"soon\": neither seconds in digits nor a date",
+            "Retry-After: \"soon\": neither seconds nor a date",
             Box::new(hint_error()),
         ),
         (

@@ -123,13 +123,42 @@ fn last_date_is_that_of_the_year_9999() {
 }
 
 #[test]
+fn http_header_may_have_a_fraction() {
+    let parsed = |value| http(value, DATE);
+    assert_eq!(parsed("1.5"), Ok(Duration::from_millis(1_500)));
+    assert_eq!(parsed("0.000000001"), Ok(Duration::from_nanos(1)));
+    // Rounded up.
+    assert_eq!(parsed("2.0000000001"), Ok(Duration::new(2, 1)));
+    assert_eq!(parsed("7.000"), Ok(Duration::from_secs(7)));
+}
+
+#[test]
+fn retry_info_is_found_among_the_details() {
+    let parsed = |value: &str| RetryAfter::parse_status_details(value).ok();
+    // Of 1 s and 1 ns, with padding and without.
+    let info = "GjIKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRyeUluZm8SBgoECAEQAQ";
+    let hint = RetryAfter::AtLeast(Duration::new(1, 1));
+    assert_eq!(parsed(info), Some(hint));
+    assert_eq!(parsed(&format!("{info}==")), Some(hint));
+    for (end, _) in info.char_indices() {
+        assert_eq!(parsed(&info[..end]), None, "cut at {end}");
+    }
+    for wrong in ["", "=", "not base64", "AAAA", "////////////////"] {
+        assert_eq!(parsed(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
 fn http_header_is_nothing_else() {
     for value in [
         "",
         "soon",
         "-1",
         "+1",
-        "1.5",
+        "1.",
+        ".5",
+        "1.5.2",
+        "1e3",
         "1, 2",
         "Mon, 06 Nov 1994 08:49:37 GMT", // it was a Sunday
         "Sun, 06 Nov 1994 08:49:37 UTC",

@@ -15,6 +15,8 @@ mod modelled;
 mod parts;
 mod rate_limit;
 #[cfg(feature = "http")]
+mod refusal;
+#[cfg(feature = "http")]
 mod request;
 
 #[cfg(feature = "http")]
@@ -25,6 +27,7 @@ pub use self::{
     modelled::ModelledError,
     parts::HttpResponseParts,
     rate_limit::RateLimitClassifier,
+    refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;
@@ -70,6 +73,15 @@ pub trait Classifier<E: ?Sized> {
     /// Not to be confused with [`Failure::not_retryable`], which is an answer, and ends a
     /// [`Chain`].
     fn classify(&self, error: &E) -> Option<Failure>;
+
+    /// Returns whether the body of the response `error` would say more. `false` by default.
+    ///
+    /// The adapters then read it, up to `MAX_REFUSAL_BODY` (64 KiB), and ask
+    /// [`classify`](Self::classify) with it.
+    fn wants_body(&self, error: &E) -> bool {
+        let _ = error;
+        false
+    }
 }
 
 impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
@@ -117,5 +129,9 @@ impl<E: ?Sized, A: Classifier<E>, B: Classifier<E>> Classifier<E> for Chain<A, B
     fn classify(&self, error: &E) -> Option<Failure> {
         let known = self.first.classify(error);
         known.or_else(|| self.next.classify(error))
+    }
+
+    fn wants_body(&self, error: &E) -> bool {
+        self.first.wants_body(error) || self.next.wants_body(error)
     }
 }

@@ -34,6 +34,7 @@ pub struct HttpResponseParts<'a> {
     status: StatusCode,
     headers: &'a HeaderMap,
     code: Option<&'a str>,
+    refusal: Option<&'a [u8]>,
     modelled: Option<ModelledError>,
     local_time: Option<Duration>,
 }
@@ -47,6 +48,7 @@ impl<'a> HttpResponseParts<'a> {
             status,
             headers,
             code: code.and_then(|value| bare_code(value.as_bytes())),
+            refusal: None,
             modelled: None,
             local_time: None,
         }
@@ -69,6 +71,15 @@ impl<'a> HttpResponseParts<'a> {
     ) -> Self {
         Self {
             code: self.code.or_else(|| read(body.as_ref())),
+            ..self
+        }
+    }
+
+    /// Adds the body of a refusal, or its beginning, for classifiers that read it, such as
+    /// [`RefusalClassifier`](super::RefusalClassifier).
+    pub fn with_refusal(self, body: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self {
+            refusal: Some(body.as_ref()),
             ..self
         }
     }
@@ -115,6 +126,12 @@ impl<'a> HttpResponseParts<'a> {
     #[must_use]
     pub const fn code(&self) -> Option<&'a str> {
         self.code
+    }
+
+    /// Returns the body of a refusal, if the caller [added](Self::with_refusal) it.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&'a [u8]> {
+        self.refusal
     }
 
     /// Returns what the operation's model says of the error, if the caller said so.

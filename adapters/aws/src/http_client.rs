@@ -1,6 +1,6 @@
 //! The HTTP client in which requests wait for their turn.
 
-use core::fmt;
+use core::{cell::Cell, fmt};
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime::client::defaults::default_http_client_plugin_v2;
@@ -13,15 +13,19 @@ use aws_smithy_runtime_api::{
             HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings,
             SharedHttpClient, SharedHttpConnector,
         },
+        interceptors::Intercept as _,
         orchestrator::HttpRequest,
         result::ConnectorError,
+        retries::classifiers::ClassifyRetry as _,
         runtime_components::{RuntimeComponents, RuntimeComponentsBuilder},
         runtime_plugin::RuntimePlugin,
     },
 };
 use aws_smithy_types::config_bag::ConfigBag;
 
-use crate::turn::Awaited;
+use crate::{
+    Misconfigured, classifier::PacingClassifier, interceptor::PacingInterceptor, turn::Awaited,
+};
 
 /// An HTTP client that makes a request wait for its turn, and leaves everything else to the client
 /// in it.
@@ -31,6 +35,18 @@ use crate::turn::Awaited;
 pub struct PacedHttpClient {
     /// `None` if the SDK was built without an HTTP client.
     inner: Option<SharedHttpClient>,
+}
+
+std::thread_local! {
+    /// Whether a client of ours was asked on this thread for what it is.
+    static ASKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells whether `client` is one of ours, or a wrapper of one that hands on what it is.
+pub(crate) fn is_paced(client: &SharedHttpClient) -> bool {
+    ASKED.set(false);
+    let _metadata = client.connector_metadata();
+    ASKED.get()
 }
 
 /// Wraps what the SDK's own default plugin would install.
@@ -85,12 +101,22 @@ impl HttpClient for PacedHttpClient {
         components: &RuntimeComponents,
         config: &ConfigBag,
     ) -> Result<(), BoxError> {
+        let decides = |name| components.interceptors().any(|part| part.name() == name);
+        let obeys = |name| {
+            components
+                .retry_classifiers()
+                .any(|part| part.name() == name)
+        };
+        if obeys(PacingClassifier::NAME) && !decides(PacingInterceptor::NAME) {
+            return Err(Misconfigured::NoInterceptor.into());
+        }
         self.inner.as_ref().map_or(Ok(()), |inner| {
             inner.validate_final_config(components, config)
         })
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
+        ASKED.set(true);
         self.inner.as_ref()?.connector_metadata()
     }
 }

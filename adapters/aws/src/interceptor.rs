@@ -27,6 +27,7 @@ use crate::{
     Misconfigured, Pacing,
     classifier::{Decision, PacingClassifier, leave},
     failure,
+    http_client::is_paced,
     operation::{Limits, Operation, Verdict},
 };
 
@@ -65,6 +66,8 @@ impl fmt::Debug for PacingInterceptor {
 }
 
 impl PacingInterceptor {
+    pub(crate) const NAME: &str = "paceline";
+
     pub(crate) fn new(pacing: Pacing, host: Host) -> Self {
         let unlimited = TokenBucket::unlimited();
         Self {
@@ -128,6 +131,12 @@ fn quieten(bag: &mut ConfigBag, max_attempts: u32) {
     }
 }
 
+/// Tells whether the client or the operation is configured to be sent once.
+fn is_disabled(bag: &ConfigBag) -> bool {
+    let config = bag.load::<RetryConfig>();
+    config.is_some_and(|config| config.max_attempts() <= 1)
+}
+
 /// Lets the body of a request that is about to wait rest for as long.
 fn forgive_waiting(bag: &mut ConfigBag) {
     let Some(config) = bag.load::<StalledStreamProtectionConfig>() else {
@@ -145,7 +154,7 @@ fn forgive_waiting(bag: &mut ConfigBag) {
 
 impl Intercept for PacingInterceptor {
     fn name(&self) -> &'static str {
-        "paceline"
+        Self::NAME
     }
 
     fn modify_before_retry_loop(
@@ -158,13 +167,15 @@ impl Intercept for PacingInterceptor {
         let operation_timeout = bag
             .load::<TimeoutConfig>()
             .and_then(TimeoutConfig::operation_timeout);
+        // Other clients of Smithy have retries disabled unless they are told otherwise.
+        let once = self.host == Host::Sdk && is_disabled(bag);
         let limits = Limits {
-            repeatable: !body.is_streaming() || body.try_clone().is_some(),
+            repeatable: !once && (!body.is_streaming() || body.try_clone().is_some()),
             // One that is too far to be expressed does not come.
             deadline: operation_timeout.and_then(|span| Instant::now().checked_add(span)),
         };
         let operation = Operation::begin(&self.pacing, limits);
-        if self.host == Host::Sdk {
+        if self.host == Host::Sdk && !once {
             quieten(bag, operation.max_attempts());
         }
         bag.interceptor_state().store_put(operation);
@@ -174,14 +185,17 @@ impl Intercept for PacingInterceptor {
     fn modify_before_transmit(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
-        _components: &RuntimeComponents,
+        components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let presigned = context.request().uri().contains("X-Amz-Signature=");
         let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
             return Ok(()); // a request that is only signed is sent by another client
         };
-        if let Some(turn) = operation.take_turn(&self.pacing)? {
+        let sees_us = components
+            .http_client()
+            .is_some_and(|client| is_paced(&client));
+        if let Some(turn) = operation.take_turn(&self.pacing, sees_us)? {
             context.request_mut().add_extension(turn);
             forgive_waiting(bag);
         }

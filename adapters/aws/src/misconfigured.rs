@@ -14,7 +14,8 @@ pub enum Misconfigured {
     /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that a request did not
     /// wait for its turn.
     NoHttpClient,
-    /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing.
+    /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing, so that the SDK would retry
+    /// as it likes.
     NoInterceptor,
 }
 

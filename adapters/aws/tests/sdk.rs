@@ -290,20 +290,13 @@ async fn a_request_that_is_only_signed_takes_no_turn() {
 async fn a_client_that_lacks_a_part_says_which() {
     let server = Server::with(&[Answer::SlowDown]).await;
     let pacing = Pacing::new(Standard::new());
-    let config = bare(&server, Naps::default()).interceptor(pacing.interceptor());
+    let inner = aws_smithy_http_client::Builder::new().build_http();
+    let config = bare(&server, Naps::default())
+        .http_client(pacing.http_client(inner))
+        .interceptor(pacing.interceptor());
     let error = copy(&Client::from_conf(config.build())).await;
     let error = error.expect_err("there is no classifier");
     assert!(error.contains(".retry_classifier("), "{error}");
-
-    let server = Server::with(&[Answer::Copied]).await;
-    let pacing = Pacing::shared(one_per_second(&Stopped::default()));
-    let config = bare(&server, Naps::default())
-        .interceptor(pacing.interceptor())
-        .retry_classifier(pacing.classifier());
-    let client = Client::from_conf(config.build());
-    copy(&client).await.expect("the bucket held one token");
-    let error = copy(&client).await.expect_err("nothing waits");
-    assert!(error.contains(".http_client("), "{error}");
 }
 
 // With the feature the SDK does have a client.
@@ -330,4 +323,47 @@ async fn a_503_is_throttling_in_bulk_and_transient_otherwise() {
         assert_eq!((counts.throttled, counts.granted), (throttled, 1));
         assert_eq!(pacing.strategy().snapshot().quota.available, 500);
     }
+}
+
+#[tokio::test]
+async fn a_missing_part_is_reported_by_the_first_healthy_request() {
+    let inner = || aws_smithy_http_client::Builder::new().build_http();
+    let pacing = Pacing::new(Standard::new());
+    let server = Server::with(&[Answer::Copied]).await;
+    let no_interceptor = bare(&server, Naps::default())
+        .http_client(pacing.http_client(inner()))
+        .retry_classifier(pacing.classifier());
+    let error = copy(&Client::from_conf(no_interceptor.build())).await;
+    let error = error.expect_err("nothing decides");
+    assert!(error.contains("lacks `.interceptor("), "{error}");
+    assert_eq!(server.requests(), 0, "it is found before anything is sent");
+
+    let no_http_client = bare(&server, Naps::default())
+        .interceptor(pacing.interceptor())
+        .retry_classifier(pacing.classifier());
+    let error = copy(&Client::from_conf(no_http_client.build())).await;
+    let error = error.expect_err("its turn was not waited for");
+    assert!(error.contains("lacks `.http_client("), "{error}");
+    assert_eq!(server.requests(), 1);
+
+    // The parts of credentials, whose operations have the HTTP client of the configuration alone.
+    let alone = bare(&server, Naps::default()).http_client(pacing.http_client(inner()));
+    copy(&Client::from_conf(alone.build()))
+        .await
+        .expect("it is passed on");
+}
+
+#[tokio::test]
+async fn one_operation_can_do_without_retries() {
+    let server = Server::with(&[Answer::SlowDown]).await;
+    let strategy = Arc::new(Standard::new());
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    let once = aws_sdk_s3::Config::builder().retry_config(RetryConfig::disabled());
+    let copy_once = client.copy_object().bucket("b").key("k").copy_source("b/x");
+    let error = copy_once.customize().config_override(once).send().await;
+    error.expect_err("it is throttled");
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+    copy(&client).await.expect_err("all are throttled");
+    assert_eq!(server.requests(), 4, "others are retried");
 }

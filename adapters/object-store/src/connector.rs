@@ -2,20 +2,29 @@
 //! it was answered.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::{fmt, time::Duration};
+use core::{
+    fmt,
+    future::poll_fn,
+    mem,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame};
 use object_store::{
     ClientOptions, Result,
     client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+        HttpResponseBody, HttpService,
     },
 };
 use paceline::{
     Execution, Failure, Idempotency, Operation, RetryStrategy,
     classify::{
-        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
-        ServiceUnavailable,
+        Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier, ServiceUnavailable,
     },
 };
 
@@ -27,7 +36,9 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 /// A connector for the builders of `object_store`: every HTTP request of the store waits for its
 /// turn, and failed ones are sent again as a strategy decides.
 ///
-/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. Requests
+/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. An error
+/// that S3 puts into a response of status 200, to a copy or to the end of an upload in parts, is
+/// seen. Requests
 /// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
 /// with one connector share its lanes.
 ///
@@ -72,10 +83,10 @@ impl PacedConnector {
         inner: impl HttpConnector,
         choose: impl Fn(&HttpRequest) -> Lanes + Send + Sync + 'static,
     ) -> Self {
-        let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
+        let answers = RefusalClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
         let settings = Settings {
             choose: Box::new(choose),
-            answers: Box::new(Chain::new(RateLimitClassifier, answers)),
+            answers: Box::new(answers),
         };
         Self {
             inner: Box::new(inner),
@@ -145,12 +156,24 @@ enum Unwell {
 
 impl Paced {
     async fn send(&self, request: HttpRequest) -> core::result::Result<HttpResponse, Unwell> {
+        let may_fail_late = may_fail_late(&request);
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
-        match self
-            .settings
-            .answers
-            .classify(&HttpResponseParts::of(&response))
-        {
+        let answers = &self.settings.answers;
+        let parts = HttpResponseParts::of(&response);
+        let late = may_fail_late && response.status().is_success();
+        if !late && !answers.wants_body(&parts) {
+            let failure = answers.classify(&parts);
+            return match failure {
+                None => Ok(response),
+                Some(failure) => Err(Unwell::Answered(failure, response)),
+            };
+        }
+        let (parts, body) = response.into_parts();
+        let (read, body) = read(body).await;
+        let answer = HttpResponseParts::new(parts.status, &parts.headers).with_refusal(&read);
+        let failure = answers.classify(&answer);
+        let response = HttpResponse::from_parts(parts, body);
+        match failure {
             None => Ok(response),
             Some(failure) => Err(Unwell::Answered(failure, response)),
         }
@@ -184,6 +207,70 @@ impl HttpService for Paced {
             // once.
             Err(stop) => Err(HttpError::new(HttpErrorKind::Unknown, stop)),
         }
+    }
+}
+
+/// Tells whether the service may answer with status 200 before it knows how the request ends, and
+/// with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
+/// `CompleteMultipartUpload`.
+fn may_fail_late(request: &HttpRequest) -> bool {
+    match request.method().as_str() {
+        "PUT" => request.headers().contains_key("x-amz-copy-source"),
+        "POST" => request.uri().query().is_some_and(|query| {
+            query
+                .split('&')
+                .any(|member| member.starts_with("uploadId="))
+        }),
+        _ => false,
+    }
+}
+
+/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes. Returns what was read, and the body as it was.
+async fn read(mut body: HttpResponseBody) -> (Bytes, HttpResponseBody) {
+    let mut read = BytesMut::new();
+    let mut failed = None;
+    while read.len() <= MAX_REFUSAL_BODY {
+        let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        match frame {
+            Some(Ok(frame)) => read.extend(frame.into_data().into_iter().flatten()),
+            Some(Err(error)) => {
+                failed = Some(error);
+                break;
+            }
+            None => return (read.clone().freeze(), read.freeze().into()),
+        }
+    }
+    let read = read.freeze();
+    let begun = Begun {
+        read: read.clone(),
+        failed,
+        rest: body,
+    };
+    (read, HttpResponseBody::new(begun))
+}
+
+/// A body of which the beginning was read.
+struct Begun {
+    read: Bytes,
+    failed: Option<HttpError>,
+    rest: HttpResponseBody,
+}
+
+impl Body for Begun {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<core::result::Result<Frame<Bytes>, HttpError>>> {
+        if !self.read.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.read)))));
+        }
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        Pin::new(&mut self.rest).poll_frame(context)
     }
 }
 

@@ -279,3 +279,27 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert!(refused.is_some_and(|refused| refused.wait() > Duration::ZERO));
     assert_eq!(server.requests(), "PUT");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_success_is_paced_and_retried() {
+    const LATE: Answer =
+        Answer::Body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
+    const COPIED: Answer = Answer::Body(
+        "<CopyObjectResult><ETag>\"x\"</ETag>\
+         <LastModified>2009-10-12T17:50:30.000Z</LastModified></CopyObjectResult>",
+    );
+    let server = Server::with(&[LATE, LATE, COPIED]).await;
+    let write = standard();
+    let store = server.store(Lanes::shared(Arc::new(Standard::new()), write.clone()));
+    let copied = store.copy(&Path::from("a"), &Path::from("b")).await;
+    copied.expect("the third is let through");
+    assert_eq!(server.requests(), "PUT PUT PUT");
+    // Five for each of the two retries of a throttle, and the last five back.
+    assert_eq!(write.quota().available(), 495);
+    // What is stored may look like an error.
+    let server = Server::with(&[LATE]).await;
+    let store = server.store(Lanes::new(Standard::new(), Standard::new()));
+    let got = store.get(&Path::from("a")).await.expect("an object");
+    assert!(got.bytes().await.expect("a body").starts_with(b"<?xml"));
+    assert_eq!(server.requests(), "GET");
+}

@@ -10,10 +10,7 @@ use opendal_core::{
 };
 use paceline::{
     Adaptive, RetryStrategy,
-    classify::{
-        Chain, Classifier, HttpClassifier, HttpResponseParts, RateLimitClassifier,
-        ServiceUnavailable,
-    },
+    classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
 };
 
 use crate::transport::Paced;
@@ -112,10 +109,10 @@ impl PacingLayer {
     /// });
     /// ```
     pub fn by(choose: impl Fn(&Request<Buffer>) -> Lanes + Send + Sync + 'static) -> Self {
-        let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
+        let answers = RefusalClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
         Self(Arc::new(Settings {
             choose: Box::new(choose),
-            answers: Box::new(Chain::new(RateLimitClassifier, answers)),
+            answers: Box::new(answers),
             deadline: None,
             max_retry_after: None,
         }))
@@ -124,8 +121,8 @@ impl PacingLayer {
     /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer
     /// is cloned: a clone's settings stay.
     ///
-    /// By default [`RateLimitClassifier`], then [`HttpClassifier`] for whom a 503 is throttling, as
-    /// storage services mean it.
+    /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean it.
+    /// It gets no bodies.
     #[must_use]
     pub fn classifier(
         self,

@@ -1,23 +1,32 @@
-//! Bodies that can be sent only once.
+//! Bodies that can be sent only once, and the bodies of refusals.
 
-use core::{error::Error, fmt};
+use core::{
+    error::Error,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
-use reqwest::StatusCode;
+use bytes::{Bytes, BytesMut};
+use http_body::Frame;
+use paceline::classify::MAX_REFUSAL_BODY;
+use reqwest::{Body, Response, ResponseBuilderExt as _};
 
 /// How a request is handled whose body is a stream, which can be sent only once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OneShotBody {
-    /// It is sent; if it fails in a way that is worth a retry, the error is [`BodyNotRepeatable`].
+    /// It is sent once, and whatever comes of it is returned. The extensions of a response that
+    /// would have been retried have a [`Stop`](paceline::operation::Stop) with the reason
+    /// [`NotRepeatable`](paceline::operation::StopReason::NotRepeatable).
     #[default]
     SendOnce,
-    /// It is sent, and whatever comes of it is returned, as if there had been no retry left.
-    ReturnAnswer,
     /// It is not sent: the error is [`BodyNotRepeatable`] at once.
     Refuse,
 }
 
-/// A request would have been sent again, and its body is a stream that can be read only once.
+/// A request was not sent because its body is a stream, which could not be sent again:
+/// [`OneShotBody::Refuse`].
 ///
 /// Found by [`downcast_ref`](reqwest_middleware::Error::Middleware) in the error of the request.
 ///
@@ -32,65 +41,81 @@ pub enum OneShotBody {
 /// }
 /// # assert!(!is_stream(&Error::middleware(std::fmt::Error)));
 /// ```
-#[derive(Debug)]
-pub struct BodyNotRepeatable {
-    /// `None` if it was not sent.
-    sent: Option<Sent>,
-}
-
-#[derive(Debug)]
-enum Sent {
-    Answered(StatusCode),
-    Failed(reqwest_middleware::Error),
-}
-
-impl BodyNotRepeatable {
-    pub(crate) const fn not_sent() -> Self {
-        Self { sent: None }
-    }
-
-    pub(crate) fn after(answer: reqwest_middleware::Result<reqwest::Response>) -> Self {
-        let sent = match answer {
-            Ok(response) => Sent::Answered(response.status()),
-            Err(error) => Sent::Failed(error),
-        };
-        Self { sent: Some(sent) }
-    }
-
-    /// Returns `true` if the request was sent once.
-    #[must_use]
-    pub const fn was_sent(&self) -> bool {
-        self.sent.is_some()
-    }
-
-    /// Returns the status of the answer, or `None` if there was none.
-    #[must_use]
-    pub const fn status(&self) -> Option<StatusCode> {
-        match self.sent {
-            Some(Sent::Answered(status)) => Some(status),
-            _ => None,
-        }
-    }
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BodyNotRepeatable;
 
 impl fmt::Display for BodyNotRepeatable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.sent {
-            None => f.write_str("the request was not sent"),
-            Some(Sent::Answered(status)) => write!(f, "the request was answered {status}"),
-            Some(Sent::Failed(_)) => f.write_str("the request failed"),
-        }?;
         f.write_str(
-            ", and cannot be sent again: its body is a stream; give it bytes to have it retried",
+            "the request was not sent, and could not be sent again: its body is a stream; give it \
+             bytes to have it retried",
         )
     }
 }
 
-impl Error for BodyNotRepeatable {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.sent {
-            Some(Sent::Failed(error)) => Some(error),
-            _ => None,
+impl Error for BodyNotRepeatable {}
+
+/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes. Returns the response as it was,
+/// with what was read, and whether that is all of it: then it holds no connection.
+pub(crate) async fn read(mut response: Response) -> (Response, Bytes, bool) {
+    let mut read = BytesMut::new();
+    let end = loop {
+        if read.len() > MAX_REFUSAL_BODY {
+            break None;
         }
+        match response.chunk().await {
+            Ok(Some(chunk)) => read.extend_from_slice(&chunk),
+            Ok(None) => break Some(None),
+            Err(error) => break Some(Some(error)),
+        }
+    };
+    let read = read.freeze();
+    let url = response.url().clone();
+    let (parts, body) = http::Response::<Body>::from(response).into_parts();
+    let is_whole = matches!(end, Some(None));
+    let body = if is_whole {
+        Body::from(read.clone())
+    } else {
+        Body::wrap(Begun {
+            read: read.clone(),
+            failed: end.flatten(),
+            rest: body,
+        })
+    };
+    let mut whole = http::Response::builder()
+        .status(parts.status)
+        .version(parts.version)
+        .url(url)
+        .body(body)
+        .unwrap_or_default();
+    *whole.headers_mut() = parts.headers;
+    whole.extensions_mut().extend(parts.extensions);
+    (Response::from(whole), read, is_whole)
+}
+
+/// A body of which the beginning was read.
+struct Begun {
+    read: Bytes,
+    failed: Option<reqwest::Error>,
+    rest: Body,
+}
+
+impl http_body::Body for Begun {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if !self.read.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(core::mem::take(&mut self.read)))));
+        }
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error.into())));
+        }
+        let frame = core::task::ready!(Pin::new(&mut self.rest).poll_frame(context));
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use http::Extensions;
 use paceline::{
     Failure, Idempotency, Operation, RetryStrategy as _,
-    operation::{StopReason, Verdict, Waiter},
+    operation::{Verdict, Waiter},
     set::Weights,
     strategy::Reports,
     wait::DefaultSleep,
@@ -23,7 +23,7 @@ impl Middleware for Pacing {
         next: Next<'_>,
     ) -> Result<Response> {
         if self.one_shot == OneShotBody::Refuse && is_one_shot(&request) {
-            return Err(Error::middleware(BodyNotRepeatable::not_sent()));
+            return Err(Error::middleware(BodyNotRepeatable));
         }
         let (strategy, scope) = (self.choose(&request), self.scope_of(&request));
         let clock = strategy.clock();
@@ -44,24 +44,31 @@ impl Middleware for Pacing {
         }
         let mut attempts = operation.start();
         let mut waiter = Waiter::new(DefaultSleep::new());
+        // What the caller gets if there is no other answer.
+        let mut last: Option<Result<Response>> = None;
         loop {
-            let attempt = waiter.next(&mut attempts, clock).await;
-            let attempt = attempt.map_err(Error::middleware)?;
+            let attempt = match waiter.next(&mut attempts, clock).await {
+                Ok(attempt) => attempt,
+                Err(stop) => {
+                    let mut last = last.unwrap_or_else(|| Err(Error::middleware(stop)));
+                    if let Ok(response) = &mut last {
+                        response.extensions_mut().insert(stop);
+                    }
+                    return last;
+                }
+            };
             // The last attempt spares itself the copy.
             let copy = (!attempt.is_last()).then(|| request.try_clone()).flatten();
             attempts.set_repeatable(copy.is_some() || attempt.is_last());
-            let sending = next.clone().run(request, extensions);
-            let sent = waiter.cut_off(attempt.time_limit(), sending).await;
-            let (mut result, failure) = match sent {
-                Some(result) => {
-                    let failure = self.classify(&result);
-                    (result, failure)
-                }
-                None => (
-                    Err(Error::middleware(DeadlinePassed)),
-                    Some(Failure::timeout()),
-                ),
+            let sending = async {
+                let result = next.clone().run(request, extensions).await;
+                self.classify(result).await
             };
+            let sent = waiter.cut_off(attempt.time_limit(), sending).await;
+            let (mut result, failure, is_whole) = sent.unwrap_or_else(|| {
+                let cut_off = Err(Error::middleware(DeadlinePassed));
+                (cut_off, Some(Failure::timeout()), true)
+            });
             let verdict = {
                 let limits = self.limits(&*strategy, &result);
                 let costs = self.costs(&result);
@@ -82,15 +89,17 @@ impl Middleware for Pacing {
                 attempts.failed(&failure, reports)
             };
             match (verdict.map_err(Error::middleware)?, copy) {
-                (Verdict::Again(_), Some(copy)) => request = copy,
+                (Verdict::Again(_), Some(copy)) => {
+                    request = copy;
+                    // A response that was not read whole holds its connection.
+                    last = Some(result).filter(|_| is_whole || self.deadline.is_some());
+                }
                 (Verdict::Stop(stop), _) => {
+                    if let Ok(response) = &mut result {
+                        response.extensions_mut().insert(stop);
+                    }
                     waiter.sleep(stop.delay()).await;
-                    let once = stop.why() == StopReason::NotRepeatable;
-                    return if once && self.one_shot == OneShotBody::SendOnce {
-                        Err(Error::middleware(BodyNotRepeatable::after(result)))
-                    } else {
-                        result
-                    };
+                    return result;
                 }
                 _ => return result,
             }

@@ -6,8 +6,7 @@ use core::{fmt, time::Duration};
 use paceline::{
     Adaptive, Failure, RetryStrategy,
     classify::{
-        Chain, Classifier, HeaderLimits, HttpClassifier, HttpResponseParts, RateLimitClassifier,
-        ServiceUnavailable,
+        Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
     },
     law::LimitReports,
     set::Weights,
@@ -15,7 +14,7 @@ use paceline::{
 use reqwest::Request;
 use reqwest_middleware::Result;
 
-use crate::{OneShotBody, error, hosts::Hosts};
+use crate::{OneShotBody, body, error, hosts::Hosts};
 
 /// The most hosts that have a strategy of their own unless [`Pacing::max_hosts`] says otherwise.
 const MAX_HOSTS: usize = 1_024;
@@ -55,8 +54,7 @@ pub struct Pacing {
 }
 
 fn answers(unavailable: ServiceUnavailable) -> Box<Answers> {
-    let answers = HttpClassifier::new().with_unavailable(unavailable);
-    Box::new(Chain::new(RateLimitClassifier, answers))
+    Box::new(RefusalClassifier::new().with_unavailable(unavailable))
 }
 
 enum Strategies {
@@ -75,14 +73,14 @@ impl Pacing {
     /// bare 503 is throttling, after which any request is sent again.
     ///
     /// For other settings build the strategy with
-    /// [`bulk`](paceline::config::StrategyBuilder::bulk), and give [`HttpClassifier`] the same
+    /// [`bulk`](paceline::config::StrategyBuilder::bulk), and give [`RefusalClassifier`] the same
     /// meaning of 503:
     ///
     /// ```
-    /// use paceline::{Adaptive, classify::{HttpClassifier, ServiceUnavailable}};
+    /// use paceline::{Adaptive, classify::{RefusalClassifier, ServiceUnavailable}};
     /// use paceline_reqwest::Pacing;
     ///
-    /// let answers = HttpClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
+    /// let answers = RefusalClassifier::new().with_unavailable(ServiceUnavailable::Throttle);
     /// let strategy = Adaptive::builder().bulk().max_attempts(8).build().unwrap();
     /// let pacing = Pacing::new(strategy).classifier(answers);
     /// ```
@@ -173,9 +171,11 @@ impl Pacing {
 
     /// Lets `classifier` say what answers mean; `None` is a success.
     ///
-    /// By default [`RateLimitClassifier`], then [`HttpClassifier`] for which a bare 503 is
+    /// By default [`RefusalClassifier`], for which a bare 503 is
     /// [`Overloaded`](ServiceUnavailable::Overloaded): it lowers the send rate, and a POST without
-    /// an idempotency key is not sent again. The table of the AWS SDKs, where it is transient:
+    /// an idempotency key is not sent again. If the classifier
+    /// [wants](Classifier::wants_body) the body of a refusal, up to 64 KiB of it are read, and the
+    /// caller gets it as it came. The table of the AWS SDKs, where a 503 is transient:
     ///
     /// ```
     /// use paceline::{Adaptive, classify::HttpClassifier};
@@ -301,11 +301,10 @@ impl Pacing {
     /// Gives each request `span`, with all its attempts and waits. No limit by default.
     ///
     /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
-    /// a backoff does not fit, the last response is returned at once. If the wait for a turn does
-    /// not fit, the result is an error with a [`Stop`](paceline::operation::Stop), before a retry
-    /// too: the response that was to be retried is dropped before the backoff. An attempt under
-    /// way is cut off, with [`DeadlinePassed`](crate::DeadlinePassed). The body of a response is
-    /// not.
+    /// a backoff or the wait for a turn does not fit, the last answer is returned at once; before
+    /// the first attempt the result is an error with a [`Stop`](paceline::operation::Stop). An
+    /// attempt under way is cut off, with [`DeadlinePassed`](crate::DeadlinePassed). The body of a
+    /// response is not, unless it is the body of a refusal that the classifier wants.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.deadline = Some(span);
@@ -348,15 +347,28 @@ impl Pacing {
         }
     }
 
-    /// Returns the failure of an attempt: none if it succeeded.
-    pub(crate) fn classify(&self, answer: &Result<reqwest::Response>) -> Option<Failure> {
-        match answer {
-            Ok(response) => {
-                let answer = HttpResponseParts::new(response.status(), response.headers());
-                self.answers.classify(&answer)
+    /// Returns the answer of an attempt, its failure, none if it succeeded, and whether it is here
+    /// as a whole. The body of a refusal is read if it says more.
+    pub(crate) async fn classify(
+        &self,
+        answer: Result<reqwest::Response>,
+    ) -> (Result<reqwest::Response>, Option<Failure>, bool) {
+        let response = match answer {
+            Ok(response) => response,
+            Err(error) => {
+                let failure = error::classify(&error);
+                return (Err(error), Some(failure), true);
             }
-            Err(error) => Some(error::classify(error)),
+        };
+        let parts = HttpResponseParts::new(response.status(), response.headers());
+        if !self.answers.wants_body(&parts) {
+            let failure = self.answers.classify(&parts);
+            return (Ok(response), failure, false);
         }
+        let (response, body, is_whole) = body::read(response).await;
+        let parts = HttpResponseParts::new(response.status(), response.headers());
+        let failure = self.answers.classify(&parts.with_refusal(&body));
+        (Ok(response), failure, is_whole)
     }
 }
 

@@ -44,6 +44,7 @@ async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
         (403, 1, 500),
         (404, 1, 500),
         (408, 3, 472),
+        (425, 3, 472),
         (429, 3, 490),
         (500, 3, 472),
         (501, 1, 500),
@@ -51,6 +52,15 @@ async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
         (503, 3, 490), // overload: the send rate hears of it
         (504, 3, 472),
         (509, 3, 490),
+        (520, 3, 472),
+        (521, 3, 472),
+        (522, 3, 472),
+        (523, 3, 472),
+        (524, 3, 472),
+        (525, 1, 500),
+        (529, 3, 490),
+        (530, 3, 472),
+        (598, 3, 472),
     ];
     for (code, sends, left) in expected {
         let server = Server::with(&[Answer::Status(code, None)]).await;
@@ -101,7 +111,10 @@ async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
         (("retry-after", "-7"), 250),
         (("retry-after", "soon"), 250),
         (("retry-after", ""), 250),
-        (("retry-after", "0.5"), 250),
+        (("retry-after", "0.5"), 750),
+        (("retry-after", ".5"), 250),
+        (("retry-after-ms", "1500"), 1_750),
+        (("x-ms-retry-after-ms", "1500.5"), 1_751),
         (date, 250),
         (("x-amz-retry-after", "1500"), 1_500),
         (("x-amz-retry-after", "1e3"), 250),
@@ -346,4 +359,52 @@ async fn a_cost_in_the_headers_leaves_nothing_to_settle() {
     let request = request.with_extension(Weights::from([6]));
     let response = request.send().await.expect("an answer");
     assert!(response.extensions().get::<AttemptCharge>().is_none());
+}
+
+/// A refusal with a body.
+const fn says(body: &'static str) -> Answer {
+    Answer::Says(429, body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_refusal_decides() {
+    const USED_UP: Answer = says("{\"error\": {\"code\": \"insufficient_quota\"}}");
+    const LATER: Answer = says(
+        "{\"error\": {\"details\": [{\"@type\": \"type.googleapis.com/google.rpc.RetryInfo\", \
+         \"retryDelay\": \"34.5s\"}]}}",
+    );
+    let strategy = built(standard());
+    let server = Server::with(&[USED_UP, OK]).await;
+    let answer = client_of(&strategy).get(&server.url).send().await;
+    let answer = answer.expect("the answer");
+    assert_eq!((answer.status().as_u16(), server.requests()), (429, 1));
+    let body = answer.text().await.expect("a body");
+    assert!(body.contains("insufficient_quota"), "{body}");
+
+    let server = Server::with(&[LATER, OK]).await;
+    let begun = Paused::new();
+    let answer = client_of(&strategy).get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (200, 2));
+    assert!(begun.elapsed() >= Duration::from_millis(34_500));
+}
+
+#[tokio::test]
+async fn a_long_body_of_a_refusal_comes_whole() {
+    let long: &'static str = "x".repeat(200_000).leak();
+    let server = Server::with(Box::leak(Box::new([says(long)]))).await;
+    let strategy = built(standard().max_attempts(1));
+    let answer = client_of(&strategy).get(&server.url).send().await;
+    let answer = answer.expect("the answer");
+    assert_eq!(answer.text().await.expect("a body").len(), long.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stops_a_retry_leaves_the_last_answer() {
+    let server = Server::with(&[BROKEN, OK]).await;
+    let builder = Adaptive::builder()
+        .paced(PacedSettings::fixed(1, 60 * SECOND).expect("in range"))
+        .fail_fast(true);
+    let pacing = Pacing::new(builder.build().expect("in range"));
+    let answer = client(pacing).get(&server.url).send().await;
+    assert_eq!((status(answer), server.requests()), (500, 1));
 }

@@ -89,15 +89,15 @@ async fn an_attempt_that_is_cut_off_says_why() {
 }
 
 #[tokio::test]
-async fn a_refused_turn_of_a_retry_is_an_error() {
+async fn a_refused_turn_of_a_retry_returns_the_answer() {
     let server = Server::with(&[support::BROKEN]).await;
     let one_a_minute = PacedSettings::fixed(1, 60 * SECOND).expect("in range");
     let strategy = Adaptive::builder().paced(one_a_minute).build();
     let pacing = Pacing::new(strategy.expect("in range")).deadline(20 * SECOND);
-    let Err(Error::Middleware(error)) = client(pacing).get(&server.url).send().await else {
-        panic!("it was answered");
-    };
-    let stop = error.downcast_ref::<Stop>().expect("a stop");
+    let answer = client(pacing).get(&server.url).send().await;
+    let answer = answer.expect("the answer that there was");
+    assert_eq!(answer.status(), 500);
+    let stop = answer.extensions().get::<Stop>().expect("a stop");
     assert_eq!((stop.attempts(), server.requests()), (1, 1), "{stop}");
 }
 

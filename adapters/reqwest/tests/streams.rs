@@ -5,17 +5,18 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{error::Error as _, time::Duration};
+use core::time::Duration;
 
 use futures_util::stream;
 use paceline::{
     Failure, RetryStrategy, RetryToken, Standard,
+    operation::{Stop, StopReason},
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
 use paceline_reqwest::{BodyNotRepeatable, OneShotBody, Pacing};
 use reqwest::{Body, Response};
 use reqwest_middleware::{Error, Result};
-use support::{Always, Answer, BROKEN, OK, SLOW_DOWN, Server, client};
+use support::{Always, Answer, BROKEN, OK, Server, client};
 
 fn strategy() -> Arc<Standard> {
     let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
@@ -45,30 +46,27 @@ async fn one_that_succeeds_is_as_any_other() {
 }
 
 #[tokio::test]
-async fn one_that_would_have_to_be_sent_again_is_an_error_that_says_so() {
-    let cases = [
-        (
-            SLOW_DOWN,
-            Some(429),
-            "the request was answered 429 Too Many Requests, and cannot",
-        ),
-        (
-            Answer::Reset,
-            None,
-            "the request failed, and cannot be sent again",
-        ),
-    ];
-    for (first, code, words) in cases {
-        let (server, strategy) = (Server::with(&[first, OK]).await, strategy());
-        let answer = put_stream(&server, Pacing::shared(strategy.clone())).await;
-        let refusal = refusal(&answer).expect("its own error");
-        assert_eq!(refusal.status().map(|status| status.as_u16()), code);
-        assert!(refusal.was_sent());
-        assert!(refusal.to_string().starts_with(words), "{refusal}");
-        assert_eq!(refusal.source().is_some(), code.is_none());
-        // The retry that was not made is not paid.
-        assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
-    }
+async fn one_that_would_have_to_be_sent_again_returns_its_answer() {
+    let refusal = Answer::Says(429, "{\"error\": {\"code\": \"slow_down\"}}");
+    let (server, strategy) = (Server::with(&[refusal, OK]).await, strategy());
+    let answer = put_stream(&server, Pacing::shared(strategy.clone())).await;
+    let answer = answer.expect("the answer");
+    assert_eq!(answer.status().as_u16(), 429);
+    let stop = answer.extensions().get::<Stop>().expect("it says why");
+    assert_eq!(
+        (stop.why(), stop.attempts()),
+        (StopReason::NotRepeatable, 1)
+    );
+    assert_eq!(answer.url().as_str(), server.url);
+    let body = answer.text().await.expect("a body");
+    assert_eq!(body, "{\"error\": {\"code\": \"slow_down\"}}");
+    // The retry that was not made is not paid.
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+
+    let server = Server::with(&[Answer::Reset, OK]).await;
+    let answer = put_stream(&server, Pacing::shared(strategy)).await;
+    assert!(matches!(answer, Err(Error::Reqwest(_))), "{answer:?}");
+    assert_eq!(server.requests(), 1);
 }
 
 #[tokio::test]
@@ -89,22 +87,15 @@ async fn one_that_would_not_be_sent_again_anyway_returns_its_answer() {
 }
 
 #[tokio::test]
-async fn it_may_return_the_answer_or_refuse_at_once() {
-    let server = Server::with(&[BROKEN]).await;
-    let pacing = Pacing::shared(strategy()).one_shot_body(OneShotBody::ReturnAnswer);
-    let answer = put_stream(&server, pacing).await;
-    assert!(answer.is_ok_and(|response| response.status() == 500));
-    assert_eq!(server.requests(), 1);
-
+async fn it_may_be_refused_at_once() {
     let (server, strategy) = (Server::with(&[OK]).await, strategy());
     let pacing = Pacing::shared(strategy.clone()).one_shot_body(OneShotBody::Refuse);
     let answer = put_stream(&server, pacing).await;
     let refusal = refusal(&answer).expect("its own error");
-    assert_eq!((refusal.was_sent(), refusal.status()), (false, None));
     assert!(
         refusal
             .to_string()
-            .starts_with("the request was not sent, and cannot")
+            .starts_with("the request was not sent, and could not")
     );
     assert_eq!(server.requests(), 0);
     let client = client(Pacing::shared(strategy).one_shot_body(OneShotBody::Refuse));
@@ -159,7 +150,7 @@ fn stubborn(gives_tokens: bool) -> Pacing {
 async fn a_strategy_that_asks_for_nothing_is_held_to_the_same() {
     let server = Server::with(&[BROKEN, OK]).await;
     let answer = put_stream(&server, stubborn(true)).await;
-    assert!(refusal(&answer).is_some());
+    assert_eq!(answer.expect("the answer").status(), 500);
 
     let server = Server::with(&[BROKEN, BROKEN, BROKEN, BROKEN, OK]).await;
     let client = client(stubborn(true));

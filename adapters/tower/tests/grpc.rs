@@ -498,8 +498,8 @@ async fn refusals_have_the_codes_of_grpc() {
     ));
     let _spent = rate.try_acquire(clock.now()).expect("a token");
     let limiter = SendLimiter::new(rate).clock(clock);
-    let limited = SendRateLayer::new(limiter, GrpcResults::new()).within(Duration::from_secs(1));
-    let service = ServiceBuilder::new().layer(limited).service(channel);
+    let waits = SendRateLayer::new(limiter, GrpcResults::new()).within(Duration::from_secs(1));
+    let service = ServiceBuilder::new().layer(waits).service(channel);
     let mut client = tonic::client::Grpc::new(service);
     client.ready().await.expect("a channel is ready");
     let path = PathAndQuery::from_static("/test.Test/Call");

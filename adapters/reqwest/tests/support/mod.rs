@@ -26,6 +26,8 @@ const AGES: Duration = Duration::from_secs(1_000_000);
 pub(crate) enum Answer {
     /// Answers with this status and, if there is one, this header.
     Status(u16, Option<(&'static str, &'static str)>),
+    /// Answers with this status and this body.
+    Says(u16, &'static str),
     /// Reads the request and closes the connection.
     Reset,
     /// Answers with status 200 after so long.
@@ -113,6 +115,10 @@ fn note(bodies: &Mutex<Vec<Bytes>>, body: Bytes) -> usize {
 async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
     let (status, header) = match answer {
         Answer::Status(status, header) => (status, header),
+        Answer::Says(status, body) => {
+            let response = Response::builder().status(status).body(body.into());
+            return Ok(response.expect("a response"));
+        }
         Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
         Answer::Slow(span) => {
             tokio::time::sleep(span).await;

@@ -5,7 +5,7 @@ use core::fmt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use paceline::{
     Failure,
-    classify::{Classifier, HttpClassifier},
+    classify::{Classifier, RefusalClassifier},
     operation::Stop,
 };
 
@@ -22,7 +22,7 @@ use crate::{BoxError, Classify, Refused, Settle, classify::failure_of};
 /// | `RESOURCE_EXHAUSTED` | throttling |
 /// | `UNAVAILABLE`, and what [`retrying`](Self::retrying) adds | transient |
 /// | any other but `OK` | not retryable; `DEADLINE_EXCEEDED` is a timeout |
-/// | none, with another HTTP status than 200 | as [`HttpClassifier`] says: it is a proxy's answer |
+/// | none, with another HTTP status than 200 | as [`RefusalClassifier`] says: it is a proxy's answer |
 ///
 /// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means
 /// not at all. Without it the delay of a `google.rpc.RetryInfo` in the status's details counts. It
@@ -113,7 +113,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         match code(headers) {
             Some(code) => failure(code, headers, self.retryable),
             None if response.status() == StatusCode::OK => None,
-            None => HttpClassifier::new().classify(response),
+            None => RefusalClassifier::new().classify(response),
         }
     }
 

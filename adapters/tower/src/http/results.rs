@@ -3,7 +3,9 @@
 use http::Response;
 use paceline::{
     Failure,
-    classify::{Classifier, HeaderLimits, HttpClassifier, HttpResponseParts, ServiceUnavailable},
+    classify::{
+        Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
+    },
     law::LimitReports,
     operation::Stop,
 };
@@ -13,7 +15,7 @@ use crate::{
     classify::{failure_of, succeeded},
 };
 
-/// Classifies responses over HTTP by [`HttpClassifier`], and errors by [`failure_of`].
+/// Classifies responses over HTTP by [`RefusalClassifier`], and errors by [`failure_of`].
 ///
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
 /// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
@@ -33,7 +35,7 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpResults {
-    responses: HttpClassifier,
+    responses: RefusalClassifier,
 }
 
 impl HttpResults {
@@ -44,7 +46,7 @@ impl HttpResults {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            responses: HttpClassifier::new().with_unavailable(ServiceUnavailable::Overloaded),
+            responses: RefusalClassifier::new(),
         }
     }
 

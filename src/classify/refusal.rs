@@ -1,0 +1,240 @@
+//! What services mean by their refusals: one table of statuses, hints and error codes.
+
+mod codes;
+mod hints;
+mod json;
+
+use core::fmt;
+
+use http::{Response, response::Parts};
+
+use super::{Classifier, HttpResponseParts, aws_error_code};
+use crate::{Execution, Failure, RetrySafety, classify::ServiceUnavailable};
+
+/// The longest body of a refusal that adapters read for a classifier, in bytes.
+pub const MAX_REFUSAL_BODY: usize = 65_536;
+
+/// Classifies responses over HTTP as the services document their refusals: by the error code in the
+/// body, else by the status and the headers.
+///
+/// The table of all adapters but that of the AWS SDKs, which goes by [`HttpClassifier`]. It knows
+/// what that one knows, and what others say of their refusals.
+///
+/// | status | failure |
+/// |---|---|
+/// | 429, 509 | throttling |
+/// | 403 with `Retry-After`, or 403 and 503 with nothing left by the headers of [`HeaderLimits`] | throttling |
+/// | 503 | overload, or as [`with_unavailable`](Self::with_unavailable) says |
+/// | 529 | overload: the service throttles everybody |
+/// | 503 with `x-envoy-overloaded` | throttling: nothing was done |
+/// | 425 | transient: nothing was done |
+/// | 500, 502, 504, 520, 522 to 524, 530, 598, 599 | transient; 504, 522, 524, 598 and 599 are timeouts |
+/// | 521 | transient: the origin refused the connection |
+/// | 408 | transient, timeout |
+/// | another above 399 | not retryable |
+///
+/// | hint | when |
+/// |---|---|
+/// | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`, `grpc-retry-pushback-ms` | milliseconds, with a fraction or without |
+/// | `Retry-After` | seconds, with a fraction or without, or a date |
+/// | `retryDelay` of a `google.rpc.RetryInfo`, `retry_after` and the like in a JSON body | as they say |
+/// | the limits of [`HeaderLimits`] of which nothing is left | the latest reset |
+///
+/// Of these the first that is valid counts. `x-should-retry` and `Stripe-Should-Retry` have the
+/// last word on whether there is to be a retry. A body counts if the caller
+/// [adds](HttpResponseParts::with_refusal) it; adapters do for the statuses that
+/// [want](Classifier::wants_body) it.
+///
+/// [`HttpClassifier`]: super::HttpClassifier
+/// [`HeaderLimits`]: super::HeaderLimits
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "http")] {
+/// use paceline::{RetrySafety, classify::{Classifier, HttpResponseParts, RefusalClassifier}};
+///
+/// let response = http::Response::builder().status(429).body(()).unwrap();
+/// let parts = HttpResponseParts::of(&response);
+/// let table = RefusalClassifier::new();
+/// assert!(table.classify(&parts).unwrap().is_throttle());
+///
+/// // The month's quota is used up: waiting is no use.
+/// let parts = parts.with_refusal(br#"{"error": {"code": "insufficient_quota"}}"#);
+/// assert_eq!(table.classify(&parts).unwrap().retry_safety(), RetrySafety::No);
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RefusalClassifier {
+    unavailable: ServiceUnavailable,
+}
+
+/// A refusal: the failure that it is, and what was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct Refusal {
+    failure: Failure,
+    scope: RefusalScope,
+}
+
+/// What a service refuses when it refuses a request: what else would be refused now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalScope {
+    /// This request, whoever sends it.
+    Request,
+    /// Requests to the same resource: an object, a prefix, a route, a model.
+    Resource,
+    /// Requests of the same caller: its key, user, address or account.
+    Caller,
+    /// All requests: the service, or what stands before it.
+    Service,
+}
+
+impl fmt::Display for RefusalScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Request => "request",
+            Self::Resource => "resource",
+            Self::Caller => "caller",
+            Self::Service => "service",
+        })
+    }
+}
+
+impl Refusal {
+    /// Returns the failure: whether to send the request again, when, and whether it is a rate that
+    /// was exceeded.
+    pub const fn failure(&self) -> Failure {
+        self.failure
+    }
+
+    /// Returns what was refused.
+    #[must_use]
+    pub const fn scope(&self) -> RefusalScope {
+        self.scope
+    }
+
+    const fn new(failure: Failure, scope: RefusalScope) -> Self {
+        Self { failure, scope }
+    }
+}
+
+impl RefusalClassifier {
+    /// Creates the table by which a bare 503 is [overload](ServiceUnavailable::Overloaded).
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            unavailable: ServiceUnavailable::Overloaded,
+        }
+    }
+
+    /// Says what a bare 503 means.
+    #[must_use]
+    pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
+        Self { unavailable }
+    }
+
+    /// Returns the refusal that a response is, or `None` if it is none.
+    #[must_use]
+    pub fn read(&self, parts: &HttpResponseParts<'_>) -> Option<Refusal> {
+        let status = parts.status().as_u16();
+        let body = parts.refusal().unwrap_or_default();
+        let code = parts.code().or_else(|| aws_error_code(body));
+        let by_code = code
+            .and_then(|code| codes::refusal(code, status))
+            .or_else(|| json::members(body).find_map(|member| codes::member(&member, status)));
+        let refusal = match by_code {
+            Some(refusal) => refusal,
+            None if status >= 400 => self.by_status(parts),
+            None => return None,
+        };
+        let scope = scope_by_headers(parts).unwrap_or(refusal.scope);
+        let failure = refusal.failure.with_fault(parts.fault());
+        let failure = match hints::should_retry(parts.headers()) {
+            Some(true) if failure.retry_safety() != RetrySafety::Yes => {
+                failure.with_retry_safety(RetrySafety::Yes)
+            }
+            Some(false) => failure.with_retry_safety(RetrySafety::No),
+            _ => failure,
+        };
+        let late = matches!(status, 408 | 504 | 522 | 524 | 598 | 599) && !failure.is_throttle();
+        let failure = failure.with_timeout(late);
+        if failure.retry_safety() != RetrySafety::Yes {
+            return Some(Refusal::new(failure, scope));
+        }
+        let hint = hints::hint(parts);
+        let failure = hint.map_or(failure, |hint| failure.with_retry_after(hint));
+        Some(Refusal::new(failure, scope))
+    }
+
+    fn by_status(self, parts: &HttpResponseParts<'_>) -> Refusal {
+        use RefusalScope::{Caller, Request, Resource, Service};
+        let headers = parts.headers();
+        let status = parts.status().as_u16();
+        let (failure, scope) = match status {
+            429 | 509 => (Failure::throttling(), Caller),
+            403 if headers.contains_key("retry-after") => (Failure::throttling(), Caller),
+            403 | 503 if hints::is_used_up(parts) => (Failure::throttling(), Caller),
+            503 if headers.contains_key("x-envoy-overloaded") => (Failure::throttling(), Service),
+            503 => (Failure::from_http_status(503, self.unavailable), Service),
+            529 => (
+                Failure::throttling().with_execution(Execution::Maybe),
+                Service,
+            ),
+            425 => (
+                Failure::transient().with_execution(Execution::Rejected),
+                Request,
+            ),
+            521 => (
+                Failure::transient().with_execution(Execution::NotSent),
+                Service,
+            ),
+            408 => (Failure::timeout(), Request),
+            500 | 502 | 504 | 520 | 522..=524 | 530 | 598 | 599 => (Failure::transient(), Service),
+            401 | 402 | 407 => (Failure::not_retryable(), Caller),
+            403 | 404 | 409 | 410 | 423 | 451 => (Failure::not_retryable(), Resource),
+            _ => (Failure::not_retryable(), Request),
+        };
+        Refusal::new(failure, scope)
+    }
+}
+
+/// Returns what Discord and Envoy say of the scope.
+fn scope_by_headers(parts: &HttpResponseParts<'_>) -> Option<RefusalScope> {
+    match parts.headers().get("x-ratelimit-scope")?.as_bytes() {
+        b"user" | b"global" => Some(RefusalScope::Caller),
+        b"shared" => Some(RefusalScope::Resource),
+        _ => None,
+    }
+}
+
+impl Default for RefusalClassifier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Classifier<HttpResponseParts<'_>> for RefusalClassifier {
+    fn classify(&self, parts: &HttpResponseParts<'_>) -> Option<Failure> {
+        self.read(parts).map(|refusal| refusal.failure())
+    }
+
+    /// For the statuses by which services refuse for more reasons than one.
+    fn wants_body(&self, parts: &HttpResponseParts<'_>) -> bool {
+        let status = parts.status().as_u16();
+        matches!(status, 400 | 403 | 409 | 429 | 500 | 503 | 529) && parts.refusal().is_none()
+    }
+}
+
+impl<B> Classifier<Response<B>> for RefusalClassifier {
+    fn classify(&self, response: &Response<B>) -> Option<Failure> {
+        self.classify(&HttpResponseParts::of(response))
+    }
+}
+
+impl Classifier<Parts> for RefusalClassifier {
+    fn classify(&self, parts: &Parts) -> Option<Failure> {
+        self.classify(&HttpResponseParts::new(parts.status, &parts.headers))
+    }
+}

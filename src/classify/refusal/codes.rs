@@ -1,0 +1,131 @@
+//! The error codes of services.
+
+use core::str;
+
+use super::{Refusal, RefusalScope, json::Member};
+use crate::{Execution, Failure};
+
+/// Names of members whose values are error codes.
+const NAMES: [&[u8]; 12] = [
+    b"code",
+    b"type",
+    b"status",
+    b"reason",
+    b"error",
+    b"errorCode",
+    b"error_code",
+    b"errorNum",
+    b"error_subcode",
+    b"__type",
+    b"message",
+    b"error_description",
+];
+
+/// Returns what a member of a body says, or `None` if it does not decide.
+pub(super) fn member(member: &Member<'_>, status: u16) -> Option<Refusal> {
+    if !NAMES.contains(&member.name) {
+        return None;
+    }
+    let value = str::from_utf8(member.value).ok()?;
+    if matches!(member.name, b"message" | b"error_description") {
+        return message(value, status);
+    }
+    if member.is_text {
+        return refusal(value, status);
+    }
+    // Facebook's Graph API and those like it number their limits.
+    let limits = ["4", "17", "32", "613", "80001", "80002", "80004", "80005"];
+    let numbered = status < 500 && member.name == b"code" && limits.contains(&value);
+    numbered.then(|| throttled(RefusalScope::Caller))
+}
+
+/// Returns what an error code says, or `None` if it does not decide.
+pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
+    use RefusalScope::{Caller, Request, Resource, Service};
+    Some(match code {
+        // The caller's money, plan or month is used up: no wait of a client's helps.
+        "insufficient_quota"
+        | "billing_hard_limit_reached"
+        | "billing_not_active"
+        | "access_terminated"
+        | "account_deactivated"
+        | "accountLimitExceeded"
+        | "dailyLimitExceeded"
+        | "dailyLimitExceededUnreg"
+        | "billingNotEnabled"
+        | "accessNotConfigured"
+        | "quotaExceeded"
+        | "monthly_quota_exceeded"
+        | "usage_limit_exceeded"
+        | "exceeded_current_quota_error"
+        | "max_usage_count"
+        | "REQUEST_LIMIT_EXCEEDED" => finally(Caller),
+        // Too many requests or tokens of a caller's.
+        "rate_limit_exceeded"
+        | "rate_limit_error"
+        | "rate_limited"
+        | "ratelimited"
+        | "rate_limit"
+        | "rateLimited"
+        | "rateLimitExceeded"
+        | "userRateLimitExceeded"
+        | "RATE_LIMIT_EXCEEDED"
+        | "RATE_LIMITED"
+        | "RATELIMITED"
+        | "RESOURCE_EXHAUSTED"
+        | "THROTTLED"
+        | "TooManyRequests"
+        | "too_many_requests"
+        | "activityLimitReached"
+        | "concurrency_limit_exceeded"
+        | "too_many_concurrent_requests" => throttled(Caller),
+        // A resource that is throttled on its own.
+        "SlowDown" | "slow_down" | "ServerBusy" | "too_many_write_operations" => {
+            throttled(Resource)
+        }
+        // Everybody is refused.
+        "overloaded_error"
+        | "engine_overloaded"
+        | "engine_overloaded_error"
+        | "model_overloaded"
+        | "OVERLOADED" => {
+            let failure = Failure::throttling().with_execution(Execution::Maybe);
+            Refusal::new(failure, Service)
+        }
+        // A lock on the object, not a rate.
+        "lock_timeout" | "idempotency_key_in_use" => {
+            let failure = Failure::transient().with_execution(Execution::Rejected);
+            Refusal::new(failure, Resource)
+        }
+        "OperationTimedOut" | "backendError" | "UNAVAILABLE" | "INTERNAL" => {
+            Refusal::new(Failure::transient(), Service)
+        }
+        "InternalError" if status < 400 => Refusal::new(Failure::transient(), Service),
+        "context_length_exceeded" | "model_not_found" => finally(Request),
+        _ => {
+            let failure = Failure::from_error_code(code)?;
+            let scope = if failure.is_throttle() {
+                Caller
+            } else {
+                Request
+            };
+            Refusal::new(failure, scope)
+        }
+    })
+}
+
+/// Returns what a text says for people where there is no code, or `None`.
+fn message(text: &str, status: u16) -> Option<Refusal> {
+    let has = |words: &str| text.contains(words);
+    let secondary = matches!(status, 403 | 429) && has("secondary rate limit");
+    let exceeded = status == 403 && has("API rate limit exceeded");
+    (secondary || exceeded).then(|| throttled(RefusalScope::Caller))
+}
+
+const fn throttled(scope: RefusalScope) -> Refusal {
+    Refusal::new(Failure::throttling(), scope)
+}
+
+const fn finally(scope: RefusalScope) -> Refusal {
+    Refusal::new(Failure::not_retryable(), scope)
+}
