@@ -80,9 +80,11 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "concurrency_limit_exceeded"
         | "too_many_concurrent_requests" => throttled(Caller),
         // A resource that is throttled on its own.
-        "SlowDown" | "slow_down" | "ServerBusy" | "too_many_write_operations" => {
-            throttled(Resource)
-        }
+        "SlowDown"
+        | "slow_down"
+        | "ServerBusy"
+        | "too_many_write_operations"
+        | "ProvisionedThroughputExceededException" => throttled(Resource),
         // Everybody is refused.
         "overloaded_error"
         | "engine_overloaded"
