@@ -336,6 +336,27 @@ impl Level {
         }
     }
 
+    /// Returns where `issued` moves when a token is taken, `None` if there is none.
+    pub(crate) const fn next(self, issued: Place) -> Option<Place> {
+        match self.take(issued) {
+            Take::Full(next) | Take::Next(next) => Some(next),
+            Take::Empty => None,
+        }
+    }
+
+    /// Returns the whole tokens that are there once `issued` has been promised.
+    pub(crate) const fn held(self, issued: Place) -> u64 {
+        match self.due.since(issued) {
+            units @ 1.. => units.unsigned_abs() / TOKEN,
+            _ => 0,
+        }
+    }
+
+    /// Returns where `issued` stands when the bucket is full.
+    pub(crate) const fn full(self) -> Place {
+        self.full
+    }
+
     /// Whether there is no further token once `issued` has been promised.
     #[inline]
     pub(crate) const fn is_dry(self, issued: Place) -> bool {

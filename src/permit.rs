@@ -86,6 +86,8 @@ impl Order {
     pub(super) const NONE: Self = Self(0);
     /// It took tokens.
     pub(super) const CHARGED: Self = Self(2);
+    /// It took tokens, at a time that was read for a request a little before.
+    pub(super) const CHARGED_EARLIER: Self = Self(Self::CHARGED.0 | EARLIER as u64);
 
     pub(super) const fn at(position: u64) -> Self {
         Self(((position << 1) | 1) & 0xffff_ffff)
@@ -100,6 +102,9 @@ impl Order {
         Self(bits as u64)
     }
 }
+
+/// In a place: the time is that of a request a little before.
+const EARLIER: u32 = 4;
 
 impl SendPermit {
     /// In the place of a time: the request was let go without a look at the clock, while nothing
@@ -137,7 +142,12 @@ impl SendPermit {
 
     /// Whether the request took tokens, rather than having been let go while nothing was limited.
     pub(super) const fn is_charged(self) -> bool {
-        self.order != 0
+        self.order & !EARLIER != 0
+    }
+
+    /// Whether its time is that of a request of the same thread a little before.
+    pub(super) const fn is_earlier(self) -> bool {
+        !self.is_ordered() && self.order & EARLIER != 0
     }
 
     /// Whether its place among the sends is known.
@@ -197,7 +207,7 @@ impl SendPermit {
     /// permit as it was granted.
     pub const fn costing(mut self, tokens: u32) -> Self {
         if !self.is_ordered() {
-            self.order = 0;
+            self.order &= EARLIER;
         }
         if let Some(weight) = NonZeroU32::new(tokens) {
             self.weight = weight;

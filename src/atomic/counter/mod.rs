@@ -18,14 +18,35 @@ mod threads;
 )))]
 mod threads {
     /// Returns a number that no thread has to itself.
-    pub(super) const fn number() -> usize {
+    #[cfg(not(all(loom, feature = "loom")))]
+    pub(in crate::atomic) const fn number() -> usize {
         super::SLOTS
     }
+
+    #[cfg(all(loom, feature = "loom"))]
+    loom::thread_local! {
+        /// Set by models.
+        pub(in crate::atomic) static NUMBER: core::cell::Cell<usize> =
+            core::cell::Cell::new(super::SLOTS);
+    }
+
+    /// Returns the number that a model has given to the calling thread; without one, a number that
+    /// no thread has to itself.
+    #[cfg(all(loom, feature = "loom"))]
+    pub(in crate::atomic) fn number() -> usize {
+        NUMBER.with(core::cell::Cell::get)
+    }
+
+    /// Does nothing: there are no numbers, or they are the model's.
+    pub(in crate::atomic) fn stand_in(_number: usize, _work: impl FnOnce()) {}
 }
 
 #[cfg(all(loom, feature = "loom"))]
 pub(super) use slots::Slots;
-pub(super) use stripes::{Stripe, Stripes};
+pub(super) use stripes::{Stripe, Stripes, cores, own_words};
+#[cfg(all(loom, feature = "loom"))]
+pub(super) use threads::NUMBER;
+pub(super) use threads::{number, stand_in};
 
 /// How many numbers there are: as many as machines have cores, or more.
 const SLOTS: usize = 256;

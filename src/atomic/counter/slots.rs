@@ -36,6 +36,17 @@ impl Slots {
             .find_map(|(first, word)| Some(lowest(word)?.wrapping_add(first)))
     }
 
+    /// Takes `number`, or returns false if it is taken.
+    pub(in crate::atomic) fn take_this(&self, number: usize) -> bool {
+        let bit = 1_u64 << (number % 64);
+        let Some(word) = self.0.get(number / 64) else {
+            return false;
+        };
+        // Relaxed: who finds it taken leaves it alone. Acquire: see `lowest`. Model:
+        // `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`.
+        word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Acquire) & bit == 0
+    }
+
     /// Gives `number` back. To be called once, by the thread that took it.
     pub(in crate::atomic) fn give_back(&self, number: usize) {
         if let Some(word) = self.0.get(number / 64) {

@@ -46,13 +46,11 @@ struct Wide {
 
 impl Wide {
     fn new() -> Self {
-        let cores = cores();
-        // Some more than cores: run times have threads beside their workers, and numbers are given
-        // out in order.
-        let own = cores.saturating_mul(4).clamp(16, SLOTS);
         Self {
-            own: (0..own).map(|_| CachePadded::new(Stripe::new(0))).collect(),
-            shared: (0..cores.min(16))
+            own: (0..own_words())
+                .map(|_| CachePadded::new(Stripe::new(0)))
+                .collect(),
+            shared: (0..cores().min(16))
                 .map(|_| CachePadded::new(AtomicU64::new(0)))
                 .collect(),
         }
@@ -200,9 +198,20 @@ const fn low(count: u64) -> u32 {
     count as u32
 }
 
+/// Returns how many threads, by their numbers, get words of their own.
+///
+/// Some more than cores: run times have threads beside their workers, and numbers are given out in
+/// order.
+pub(in crate::atomic) fn own_words() -> usize {
+    if cfg!(all(loom, feature = "loom")) {
+        return 2;
+    }
+    cores().saturating_mul(4).clamp(16, SLOTS)
+}
+
 /// Returns a power of two: as many as there are cores, or fewer; 1 if threads have no numbers.
-fn cores() -> usize {
-    #[cfg(feature = "std")]
+pub(in crate::atomic) fn cores() -> usize {
+    #[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
     let cores = {
         // Asked once: the system may have to read files for it.
         static CORES: once_cell::race::OnceNonZeroUsize = once_cell::race::OnceNonZeroUsize::new();
@@ -210,7 +219,7 @@ fn cores() -> usize {
             || std::thread::available_parallelism().unwrap_or(core::num::NonZero::<usize>::MIN);
         CORES.get_or_init(ask).get()
     };
-    #[cfg(not(feature = "std"))]
+    #[cfg(any(not(feature = "std"), all(loom, feature = "loom")))]
     let cores = 1_usize;
     cores.min(SLOTS).next_power_of_two()
 }

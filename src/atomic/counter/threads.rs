@@ -14,9 +14,9 @@ static OTHERS: Sequence = Sequence::starting_at(0);
 const UNASKED: usize = usize::MAX;
 
 /// Gives the number back when the thread ends.
-struct Lease(usize);
+struct Numbered(usize);
 
-impl Drop for Lease {
+impl Drop for Numbered {
     fn drop(&mut self) {
         // What the thread still counts while it ends must not go by a number that another one
         // has.
@@ -28,15 +28,23 @@ impl Drop for Lease {
 std::thread_local! {
     // Has nothing to drop, so that it can be read until the very end of the thread.
     static NUMBER: Cell<usize> = const { Cell::new(UNASKED) };
-    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
+    static NUMBERED: Cell<Option<Numbered>> = const { Cell::new(None) };
 }
 
 /// Returns the calling thread's number: its own if it is under [`SLOTS`], else perhaps others'
 /// as well.
-pub(super) fn number() -> usize {
+pub(in crate::atomic) fn number() -> usize {
     match NUMBER.get() {
         UNASKED => ask(),
         number => number,
+    }
+}
+
+/// Does `work` as the thread with `number`, if no thread has it.
+pub(in crate::atomic) fn stand_in(number: usize, work: impl FnOnce()) {
+    if THREADS.take_this(number) {
+        work();
+        THREADS.give_back(number);
     }
 }
 
@@ -53,7 +61,7 @@ fn ask() -> usize {
 fn taken() -> Option<usize> {
     let number = THREADS.take()?;
     // A thread whose locals are gone would never give it back.
-    let kept = LEASE.try_with(|lease| lease.set(Some(Lease(number))));
+    let kept = NUMBERED.try_with(|kept| kept.set(Some(Numbered(number))));
     if kept.is_err() {
         THREADS.give_back(number);
     }

@@ -9,10 +9,15 @@ use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState,
 use super::gate::{Gate, Seen};
 use super::head::LineWords;
 use super::hint::Hint;
+use super::lease::{Lease, Leases};
 use super::permit::Order;
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
-use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
+use crate::atomic::lazy::Lazy;
+use crate::atomic::sync::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::declared::plan::Plan;
@@ -24,13 +29,14 @@ use crate::line::{
 pub(super) struct Words {
     pub(super) line: LineWords,
     pub(super) state: LastState,
-    pub(super) baseline: CutBaseline,
     pub(super) curve: CurveCache,
     pub(super) waiters: Waiters,
     /// What every limited request writes, in its own cache line.
     pub(super) promised: CachePadded<Promised>,
-    /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
-    pub(super) trip: AtomicU64,
+    /// How often leases have been ended: see `lease`.
+    pub(super) changes: AtomicU64,
+    /// Made when a thread first takes tokens ahead.
+    pub(super) leases: Lazy<Leases>,
 }
 
 /// What has been promised, and a hint for callers who get nothing.
@@ -48,9 +54,12 @@ pub(super) struct Promised {
     /// The least that the bucket holds, in the units of a place: a token, or the heaviest try at a
     /// declared limit.
     heaviest: AtomicU64,
-    /// Used for one round trip after a first throttle. It stands here because this cache line has
-    /// room.
+    // Used seldom. They stand here because this cache line has room.
+    /// Used for one round trip after a first throttle.
     pub(super) drain: DrainWord,
+    pub(super) baseline: CutBaseline,
+    /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
+    pub(super) trip: AtomicU64,
 }
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
@@ -71,7 +80,6 @@ impl Words {
         Self {
             line: LineWords::new(BEGINNING, burst),
             state: LastState::new(),
-            baseline: CutBaseline::new(),
             curve: CurveCache::new(),
             waiters: Waiters::new(GIVEN_UP),
             promised: CachePadded::new(Promised {
@@ -83,8 +91,11 @@ impl Words {
                 first: AtomicU64::new(1), // the bucket begins with its token
                 heaviest: AtomicU64::new(TOKEN),
                 drain: DrainWord::new(),
+                baseline: CutBaseline::new(),
+                trip: AtomicU64::new(0),
             }),
-            trip: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            leases: Lazy::new(Leases::new),
         }
     }
 
@@ -118,12 +129,25 @@ impl Engaged<'_> {
     #[inline]
     pub(super) fn try_acquire(&self, gate: Seen, now: Timestamp) -> Result<Order, u64> {
         let elapsed = self.unbounded(now);
+        if let Some(lease) = self.lease() {
+            // Relaxed: see `end_leases`.
+            if lease.spend(self.changes.load(Relaxed), elapsed) {
+                return Ok(Order::CHARGED);
+            }
+            self.hand_back(lease, elapsed);
+        }
+        self.try_bucket(gate, now, elapsed)
+    }
+
+    /// Takes a token of the bucket.
+    #[inline]
+    fn try_bucket(&self, gate: Seen, now: Timestamp, elapsed: u64) -> Result<Order, u64> {
         let taken = if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
             Err(wait)
         } else {
-            let (_, line) = self.look_at_line();
+            let (changes, head, line) = self.look_ahead();
             let cancelled = self.waiters.total();
-            self.try_line(gate, &line, cancelled, elapsed)
+            self.try_line(gate, changes, head, &line, cancelled, elapsed)
         };
         taken.map_err(|nanos| self.since_now(now, nanos))
     }
@@ -140,15 +164,42 @@ impl Engaged<'_> {
         gate: Seen,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
-        let (_, line) = self.look_at_line();
+        if let Some(lease) = self.lease() {
+            return self.try_lease_with(lease, gate, now);
+        }
+        let (changes, head, line) = self.look_ahead();
         let cancelled = self.waiters.total();
         let now = now();
         let elapsed = self.unbounded(now);
         let taken = match self.promised.hint.wait(gate, elapsed) {
             Some(wait) => Err(wait),
-            None => self.try_line(gate, &line, cancelled, elapsed),
+            None => self.try_line(gate, changes, head, &line, cancelled, elapsed),
         };
         (now, taken.map_err(|nanos| self.since_now(now, nanos)))
+    }
+
+    /// Takes a token of `lease`, at a time that has been read for one a little before if that may
+    /// be; or else of the bucket.
+    fn try_lease_with(
+        &self,
+        lease: &Lease,
+        gate: Seen,
+        now: impl FnOnce() -> Timestamp,
+    ) -> (Timestamp, Result<Order, u64>) {
+        // Relaxed: see `end_leases`.
+        let changes = self.changes.load(Relaxed);
+        if let Some(elapsed) = lease.spend_untimed(changes) {
+            let earlier = self.start.saturating_add(Duration::from_nanos(elapsed));
+            return (earlier, Ok(Order::CHARGED_EARLIER));
+        }
+        let now = now();
+        let elapsed = self.unbounded(now);
+        if lease.spend(changes, elapsed) {
+            lease.note_time(elapsed);
+            return (now, Ok(Order::CHARGED));
+        }
+        self.hand_back(lease, elapsed);
+        (now, self.try_bucket(gate, now, elapsed))
     }
 
     /// Returns the time since the start, not limited to what words hold.
@@ -166,6 +217,8 @@ impl Engaged<'_> {
     fn try_line(
         &self,
         gate: Seen,
+        changes: u64,
+        head: Head,
         line: &Line,
         cancelled: u64,
         elapsed: u64,
@@ -175,8 +228,14 @@ impl Engaged<'_> {
         if is_other || self.barred(elapsed, 1).is_some() {
             return self.try_again(elapsed);
         }
-        let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
-        match self.take_one(level) {
+        let minted = line.extended_to(elapsed);
+        let level = Level::new(minted, line.capacity(), cancelled);
+        let ahead = if line.rate.raw() >= Leases::LEAST_RATE {
+            self.take_ahead(head, line, minted, level, changes, elapsed)
+        } else {
+            None
+        };
+        match ahead.unwrap_or_else(|| self.take_one(level)) {
             Ok(issued) => {
                 if level.is_dry(issued) && gate.is_quiet(elapsed) {
                     let next = issued.plus(TOKEN).less_tokens(cancelled);
@@ -203,6 +262,7 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
+        self.collect(elapsed);
         let granted = || {
             if self.state.load().is_engaged() {
                 self.send_granted(elapsed)
@@ -331,6 +391,15 @@ impl Engaged<'_> {
     fn line_and_cancelled(&self, elapsed: u64) -> Option<(Line, u64)> {
         let line = self.line_at(elapsed)?;
         Some((line, self.waiters.total()))
+    }
+
+    /// Returns what a caller loads that may take tokens ahead.
+    #[inline]
+    fn look_ahead(&self) -> (u64, Head, Line) {
+        // Before the head, with acquire: see `end_leases`.
+        let changes = self.changes.load(Acquire);
+        let (head, line) = self.look_at_line();
+        (changes, head, line)
     }
 
     /// Returns the current head and its line, of a bucket that holds the heaviest try.
@@ -504,7 +573,7 @@ impl Engaged<'_> {
     /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
         let cancelled = self.waiters.total();
-        let issued = self.issued();
+        let issued = self.unspent(line, elapsed, cancelled);
         let Some(resumed) = self.after_pause(line, elapsed) else {
             return line.available(elapsed, issued, cancelled);
         };

@@ -44,19 +44,30 @@ impl SendRate {
         settings: PacedSettings,
         now: Timestamp,
     ) -> Result<(), PacedSettingsError> {
+        let elapsed = self.elapsed(now);
+        self.end_leases(elapsed);
         // Before and after: see `Gate`.
         self.gate.disturb();
         self.law.set_paced(settings)?;
         self.gate.disturb();
-        let elapsed = self.elapsed(now);
         if self.law.get().held().is_some() {
             self.about_to_limit().hold(elapsed);
         }
         if let Some(engaged) = self.words() {
             engaged.follow(elapsed);
+            // After the line has changed: see `lease`.
+            engaged.end_leases();
             engaged.wake_all(elapsed);
         }
         Ok(())
+    }
+
+    /// Gives back what the calling thread has taken ahead, and ends what others have.
+    fn end_leases(&self, elapsed: u64) {
+        if let Some(engaged) = self.words() {
+            engaged.hand_back_own(elapsed);
+            engaged.end_leases();
+        }
     }
 
     /// Returns the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced) as they are, `None`
@@ -79,6 +90,7 @@ impl SendRate {
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.elapsed(now);
         let engaged = self.words();
+        self.end_leases(elapsed);
         self.gate.disturb();
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
@@ -92,6 +104,8 @@ impl SendRate {
         let window_end = self.meter.restart(&law, elapsed);
         if let Some(engaged) = engaged {
             engaged.reset(elapsed);
+            // After the line has changed: see `lease`.
+            engaged.end_leases();
             engaged.wake_all(elapsed);
         } else {
             self.gate.settle(seen, window_end, false);
@@ -136,6 +150,7 @@ impl SendRate {
             return; // there was none
         };
         let elapsed = self.elapsed(now);
+        engaged.hand_back_own(elapsed);
         engaged.forget_limits();
         let initial = self.law.get().initial();
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
@@ -212,7 +227,8 @@ impl Engaged<'_> {
         }
         let (_, line) = self.read();
         let cancelled = self.waiters.total();
-        line.is_full(elapsed, self.issued(), cancelled)
+        let issued = self.unspent(&line, elapsed, cancelled);
+        line.is_full(elapsed, issued, cancelled)
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct BoundLaw {
     windows: Windows,
     /// Whether declared limits are obeyed.
     listens: bool,
+    /// Whether threads may take tokens ahead.
+    lends: bool,
 }
 
 struct Tuned {
@@ -57,7 +59,21 @@ impl BoundLaw {
             tuned,
             windows,
             listens: law.declared().is_some(),
+            lends: matches!(law, Controller::Paced(_)),
         }
+    }
+
+    /// Lets no thread take tokens ahead.
+    #[cfg(test)]
+    pub(super) fn lend_nothing(&mut self) {
+        self.lends = false;
+    }
+
+    /// Whether threads may take tokens ahead: not where sends are counted in order, nor where each
+    /// response moves the rate.
+    #[inline]
+    pub(super) const fn lends(&self) -> bool {
+        self.lends
     }
 
     /// Sets which declared limits are obeyed.

@@ -7,6 +7,7 @@ mod declared;
 mod gate;
 pub(super) mod head;
 mod hint;
+mod lease;
 mod limits;
 mod record;
 mod reserve;

@@ -180,7 +180,9 @@ impl SendRate {
             self.gate.settle(gate, window.end, false);
             return Recorded::Counted;
         };
-        if permit.is_timed() {
+        engaged.hand_back_own(elapsed);
+        engaged.collect(elapsed);
+        if permit.is_timed() && !permit.is_earlier() {
             engaged.note_trip(elapsed.saturating_sub(sent));
         }
         engaged.drain(&law, elapsed, permit, false);
@@ -217,12 +219,12 @@ impl Words {
     /// one is lost, and the next makes up for it.
     fn note_trip(&self, trip: u64) {
         // Relaxed, in both places and in the snapshot: an average that is only shown.
-        let last = self.trip.load(Relaxed);
+        let last = self.promised.trip.load(Relaxed);
         let next = match last {
             0 => trip,
             last => last.wrapping_sub(last >> 3).wrapping_add(trip >> 3), // at most the larger
         };
-        self.trip.store(next.max(1), Relaxed);
+        self.promised.trip.store(next.max(1), Relaxed);
     }
 
     /// Whether the bucket of `line` has room for all that is not promised once there are `minted`
@@ -237,6 +239,7 @@ impl Engaged<'_> {
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
+        self.hand_back_own(now);
         let law = self.law.get();
         let mut now = now;
         if law.counts_throttles() {
@@ -260,7 +263,7 @@ impl Engaged<'_> {
                 until,
                 fill,
                 counted: self.meter.counted(),
-                since_change: self.baseline.since(last.version(), self.meter),
+                since_change: self.promised.baseline.since(last.version(), self.meter),
             };
             let decision = law.after_throttle(last, &throttled)?;
             let next = last.decided(decision);
@@ -477,22 +480,27 @@ impl Engaged<'_> {
                 self.apply_state(now);
                 continue;
             }
-            let baseline = self.baseline.load();
+            let baseline = self.promised.baseline.load();
             let fill = head.rate();
             let Some(next) = next(last, fill) else {
                 return Recorded::Counted;
             };
-            // Before and after: see `Gate`.
+            // Before and after: see `Gate`, and `lease`.
+            self.end_leases();
             self.gate.disturb();
             if !self.state.replace(last, next) {
                 continue;
             }
             if next.since() == last.since() {
-                self.baseline
+                self.promised
+                    .baseline
                     .carry(baseline, last.version(), next.version());
             } else {
-                self.baseline.advance(baseline, next.version(), self.meter);
+                self.promised
+                    .baseline
+                    .advance(baseline, next.version(), self.meter);
             }
+            self.end_leases();
             self.gate.disturb();
             self.apply_state(now);
             return self.effect(last, fill, next, now);

@@ -140,6 +140,7 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         if weight > 1 || patience.is_some() {
+            engaged.hand_back_own(elapsed);
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
@@ -157,6 +158,7 @@ impl SendRate {
     pub(crate) fn wait_for(&self, now: Timestamp, weight: u32) -> Option<Duration> {
         let engaged = self.engaged()?;
         let elapsed = engaged.elapsed(now);
+        engaged.hand_back_own(elapsed);
         engaged.catch_up(elapsed);
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
@@ -220,6 +222,7 @@ impl Engaged<'_> {
         patience: Option<Duration>,
     ) -> Result<Turn, AcquireError> {
         let elapsed = self.elapsed(now);
+        self.hand_back_own(elapsed);
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);
         };
@@ -290,11 +293,18 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return;
         };
-        self.settle(&line, elapsed);
+        let room = self.room(&line, elapsed);
+        self.give_back(u64::from(tokens).min(room));
+    }
+
+    /// Returns how many tokens the bucket of `line` has room for, counting one of which a part
+    /// fits.
+    pub(super) fn room(&self, line: &Line, elapsed: u64) -> u64 {
+        self.settle(line, elapsed);
         let held = line.minted_at(elapsed).to_place().since(self.last_rank());
         let capacity = i64::try_from(line.capacity()).unwrap_or(i64::MAX);
         let room = capacity.saturating_sub(held).max(0).unsigned_abs();
-        self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
+        room.div_ceil(TOKEN)
     }
 
     /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.

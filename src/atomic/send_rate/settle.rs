@@ -18,6 +18,7 @@ impl SendRate {
             return Ok(());
         };
         let elapsed = engaged.elapsed(now);
+        engaged.hand_back_own(elapsed);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
         // What is left of a declared limit makes the rate: a debt of the bucket would be paid
         // twice, and would outlast a report that has the cost in it.
@@ -37,6 +38,7 @@ impl SendRate {
     pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
         if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
             let elapsed = engaged.elapsed(now);
+            engaged.hand_back_own(elapsed);
             engaged.unsend(permit);
             engaged.credit(elapsed, permit.weight());
             engaged.after_settling(elapsed);

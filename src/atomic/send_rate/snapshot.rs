@@ -121,7 +121,7 @@ impl SendRate {
             last_max_rate: per_second(shown.peak),
             waiting,
             in_flight: limited
-                .map(|(engaged, _)| engaged.trip.load(Relaxed))
+                .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
                 .filter(|trip| *trip > 0)
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),

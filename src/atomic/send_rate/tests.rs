@@ -204,7 +204,7 @@ fn round_trips_are_averaged_over_eight() {
     for (trip, average) in [(80, 80), (160, 90), (10, 80)] {
         rate.gate.disturb();
         succeed(&rate, start + SECOND, start + SECOND + trip * MS);
-        let known = rate.about_to_limit().trip.load(Relaxed);
+        let known = rate.about_to_limit().promised.trip.load(Relaxed);
         assert_eq!(known, average * MS);
     }
 }
