@@ -23,6 +23,7 @@ mod counts;
 mod declared;
 mod drought;
 mod forget;
+mod lease;
 mod line;
 mod multi_word;
 mod occupancy;

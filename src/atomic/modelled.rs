@@ -1,7 +1,7 @@
 //! What the models look at that the public types make no room for: only under `--cfg loom`.
 
 use super::cells::{self, Counts, State};
-use super::counter::{Slots, Stripes};
+use super::counter::{NUMBER, Slots, Stripes};
 use super::multi_word::MultiWord;
 use super::send_rate::head::LineWords;
 use super::usage;
@@ -25,10 +25,21 @@ impl Numbers {
         self.0.take()
     }
 
+    /// Takes `number`, or returns false if it is taken.
+    #[must_use]
+    pub fn take_this(&self, number: usize) -> bool {
+        self.0.take_this(number)
+    }
+
     /// Gives `number` back.
     pub fn give_back(&self, number: usize) {
         self.0.give_back(number);
     }
+}
+
+/// Lets the calling thread have `number`, by which it finds the words that are its own.
+pub fn go_by(number: usize) {
+    NUMBER.with(|own| own.set(number));
 }
 
 /// What is so or not.

@@ -139,7 +139,10 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
         let refused = State::Done(Err(AcquireError::NotInTime {
             wait: Duration::ZERO,
         }));
-        if let State::Asking(_) = self.state {
+        if let State::Asking(ask) = &self.state {
+            if let Some(permit) = ask.try_first() {
+                return Poll::Ready(Ok(permit));
+            }
             if let State::Asking(ask) = mem::replace(&mut self.state, refused) {
                 let (place, sleep) = ask.take_place()?;
                 self.state = State::InLine(place, sleep);

@@ -353,6 +353,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn acquire_blocking(self) -> Result<SendPermit, AcquireError> {
+        if let Some(permit) = self.try_first() {
+            return Ok(permit);
+        }
         let (mut place, _) = self.take_place()?;
         let deadline = place.deadline();
         blocking::block(&mut place.0, |rest| {
@@ -389,6 +392,16 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
         Z: Sleep,
     {
         Acquire::new(self)
+    }
+
+    /// Takes a token that is there, which needs no place in line. Not of a limiter that obeys
+    /// declared limits, where one that is refused may count.
+    pub(super) fn try_first(&self) -> Option<SendPermit> {
+        let SendLimiter { rate, clock, .. } = &self.limiter;
+        if self.weight != 1 || rate.listens() {
+            return None;
+        }
+        rate.try_acquire_with(|| clock.now()).ok()
     }
 
     pub(super) fn take_place(self) -> Result<(PlaceInLine<R, C>, Z), AcquireError> {

@@ -130,7 +130,7 @@ fn one_thread_cannot_tell_leases_from_single_tokens() {
                 20..=29 => {
                     same(rates.each_ref().map(|rate| {
                         format!("{:?} {}", rate.snapshot(at(now)), rate.is_idle(at(now)))
-                    }))
+                    }));
                 }
                 30..=39 => now += rng.u64(0..400 * MICRO),
                 40..=60 => same(rates.each_ref().map(|rate| {
