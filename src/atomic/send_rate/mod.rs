@@ -54,6 +54,24 @@ pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 /// second behind the last change of rate it waits. After a timestamp far in the future callers at
 /// true time wait until it has come.
 ///
+/// # Leases
+///
+/// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, and spends them without
+/// a word that other threads write. One thread alone cannot tell: all answers are as if it took one
+/// after the other, and a full bucket is exact to the token. What several threads are granted from
+/// `t1` to `t2` is at most what the bucket holds and what is minted from `t1 − S` to `t2`, where `S`
+/// is 2¹⁸ ns, 0.26 ms.
+///
+/// A lease is at most an eighth of the tokens that are there, 4,096 tokens, and what the rate brings
+/// in `S` for each core. That is two tokens at 7,630 a second for each core, counted as a power of
+/// two: at lower rates there are no leases, nor while the bucket holds less than 16 tokens. Others
+/// may be refused tokens that a thread has and does not spend; places in line wait for them no
+/// longer than for tokens that were spent. It gives them back when it asks for anything else, or too
+/// late for its lease; when it ends, they come back within 50 ms of traffic; a thread that is
+/// stopped loses them. A throttle that counts, a pause, a [reset](Self::reset) and new settings end
+/// all leases, and other threads' tokens are lost then. The first lease allocates 128 bytes for each
+/// of 16 threads, or of four for each core; further threads have none.
+///
 /// # Memory ordering
 ///
 /// None is promised: do not publish data through a limiter. Grants are in one order that all
@@ -156,7 +174,7 @@ impl SendRate {
     ///
     /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
     /// stays as it is, and never zero. While places in line are being given up it may be
-    /// refused as if some were not yet. A refusal writes nothing. Where a service has yet to
+    /// refused as if some were not yet. A refusal writes nothing, but for what a lease gives back. Where a service has yet to
     /// declare its limits nothing can be foretold: it is the time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
@@ -200,6 +218,10 @@ impl SendRate {
     /// [`record_with`](Self::record_with). While something is, it does so after it has looked
     /// at the limiter. If the rate falls in between, it may be granted one token that was there
     /// at the old rate, even if a pause has begun.
+    ///
+    /// A thread that has a [lease](Self#leases) asks for the time of one request in eight. The
+    /// permits of the seven after it have the time of that one, and go even if the lease has become
+    /// too old meanwhile: so many more than the bound there says, for each thread.
     ///
     /// # Errors
     ///
