@@ -36,6 +36,8 @@ mod declared;
 #[cfg(not(feature = "counts"))]
 mod hook;
 #[cfg(not(feature = "counts"))]
+mod leases;
+#[cfg(not(feature = "counts"))]
 mod paced;
 #[cfg(not(feature = "counts"))]
 mod quota;

@@ -53,6 +53,16 @@ fn by_clock() -> Vec<Case> {
             &[TimeOf(1.05, GOVERNOR)],
             "the clock, and what `granted` takes",
         ),
+        case(Ours, "paceline SendRate, counter if need be", 1, || {
+            plain((fixed(PLENTY), MonotonicClock::new()), |(rate, clock)| {
+                rate.try_acquire_with(|| clock.now()).is_ok()
+            })
+        })
+        .uncountable()
+        .target(
+            &[TimeOf(0.4, GOVERNOR)],
+            "the counter for one request in eight, and what `granted` takes",
+        ),
         case(Ours, "paceline SendRate, coarse clock", 1, || {
             plain(fixed(PLENTY), |rate| rate.try_acquire(coarse()).is_ok())
         })
@@ -105,6 +115,13 @@ fn by_caller() -> Vec<Case> {
             "six words loaded, one of them of 16 bytes, and two products, for a rate that may change; theirs is one \
              word, whose rate cannot",
         ),
+        case(Ours, "paceline SendRate, 1,000/s", 1, || {
+            // Half of that is taken: time passes 2,000 times as fast.
+            told_by(fixed(1_000), 1_000_000_000, |rate, now| {
+                let now = Timestamp::from_nanos(now.as_nanos().wrapping_mul(2_000));
+                rate.try_acquire(now).is_ok()
+            })
+        }),
         case(Ours, "paceline SendRate, two in turn", 2, || {
             told_by(two(), 1_000_000_000, |[one, two], now| {
                 one.try_acquire(now).is_ok() && two.try_acquire(now).is_ok()

@@ -230,7 +230,7 @@ impl Engaged<'_> {
         }
         let minted = line.extended_to(elapsed);
         let level = Level::new(minted, line.capacity(), cancelled);
-        let ahead = if line.rate.raw() >= Leases::LEAST_RATE {
+        let ahead = if self.law.lends() && line.rate.raw() >= Leases::LEAST_RATE {
             self.take_ahead(head, line, minted, level, changes, elapsed)
         } else {
             None

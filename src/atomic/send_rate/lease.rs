@@ -2,10 +2,10 @@
 //!
 //! One swap of `issued` takes several tokens, and the thread spends them by plain loads and stores
 //! of words that no other thread writes. A lease is a stretch of the line: the positions behind
-//! `cursor`, up to `last`. All of them were due when it was taken. A spend moves `cursor` as a grant
-//! moves `issued`: by one token, from where a full bucket stands if that is further on. So tokens
-//! that a full bucket would have discarded are not spent, and what is left over can be given back
-//! by taking `issued` back to `cursor`, as if the tokens had been granted one by one.
+//! `cursor`, up to `last`. All of them were due when it was taken. A spend moves `cursor` as a
+//! grant moves `issued`: by one token, from where a full bucket stands if that is further on. So
+//! tokens that a full bucket would have discarded are not spent, and what is left over can be given
+//! back by taking `issued` back to `cursor`, as if the tokens had been granted one by one.
 //!
 //! A lease ends
 //!
@@ -99,8 +99,8 @@ pub(super) struct Lease {
 }
 
 // Relaxed throughout: only the thread that has the number writes, so that what it has loaded is
-// still there when it stores. The next thread with the same number has seen all, see `Slots`. Model:
-// `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only shown, or
+// still there when it stores. The next thread with the same number has seen all, see `Slots`.
+// Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only shown, or
 // says that there may be something to collect.
 impl Lease {
     pub(super) fn new() -> Self {
@@ -244,7 +244,7 @@ impl Engaged<'_> {
     ) -> Option<Result<Place, Place>> {
         let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
         let has_many = level.held(self.issued()) >= PART.wrapping_mul(2);
-        if !self.law.lends() || most < 2 || !has_many || number() >= own_words() {
+        if most < 2 || !has_many || number() >= own_words() {
             return None;
         }
         let lease = self.leases.get_or_make(Leases::new).own()?;
@@ -345,8 +345,8 @@ impl Engaged<'_> {
     }
 }
 
-/// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up to
-/// `last`.
+/// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
+/// to `last`.
 fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
     let from = line.settled(elapsed, cursor, cancelled);
     last.since(from).max(0).unsigned_abs()

@@ -59,18 +59,19 @@ pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
 /// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, and spends them without
 /// a word that other threads write. One thread alone cannot tell: all answers are as if it took one
 /// after the other, and a full bucket is exact to the token. What several threads are granted from
-/// `t1` to `t2` is at most what the bucket holds and what is minted from `t1 − S` to `t2`, where `S`
-/// is 2¹⁸ ns, 0.26 ms.
+/// `t1` to `t2` is at most what the bucket holds and what is minted from `t1 − S` to `t2`, where
+/// `S` is 2¹⁸ ns, 0.26 ms.
 ///
-/// A lease is at most an eighth of the tokens that are there, 4,096 tokens, and what the rate brings
-/// in `S` for each core. That is two tokens at 7,630 a second for each core, counted as a power of
-/// two: at lower rates there are no leases, nor while the bucket holds less than 16 tokens. Others
-/// may be refused tokens that a thread has and does not spend; places in line wait for them no
-/// longer than for tokens that were spent. It gives them back when it asks for anything else, or too
-/// late for its lease; when it ends, they come back within 50 ms of traffic; a thread that is
-/// stopped loses them. A throttle that counts, a pause, a [reset](Self::reset) and new settings end
-/// all leases, and other threads' tokens are lost then. The first lease allocates 128 bytes for each
-/// of 16 threads, or of four for each core; further threads have none.
+/// A lease is at most an eighth of the tokens that are there, 4,096 tokens, and what the rate
+/// brings in `S`, shared by the cores. That is two tokens at 7,630 a second for each core, counted
+/// as a power of two: at lower rates there are no leases, nor while the bucket holds less than 16
+/// tokens. Others may be refused tokens that a thread has and does not spend; places in line wait
+/// for them no longer than for tokens that were spent. It gives them back when it asks for anything
+/// else, or too late for its lease; when it ends, they come back within 50 ms of traffic; a thread
+/// that is stopped loses them. A throttle that counts, a pause, a [reset](Self::reset) and new
+/// settings end all leases, and what other threads had left is lost then. The first lease allocates
+/// 128 bytes for each of 16 threads, or of four for each core if that is more; further threads have
+/// none.
 ///
 /// # Memory ordering
 ///
@@ -174,8 +175,9 @@ impl SendRate {
     ///
     /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
     /// stays as it is, and never zero. While places in line are being given up it may be
-    /// refused as if some were not yet. A refusal writes nothing, but for what a lease gives back. Where a service has yet to
-    /// declare its limits nothing can be foretold: it is the time until another look, 50 ms.
+    /// refused as if some were not yet. A refusal writes nothing, but for a [lease](Self#leases)
+    /// that it gives back. Where a service has yet to declare its limits nothing can be foretold:
+    /// it is the time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         match self.try_order(now) {
