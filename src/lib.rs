@@ -163,7 +163,7 @@ pub use atomic::modelled;
 #[cfg(stall)]
 #[doc(hidden)]
 pub use atomic::stall;
-pub use atomic::{Reservation, RetryBudget, RetryQuota, SendRate, SendRateSnapshot};
+pub use atomic::{Background, Reservation, RetryBudget, RetryQuota, SendRate, SendRateSnapshot};
 pub use budget::QuotaSettingsError;
 pub use charge::SendCharge;
 #[cfg(feature = "std")]
@@ -171,7 +171,7 @@ pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
 pub use permit::{
-    AcquireError, ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
+    AcquireError, Class, ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
 };
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;

@@ -357,6 +357,26 @@ impl Level {
         self.full
     }
 
+    /// Takes up to `most` whole tokens of those beyond `left`, and returns where `issued` moves and
+    /// how many they are; `None` if there are fewer than `least`.
+    pub(crate) fn take_spare(
+        self,
+        issued: Place,
+        left: u64,
+        least: u64,
+        most: u64,
+    ) -> Option<(Place, u64)> {
+        let from = if self.full.since(issued) > 0 {
+            self.full
+        } else {
+            issued
+        };
+        let held = u64::try_from(self.due.since(from)).unwrap_or(0);
+        let spare = (held.saturating_sub(left) / TOKEN).min(most);
+        let is_enough = self.holds_any && spare >= least.max(1);
+        is_enough.then(|| (from.plus(spare.wrapping_mul(TOKEN)), spare))
+    }
+
     /// Whether there is no further token once `issued` has been promised.
     #[inline]
     pub(crate) const fn is_dry(self, issued: Place) -> bool {

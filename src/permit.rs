@@ -28,6 +28,31 @@ pub enum ControlLaw {
     Declared,
 }
 
+/// Whether something waits for a request, or it has time.
+///
+/// Both count against one rate, and a throttle of either lowers it. Background gets the tokens that
+/// are there and that no foreground request waits for, and at least 1 of 21.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Class {
+    /// First come, first served, ahead of background. Requests are foreground unless they say
+    /// otherwise.
+    #[default]
+    Foreground,
+    /// Behind the foreground: a back-fill, an upload, a crawl.
+    Background,
+}
+
+impl Class {
+    /// Returns `true` for [`Background`](Self::Background).
+    #[must_use]
+    pub const fn is_background(self) -> bool {
+        matches!(self, Self::Background)
+    }
+}
+
 /// The outcome of a request, as far as the send rate is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

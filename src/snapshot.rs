@@ -6,7 +6,9 @@ use core::fmt;
 
 use crate::{SendRate, SendRateSnapshot};
 
-pub use crate::atomic::{DeclaredLimit, RetryBudgetSnapshot, RetryQuotaSnapshot};
+pub use crate::atomic::{
+    BackgroundSnapshot, DeclaredLimit, RetryBudgetSnapshot, RetryQuotaSnapshot,
+};
 #[cfg(feature = "scopes")]
 pub use crate::scope::scopes::ScopesSnapshot;
 #[cfg(feature = "std")]
@@ -59,6 +61,9 @@ impl fmt::Display for SendRateSnapshot {
             " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, \
              throttled at {last_max_rate:.1}/s)"
         )?;
+        if self.background.waiting > 0 {
+            write!(f, ", {{background: {} waiting}}", self.background.waiting)?;
+        }
         match self.declared {
             Some(declared) => write!(f, ", {declared}"),
             None if self.unheard => f.write_str(", no declared limit heard"),
@@ -99,6 +104,9 @@ impl fmt::Debug for SendRateSnapshot {
             .field("waiting", &self.waiting)
             .field("in_flight", &self.in_flight)
             .field("declared", &self.declared);
+        if self.background != BackgroundSnapshot::default() {
+            shown.field("background", &self.background);
+        }
         if self.unheard {
             shown.field("unheard", &true);
         }

@@ -24,4 +24,6 @@ pub(crate) mod usage;
 pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
 pub(crate) use send_rate::Held;
-pub use send_rate::{DeclaredLimit, Reservation, SendRate, SendRateSnapshot};
+pub use send_rate::{
+    Background, BackgroundSnapshot, DeclaredLimit, Reservation, SendRate, SendRateSnapshot,
+};

@@ -232,7 +232,12 @@ impl<S: RetryStrategy> Attempts<S> {
                 let now = clock.now();
                 match self.out_of_time(now, wait) {
                     Some(reason) => self.stop(reason),
-                    None => Next::InLine(Rest::between(now, now.saturating_add(look_in))),
+                    None => {
+                        // Background may rest for longer than its estimate.
+                        let until = now.saturating_add(look_in);
+                        let until = self.deadline.map_or(until, |by| until.min(by));
+                        Next::InLine(Rest::between(now, until))
+                    }
                 }
             }
             NotAdmitted::Refused(refused) => {

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::{Binding, SendSet, SetError, SetPermit, give_back};
 use crate::atomic::Held;
-use crate::{SendRate, Timestamp};
+use crate::{Class, SendRate, Timestamp};
 
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
@@ -26,6 +26,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
         set: &SendSet<R, N>,
         now: Timestamp,
         weights: &[u32; N],
+        class: Class,
         patience: Option<Duration>,
     ) -> Result<Self, SetError> {
         let mut taken = Self {
@@ -33,7 +34,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
             claimed: None,
             latest: 0,
         };
-        let longest = set.binding(now, weights);
+        let longest = set.binding(now, weights, class);
         let all = set.rates.iter().zip(weights).zip(&mut taken.places);
         for (limit, ((rate, weight), place)) in all.enumerate() {
             let Some(rate) = rate.as_ref().filter(|_| *weight > 0) else {
@@ -41,16 +42,16 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
             };
             let waits = longest.is_none_or(|longest| longest.limit == limit);
             let held = if waits {
-                Held::take(rate.clone(), now, *weight, patience)
+                Held::take(rate.clone(), now, *weight, class, patience)
             } else {
-                Held::later(rate.clone(), now, *weight, patience)
+                Held::later(rate.clone(), now, *weight, class, patience)
             };
             match held {
                 Ok(held) => *place = Some(held),
                 Err(why) => {
                     // Waiters behind these places may have seen them.
                     taken.give_up(|rates| rates.for_each(|rate| rate.wake_due(now)));
-                    return Err(set.refusal(now, weights, limit, why));
+                    return Err(set.refusal(now, weights, class, limit, why));
                 }
             }
         }

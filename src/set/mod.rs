@@ -24,7 +24,8 @@ use core::ops::Deref;
 
 use crate::law::{LimitReports, Observed};
 use crate::{
-    AcquireError, Outcome, Recorded, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
+    AcquireError, Background, Class, Outcome, Recorded, SendCharge, SendPermit, SendRate,
+    Timestamp, WeightError,
 };
 
 /// The most send rates that a set has.
@@ -199,7 +200,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         // What is sent at a declared limit can be taken back only while nothing was sent since. So
         // all limits are asked before anything is taken.
         if self.weighed(weights).any(|(_, rate, _)| rate.listens()) {
-            self.check(now, weights)?;
+            self.check(now, weights, Class::Foreground)?;
         }
         let mut permit = SetPermit::at(now);
         // By numbers, so that a set of two is two takes in a row.
@@ -209,19 +210,40 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             };
             match rate.try_order_n(now, weight) {
                 Ok(order) => permit.put(limit, weight, order),
-                Err(why) => return Err(self.refused(now, weights, &permit, limit, why)),
+                Err(why) => {
+                    let class = Class::Foreground;
+                    return Err(self.refused(now, weights, class, &permit, limit, why));
+                }
+            }
+        }
+        Ok(permit)
+    }
+
+    /// As [`take`](Self::take), for background.
+    pub(crate) fn take_behind(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+    ) -> Result<SetPermit<N>, SetError> {
+        let class = Class::Background;
+        self.check(now, weights, class)?;
+        let mut permit = SetPermit::at(now);
+        for (limit, rate, weight) in self.weighed(weights) {
+            match rate.try_behind(now, weight) {
+                Ok(order) => permit.put(limit, weight, order),
+                Err(why) => return Err(self.refused(now, weights, class, &permit, limit, why)),
             }
         }
         Ok(permit)
     }
 
     /// Refuses a request that has to wait now.
-    fn check(&self, now: Timestamp, weights: &[u32; N]) -> Result<(), SetError> {
+    fn check(&self, now: Timestamp, weights: &[u32; N], class: Class) -> Result<(), SetError> {
         for (limit, rate, weight) in self.weighed(weights) {
             let checked = rate.check_now(now, weight);
             checked.map_err(|error| SetError::Weight { limit, error })?;
         }
-        match self.binding(now, weights) {
+        match self.binding(now, weights, class) {
             Some(binding) => Err(SetError::NotInTime(binding)),
             None => Ok(()),
         }
@@ -233,6 +255,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         &self,
         now: Timestamp,
         weights: &[u32; N],
+        class: Class,
         permit: &SetPermit<N>,
         limit: usize,
         why: AcquireError,
@@ -240,7 +263,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         for (_, rate, taken) in self.permitted(permit) {
             give_back(rate, now, taken);
         }
-        self.refusal(now, weights, limit, why)
+        self.refusal(now, weights, class, limit, why)
     }
 
     /// Returns the error of a request that `limit` has refused because of `why`.
@@ -248,6 +271,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         &self,
         now: Timestamp,
         weights: &[u32; N],
+        class: Class,
         limit: usize,
         why: AcquireError,
     ) -> SetError {
@@ -255,16 +279,16 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             AcquireError::Weight(error) => SetError::Weight { limit, error },
             AcquireError::NotInTime { wait } => {
                 let binding = Binding { limit, wait };
-                let latest = self.binding(now, weights);
+                let latest = self.binding(now, weights, class);
                 SetError::NotInTime(latest.map_or(binding, |latest| latest.later(binding)))
             }
         }
     }
 
     /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.
-    fn binding(&self, now: Timestamp, weights: &[u32; N]) -> Option<Binding> {
+    fn binding(&self, now: Timestamp, weights: &[u32; N], class: Class) -> Option<Binding> {
         let waits = self.weighed(weights).filter_map(|(limit, rate, weight)| {
-            let wait = rate.wait_for(now, weight)?;
+            let wait = rate.wait_of(now, weight, class)?;
             Some(Binding { limit, wait })
         });
         waits.reduce(Binding::later)
@@ -305,8 +329,24 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         weights: &[u32],
     ) -> Result<SetReservation<'_, N>, SetError> {
         let weights = self.checked(weights)?;
-        let held = SetHeld::take(&self.by_ref(), now, &weights, None)?;
+        self.reserve_as(now, &weights, Class::Foreground)
+    }
+
+    pub(crate) fn reserve_as(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+        class: Class,
+    ) -> Result<SetReservation<'_, N>, SetError> {
+        let held = SetHeld::take(&self.by_ref(), now, weights, class, None)?;
         Ok(SetReservation::new(held))
+    }
+
+    /// Returns a view of the set by which requests are [background](crate::Class::Background), in
+    /// the line of each of their limits.
+    #[must_use]
+    pub const fn background(&self) -> Background<'_, Self> {
+        Background::new(self)
     }
 
     /// Records the outcome of a request with each of its limits.
@@ -453,7 +493,37 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         for (shown, rate) in rates.iter_mut().zip(self.rates()) {
             *shown = Some(rate.snapshot(now));
         }
-        Ok(SetSnapshot::new(rates, self.binding(now, &weights)))
+        let binding = self.binding(now, &weights, Class::Foreground);
+        Ok(SetSnapshot::new(rates, binding))
+    }
+}
+
+/// Requests of a set that have time: see [`SendSet::background`].
+impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, N>> {
+    /// Takes the weight of each limit now, or takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendSet::try_acquire`]. The wait is an estimate.
+    pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
+        let set = self.of();
+        set.take_behind(now, &set.checked(weights)?)
+    }
+
+    /// Takes a place behind the line of each limit.
+    ///
+    /// The request is due when the last of its places is.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendSet::reserve`].
+    pub fn reserve(
+        &self,
+        now: Timestamp,
+        weights: &[u32],
+    ) -> Result<SetReservation<'a, N>, SetError> {
+        let set = self.of();
+        set.reserve_as(now, &set.checked(weights)?, Class::Background)
     }
 }
 

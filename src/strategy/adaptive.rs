@@ -653,6 +653,9 @@ impl Adaptive {
     #[inline]
     fn try_admit(&self, request: SendRequest<'_>) -> Result<SendPermit, AcquireError> {
         let now = || request.now(self.clock());
+        if request.is_background() {
+            return self.rate.try_background(now(), request.tokens());
+        }
         let taken = match (request.tokens(), self.pace().exact_timing) {
             (1, false) => self.rate.try_acquire_with(now),
             (1, true) => self.rate.try_acquire(now()),

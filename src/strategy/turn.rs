@@ -7,7 +7,7 @@ use super::{refusal::RefusalReason, token::RetryToken};
 use crate::set::{MOST_RATES, SendSet, SetError, SetHeld, SetPermit, Weights};
 use crate::wait::{LOOK_AGAIN, Rest, Waiting};
 use crate::{
-    AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError, law::LimitReports,
+    AcquireError, Class, Clock, SendPermit, SendRate, Timestamp, WeightError, law::LimitReports,
     wait::PlaceInLine,
 };
 
@@ -110,7 +110,7 @@ impl SendTurn {
             let weights = request.weights_of(set)?;
             let now = time.now();
             let deadline = longest.map(|span| now.saturating_add(span));
-            let held = SetHeld::take(set, now, &weights, longest)?;
+            let held = SetHeld::take(set, now, &weights, request.class, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
         };
         match places.look_by(time, request.waker) {
@@ -146,7 +146,9 @@ impl SendTurn {
     ) -> Result<SendPermit, NotAdmitted> {
         if !self.is_in_line() {
             let time = request.time(clock);
-            let taken = if request.weight == 1 {
+            let taken = if request.is_background() {
+                rate.try_background(time.now(), request.weight)
+            } else if request.weight == 1 {
                 let taken = rate.try_acquire_with(|| time.now());
                 taken.map_err(|wait| AcquireError::NotInTime { wait })
             } else {
@@ -182,7 +184,7 @@ impl SendTurn {
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
             let deadline = longest.map(|span| now.saturating_add(span));
-            Place::take(rate, clock, request.weight, now, deadline)?
+            Place::take(rate, clock, request.weight, request.class, now, deadline)?
         };
         match place.look_by(time, request.waker) {
             Err(rest) if rest.check(place.deadline()).is_ok() => {
@@ -273,6 +275,7 @@ impl Default for SendTurn {
 pub struct SendRequest<'a> {
     token: Option<&'a RetryToken>,
     weight: u32,
+    class: Class,
     weights: Option<&'a Weights>,
     clock: Option<&'a dyn Clock>,
     waker: Option<&'a Waker>,
@@ -284,6 +287,7 @@ impl<'a> SendRequest<'a> {
         Self {
             token: None,
             weight: 1,
+            class: Class::Foreground,
             weights: None,
             clock: None,
             waker: None,
@@ -300,6 +304,18 @@ impl<'a> SendRequest<'a> {
     pub const fn weight(mut self, tokens: u32) -> Self {
         self.weight = tokens;
         self
+    }
+
+    /// Sets whether something waits for the attempt: foreground by default.
+    pub const fn class(mut self, class: Class) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// Returns `true` if the attempt is background, for strategies that are written by users.
+    #[must_use]
+    pub const fn is_background(&self) -> bool {
+        self.class.is_background()
     }
 
     /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
@@ -371,6 +387,7 @@ impl fmt::Debug for SendRequest<'_> {
         f.debug_struct("SendRequest")
             .field("token", &self.token)
             .field("weight", &self.weight)
+            .field("class", &self.class)
             .field("weights", &self.weights)
             .field("clock", &self.clock)
             .field("waker", &self.waker.is_some())

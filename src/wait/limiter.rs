@@ -6,7 +6,7 @@ use core::{fmt, ops::Deref, time::Duration};
 use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking, name_of};
 use crate::atomic::Held;
 use crate::{
-    AcquireError, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
+    AcquireError, Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
     law::{LimitReports, Observed},
 };
 
@@ -210,6 +210,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
         AcquireRequest {
             limiter: self,
             weight,
+            class: Class::Foreground,
             deadline: Deadline::Never,
         }
     }
@@ -240,6 +241,7 @@ impl Deadline {
 pub struct AcquireRequest<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     weight: u32,
+    class: Class,
     deadline: Deadline,
 }
 
@@ -261,6 +263,28 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
             deadline: Deadline::At(deadline),
             ..self
         }
+    }
+
+    /// Says whether something waits for the tokens: foreground by default.
+    ///
+    /// Background gets what the foreground leaves over. Its waits are estimates, by which deadlines
+    /// refuse.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Class, Clock, MonotonicClock, SendLimiter, SendRate, law::PacedSettings};
+    ///
+    /// let settings = PacedSettings::fixed(1_000, Duration::from_secs(1))?;
+    /// let rate = SendRate::paced(settings, MonotonicClock::new().now());
+    /// let limiter = SendLimiter::new(&rate);
+    /// let backfill = limiter.token().class(Class::Background);
+    /// assert!(backfill.acquire_blocking().is_ok());
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn class(self, class: Class) -> Self {
+        Self { class, ..self }
     }
 
     /// Takes the tokens if they are there. The deadline is now.
@@ -293,6 +317,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// ```
     pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
+        if self.class.is_background() {
+            return rate.try_background(clock.now(), self.weight);
+        }
         if self.weight != 1 {
             return rate.try_acquire_n(clock.now(), self.weight);
         }
@@ -412,7 +439,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
         };
         let now = clock.now();
         let deadline = self.deadline.of(now);
-        let place = PlaceInLine::take(rate, clock, self.weight, now, deadline)?;
+        let place = PlaceInLine::take(rate, clock, self.weight, self.class, now, deadline)?;
         Ok((place, sleep))
     }
 }
@@ -432,6 +459,7 @@ impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for AcquireRequest<R, C, Z> {
         f.debug_struct("AcquireRequest")
             .field("limiter", &self.limiter)
             .field("weight", &self.weight)
+            .field("class", &self.class)
             .field("deadline", &self.deadline)
             .finish()
     }

@@ -4,7 +4,7 @@ use core::{fmt, ops::Deref, task::Waker, time::Duration};
 
 use crate::atomic::Held;
 use crate::set::{SetHeld, SetPermit};
-use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp};
+use crate::{AcquireError, Class, Clock, SendPermit, SendRate, Timestamp};
 
 /// What a request holds while it waits for its turn: a place in one line, or in several.
 pub(crate) trait InLine {
@@ -140,11 +140,12 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
         rate: R,
         clock: C,
         weight: u32,
+        class: Class,
         now: Timestamp,
         deadline: Option<Timestamp>,
     ) -> Result<Self, AcquireError> {
         let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = Held::take(rate, now, weight, patience)?;
+        let held = Held::take(rate, now, weight, class, patience)?;
         Ok(Self(Waiting::new(held, clock, deadline)))
     }
 
@@ -198,7 +199,7 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
     /// Takes the tokens if the turn has come; if not, returns for how long to rest, unless `waker`
     /// is woken before.
     pub(crate) fn look(&mut self, waker: &Waker) -> Result<H::Permit, Rest> {
-        look(&mut self.held, &self.clock, Some(waker))
+        look(&mut self.held, &self.clock, self.deadline, Some(waker))
     }
 
     /// As [`look`](Self::look), at the time of `clock`.
@@ -207,7 +208,7 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
         clock: &dyn Clock,
         waker: Option<&Waker>,
     ) -> Result<H::Permit, Rest> {
-        look(&mut self.held, clock, waker)
+        look(&mut self.held, clock, self.deadline, waker)
     }
 
     pub(crate) const fn deadline(&self) -> Option<Timestamp> {
@@ -218,6 +219,7 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
 fn look<H: InLine>(
     held: &mut H,
     clock: &dyn Clock,
+    deadline: Option<Timestamp>,
     waker: Option<&Waker>,
 ) -> Result<H::Permit, Rest> {
     let mut asked = None;
@@ -237,7 +239,12 @@ fn look<H: InLine>(
         match held.claim_with(|| now) {
             Ok(permit) => return Ok(permit),
             Err(again) if again.saturating_add(MOVED) < wait => wait = again,
-            Err(_) => return Err(Rest { now, wait, span }),
+            Err(_) => {
+                // A rest behind the line may be longer than the estimate: it ends at the deadline.
+                let left = deadline.map_or(span, |deadline| deadline.saturating_since(now));
+                let span = span.min(left);
+                return Err(Rest { now, wait, span });
+            }
         }
     }
 }
@@ -289,7 +296,7 @@ mod tests {
     fn a_turn_that_has_moved_far_sets_another_timer() {
         let looked = |waits| {
             let mut held = Moving(waits, 0);
-            let rest = look(&mut held, &Timestamp::ZERO, Some(Waker::noop()));
+            let rest = look(&mut held, &Timestamp::ZERO, None, Some(Waker::noop()));
             let span = rest.map_err(|rest| rest.span().as_millis());
             (span, held.1)
         };

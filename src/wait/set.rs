@@ -7,7 +7,7 @@ use super::place::Waiting;
 use super::{Alarm, Rest, SendLimiter, Sleep, blocking, name_of};
 use crate::set::{Binding, SetError, SetHeld, SetPermit};
 use crate::{
-    AcquireError, Clock, Outcome, SendRate, SendSet, Timestamp,
+    AcquireError, Class, Clock, Outcome, SendRate, SendSet, Timestamp,
     law::{LimitReports, Observed},
 };
 
@@ -80,6 +80,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
         SetRequest {
             weights: self.of().checked(weights.as_ref()),
             limiter: self,
+            class: Class::Foreground,
             deadline: Deadline::Never,
         }
     }
@@ -92,6 +93,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
 pub struct SetRequest<R, C, Z, const N: usize> {
     limiter: SendLimiter<SendSet<R, N>, C, Z>,
     weights: Result<[u32; N], SetError>,
+    class: Class,
     deadline: Deadline,
 }
 
@@ -119,6 +121,12 @@ where
         }
     }
 
+    /// Says whether something waits for the tokens: foreground by default. See
+    /// [`AcquireRequest::class`](super::AcquireRequest::class).
+    pub fn class(self, class: Class) -> Self {
+        Self { class, ..self }
+    }
+
     /// Takes the tokens if they are there. The deadline is now.
     ///
     /// # Errors
@@ -127,7 +135,11 @@ where
     pub fn try_acquire(self) -> Result<SetPermit<N>, SetError> {
         let weights = self.weights?;
         let set = self.limiter.of();
-        set.take(self.limiter.now(), &weights)
+        let now = self.limiter.now();
+        if self.class.is_background() {
+            return set.take_behind(now, &weights);
+        }
+        set.take(now, &weights)
     }
 
     /// Takes its places and leaves the waiting to the caller. The deadline holds for this call
@@ -177,7 +189,7 @@ where
         let now = clock.now();
         let deadline = self.deadline.of(now);
         let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = SetHeld::take(&set, now, &weights, patience)?;
+        let held = SetHeld::take(&set, now, &weights, self.class, patience)?;
         Ok((Waiting::new(held, clock, deadline), sleep))
     }
 }
@@ -206,6 +218,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> fmt::Debug
         f.debug_struct("SetRequest")
             .field("set", self.limiter.of())
             .field("weights", &self.weights)
+            .field("class", &self.class)
             .field("deadline", &self.deadline)
             .field("sleep", &name_of::<Z>())
             .finish()

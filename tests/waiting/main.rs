@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod classes;
 mod forms;
 mod loops;
 mod rises;

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+use super::behind::MaybeBehind;
 use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState, Meter};
 use super::gate::{Gate, Seen};
 use super::head::LineWords;
@@ -60,6 +61,8 @@ pub(super) struct Promised {
     pub(super) baseline: CutBaseline,
     /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
     pub(super) trip: AtomicU64,
+    /// The second line. It stands here for the same reason.
+    pub(super) behind: MaybeBehind,
 }
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
@@ -93,6 +96,7 @@ impl Words {
                 drain: DrainWord::new(),
                 baseline: CutBaseline::new(),
                 trip: AtomicU64::new(0),
+                behind: MaybeBehind::new(),
             }),
             changes: AtomicU64::new(0),
             leases: Lazy::new(Leases::new),

@@ -57,6 +57,7 @@ impl SendRate {
             engaged.follow(elapsed);
             // After the line has changed: see `lease`.
             engaged.end_leases();
+            engaged.restart_trickle();
             engaged.wake_all(elapsed);
         }
         Ok(())
@@ -157,6 +158,7 @@ impl SendRate {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
+        engaged.restart_trickle();
         engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
         engaged.wake_all(elapsed);
     }
@@ -206,6 +208,7 @@ impl Engaged<'_> {
         if self.law.moves_by_itself() {
             self.follow(elapsed);
         }
+        self.restart_trickle();
         self.give_back(self.ahead(elapsed));
     }
 
@@ -218,6 +221,9 @@ impl Engaged<'_> {
     #[cfg(feature = "std")]
     fn is_idle(&self, now: Timestamp) -> bool {
         let state = self.state.load();
+        if self.is_background_waiting() {
+            return false;
+        }
         if !state.is_engaged() {
             return true;
         }

@@ -319,7 +319,8 @@ impl Engaged<'_> {
     /// Returns the whole tokens that were minted for requests which have not gone yet.
     fn unclaimed(&self, now: u64) -> u64 {
         let (_, line) = self.read();
-        let open = self.open_tokens().wrapping_mul(TOKEN);
+        let open = self.open_tokens().saturating_add(self.released_unclaimed());
+        let open = open.wrapping_mul(TOKEN);
         let taken = self.last_rank().less(open);
         let unclaimed = line.minted_at(now).to_place().since(taken);
         u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN

@@ -121,6 +121,22 @@ impl Limits {
         wait
     }
 
+    /// Returns the tokens that all limits leave over for background; see [`Ledger::spare`].
+    pub(super) fn spare(&self, now: u64, sent: u64, promised: u64) -> u64 {
+        let spare = self
+            .ledgers()
+            .map(|ledger| ledger.spare(now, sent, promised));
+        spare.min().unwrap_or(u64::MAX)
+    }
+
+    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
+    pub(super) fn until_spare(&self, now: u64, sent: u64, promised: u64, tokens: u64) -> u64 {
+        let waits = self
+            .ledgers()
+            .map(|ledger| ledger.until_spare(now, sent, promised, tokens));
+        waits.max().unwrap_or(0)
+    }
+
     /// Returns the least limit that is declared.
     pub(super) fn least(&self) -> Option<u32> {
         let least = self.ledgers().map(|ledger| ledger.limit).min()?;

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod admin;
+mod behind;
 mod controller;
 mod declared;
 mod gate;
@@ -10,6 +11,7 @@ mod hint;
 mod lease;
 mod limits;
 mod record;
+mod release;
 mod reserve;
 mod settle;
 mod snapshot;
@@ -31,9 +33,10 @@ use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
 use crate::permit::{self, ControlLaw, Order, SendPermit};
 
+pub use self::release::Background;
 pub(crate) use self::reserve::Held;
 pub use self::reserve::Reservation;
-pub use self::snapshot::{DeclaredLimit, SendRateSnapshot};
+pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that answers to throttling.
 ///

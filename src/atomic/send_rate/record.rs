@@ -352,7 +352,8 @@ impl Engaged<'_> {
         }
         let (_, line) = self.read();
         let little = u128::from(line.capacity().wrapping_div(2).max(TOKEN)) << FINER;
-        if self.available(&line, now) < little {
+        // Background leaves some of a known rate alone, and uses it up all the same.
+        if self.available(&line, now) < little || self.is_background_waiting() {
             self.replace_state(now, |last, _| Some(last.decided(step(last)?)));
         }
     }
@@ -369,9 +370,9 @@ impl Engaged<'_> {
         });
     }
 
-    /// Whether there are places in line whose turn has not come.
+    /// Whether there are places in line, or behind it, whose turn has not come.
     fn is_waited_for(&self, now: u64) -> bool {
-        self.waiting(&self.read().1, now) > 0
+        self.waiting(&self.read().1, now) > 0 || self.is_background_waiting()
     }
 
     /// Moves the fill rate to where the law has it at `now`, and lets responses be until that

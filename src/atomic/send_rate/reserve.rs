@@ -7,7 +7,8 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
-use super::permit::{AcquireError, Order, SendPermit, WeightError};
+use super::gate::LONGEST_QUIET;
+use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -169,6 +170,15 @@ impl SendRate {
         Some(engaged.wait(now, nanos))
     }
 
+    /// As [`wait_for`](Self::wait_for), of a request of `class`.
+    pub(crate) fn wait_of(&self, now: Timestamp, weight: u32, class: Class) -> Option<Duration> {
+        if class.is_background() {
+            self.wait_behind(now, weight)
+        } else {
+            self.wait_for(now, weight)
+        }
+    }
+
     /// Whether declared limits are obeyed.
     pub(crate) const fn listens(&self) -> bool {
         self.law.listens()
@@ -275,6 +285,17 @@ impl Engaged<'_> {
         Ok(place)
     }
 
+    /// Takes a place for one token behind all that is promised, for background; `None` if there is
+    /// no line, or no room in it.
+    pub(super) fn one_place(&self, elapsed: u64) -> Option<Place> {
+        let line = self.line_at(elapsed)?;
+        let cancelled = self.waiters.total();
+        let place = self.promise(elapsed, &line, cancelled, 1, |_| Ok(()));
+        let place = place.ok()?;
+        self.open(1);
+        Some(place)
+    }
+
     /// Promises `tokens` that have been spent already: nothing more is granted until they have been
     /// minted. Places that are in line already keep their turns.
     pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<(), WeightError> {
@@ -325,7 +346,7 @@ impl Engaged<'_> {
     }
 
     /// Notes that a place for `weight` tokens is open no longer.
-    fn close(&self, weight: u32) {
+    pub(super) fn close(&self, weight: u32) {
         self.promised.open.fetch_sub(u64::from(weight), Relaxed);
     }
 
@@ -344,7 +365,7 @@ impl Engaged<'_> {
     }
 
     /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
-    fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
+    pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
         self.gate.disturb();
         let before = place.less_tokens(u64::from(weight));
         if self.take_back(place, before) {
@@ -404,6 +425,11 @@ pub(super) enum Turn {
         place: Place,
         slot: Option<WaiterSlot>,
     },
+    /// A place behind the line, where background stands.
+    Behind {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
     /// The place has been used, if there was one.
     Claimed(SendPermit, Option<Place>),
 }
@@ -441,7 +467,11 @@ pub struct Reservation<'a>(Held<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
     pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(Held::new(rate, turn, weight))
+        Self(Held::new(rate, turn, weight, Class::Foreground))
+    }
+
+    pub(super) const fn behind(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
+        Self(Held::new(rate, turn, weight, Class::Background))
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -459,7 +489,11 @@ impl<'a> Reservation<'a> {
 impl fmt::Debug for Reservation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation")
-            .field("in_line", &matches!(self.0.turn, Turn::Placed { .. }))
+            .field(
+                "in_line",
+                &matches!(self.0.turn, Turn::Placed { .. } | Turn::Behind { .. }),
+            )
+            .field("class", &self.0.class)
             .field("weight", &self.0.weight)
             .finish_non_exhaustive()
     }
@@ -470,11 +504,17 @@ pub(crate) struct Held<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
     pub(super) weight: u32,
+    class: Class,
 }
 
 impl<R: Deref<Target = SendRate>> Held<R> {
-    const fn new(rate: R, turn: Turn, weight: u32) -> Self {
-        Self { rate, turn, weight }
+    const fn new(rate: R, turn: Turn, weight: u32, class: Class) -> Self {
+        Self {
+            rate,
+            turn,
+            weight,
+            class,
+        }
     }
 
     /// Takes a place for `weight` tokens, if its turn comes within `patience`.
@@ -482,15 +522,18 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         rate: R,
         now: Timestamp,
         weight: u32,
+        class: Class,
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
         // Taken now it would be good whatever is declared before it is claimed.
         let turn = if weight > 0 && rate.words().is_some_and(|engaged| engaged.is_unbound()) {
             Turn::Unlimited
+        } else if class.is_background() {
+            rate.queue_up_behind(now, weight, patience)?
         } else {
             rate.queue_up(now, weight, patience)?
         };
-        Ok(Self::new(rate, turn, weight))
+        Ok(Self::new(rate, turn, weight, class))
     }
 
     /// Takes a place that is claimed already, if the request may go without a look at the clock; or
@@ -498,7 +541,10 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     #[cfg(feature = "std")]
     pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
         match rate.go_untimed() {
-            Some(permit) if weight == 1 => Ok(Self::new(rate, Turn::Claimed(permit, None), weight)),
+            Some(permit) if weight == 1 => {
+                let turn = Turn::Claimed(permit, None);
+                Ok(Self::new(rate, turn, weight, Class::Foreground))
+            }
             _ => Err(rate),
         }
     }
@@ -513,14 +559,15 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         rate: R,
         now: Timestamp,
         weight: u32,
+        class: Class,
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
         rate.check(now, weight)?;
-        match rate.wait_for(now, weight) {
+        match rate.wait_of(now, weight, class) {
             Some(wait) if patience.is_some_and(|patience| wait > patience) => {
                 Err(AcquireError::NotInTime { wait })
             }
-            _ => Ok(Self::new(rate, Turn::Unlimited, weight)),
+            _ => Ok(Self::new(rate, Turn::Unlimited, weight, class)),
         }
     }
 
@@ -533,10 +580,19 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     /// one, and asks again.
     pub(crate) fn join(&mut self, now: Timestamp) {
         if let Turn::Unlimited = self.turn {
-            if let Ok(turn) = self.rate.queue_up_anyhow(now, self.weight) {
+            if let Ok(turn) = self.queue_up(now) {
                 self.turn = turn;
             }
         }
+    }
+
+    /// Takes a place in the line of its class, or returns the time until that has room.
+    fn queue_up(&self, now: Timestamp) -> Result<Turn, Duration> {
+        if !self.class.is_background() {
+            return self.rate.queue_up_anyhow(now, self.weight);
+        }
+        let queued = self.rate.queue_up_behind(now, self.weight, None);
+        queued.map_err(|_full| Duration::from_nanos(LONGEST_QUIET))
     }
 
     /// Returns the time until it may be claimed, or would be if it took its place now; `None` if it
@@ -544,7 +600,13 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Duration> {
         match (self.turn, self.rate.words()) {
             (Turn::Claimed(..), _) | (_, None) => None,
-            (Turn::Unlimited, _) => self.rate.wait_for(now, self.weight),
+            (Turn::Unlimited, _) => self.rate.wait_of(now, self.weight, self.class),
+            (Turn::Behind { place, .. }, Some(engaged)) => {
+                let elapsed = engaged.elapsed(now);
+                let nanos = engaged.nanos_until_behind(place, self.weight, elapsed);
+                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
+                nanos.map(|nanos| engaged.wait(now, nanos))
+            }
             (Turn::Placed { .. }, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
@@ -559,8 +621,13 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         if let (Turn::Claimed(permit, Some(place)), Some(engaged)) = (self.turn, self.rate.words())
         {
             engaged.unsend(permit);
-            engaged.open(self.weight);
-            self.turn = Turn::Placed { place, slot: None };
+            self.turn = if self.class.is_background() {
+                engaged.unclaim_behind(self.weight);
+                Turn::Behind { place, slot: None }
+            } else {
+                engaged.open(self.weight);
+                Turn::Placed { place, slot: None }
+            };
         }
     }
 
@@ -583,7 +650,10 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         }
         let now = now();
         if let Turn::Unlimited = self.turn {
-            self.turn = self.rate.queue_up_anyhow(now, self.weight)?;
+            self.turn = self.queue_up(now)?;
+        }
+        if let Turn::Behind { place, slot } = self.turn {
+            return self.claim_behind(now, place, slot);
         }
         let mut permit = SendPermit::of_weight(now, self.weight);
         let mut used = None;
@@ -609,6 +679,28 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         Ok(permit)
     }
 
+    /// As [`claim_with`](Self::claim_with), of a place behind the line.
+    fn claim_behind(
+        &mut self,
+        now: Timestamp,
+        place: Place,
+        slot: Option<WaiterSlot>,
+    ) -> Result<SendPermit, Duration> {
+        let Some(engaged) = self.rate.words() else {
+            return Ok(SendPermit::of_weight(now, self.weight)); // it has words, or it had no place
+        };
+        let elapsed = engaged.elapsed(now);
+        let claimed = match engaged.nanos_until_behind(place, self.weight, elapsed) {
+            Some(nanos) => Err(nanos),
+            None => engaged.claim_behind(place, self.weight, slot, elapsed),
+        };
+        let order = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
+        engaged.wake_due(elapsed);
+        let permit = SendPermit::with_order(now, self.weight, order);
+        self.turn = Turn::Claimed(permit, Some(place));
+        Ok(permit)
+    }
+
     /// Returns the nanoseconds until the turn of its place, `None` if it has come or there is none.
     fn nanos_until(&self, engaged: Engaged<'_>, elapsed: u64) -> Option<u64> {
         let Turn::Placed { place, .. } = self.turn else {
@@ -630,13 +722,20 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     ///
     /// Returns whether there was a place.
     pub(crate) fn give_up(&mut self) -> bool {
-        let Turn::Placed { place, slot } = self.turn else {
+        let turn = self.turn;
+        let (Turn::Placed { place, slot } | Turn::Behind { place, slot }) = turn else {
             return false;
         };
         self.turn = Turn::Unlimited;
-        if let Some(engaged) = self.rate.words() {
-            engaged.close(self.weight);
-            engaged.give_up(place, self.weight, slot);
+        match (turn, self.rate.words()) {
+            (_, None) => {}
+            (Turn::Behind { .. }, Some(engaged)) => {
+                engaged.give_up_behind(place, self.weight, slot);
+            }
+            (_, Some(engaged)) => {
+                engaged.close(self.weight);
+                engaged.give_up(place, self.weight, slot);
+            }
         }
         true
     }

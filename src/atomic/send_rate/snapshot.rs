@@ -44,6 +44,8 @@ pub struct SendRateSnapshot {
     /// up, or its weight. A place that has come due counts no longer, even if it has not been
     /// claimed. While not enabled, 0.
     pub waiting: u64,
+    /// What goes to [background](crate::Class::Background).
+    pub background: BackgroundSnapshot,
     /// How many requests to have under way, of one token each: what is sent in one and a half round
     /// trips, and one more, rounded up to four significant bits. More only stand in line; with
     /// fewer the rate may not be reached. `None` while not enabled, and before a round trip is
@@ -58,6 +60,18 @@ pub struct SendRateSnapshot {
     /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
     /// does a [reset](SendRate::reset).
     pub unheard: bool,
+}
+
+/// What goes to background at one [`SendRate`], for diagnostics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct BackgroundSnapshot {
+    /// The tokens that background waits for. While the limiter is not enabled, 0.
+    pub waiting: u64,
+    /// The tokens that background has got from the limiter since it was made, while it was enabled.
+    /// If it stays at 0, no request is marked as background.
+    pub released: u64,
 }
 
 /// A limit that a service has declared, for diagnostics.
@@ -120,6 +134,9 @@ impl SendRate {
             measured_rate: per_second(shown.measured),
             last_max_rate: per_second(shown.peak),
             waiting,
+            background: engaged.map_or_else(BackgroundSnapshot::default, |engaged| {
+                engaged.background(limited.is_some())
+            }),
             in_flight: limited
                 .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
                 .filter(|trip| *trip > 0)

@@ -11,7 +11,7 @@ use crate::law::declared::{
     DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::line::{LONGEST_QUEUE, TOKEN};
-use crate::{Outcome, Recorded, WeightError};
+use crate::{Class, Outcome, Recorded, WeightError};
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -508,7 +508,7 @@ fn where_nothing_is_declared_a_wait_is_that_of_the_paced_law() {
 #[test]
 fn a_place_for_nothing_is_refused_where_nothing_is_limited_yet() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
-    let take = |weight| Held::take(&rate, at(0), weight, None).err();
+    let take = |weight| Held::take(&rate, at(0), weight, Class::Foreground, None).err();
     assert_eq!(take(1), None);
     assert_eq!(take(0), Some(WeightError::Zero.into()));
 }

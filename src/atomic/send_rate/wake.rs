@@ -14,7 +14,7 @@ use crate::fixed::SECOND;
 use crate::law::cubic::time_to_peak;
 
 /// How late a timer may be, in nanoseconds, before its waiter is woken.
-const LATE: u64 = SECOND.wrapping_div(100);
+pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
 /// How late the timer of the second in line may be: it matters only if the first never looks again.
 const SECOND_LATE: u64 = SECOND.wrapping_div(25);
@@ -47,6 +47,8 @@ impl Engaged<'_> {
     }
 
     fn wake(&self, elapsed: u64, most: usize) {
+        self.release(elapsed);
+        self.wake_behind(elapsed, most);
         self.waiters.walk(most, |ahead, place, timer| {
             // A turn that has come may be barred yet.
             let nanos = self.nanos_until(place, elapsed);
@@ -76,7 +78,7 @@ impl Engaged<'_> {
     /// enough to look once the curve has risen by the part of itself that 5 ms are of the wait:
     /// however often that is, up to the least time between looks, they cost the first in line
     /// no more than these 5 ms together.
-    fn next_look(&self, elapsed: u64, nanos: u64) -> u64 {
+    pub(super) fn next_look(&self, elapsed: u64, nanos: u64) -> u64 {
         if !self.law.moves_by_itself() {
             return nanos; // only what is recorded moves the rate
         }
@@ -113,6 +115,9 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         wait: Duration,
         waker: &Waker,
     ) -> Option<Duration> {
+        if let Turn::Behind { .. } = self.turn {
+            return self.stand_behind(now, wait, waker);
+        }
         let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) else {
             return None;
         };

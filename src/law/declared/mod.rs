@@ -73,6 +73,7 @@ mod level;
 pub(crate) mod plan;
 mod report;
 mod settings;
+mod spare;
 pub(crate) mod throttle;
 pub(crate) mod words;
 

@@ -1,0 +1,251 @@
+//! The second line, in which background stands: behind the first one, and not in it.
+//!
+//! A place in the first line is a claim on tokens to come, which nobody can overtake. So background
+//! has a line whose tokens are *released* to it: tokens of the first line that are there, that no
+//! place waits for, and that are not left alone. A place behind the line is due once as many tokens
+//! have been released as stand before it, itself included, and were not given up: the rule of the
+//! first line, with a count in the place of what time has minted.
+//!
+//! Any thread may release: it takes tokens of the first line by the rule of a try, and then adds
+//! them to `released`. So no token is granted that was not there. Two threads that release for one
+//! waiter take one token too much: the next look finds `released` ahead of the line, moves the line
+//! on and gives the token back. A thread that stops between the two steps has lost what it took.
+//!
+//! *The trickle.* Once [`TRICKLE`] tokens have been promised to the foreground since background got
+//! one, or since it began to wait, one token for it stands in the first line as a place.
+
+use alloc::boxed::Box;
+
+use once_cell::race::OnceBox;
+
+use super::permit::WeightError;
+use super::waiters::{WaiterSlot, Waiters};
+use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
+use crate::fixed::to_signed;
+use crate::line::{LONGEST_QUEUE, Place, TOKEN};
+
+/// So many tokens of the foreground bring background one.
+pub(super) const TRICKLE: u64 = 20;
+
+/// The fraction bits of `pace`.
+const PACE_BITS: u32 = 8;
+const LEAST_PACE: u64 = 1 << PACE_BITS;
+const MOST_PACE: u64 = (TRICKLE.wrapping_add(1)) << PACE_BITS;
+
+/// No place of the trickle. A place there is counted as none for want of another value.
+pub(super) const NO_PLACE: u64 = u64::MAX;
+
+/// Where the line begins: just before the wrap of places and of counts, so that every test crosses
+/// it.
+const BEGINNING: u64 = TOKEN.wrapping_neg();
+const GIVEN_UP: u64 = 1_u64.wrapping_neg();
+
+/// The words of the second line.
+pub(super) struct Behind {
+    /// The last token asked for.
+    issued: AtomicU64,
+    /// The last token released.
+    released: AtomicU64,
+    /// The tokens released that no request has claimed.
+    unclaimed: AtomicU64,
+    /// The tokens that requests have got, all together.
+    granted: AtomicU64,
+    /// What had been promised to the foreground at the last release, or when the first began to
+    /// wait.
+    pub(super) mark: AtomicU64,
+    /// The place of the trickle in the first line, or [`NO_PLACE`].
+    pub(super) trickle: AtomicU64,
+    /// How many tokens go for one that is released, that one included: on average, of late.
+    pace: AtomicU64,
+    pub(super) waiters: Waiters,
+}
+
+/// The second line, made by the first request that asks for it.
+///
+/// Not a `Lazy`: models have that from the start, and those of the first line would explore this
+/// one as well.
+pub(super) struct MaybeBehind(OnceBox<Behind>);
+
+impl MaybeBehind {
+    pub(super) const fn new() -> Self {
+        Self(OnceBox::new())
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<&Behind> {
+        self.0.get()
+    }
+
+    pub(super) fn get_or_make(&self) -> &Behind {
+        self.0.get_or_init(|| Box::new(Behind::new()))
+    }
+}
+
+// Relaxed throughout. `issued` and `released` are chains of read-modify-writes, which are totally
+// ordered, and publish nothing. `released` is raised after the tokens were taken from the first
+// line, whose own swap decides that they were there: so what is released never exceeds what was
+// taken, in whatever order other threads see the two. The walk that follows a release, and the stand
+// of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is loaded
+// before `issued`, as in the first line. The others are hints and counts: a trickle that comes late
+// or twice is one token of 21. Models: `classes::two_that_release_for_one_lose_nothing`,
+// `classes::a_place_given_up_beside_its_release_loses_nothing`.
+impl Behind {
+    fn new() -> Self {
+        let issued = Place::from_bits(BEGINNING);
+        Self {
+            issued: AtomicU64::new(issued.to_bits()),
+            released: AtomicU64::new(issued.less_tokens(GIVEN_UP).to_bits()),
+            unclaimed: AtomicU64::new(0),
+            granted: AtomicU64::new(0),
+            mark: AtomicU64::new(0),
+            trickle: AtomicU64::new(NO_PLACE),
+            pace: AtomicU64::new(LEAST_PACE),
+            waiters: Waiters::new(GIVEN_UP),
+        }
+    }
+
+    /// Returns how far what was asked for is ahead of what was released, in the units of a place:
+    /// negative if too much was released.
+    pub(super) fn waiting(&self) -> i64 {
+        let given_up = self.waiters.total();
+        let issued = Place::from_bits(self.issued.load(Relaxed));
+        issued.less_tokens(given_up).since(self.released())
+    }
+
+    /// Returns the whole tokens that are waited for.
+    pub(super) fn waiting_tokens(&self) -> u64 {
+        u64::try_from(self.waiting()).unwrap_or(0) / TOKEN
+    }
+
+    /// Returns the tokens that background has got, all together.
+    pub(super) fn granted(&self) -> u64 {
+        self.granted.load(Relaxed)
+    }
+
+    /// Returns the tokens that were released and that no request has claimed.
+    pub(super) fn unclaimed(&self) -> u64 {
+        self.unclaimed.load(Relaxed)
+    }
+
+    /// Returns the tokens that were taken from the first line, all together.
+    pub(super) fn taken(&self) -> u64 {
+        self.granted().wrapping_add(self.unclaimed())
+    }
+
+    pub(super) fn released(&self) -> Place {
+        Place::from_bits(self.released.load(Relaxed))
+    }
+
+    /// Returns how many tokens, in the units of a place, have to be released until `place` is due:
+    /// 0 if it is. `over` of its own it does not wait for.
+    pub(super) fn lacking(&self, place: Place, over: u64) -> u64 {
+        let rank = place.less_tokens(self.waiters.before(place).wrapping_add(over));
+        u64::try_from(rank.since(self.released())).unwrap_or(0)
+    }
+
+    /// Takes the last place for `weight` tokens.
+    pub(super) fn promise(&self, weight: u32) -> Result<Place, WeightError> {
+        let units = u64::from(weight).wrapping_mul(TOKEN);
+        let mut seen = self.issued.load(Relaxed);
+        loop {
+            let waiting = self.waiting();
+            if waiting.saturating_add(to_signed(units)) > to_signed(LONGEST_QUEUE) {
+                let waiting = self.waiting_tokens();
+                return Err(WeightError::LineFull { weight, waiting });
+            }
+            let next = seen.wrapping_add(units);
+            match self
+                .issued
+                .compare_exchange_weak(seen, next, Relaxed, Relaxed)
+            {
+                Ok(_) => return Ok(Place::from_bits(next)),
+                Err(actual) => seen = actual,
+            }
+        }
+    }
+
+    /// Adds `tokens` to what is released, which have been taken from the first line, or which
+    /// nothing limits.
+    pub(super) fn add(&self, tokens: u64) {
+        self.unclaimed.fetch_add(tokens, Relaxed);
+        self.released.fetch_add(tokens.wrapping_mul(TOKEN), Relaxed);
+    }
+
+    /// Moves the line on by the whole tokens that were released too much, and returns how many they
+    /// are. A loss means that a request has come, to which they are released.
+    pub(super) fn take_surplus(&self) -> u64 {
+        let given_up = self.waiters.total();
+        let issued = self.issued.load(Relaxed);
+        let last = Place::from_bits(issued).less_tokens(given_up);
+        let surplus = u64::try_from(self.released().since(last)).unwrap_or(0) / TOKEN;
+        if surplus == 0 {
+            return 0;
+        }
+        let next = issued.wrapping_add(surplus.wrapping_mul(TOKEN));
+        let moved = self
+            .issued
+            .compare_exchange(issued, next, Relaxed, Relaxed)
+            .is_ok();
+        if moved {
+            self.unclaimed.fetch_sub(surplus, Relaxed);
+            surplus
+        } else {
+            0
+        }
+    }
+
+    /// Counts a request that has got `weight` tokens.
+    pub(super) fn grant(&self, weight: u32) {
+        self.granted.fetch_add(weight.into(), Relaxed);
+    }
+
+    /// Gives up `place`, which is for `weight` tokens. What was released to it passes to those
+    /// behind it.
+    pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
+        let before = place.less_tokens(weight.into());
+        let taken_back =
+            self.issued
+                .compare_exchange(place.to_bits(), before.to_bits(), Relaxed, Relaxed);
+        match (taken_back, slot) {
+            (Ok(_), Some(slot)) => self.waiters.leave(slot),
+            (Ok(_), None) => {}
+            (Err(_), slot) => self.waiters.give_up(slot, place, weight, self.released()),
+        }
+    }
+
+    /// Notes that `tokens` are released, after `promised` to the foreground; `pace` is that of the
+    /// trickle.
+    pub(super) fn note(&self, promised: u64, tokens: u64, by_trickle: bool) {
+        let moved = promised.wrapping_sub(self.mark.load(Relaxed));
+        self.mark.store(promised, Relaxed);
+        let sample = if by_trickle {
+            MOST_PACE
+        } else {
+            let foreground = (moved / (TOKEN >> PACE_BITS)).checked_div(tokens);
+            LEAST_PACE.saturating_add(foreground.unwrap_or(0))
+        };
+        let last = self.pace.load(Relaxed);
+        let next = last
+            .wrapping_sub(last >> 3)
+            .wrapping_add(sample.min(MOST_PACE) >> 3);
+        self.pace.store(next.clamp(LEAST_PACE, MOST_PACE), Relaxed);
+    }
+
+    /// Returns `units` of a place times the tokens that go for one that is released, of late.
+    pub(super) fn paced(&self, units: u64) -> u64 {
+        let pace = u128::from(self.pace.load(Relaxed));
+        let paced = u128::from(units).wrapping_mul(pace) >> PACE_BITS;
+        u64::try_from(paced).unwrap_or(u64::MAX)
+    }
+
+    /// Takes `tokens` out of what is released and unclaimed.
+    pub(super) fn claim(&self, tokens: u64) {
+        self.unclaimed.fetch_sub(tokens, Relaxed);
+    }
+
+    /// Takes back what a request of `weight` claimed, whose place is still due.
+    pub(super) fn unclaim(&self, weight: u32) {
+        self.unclaimed.fetch_add(weight.into(), Relaxed);
+        self.granted.fetch_sub(weight.into(), Relaxed);
+    }
+}

@@ -1,0 +1,586 @@
+//! What is released to background, and when.
+
+use core::fmt;
+#[cfg(feature = "wake")]
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::SendRate;
+use super::acquire::Engaged;
+use super::behind::{Behind, NO_PLACE, TRICKLE};
+use super::permit::{AcquireError, Order, SendPermit, WeightError};
+#[cfg(feature = "wake")]
+use super::reserve::Held;
+use super::reserve::{Reservation, Turn};
+use super::snapshot::BackgroundSnapshot;
+use super::waiters::WaiterSlot;
+use crate::Timestamp;
+use crate::atomic::sync::Ordering::Relaxed;
+#[cfg(feature = "wake")]
+use crate::fixed::SECOND;
+use crate::fixed::to_signed;
+use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
+
+/// How often the first behind the line looks at most, in nanoseconds.
+#[cfg(feature = "wake")]
+const LEAST_LOOK: u64 = SECOND.wrapping_div(1_000);
+
+/// The others sleep so many times their estimate: a release wakes them.
+#[cfg(feature = "wake")]
+const SLEEPS: u64 = 4;
+
+impl Engaged<'_> {
+    fn behind(&self) -> &Behind {
+        self.promised.behind.get_or_make()
+    }
+
+    /// Returns what a snapshot shows of background.
+    pub(super) fn background(&self, is_limited: bool) -> BackgroundSnapshot {
+        let behind = self.promised.behind.get();
+        let waiting = behind
+            .filter(|_| is_limited)
+            .map_or(0, Behind::waiting_tokens);
+        let released = behind.map_or(0, Behind::granted);
+        BackgroundSnapshot { waiting, released }
+    }
+
+    /// Whether background waits for tokens.
+    pub(super) fn is_background_waiting(&self) -> bool {
+        let behind = self.promised.behind.get();
+        behind.is_some_and(|behind| behind.waiting() > 0)
+    }
+
+    /// Returns the tokens that were released to background and are not claimed.
+    pub(super) fn released_unclaimed(&self) -> u64 {
+        self.promised.behind.get().map_or(0, Behind::unclaimed)
+    }
+
+    /// Returns what has been promised to the foreground, in the units of a place. Of a limiter that
+    /// listens it is what was sent: its bucket may run over while background waits.
+    fn promised_to_foreground(&self, behind: &Behind) -> u64 {
+        if self.law.listens() {
+            let sent = self.sent().wrapping_sub(behind.granted());
+            return sent.wrapping_mul(TOKEN);
+        }
+        self.issued().less_tokens(behind.taken()).to_bits()
+    }
+
+    /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
+    /// place.
+    ///
+    /// Under a learned rate none: the law has driven the service's own bucket empty, and a stock
+    /// that only the limiter has is throttled. At a ceiling the stock is real.
+    fn left_alone(&self, line: &Line) -> u64 {
+        let law = self.law.get();
+        let ceiling = law.paced().and_then(|paced| paced.highest());
+        let is_known = ceiling.is_some_and(|ceiling| line.rate >= ceiling);
+        if !is_known || self.is_any_declared() {
+            return 0;
+        }
+        let beyond = line.capacity().saturating_sub(TOKEN);
+        beyond.wrapping_sub(beyond >> 2)
+    }
+
+    /// Returns the tokens that a declared limit leaves over.
+    fn declared_spare(&self, elapsed: u64) -> u64 {
+        let Some(limits) = self.law.limits() else {
+            return u64::MAX;
+        };
+        limits.spare(elapsed, self.sent(), self.spoken_for())
+    }
+
+    /// Returns the tokens that belong to requests which have not gone yet.
+    fn spoken_for(&self) -> u64 {
+        self.open_tokens().saturating_add(self.released_unclaimed())
+    }
+
+    /// Takes `least` to `most` of the tokens that are there, that no place waits for and that are
+    /// not left alone, and returns how many; `None` if nothing is limited.
+    fn take_spare(&self, elapsed: u64, least: u64, most: u64) -> Option<u64> {
+        let line = self.line_at(elapsed)?;
+        let most = most.min(self.declared_spare(elapsed));
+        if most < least {
+            return Some(0);
+        }
+        let cancelled = self.waiters.total();
+        let level = line.level(elapsed, cancelled);
+        // A heavy try would never find as much beyond what is left alone.
+        let room = line.capacity().saturating_sub(least.saturating_mul(TOKEN));
+        let left = self.left_alone(&line).min(room);
+        let mut taken = 0;
+        let issued = self.issue(|issued| match level.take_spare(issued, left, least, most) {
+            Some((next, spare)) => {
+                taken = spare;
+                Ok(next)
+            }
+            None => Err(()),
+        });
+        if issued.is_err() {
+            return Some(0);
+        }
+        self.forget_hint();
+        Some(taken)
+    }
+
+    /// Releases to background what is there for it, and gives back what was released too much.
+    ///
+    /// Called by all who look at the second line, and by those who leave the first one.
+    pub(super) fn release(&self, elapsed: u64) {
+        let Some(behind) = self.promised.behind.get() else {
+            return;
+        };
+        if behind.waiters.has_gaps() {
+            behind.waiters.retire(behind.released());
+        }
+        let wanted = behind.waiting_tokens();
+        if wanted > 0 {
+            let mut taken = self.take_spare(elapsed, 1, wanted);
+            if taken == Some(0) && self.catch_up(elapsed) {
+                taken = self.take_spare(elapsed, 1, wanted);
+            }
+            let taken = taken.unwrap_or(0);
+            let trickled = u64::from(self.trickle(behind, elapsed));
+            let both = taken.saturating_add(trickled);
+            if both > 0 {
+                behind.add(both);
+                behind.note(self.promised_to_foreground(behind), both, trickled > 0);
+            }
+        }
+        // Looked at again: another thread may have released for the same request.
+        let surplus = behind.take_surplus();
+        if surplus > 0 {
+            self.credit(elapsed, u32::try_from(surplus).unwrap_or(u32::MAX));
+        }
+        if behind.waiting() <= 0 {
+            self.give_trickle_up(behind);
+        }
+    }
+
+    /// Takes the trickle's token if its turn has come, or its place if that is due.
+    fn trickle(&self, behind: &Behind, elapsed: u64) -> bool {
+        let seen = behind.trickle.load(Relaxed);
+        if seen != NO_PLACE {
+            let place = Place::from_bits(seen);
+            return self.nanos_until(place, elapsed).is_none() && self.end_trickle(behind, seen);
+        }
+        let promised = self.promised_to_foreground(behind);
+        let mark = behind.mark.load(Relaxed);
+        let since = to_signed(promised.wrapping_sub(mark));
+        if since < to_signed(TRICKLE.wrapping_mul(TOKEN)) {
+            return false;
+        }
+        let moved = behind
+            .mark
+            .compare_exchange(mark, promised, Relaxed, Relaxed);
+        if moved.is_ok() {
+            if let Some(place) = self.one_place(elapsed) {
+                let bits = place.to_bits();
+                let put = behind
+                    .trickle
+                    .compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
+                // Another thread has put one, or this is no place: it goes back.
+                if put.is_err() || bits == NO_PLACE {
+                    self.close(1);
+                    self.give_up(place, 1, None);
+                }
+            }
+        }
+        false
+    }
+
+    /// Ends the trickle that was `seen`. False if another thread has.
+    fn end_trickle(&self, behind: &Behind, seen: u64) -> bool {
+        let ended = behind
+            .trickle
+            .compare_exchange(seen, NO_PLACE, Relaxed, Relaxed)
+            .is_ok();
+        if ended {
+            self.close(1);
+        }
+        ended
+    }
+
+    /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would alias.
+    fn give_trickle_up(&self, behind: &Behind) {
+        let seen = behind.trickle.load(Relaxed);
+        if seen != NO_PLACE && self.end_trickle(behind, seen) {
+            self.give_up(Place::from_bits(seen), 1, None);
+        }
+    }
+
+    /// Begins to count the trickle anew, after a change that no count survives.
+    pub(super) fn restart_trickle(&self) {
+        if let Some(behind) = self.promised.behind.get() {
+            self.give_trickle_up(behind);
+            behind
+                .mark
+                .store(self.promised_to_foreground(behind), Relaxed);
+        }
+    }
+
+    /// Returns about how many nanoseconds it is until `lacking` more tokens will have been released,
+    /// at least 1; `None` if nothing is limited.
+    fn until_released(&self, behind: &Behind, elapsed: u64, lacking: u64) -> Option<u64> {
+        self.until_there(elapsed, behind.paced(lacking))
+    }
+
+    /// Returns the nanoseconds until `units` of a place are there for background, if the foreground
+    /// takes nothing meanwhile.
+    fn until_there(&self, elapsed: u64, units: u64) -> Option<u64> {
+        let units = units.min(LONGEST_QUEUE);
+        let line = self.line_at(elapsed)?;
+        let cancelled = self.waiters.total();
+        let last = line.settled(elapsed, self.issued(), cancelled);
+        let left = self.left_alone(&line);
+        let rank = last.less_tokens(cancelled).plus(left).plus(units);
+        let wait = self.wait_of(&line, elapsed, rank).unwrap_or(0);
+        let declared = self.law.limits().map_or(0, |limits| {
+            let tokens = units.div_ceil(TOKEN);
+            limits.until_spare(elapsed, self.sent(), self.spoken_for(), tokens)
+        });
+        Some(wait.max(declared).max(1))
+    }
+
+    /// Returns the nanoseconds until a token may be there for background: when the first behind the
+    /// line looks.
+    #[cfg(feature = "wake")]
+    fn until_next(&self, behind: &Behind, elapsed: u64) -> u64 {
+        let Some(mut nanos) = self.until_there(elapsed, TOKEN) else {
+            return 0;
+        };
+        let trickle = behind.trickle.load(Relaxed);
+        if trickle != NO_PLACE {
+            let due = self.nanos_until(Place::from_bits(trickle), elapsed);
+            nanos = nanos.min(due.unwrap_or(0));
+        }
+        self.next_look(elapsed, nanos.max(LEAST_LOOK))
+    }
+
+    /// Returns about how many nanoseconds it is until the turn of `place`, `None` if it has come.
+    pub(super) fn nanos_until_behind(
+        &self,
+        place: Place,
+        weight: u32,
+        elapsed: u64,
+    ) -> Option<u64> {
+        let behind = self.behind();
+        self.release(elapsed);
+        match behind.lacking(place, self.over(weight)) {
+            0 => None,
+            lacking => self.until_released(behind, elapsed, lacking),
+        }
+    }
+
+    /// Takes the tokens of `place`, whose turn has come.
+    pub(super) fn claim_behind(
+        &self,
+        place: Place,
+        weight: u32,
+        slot: Option<WaiterSlot>,
+        elapsed: u64,
+    ) -> Result<Order, u64> {
+        let behind = self.behind();
+        let order = self.send_due(elapsed, weight)?;
+        let over = self.over(weight);
+        if behind.lacking(place, over) > 0 {
+            behind.add(weight.into()); // nothing is limited
+        }
+        behind.claim(u64::from(weight).saturating_sub(over));
+        behind.grant(weight);
+        if let Some(slot) = slot {
+            behind.waiters.leave(slot);
+        }
+        if over > 0 {
+            behind.waiters.write_off(over);
+        }
+        Ok(order)
+    }
+
+    /// Takes back what the request of `weight` claimed, whose place is still due.
+    pub(super) fn unclaim_behind(&self, weight: u32) {
+        self.behind().unclaim(weight);
+    }
+
+    /// Gives up a place behind the line.
+    pub(super) fn give_up_behind(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
+        self.behind().give_up(place, weight, slot);
+    }
+
+    /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
+    /// they are there.
+    fn wait_behind(&self, elapsed: u64, weight: u32) -> Option<u64> {
+        let behind = self.behind();
+        let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
+        let units = u64::from(weight).wrapping_mul(TOKEN);
+        let line = self.line_at(elapsed)?;
+        if waiting == 0 && self.declared_spare(elapsed) >= u64::from(weight) {
+            let cancelled = self.waiters.total();
+            let level = line.level(elapsed, cancelled);
+            let room = line.capacity().saturating_sub(units);
+            let left = self.left_alone(&line).min(room);
+            let most = u64::from(weight);
+            if level.take_spare(self.issued(), left, most, most).is_some() {
+                return None;
+            }
+        }
+        self.until_released(behind, elapsed, waiting.saturating_add(units))
+    }
+}
+
+/// A view of a [`SendRate`] or a [`SendSet`](crate::SendSet) by which requests are
+/// [background](crate::Class::Background): from [`SendRate::background`].
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{AcquireError, SendRate, Timestamp, law::PacedSettings};
+///
+/// // 10 tokens/s.
+/// let settings = PacedSettings::fixed(10, Duration::from_secs(1))?;
+/// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+/// assert!(rate.try_acquire(now).is_ok());
+/// let mut backfill = rate.background().reserve(now);
+/// let mut person = rate.reserve(now); // comes later, and goes first
+/// let later = Timestamp::from_nanos(100_000_000);
+/// assert!(backfill.claim(later).is_err());
+/// assert!(person.claim(later).is_ok());
+/// assert!(backfill.claim(Timestamp::from_nanos(200_000_000)).is_ok());
+/// # Ok::<(), paceline::law::PacedSettingsError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Background<'a, R>(&'a R);
+
+impl<'a, R> Background<'a, R> {
+    pub(crate) const fn new(of: &'a R) -> Self {
+        Self(of)
+    }
+
+    pub(crate) const fn of(&self) -> &'a R {
+        self.0
+    }
+}
+
+impl<R: fmt::Debug> fmt::Debug for Background<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Background").field(self.0).finish()
+    }
+}
+
+impl<'a> Background<'a, SendRate> {
+    /// Takes a token if one is there that no request waits for, or returns about how long it will
+    /// be until there is one.
+    ///
+    /// # Errors
+    ///
+    /// The wait, never zero: an estimate.
+    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        let taken = self.0.try_background(now, 1);
+        taken.map_err(|error| error.wait().unwrap_or(Duration::MAX))
+    }
+
+    /// Takes `weight` tokens at once, or takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::try_acquire_n`]. The wait is an estimate.
+    pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
+        self.0.try_background(now, weight)
+    }
+
+    /// Takes a place behind the line: first come, first served among background.
+    pub fn reserve(&self, now: Timestamp) -> Reservation<'a> {
+        let turn = self.0.queue_up_behind(now, 1, None);
+        let turn = turn.unwrap_or(Turn::Unlimited);
+        Reservation::behind(self.0, turn, 1)
+    }
+
+    /// Takes a place behind the line for `weight` tokens at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::reserve_n`].
+    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'a>, WeightError> {
+        let turn = match self.0.queue_up_behind(now, weight, None) {
+            Ok(turn) => turn,
+            Err(AcquireError::Weight(error)) => return Err(error),
+            // Not without a deadline.
+            Err(AcquireError::NotInTime { .. }) => Turn::Unlimited,
+        };
+        Ok(Reservation::behind(self.0, turn, weight))
+    }
+}
+
+impl SendRate {
+    /// Returns a view of the limiter by which requests are [background](crate::Class::Background): they
+    /// get the tokens that are there and that no foreground request waits for.
+    #[must_use]
+    pub const fn background(&self) -> Background<'_, Self> {
+        Background::new(self)
+    }
+
+    /// As [`try_behind`](Self::try_behind), with a permit.
+    pub(crate) fn try_background(
+        &self,
+        now: Timestamp,
+        weight: u32,
+    ) -> Result<SendPermit, AcquireError> {
+        let order = self.try_behind(now, weight)?;
+        Ok(SendPermit::with_order(now, weight, order))
+    }
+
+    /// Takes `weight` tokens for background if they are there, and nothing waits for them.
+    pub(crate) fn try_behind(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
+        self.check_now(now, weight)?;
+        let Some(engaged) = self.engaged() else {
+            return Ok(Order::NONE);
+        };
+        let elapsed = engaged.elapsed(now);
+        engaged.catch_up(elapsed);
+        if engaged.is_unbound() {
+            return self.try_order_n(now, weight);
+        }
+        let behind = engaged.behind();
+        engaged.release(elapsed);
+        let tokens = u64::from(weight);
+        // A new one passes nobody who waits.
+        let taken = if behind.waiting() > 0 {
+            Some(0)
+        } else {
+            engaged.take_spare(elapsed, tokens, tokens)
+        };
+        let refused = |nanos| AcquireError::NotInTime {
+            wait: engaged.wait(now, nanos),
+        };
+        match taken {
+            None => Ok(Order::NONE),
+            Some(0) => {
+                let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
+                let units = tokens.wrapping_mul(TOKEN);
+                let lacking = waiting.saturating_add(units);
+                let nanos = engaged.until_released(behind, elapsed, lacking);
+                Err(refused(nanos.unwrap_or(1)))
+            }
+            Some(_) => {
+                let order = engaged.send(elapsed, weight).map_err(|nanos| {
+                    engaged.give_back(tokens);
+                    refused(nanos)
+                })?;
+                behind.grant(weight);
+                behind.note(engaged.promised_to_foreground(behind), tokens, false);
+                Ok(order)
+            }
+        }
+    }
+
+    /// Takes a place behind the line for `weight` tokens, if its turn comes within `patience` by
+    /// the estimate. No place if the limiter limits nothing.
+    pub(super) fn queue_up_behind(
+        &self,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Turn, AcquireError> {
+        self.check(now, weight)?;
+        let Some(engaged) = self.engaged() else {
+            return Ok(Turn::Unlimited);
+        };
+        let elapsed = engaged.elapsed(now);
+        engaged.catch_up(elapsed);
+        if engaged.is_unbound() || engaged.line_at(elapsed).is_none() {
+            return Ok(Turn::Unlimited);
+        }
+        let behind = engaged.behind();
+        engaged.release(elapsed);
+        if let (Some(patience), Some(nanos)) = (patience, engaged.wait_behind(elapsed, weight)) {
+            let wait = engaged.wait(now, nanos);
+            if wait > patience {
+                return Err(AcquireError::NotInTime { wait });
+            }
+        }
+        if behind.waiting() <= 0 {
+            let promised = engaged.promised_to_foreground(behind);
+            behind.mark.store(promised, Relaxed);
+        }
+        let place = behind.promise(weight)?;
+        engaged.release(elapsed);
+        // One that is due has no need of a slot.
+        let slot = match behind.lacking(place, 0) {
+            0 => None,
+            _ => behind.waiters.join(place, weight),
+        };
+        Ok(Turn::Behind { place, slot })
+    }
+
+    /// As [`wait_for`](Self::wait_for), for background: an estimate.
+    pub(crate) fn wait_behind(&self, now: Timestamp, weight: u32) -> Option<Duration> {
+        let engaged = self.engaged()?;
+        let elapsed = engaged.elapsed(now);
+        engaged.catch_up(elapsed);
+        engaged.release(elapsed);
+        let nanos = engaged
+            .wait_behind(elapsed, weight)
+            .max(engaged.barred(elapsed, weight))?;
+        Some(engaged.wait(now, nanos))
+    }
+}
+
+#[cfg(feature = "wake")]
+impl Engaged<'_> {
+    /// Wakes the waiters behind the line whose turn has come, and the first other one if it looks
+    /// too late.
+    pub(super) fn wake_behind(&self, elapsed: u64, most: usize) {
+        use super::waiters::Look;
+        use super::wake::LATE;
+
+        let Some(behind) = self.promised.behind.get() else {
+            return;
+        };
+        let is_limited = self.line_at(elapsed).is_some();
+        behind.waiters.walk(most, |ahead, place, timer| {
+            if !is_limited || behind.lacking(place, 0) == 0 {
+                return Look::Due;
+            }
+            let left = timer.saturating_sub(elapsed);
+            if ahead == 0 && left > self.until_next(behind, elapsed).saturating_add(LATE) {
+                Look::Late
+            } else {
+                Look::InTime
+            }
+        });
+    }
+}
+
+#[cfg(feature = "wake")]
+impl<R: Deref<Target = SendRate>> Held<R> {
+    /// As [`stand`](Self::stand), behind the line.
+    pub(super) fn stand_behind(
+        &mut self,
+        now: Timestamp,
+        wait: Duration,
+        waker: &core::task::Waker,
+    ) -> Option<Duration> {
+        let (Turn::Behind { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) else {
+            return None;
+        };
+        let behind = engaged.behind();
+        let slot = slot.or_else(|| behind.waiters.join(place, self.weight));
+        self.turn = Turn::Behind { place, slot };
+        let slot = slot?;
+        let elapsed = engaged.elapsed(now);
+        let sleep = if behind.waiters.is_first(place) {
+            engaged.until_next(behind, elapsed)
+        } else {
+            let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+            nanos.saturating_mul(SLEEPS)
+        };
+        let sleep = sleep.max(1);
+        behind
+            .waiters
+            .stand(slot, elapsed.saturating_add(sleep), waker);
+        Some(Duration::from_nanos(sleep))
+    }
+}
+
+#[cfg(test)]
+mod tests;

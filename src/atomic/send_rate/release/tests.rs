@@ -1,0 +1,319 @@
+//! The second line, by one thread.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::law::paced::PacedSettings;
+use crate::{ControlLaw, Outcome};
+
+/// One token, in nanoseconds: a power of two, so that nothing is rounded.
+const ONE: u64 = 1 << 27;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+/// Returns the time in which so many hundredths of a token are minted.
+fn nanos(cents: u64) -> u64 {
+    (cents * ONE).div_ceil(100)
+}
+
+fn cents(cents: u64) -> Timestamp {
+    at(nanos(cents))
+}
+
+fn span(cents: u64) -> Duration {
+    Duration::from_nanos(nanos(cents))
+}
+
+/// A limiter of one token in [`ONE`], whose bucket holds `burst` tokens and is full.
+fn fixed(burst: u64) -> SendRate {
+    let settings = PacedSettings::fixed(1, span(100)).expect("in range");
+    let settings = settings.to_builder().burst(span(100 * burst)).build();
+    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
+}
+
+/// The same with an empty bucket.
+fn spent(burst: u64) -> SendRate {
+    let rate = fixed(burst);
+    while rate.try_acquire(at(0)).is_ok() {}
+    rate
+}
+
+/// A learned rate with an empty bucket, which holds ten tokens.
+fn learned() -> SendRate {
+    let settings = PacedSettings::builder()
+        .initial_rate(1, span(100))
+        .burst(span(1_000));
+    let rate = SendRate::paced(settings.build().expect("in range"), Timestamp::ZERO);
+    while rate.try_acquire(at(0)).is_ok() {}
+    rate
+}
+
+fn goes(place: &mut Reservation<'_>, now: Timestamp) -> bool {
+    place.claim(now).is_ok()
+}
+
+fn waits(rate: &SendRate) -> u64 {
+    let engaged = rate.about_to_limit();
+    engaged.behind().waiting_tokens()
+}
+
+#[test]
+fn foreground_that_comes_later_goes_first() {
+    let rate = spent(1);
+    let mut backfill = rate.background().reserve(at(0));
+    let mut people = [0; 3].map(|_| rate.reserve(at(0)));
+    for (nth, person) in (1..).zip(&mut people) {
+        let now = cents(100 * nth);
+        assert!(!goes(&mut backfill, now) && goes(person, now));
+    }
+    assert!(!goes(&mut backfill, cents(399)) && goes(&mut backfill, cents(400)));
+    assert_eq!(rate.snapshot(cents(400)).background.released, 1);
+}
+
+#[test]
+fn background_is_first_come_first_served_whoever_looks() {
+    let rate = spent(1);
+    let mut places = [0; 4].map(|_| rate.background().reserve(at(0)));
+    let [first, second, third, last] = &mut places;
+    // The first is never polled: its token waits for it.
+    assert!(!goes(third, cents(100)) && !goes(second, cents(100)));
+    assert!(goes(second, cents(200)) && !goes(last, cents(200)));
+    assert!(goes(third, cents(300)) && !goes(last, cents(399)));
+    assert!(goes(last, cents(400)) && goes(first, cents(400)));
+    assert_eq!(waits(&rate), 0);
+}
+
+#[test]
+fn a_new_try_passes_nobody_who_waits() {
+    let rate = spent(1);
+    let mut place = rate.background().reserve(at(0));
+    let refused = rate.background().try_acquire(cents(100));
+    assert_eq!(refused, Err(span(100)), "the next one");
+    assert!(goes(&mut place, cents(100)));
+    assert!(rate.background().try_acquire(cents(199)).is_err());
+    assert!(rate.background().try_acquire(cents(200)).is_ok());
+}
+
+#[test]
+fn what_is_given_up_passes_to_those_behind_it() {
+    let rate = spent(1);
+    let places = [0; 3].map(|_| rate.background().reserve(at(0)));
+    let [first, second, mut last] = places;
+    drop(second);
+    assert!(!goes(&mut last, cents(199)));
+    // Released to the first, which is then dropped.
+    assert!(!goes(&mut last, cents(100)));
+    drop(first);
+    assert!(goes(&mut last, cents(100)));
+    assert_eq!(waits(&rate), 0);
+}
+
+#[test]
+fn what_is_given_up_last_goes_back_to_the_first_line() {
+    let rate = spent(1);
+    let mut first = rate.background().reserve(at(0));
+    let second = rate.background().reserve(at(0));
+    assert!(goes(&mut first, cents(100)));
+    let mut third = rate.background().reserve(cents(150));
+    assert!(
+        !goes(&mut third, cents(200)),
+        "it is released to the second"
+    );
+    drop((second, third));
+    assert!(rate.try_acquire(cents(200)).is_err(), "nobody has looked");
+    assert!(rate.background().try_acquire(cents(200)).is_ok());
+    assert!(rate.try_acquire(cents(299)).is_err());
+    assert!(rate.try_acquire(cents(300)).is_ok());
+}
+
+#[test]
+fn what_two_threads_release_for_one_is_given_back() {
+    let rate = spent(1);
+    let mut place = rate.background().reserve(at(0));
+    let engaged = rate.about_to_limit();
+    // Both have taken a token before either adds it.
+    assert_eq!(engaged.take_spare(nanos(100), 1, 1), Some(1));
+    assert!(goes(&mut place, cents(200)));
+    engaged.behind().add(1);
+    engaged.release(nanos(200));
+    assert!(rate.try_acquire(cents(200)).is_ok());
+    assert!(rate.try_acquire(cents(299)).is_err());
+    assert_eq!(engaged.behind().unclaimed(), 0);
+}
+
+#[test]
+fn background_has_one_of_twenty_one_beside_a_line_without_end() {
+    let rate = spent(1);
+    let mut line = VecDeque::new();
+    let mut backfill = rate.background().reserve(at(0));
+    let (mut people, mut released) = (0_u32, Vec::new());
+    for step in 0..4_200_u64 {
+        let now = cents(step * 10);
+        while line.len() < 5 {
+            line.push_back(rate.reserve(now));
+        }
+        if line.front_mut().is_some_and(|place| goes(place, now)) {
+            line.pop_front();
+            people += 1;
+        }
+        if goes(&mut backfill, now) {
+            backfill = rate.background().reserve(now);
+            released.push(step * 10);
+        }
+    }
+    // 420 tokens, 21 for each.
+    let waited = |pair: &[u64]| pair.first().zip(pair.last()).map(|(a, b)| b - a);
+    let longest = released.windows(2).filter_map(waited).max();
+    assert!(longest <= Some(2_600), "{longest:?}");
+    assert!((16..=21).contains(&released.len()), "{released:?}");
+    assert!((398..=404).contains(&people), "{people}");
+}
+
+#[test]
+fn a_trickle_is_given_up_when_nothing_waits() {
+    let rate = spent(1);
+    let backfill = rate.background().reserve(at(0));
+    let mut line: Vec<_> = (0..21).map(|_| rate.reserve(at(0))).collect();
+    let engaged = rate.about_to_limit();
+    engaged.release(0);
+    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    let mut behind_it = rate.reserve(at(0));
+    assert_eq!(behind_it.claim(at(0)), Err(span(2_300)));
+    drop(backfill);
+    engaged.release(0);
+    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    assert_eq!(behind_it.claim(at(0)), Err(span(2_200)));
+    assert!(line.iter_mut().all(|place| goes(place, cents(2_100))));
+    assert!(goes(&mut behind_it, cents(2_200)));
+    assert_eq!(engaged.open_tokens(), 0);
+}
+
+#[test]
+fn of_a_known_rate_three_quarters_of_the_bucket_are_left_alone() {
+    let rate = fixed(21); // 21 tokens
+    let taken = (0..30).filter(|_| rate.background().try_acquire(at(0)).is_ok());
+    assert_eq!(taken.count(), 6);
+    let people = (0..30).filter(|_| rate.try_acquire(at(0)).is_ok());
+    assert_eq!(people.count(), 15);
+    // A heavy one finds as much as fits beside it.
+    let rate = fixed(21);
+    assert!(rate.background().try_acquire_n(at(0), 20).is_ok());
+}
+
+#[test]
+fn of_a_learned_rate_nothing_is_left_alone() {
+    let rate = learned();
+    let taken = (0..20).filter(|_| rate.background().try_acquire(cents(500)).is_ok());
+    assert!((5..=6).contains(&taken.count()));
+}
+
+#[test]
+fn a_heavy_request_is_saved_up_token_by_token() {
+    let rate = spent(10);
+    let mut heavy = rate.background().reserve_n(at(0), 5).expect("it fits");
+    let mut light = rate.background().reserve(at(0));
+    // The stock of 6.75 that is left alone builds up first.
+    for step in 1..=117 {
+        assert!(!goes(&mut light, cents(step * 10)) && !goes(&mut heavy, cents(step * 10)));
+    }
+    assert!(goes(&mut heavy, cents(1_175)) && !goes(&mut light, cents(1_274)));
+    assert!(goes(&mut light, cents(1_275)));
+    let refused = rate.background().reserve_n(at(0), 11).err();
+    assert!(matches!(refused, Some(WeightError::AboveCapacity { .. })));
+    let refused = rate.background().try_acquire_n(at(0), 0);
+    assert_eq!(refused, Err(WeightError::Zero.into()));
+}
+
+#[test]
+fn when_the_limit_ends_all_of_background_go() {
+    for limited in [true, false] {
+        let rate = SendRate::new(ControlLaw::Paced, at(0));
+        if limited {
+            rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+        }
+        let mut places = [0; 5].map(|_| rate.background().reserve(at(0)));
+        rate.forget_throttles(cents(1));
+        assert!(places.iter_mut().all(|place| goes(place, cents(1))));
+        assert!(rate.background().try_acquire(cents(1)).is_ok());
+        // No phantom waits for the next one.
+        rate.record(cents(2), SendPermit::sent_at(cents(2)), Outcome::Throttled);
+        assert_eq!(waits(&rate), 0);
+    }
+}
+
+#[test]
+fn no_limit_ends_while_background_waits() {
+    let rate = spent(1);
+    let engaged = rate.about_to_limit();
+    assert!(!engaged.is_background_waiting());
+    let place = rate.background().reserve(at(0));
+    assert!(engaged.is_background_waiting() && !rate.is_idle(cents(100_000)));
+    drop(place);
+    assert!(!engaged.is_background_waiting());
+}
+
+#[test]
+fn an_estimate_follows_what_the_foreground_takes() {
+    let rate = spent(1);
+    let behind = |nth: u32| {
+        let places: Vec<_> = (1..nth).map(|_| rate.background().reserve(at(0))).collect();
+        let last = rate.background().reserve(at(0)).claim(at(0));
+        drop(places);
+        last
+    };
+    assert_eq!(behind(1), Err(span(100)));
+    assert_eq!(behind(10), Err(span(1_000)));
+    let engaged = rate.about_to_limit();
+    for _ in 0..40 {
+        let mark = engaged.behind().mark.load(Relaxed);
+        engaged
+            .behind()
+            .note(mark.wrapping_add(4 * TOKEN), 1, false);
+    }
+    let Err(wait) = behind(10) else {
+        panic!("it has to wait");
+    };
+    assert!((span(4_800)..=span(5_000)).contains(&wait), "{wait:?}");
+}
+
+#[test]
+fn a_place_that_comes_too_late_is_refused() {
+    let rate = spent(1);
+    let _first = rate.background().reserve(at(0));
+    let take = |millis| {
+        let patience = Some(span(millis));
+        rate.queue_up_behind(at(0), 1, patience).err()
+    };
+    let wait = span(200);
+    assert_eq!(take(199), Some(AcquireError::NotInTime { wait }));
+    assert_eq!(take(200), None);
+}
+
+#[test]
+fn a_pause_releases_nothing() {
+    let rate = spent(1);
+    let mut place = rate.background().reserve(at(0));
+    let hint = span(5_000);
+    rate.record(
+        cents(1),
+        SendPermit::sent_at(at(0)),
+        Outcome::ThrottledFor(hint),
+    );
+    assert!(!goes(&mut place, cents(5_000)));
+    assert!(goes(&mut place, cents(7_000)));
+}
+
+#[test]
+fn a_reset_leaves_the_line_as_it_is() {
+    let rate = spent(1);
+    let mut place = rate.background().reserve(cents(0));
+    let line = [0; 30].map(|_| rate.reserve(cents(0)));
+    rate.about_to_limit().release(0);
+    rate.reset(cents(0));
+    assert_eq!(waits(&rate), 1);
+    drop(line);
+    assert!(goes(&mut place, cents(100)));
+}
