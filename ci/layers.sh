@@ -83,6 +83,6 @@ mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mock
 lines="$(code "${core[@]}" | wc -l)"
 files="$(within src/atomic/ | grep -cvE 'tests(\.rs|/)')"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "$files"
-((lines <= 5350)) || complain "src/atomic has $lines lines of code, more than 5,350"
+((lines <= 5700)) || complain "src/atomic has $lines lines of code, more than 5,700"
 ((files <= 33)) || complain "src/atomic has $files files, more than 33"
 exit "$status"

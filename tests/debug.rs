@@ -425,7 +425,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "SendRateSnapshot { enabled: true, fill_rate: 10.000/s, capacity: 1.000, \
          available: 1.000, measured_rate: 0.000/s, last_max_rate: 15.483/s, waiting: 0, \
          in_flight: None, declared: None }",
-        "Reservation { in_line: true, weight: 2, .. }",
+        "Reservation { in_line: true, class: Foreground, weight: 2, .. }",
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None, cost: None }], \
          date: Some(5s), ignored: 1)",
@@ -436,7 +436,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "Legacy { max_attempts: 5, maybe_policy: ServerFault, backoff: ExponentialBackoff { \
          base: 1s, throttling_base: 1s, throttling_floor: 0ns, max_delay: 20s, jitter: Full }, .. }",
         "Operation { strategy: Standard { max_attempts: 3, quota: 500, .. }, \
-         scope: Some(\"orders\"), idempotency: Idempotent, deadline: Some(1s), \
+         scope: Some(\"orders\"), idempotency: Idempotent, class: Foreground, deadline: Some(1s), \
          attempt_timeout: None, sleep: DefaultSleep, .. }",
         "Waiter { sleep: DefaultSleep, .. }",
         "TokioTimer { armed: false }",

@@ -19,6 +19,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 mod budget;
+mod classes;
 mod counts;
 mod declared;
 mod drought;

@@ -11,6 +11,7 @@ use crate::bits::{Field, LAST_TIME, TIME_BITS};
 pub(crate) enum Event {
     Granted,
     Delayed,
+    DelayedBackground,
     RefusedAttempts,
     RefusedSafety,
     RefusedQuota,
@@ -22,7 +23,7 @@ pub(crate) enum Event {
     Credited,
 }
 
-const EVENTS: usize = 11;
+const EVENTS: usize = 12;
 
 /// What is so or not, and announced when that changes.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +34,11 @@ pub(crate) enum State {
     Limiting,
     /// A send rate listens and has heard nothing.
     Unheard,
+    /// Background has waited.
+    Classes,
 }
 
-const STATES: usize = 3;
+const STATES: usize = 4;
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
 #[derive(Debug)]

@@ -209,6 +209,7 @@ impl<S: RetryStrategy> Attempts<S> {
             }
         }
         let mut request = SendRequest::new().weight(self.limits.weight).at(clock);
+        request = request.class(self.limits.class);
         if let Some(weights) = &self.limits.weights {
             request = request.weights(weights);
         }

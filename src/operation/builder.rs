@@ -4,7 +4,7 @@ use core::{fmt, marker::PhantomData, time::Duration};
 
 use super::{Attempts, Plain, Reporting, limits::Limits};
 use crate::{
-    Clock, Idempotency, RetryStrategy,
+    Class, Clock, Idempotency, RetryStrategy,
     set::Weights,
     strategy::rounded_cap,
     wait::{DefaultSleep, Sleep, name_of},
@@ -112,6 +112,26 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// ```
     pub fn weights(mut self, tokens: impl Into<Weights>) -> Self {
         self.limits.weights = Some(tokens.into());
+        self
+    }
+
+    /// Says whether something waits for the operation: foreground by default. All attempts are of
+    /// its class.
+    ///
+    /// Background gets the tokens of the send rate that the foreground leaves over. A strategy
+    /// without a send rate has no classes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Class, Failure, RetryStrategyExt};
+    ///
+    /// let strategy = Adaptive::paced();
+    /// let copied = strategy.operation().class(Class::Background).run(|_| Ok::<_, Failure>("copied"));
+    /// assert_eq!(copied.unwrap(), "copied");
+    /// ```
+    pub fn class(mut self, class: Class) -> Self {
+        self.limits.class = class;
         self
     }
 
@@ -303,6 +323,7 @@ impl<S: fmt::Debug, Z, A> fmt::Debug for Operation<'_, S, Z, A> {
             .field("strategy", &self.strategy)
             .field("scope", &self.scope)
             .field("idempotency", &self.limits.idempotency)
+            .field("class", &self.limits.class)
             .field("deadline", &self.limits.total)
             .field("attempt_timeout", &self.limits.attempt)
             .field("sleep", &name_of::<Z>())

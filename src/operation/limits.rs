@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Idempotency, set::Weights};
+use crate::{Class, Idempotency, set::Weights};
 
 /// The limits that the caller sets.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Limits {
     pub(super) weight: u32,
     /// Those of each send rate, if the strategy has several.
     pub(super) weights: Option<Weights>,
+    /// Whether something waits for it.
+    pub(super) class: Class,
     /// From the beginning of the operation to its end; `None` for what the strategy says.
     pub(super) total: Option<Duration>,
     /// Of one attempt.
@@ -26,6 +28,7 @@ impl Default for Limits {
             idempotency: Idempotency::default(),
             weight: 1,
             weights: None,
+            class: Class::Foreground,
             total: None,
             attempt: None,
             max_retry_after: None,

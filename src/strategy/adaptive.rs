@@ -664,6 +664,17 @@ impl Adaptive {
         taken.map_err(|wait| AcquireError::NotInTime { wait })
     }
 
+    /// Counts an attempt that has to wait.
+    fn count_delayed(&self, request: SendRequest<'_>) {
+        self.engine.counts.one(Event::Delayed);
+        if request.is_background() {
+            self.engine.counts.one(Event::DelayedBackground);
+            if self.engine.counts.note(State::Classes, true) {
+                events::background(self.engine.id());
+            }
+        }
+    }
+
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
         self.drought.as_deref().zip(self.stall_timeout().map(nanos))
     }
@@ -703,7 +714,7 @@ impl Adaptive {
         }
         let admitted = self.wait(turn, request);
         if let Err(NotAdmitted::Wait { .. }) = admitted {
-            self.engine.counts.one(Event::Delayed);
+            self.count_delayed(request);
         }
         admitted
     }
@@ -728,7 +739,7 @@ impl Adaptive {
                 };
                 let admitted = turn.wait_for_set(set, clock, request, longest);
                 if begins && matches!(admitted, Err(NotAdmitted::Wait { .. })) {
-                    self.engine.counts.one(Event::Delayed);
+                    self.count_delayed(request);
                 }
                 admitted
             }

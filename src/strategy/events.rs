@@ -45,6 +45,14 @@ pub(super) fn cut(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot
     let _ = (strategy, state);
 }
 
+/// Tells that a background request waits for the first time, behind the line.
+pub(super) fn background(strategy: StrategyId) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(target: "paceline", ?strategy, "background waits for the first time");
+    #[cfg(not(feature = "tracing"))]
+    let _ = strategy;
+}
+
 /// Tells that the service declares a limit that was not known, or has changed one.
 pub(super) fn declared(strategy: StrategyId, limit: impl FnOnce() -> Option<DeclaredLimit>) {
     #[cfg(feature = "tracing")]

@@ -17,6 +17,7 @@ impl StrategySnapshot {
     /// | `paceline_retries_granted_total` | counter | |
     /// | `paceline_retries_refused_total` | counter | by `cause`: `attempts`, `safety`, `quota`, `time`, `other` |
     /// | `paceline_sends_delayed_total` | counter | |
+    /// | `paceline_sends_delayed_background_total` | counter | those of them that are background |
     /// | `paceline_sends_refused_total` | counter | |
     /// | `paceline_throttled_total` | counter | failures that were throttling |
     /// | `paceline_cuts_total` | counter | |
@@ -26,6 +27,8 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_available` | gauge | tokens |
     /// | `paceline_send_rate_measured` | gauge | requests per second |
     /// | `paceline_send_rate_waiting` | gauge | tokens promised to those in line |
+    /// | `paceline_send_rate_background_waiting` | gauge | tokens that background waits for |
+    /// | `paceline_send_rate_background_released_total` | counter | tokens that background got |
     ///
     /// With [several send rates](crate::config::StrategyBuilder::also) those of the further ones
     /// have the label `limit`, from 1.
@@ -58,6 +61,8 @@ impl StrategySnapshot {
         }
         counter!("paceline_retries_granted_total", labels.iter()).absolute(counts.granted);
         counter!("paceline_sends_delayed_total", labels.iter()).absolute(counts.delayed);
+        counter!("paceline_sends_delayed_background_total", labels.iter())
+            .absolute(counts.delayed_background);
         counter!("paceline_sends_refused_total", labels.iter()).absolute(counts.refused_sends);
         counter!("paceline_throttled_total", labels.iter()).absolute(counts.throttled);
         counter!("paceline_cuts_total", labels.iter()).absolute(counts.cuts);
@@ -76,6 +81,13 @@ impl StrategySnapshot {
             gauge!("paceline_send_rate_measured", labels.iter()).set(rate.measured_rate);
             let waiting = u32::try_from(rate.waiting).unwrap_or(u32::MAX);
             gauge!("paceline_send_rate_waiting", labels.iter()).set(waiting);
+            let waiting = u32::try_from(rate.background.waiting).unwrap_or(u32::MAX);
+            gauge!("paceline_send_rate_background_waiting", labels.iter()).set(waiting);
+            counter!(
+                "paceline_send_rate_background_released_total",
+                labels.iter()
+            )
+            .absolute(rate.background.released);
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod failure;
 #[cfg(feature = "scopes")]
 pub(crate) mod hold;
 pub(crate) mod idempotency;
+mod in_class;
 pub(crate) mod info;
 pub(crate) mod legacy;
 #[cfg(feature = "metrics")]
@@ -33,6 +34,7 @@ mod turn;
 pub(crate) use builder::StrategyBuilder;
 pub use charge::AttemptCharge;
 pub(crate) use engine::hint_too_long;
+pub use in_class::InClass;
 pub(crate) use legacy::LegacyBuilder;
 pub use refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused};
 pub(crate) use settings::RetryGeneration;

@@ -62,6 +62,8 @@ pub struct StrategyCounts {
     pub granted: u64,
     /// Sends that had to wait when their turn was first looked at.
     pub delayed: u64,
+    /// Those of them that are [background](crate::Class::Background).
+    pub delayed_background: u64,
     /// Sends refused because they would have had to wait.
     pub refused_sends: u64,
     /// Retries refused because all attempts were made.
@@ -90,6 +92,7 @@ impl fmt::Debug for StrategyCounts {
         let counts = [
             ("granted", self.granted),
             ("delayed", self.delayed),
+            ("delayed_background", self.delayed_background),
             ("refused_sends", self.refused_sends),
             ("refused_attempts", self.refused_attempts),
             ("refused_safety", self.refused_safety),
@@ -113,6 +116,7 @@ impl StrategyCounts {
         Self {
             granted: counts.get(Event::Granted),
             delayed: counts.get(Event::Delayed),
+            delayed_background: counts.get(Event::DelayedBackground),
             refused_sends: counts.get(Event::RefusedSend),
             refused_attempts: counts.get(Event::RefusedAttempts),
             refused_safety: counts.get(Event::RefusedSafety),

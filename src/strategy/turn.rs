@@ -312,7 +312,8 @@ impl<'a> SendRequest<'a> {
         self
     }
 
-    /// Returns `true` if the attempt is background, for strategies that are written by users.
+    /// Returns `true` if the attempt is [background](Class::Background), for strategies with a send
+    /// rate.
     #[must_use]
     pub const fn is_background(&self) -> bool {
         self.class.is_background()
@@ -404,7 +405,7 @@ pub enum NotAdmitted {
         /// The time until the turn, at the rate of the moment. Never zero.
         wait: Duration,
         /// The time to rest before the next look, unless the waker is woken before. Never zero,
-        /// and at most `wait`.
+        /// and at most `wait`; of background, whose waits are estimates, four times that.
         look_in: Duration,
     },
     /// It would have to wait, and the strategy refuses rather than makes wait.

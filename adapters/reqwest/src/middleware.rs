@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use http::Extensions;
 use paceline::{
-    Failure, Idempotency, Operation, RetryStrategy as _,
+    Class, Failure, Idempotency, Operation, RetryStrategy as _,
     operation::{Verdict, Waiter},
     set::Weights,
     strategy::Reports,
@@ -36,6 +36,8 @@ impl Middleware for Pacing {
         if let Some(weights) = weights {
             operation = operation.weights(weights);
         }
+        let class = extensions.get::<Class>().copied();
+        operation = operation.class(class.unwrap_or_default());
         if let Some(span) = self.deadline {
             operation = operation.deadline(span);
         }

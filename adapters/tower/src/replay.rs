@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use paceline::{Idempotency, set::Weights};
+use paceline::{Class, Idempotency, set::Weights};
 
 /// Makes the requests of an operation's attempts out of the one that the caller made.
 ///
@@ -71,6 +71,12 @@ pub trait Replay<Req> {
     /// Tells an attempt how much time is left for it. Does nothing by default.
     fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
         let _ = (request, left);
+    }
+
+    /// Returns whether something waits for `request`: foreground by default.
+    fn class(&self, request: &Self::Sent) -> Class {
+        let _ = request;
+        Class::Foreground
     }
 }
 

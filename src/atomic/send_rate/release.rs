@@ -1,7 +1,6 @@
 //! What is released to background, and when.
 
 use core::fmt;
-#[cfg(feature = "wake")]
 use core::ops::Deref;
 use core::time::Duration;
 
@@ -9,24 +8,20 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE, TRICKLE};
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
-#[cfg(feature = "wake")]
 use super::reserve::Held;
 use super::reserve::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
-#[cfg(feature = "wake")]
 use crate::fixed::SECOND;
 use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
 
 /// How often the first behind the line looks at most, in nanoseconds.
-#[cfg(feature = "wake")]
 const LEAST_LOOK: u64 = SECOND.wrapping_div(1_000);
 
 /// The others sleep so many times their estimate: a release wakes them.
-#[cfg(feature = "wake")]
 const SLEEPS: u64 = 4;
 
 impl Engaged<'_> {
@@ -243,7 +238,6 @@ impl Engaged<'_> {
 
     /// Returns the nanoseconds until a token may be there for background: when the first behind the
     /// line looks.
-    #[cfg(feature = "wake")]
     fn until_next(&self, behind: &Behind, elapsed: u64) -> u64 {
         let Some(mut nanos) = self.until_there(elapsed, TOKEN) else {
             return 0;
@@ -342,10 +336,10 @@ impl Engaged<'_> {
 /// assert!(rate.try_acquire(now).is_ok());
 /// let mut backfill = rate.background().reserve(now);
 /// let mut person = rate.reserve(now); // comes later, and goes first
-/// let later = Timestamp::from_nanos(100_000_000);
+/// let later = Timestamp::from_nanos(150_000_000);
 /// assert!(backfill.claim(later).is_err());
 /// assert!(person.claim(later).is_ok());
-/// assert!(backfill.claim(Timestamp::from_nanos(200_000_000)).is_ok());
+/// assert!(backfill.claim(Timestamp::from_nanos(250_000_000)).is_ok());
 /// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -525,7 +519,6 @@ impl SendRate {
     }
 }
 
-#[cfg(feature = "wake")]
 impl Engaged<'_> {
     /// Wakes the waiters behind the line whose turn has come, and the first other one if it looks
     /// too late.
@@ -551,7 +544,6 @@ impl Engaged<'_> {
     }
 }
 
-#[cfg(feature = "wake")]
 impl<R: Deref<Target = SendRate>> Held<R> {
     /// As [`stand`](Self::stand), behind the line.
     pub(super) fn stand_behind(

@@ -10,7 +10,7 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::{Idempotency, set::Weights};
+use paceline::{Class, Idempotency, set::Weights};
 
 use super::timeout;
 use crate::Replay;
@@ -74,9 +74,13 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
     fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
         timeout::shorten(request.headers_mut(), left);
     }
+
+    fn class(&self, request: &Self::Sent) -> Class {
+        request.extensions().get().copied().unwrap_or_default()
+    }
 }
 
-/// Tells whether these are the headers of a call of gRPC.
+/// Returns `true` if these are the headers of a call of gRPC.
 fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(http::header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))

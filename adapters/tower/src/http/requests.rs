@@ -3,15 +3,15 @@
 use core::time::Duration;
 
 use http::Request;
-use paceline::{Idempotency, set::Weights};
+use paceline::{Class, Idempotency, set::Weights};
 
 use super::timeout;
 use crate::Replay;
 
 /// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
-/// twice: a POST without a key may not. [`Weights`] among the extensions of a request are those of
-/// its attempts. The header `grpc-timeout` is the deadline of a request, and is shortened to what is
-/// left.
+/// twice: a POST without a key may not. [`Weights`] and a [`Class`] among the extensions of a
+/// request are those of its attempts. The header `grpc-timeout` is the deadline of a request, and is
+/// shortened to what is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 
@@ -40,5 +40,9 @@ impl<B: Clone> Replay<Request<B>> for HttpRequests {
 
     fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
         timeout::shorten(request.headers_mut(), left);
+    }
+
+    fn class(&self, request: &Request<B>) -> Class {
+        request.extensions().get().copied().unwrap_or_default()
     }
 }

@@ -223,6 +223,7 @@ where
         if let Some(span) = deadline {
             operation = operation.deadline(span);
         }
+        operation = operation.class(replay.class(&request));
         if let Some(weights) = replay.weights(&request) {
             operation = operation.weights(weights);
             *this.has_weights = true;

@@ -1,0 +1,253 @@
+//! Models of the second line, in which background stands.
+//!
+//! Claim: what is released to background was taken from the first line, each token goes to one
+//! request, and none is lost but by a thread that stops. Exhaustive over two threads unless a model
+//! says otherwise.
+
+use crate::explore;
+use loom::{
+    model,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+/// 0.5 tokens/s from 0 on, at most one: tokens are two seconds apart. The second line is there.
+fn at_the_floor() -> Arc<SendRate> {
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
+    assert!(rate.background().try_acquire(at(0)).is_err());
+    Arc::new(rate)
+}
+
+/// Of a foreground and a background request one gets the token that is there.
+#[test]
+fn a_token_goes_to_one_of_two_classes() {
+    explore(Some(3), || {
+        let rate = at_the_floor();
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.try_acquire(at(2)).is_ok());
+        let ours = rate.background().try_acquire(at(2)).is_ok();
+        let theirs = other.join().expect("the other thread returns");
+        assert!(ours != theirs, "one token, one grant");
+    });
+}
+
+/// Two places behind the line are never due by one token.
+#[test]
+fn one_token_is_released_once() {
+    explore(Some(1), || {
+        let rate = at_the_floor();
+        let mut first = rate.background().reserve(at(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            let mut second = shared.background().reserve(at(0));
+            let claimed = second.claim(at(2)).is_ok();
+            core::mem::forget(second);
+            claimed
+        });
+        let ours = first.claim(at(2)).is_ok();
+        let theirs = other.join().expect("the other thread returns");
+        assert!(!theirs, "the first place's token");
+        assert!(ours || first.claim(at(2)).is_ok());
+    });
+}
+
+/// Two threads that look at one waiter's place take one token too much, and give it back.
+#[test]
+fn two_that_release_for_one_lose_nothing() {
+    explore(Some(1), || {
+        let rate = ten_a_second();
+        let mut place = rate.background().reserve(at(0));
+        let shared = Arc::clone(&rate);
+        // A try looks at the place first. There are two tokens.
+        let other = thread::spawn(move || shared.background().try_acquire(at(1)).is_ok());
+        let ours = place.claim(at(1)).is_ok();
+        let theirs = other.join().expect("the other thread returns");
+        assert!(ours || place.claim(at(1)).is_ok(), "its turn has come");
+        let left = (0..3).filter(|_| rate.try_acquire(at(1)).is_ok()).count();
+        assert_eq!(
+            left + usize::from(theirs),
+            1,
+            "two tokens, no more and no less"
+        );
+    });
+}
+
+/// Ten tokens a second that are learned, two at most, none of them there.
+fn ten_a_second() -> Arc<SendRate> {
+    use core::time::Duration;
+    use paceline::law::PacedSettings;
+
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::builder()
+        .initial_rate(10, second)
+        .burst(second / 5);
+    let rate = SendRate::paced(settings.build().expect("in range"), at(0));
+    assert!(
+        (0..2).all(|_| rate.try_acquire(at(0)).is_ok()),
+        "it was full"
+    );
+    assert!(rate.background().try_acquire(at(0)).is_err());
+    Arc::new(rate)
+}
+
+/// A place that is given up beside its release: its token passes on, or goes back.
+#[test]
+fn a_place_given_up_beside_its_release_loses_nothing() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        let place = rate.background().reserve(at(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.background().try_acquire(at(2)).is_ok());
+        drop(place);
+        let theirs = other.join().expect("the other thread returns");
+        let left = (0..2)
+            .filter(|_| rate.background().try_acquire(at(2)).is_ok())
+            .count();
+        assert_eq!(left + usize::from(theirs), 1, "the token is not lost");
+    });
+}
+
+/// Two threads that find the trickle due put one place into the first line.
+#[test]
+fn two_threads_put_one_trickle() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        let _place = rate.background().reserve(at(0));
+        let line: Vec<_> = (0..20).map(|_| rate.reserve(at(0))).collect();
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.background().try_acquire(at(0)).is_ok());
+        assert!(rate.background().try_acquire(at(0)).is_err());
+        assert_eq!(other.join().ok(), Some(false));
+        let wait = rate.reserve(at(0)).claim(at(0)).expect_err("it waits");
+        assert_eq!(wait.as_secs(), 2 * 22, "behind 20 and the trickle");
+        drop(line);
+    });
+}
+
+/// The end of the limit beside a claim: it goes, and no phantom waits afterwards.
+#[test]
+fn the_end_of_the_limit_lets_background_go() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        let mut place = rate.background().reserve(at(0));
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.forget_throttles(at(1)));
+        let ours = place.claim(at(1)).is_ok();
+        other.join().expect("the other thread returns");
+        assert!(ours || place.claim(at(1)).is_ok(), "nothing is limited");
+        rate.record(at(2), SendPermit::sent_at(at(2)), Outcome::Throttled);
+        assert_eq!(rate.snapshot(at(2)).background.waiting, 0);
+    });
+}
+
+/// The steps of a release, with mistakes made on purpose.
+#[derive(Default)]
+struct Twin {
+    /// Tokens of the first line that are there.
+    there: AtomicU64,
+    asked: AtomicU64,
+    released: AtomicU64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mistake {
+    None,
+    AddBeforeTaking,
+    KeepSurplus,
+    NoSecondLook,
+}
+
+impl Twin {
+    fn with(there: u64) -> Arc<Self> {
+        let twin = Self::default();
+        twin.there.store(there, SeqCst);
+        Arc::new(twin)
+    }
+
+    fn take(&self) -> bool {
+        let taken = self
+            .there
+            .fetch_update(SeqCst, SeqCst, |there| there.checked_sub(1));
+        taken.is_ok()
+    }
+
+    fn give_surplus_back(&self) {
+        let asked = self.asked.load(SeqCst);
+        let surplus = self.released.load(SeqCst).saturating_sub(asked);
+        let moved = self
+            .asked
+            .compare_exchange(asked, asked + surplus, SeqCst, SeqCst);
+        if moved.is_ok() {
+            self.there.fetch_add(surplus, SeqCst);
+        }
+    }
+
+    fn release(&self, mistake: Mistake) {
+        let waits = self.released.load(SeqCst) < self.asked.load(SeqCst);
+        if waits && mistake == Mistake::AddBeforeTaking {
+            self.released.fetch_add(1, SeqCst);
+            self.take();
+        } else if mistake == Mistake::NoSecondLook {
+            self.give_surplus_back();
+            if waits && self.take() {
+                self.released.fetch_add(1, SeqCst);
+            }
+            return;
+        } else if waits && self.take() {
+            self.released.fetch_add(1, SeqCst);
+        }
+        if mistake != Mistake::KeepSurplus {
+            self.give_surplus_back();
+        }
+    }
+}
+
+/// One request waits, and two threads look. Of `there` tokens it gets one, and the others stay.
+fn released_by_two(there: u64, mistake: Mistake) {
+    model(move || {
+        let twin = Twin::with(there);
+        twin.asked.store(1, SeqCst);
+        let shared = Arc::clone(&twin);
+        let other = thread::spawn(move || shared.release(mistake));
+        twin.release(mistake);
+        other.join().expect("the other thread returns");
+        let got = u64::from(twin.released.load(SeqCst) >= 1);
+        let left = twin.there.load(SeqCst);
+        assert!(got <= there, "no token is released that was not there");
+        assert_eq!(got + left, there, "no token is lost");
+    });
+}
+
+#[test]
+fn the_twin_without_a_mistake_holds() {
+    for there in 0..=2 {
+        released_by_two(there, Mistake::None);
+    }
+}
+
+#[test]
+#[should_panic(expected = "no token is released that was not there")]
+fn a_release_before_the_take_grants_what_is_not_there() {
+    released_by_two(0, Mistake::AddBeforeTaking);
+}
+
+#[test]
+#[should_panic(expected = "no token is lost")]
+fn a_surplus_that_is_kept_is_lost() {
+    released_by_two(2, Mistake::KeepSurplus);
+}
+
+#[test]
+#[should_panic(expected = "no token is lost")]
+fn a_surplus_looked_for_only_before_the_release_is_lost() {
+    released_by_two(2, Mistake::NoSecondLook);
+}

@@ -1,0 +1,142 @@
+//! A second handle on a strategy, for the requests of one class.
+
+use super::{
+    charge::AttemptCharge,
+    failure::Failure,
+    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    retry_strategy::RetryStrategy,
+    snapshot::StrategySnapshot,
+    token::RetryToken,
+    turn::{NotAdmitted, Reports, SendRequest, SendTurn},
+};
+use crate::{Class, Clock, SendPermit};
+
+/// A strategy whose attempts are all of one class: a second handle on a strategy that other
+/// requests use as it is.
+///
+/// For hosts that take a strategy and know no classes, such as the client of a back-fill.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use paceline::{Adaptive, Class, Failure, RetryStrategyExt, strategy::InClass};
+///
+/// let strategy = Arc::new(Adaptive::paced());
+/// let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+/// assert_eq!(backfill.run(|_| Ok::<_, Failure>("copied")).unwrap(), "copied");
+/// assert_eq!(strategy.run(|_| Ok::<_, Failure>("answered")).unwrap(), "answered");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct InClass<S> {
+    strategy: S,
+    class: Class,
+}
+
+impl<S> InClass<S> {
+    /// Creates a handle on `strategy`: a reference, an `Arc`, or a clone of `Scopes`.
+    pub const fn new(strategy: S, class: Class) -> Self {
+        Self { strategy, class }
+    }
+
+    /// Returns the strategy.
+    pub const fn strategy(&self) -> &S {
+        &self.strategy
+    }
+}
+
+impl<S: RetryStrategy> RetryStrategy for InClass<S> {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.strategy.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.strategy.refresh_retry_token(token, failure, reports)
+    }
+
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.strategy.record_success(token, reports)
+    }
+
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        self.strategy.observe(token, reports);
+    }
+
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        self.strategy.charge(token)
+    }
+
+    fn obeys_limits(&self) -> bool {
+        self.strategy.obeys_limits()
+    }
+
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        self.strategy.admit(turn, request.class(self.class))
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.strategy.clock()
+    }
+
+    fn snapshot(&self) -> StrategySnapshot {
+        self.strategy.snapshot()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.strategy.is_idle()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::{Adaptive, ControlLaw, RetryStrategyExt, Timestamp};
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+    }
+
+    #[test]
+    fn its_attempts_stand_behind_those_of_the_strategy() {
+        let builder = Adaptive::builder().law(ControlLaw::Paced);
+        let strategy = Arc::new(builder.clock(Arc::new(Still)).build_checked());
+        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let stopped = strategy.run(|_| Err::<(), _>(Failure::throttling()));
+        assert!(stopped.is_err());
+        let (mut one, mut other) = (SendTurn::new(), SendTurn::new());
+        while strategy
+            .admit(&mut SendTurn::new(), SendRequest::new())
+            .is_ok()
+        {}
+        assert!(backfill.admit(&mut one, SendRequest::new()).is_err());
+        assert!(strategy.admit(&mut other, SendRequest::new()).is_err());
+        let seen = backfill.snapshot();
+        let waiting = seen
+            .rate
+            .map(|rate| (rate.waiting, rate.background.waiting));
+        assert_eq!(waiting, Some((1, 1)));
+        assert_eq!(
+            (seen.counts.delayed, seen.counts.delayed_background),
+            (2, 1)
+        );
+    }
+}
