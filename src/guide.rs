@@ -9,6 +9,7 @@
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
 //! | [`declared`] | stay under a limit that a service says in its responses |
+//! | [`two_classes`] | let what someone waits for go first, before work that can wait |
 //! | [`several_limits`] | stay under several limits at once, with costs known afterwards |
 //! | [`machines`] | share a limit between machines |
 //! | [`comparing`] | compare limiters |
@@ -42,6 +43,9 @@ pub mod embedding {}
 
 #[doc = include_str!("guide/declared.md")]
 pub mod declared {}
+
+#[doc = include_str!("guide/two_classes.md")]
+pub mod two_classes {}
 
 #[doc = include_str!("guide/several_limits.md")]
 pub mod several_limits {}

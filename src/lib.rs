@@ -14,7 +14,8 @@
 //!
 //! - [be throttled less](guide::throttled_less), [never fail a bulk copy](guide::bulk_copy), [obey
 //!   a limit that the service declares](guide::declared), [several limits on one
-//!   request](guide::several_limits), [share a limit between machines](guide::machines)
+//!   request](guide::several_limits), [foreground before background](guide::two_classes), [share a
+//!   limit between machines](guide::machines)
 //! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients)
 //! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
 //! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a

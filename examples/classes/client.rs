@@ -136,7 +136,10 @@ impl Client {
 
     /// Sends a request until it is done, and returns its first wait.
     async fn operate(&self, class: Class, index: usize) -> u64 {
-        let weight = self.weight();
+        let weight = match self.scene.background {
+            Some(weight) if index == 1 => weight,
+            _ => self.weight(),
+        };
         let (mut first, mut attempt) = (None, 0_u32);
         loop {
             let asked = self.hands.nanos();

@@ -53,6 +53,8 @@ pub(crate) struct Scene {
     pub(crate) percent: u64,
     /// The greatest weight of a request.
     pub(crate) heaviest: u64,
+    /// The weight of each request of the background, if that is another one.
+    pub(crate) background: Option<u32>,
     pub(crate) seconds: u64,
 }
 
@@ -66,6 +68,7 @@ const USUAL: Scene = Scene {
     comes: Comes::Bursts,
     percent: 40,
     heaviest: 1,
+    background: None,
     seconds: 600,
 };
 
@@ -185,6 +188,17 @@ pub(crate) const SCENES: &[Scene] = &[
         policer: Policer::Refill(MINUTE),
         known: Known::Fast,
         comes: Comes::Clumps(50),
+        ..DECLARED
+    },
+    Scene {
+        name: "50 tokens beside 50,000, of 200,000/min",
+        policer: Policer::Refill(MINUTE),
+        known: Known::Fast,
+        limit: 200_000,
+        workers: 8,
+        percent: 10,
+        heaviest: 99,
+        background: Some(50_000),
         ..DECLARED
     },
 ];

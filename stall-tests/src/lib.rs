@@ -29,6 +29,8 @@ extern crate alloc;
 
 #[cfg(not(feature = "counts"))]
 mod budget;
+#[cfg(not(feature = "counts"))]
+mod classes;
 #[cfg(feature = "counts")]
 mod counts;
 #[cfg(not(feature = "counts"))]

@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE, TRICKLE};
+use super::limits::Limits;
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
 use super::reserve::Held;
 use super::reserve::{Reservation, Turn};
@@ -81,12 +82,14 @@ impl Engaged<'_> {
         let Some(limits) = self.law.limits() else {
             return u64::MAX;
         };
-        limits.spare(elapsed, self.sent(), self.spoken_for())
+        limits.spare(elapsed, self.sent(), self.spoken_for(limits))
     }
 
-    /// Returns the tokens that belong to requests which have not gone yet.
-    fn spoken_for(&self) -> u64 {
-        self.open_tokens().saturating_add(self.released_unclaimed())
+    /// Returns the tokens that belong to requests which have not gone yet, but for those that were
+    /// forgotten.
+    fn spoken_for(&self, limits: &Limits) -> u64 {
+        let open = self.open_tokens();
+        limits.charged(open.saturating_add(self.released_unclaimed()))
     }
 
     /// Takes `least` to `most` of the tokens that are there, that no place waits for and that are
@@ -231,7 +234,7 @@ impl Engaged<'_> {
         let wait = self.wait_of(&line, elapsed, rank).unwrap_or(0);
         let declared = self.law.limits().map_or(0, |limits| {
             let tokens = units.div_ceil(TOKEN);
-            limits.until_spare(elapsed, self.sent(), self.spoken_for(), tokens)
+            limits.until_spare(elapsed, self.sent(), self.spoken_for(limits), tokens)
         });
         Some(wait.max(declared).max(1))
     }
@@ -476,6 +479,16 @@ impl SendRate {
         patience: Option<Duration>,
     ) -> Result<Turn, AcquireError> {
         self.check(now, weight)?;
+        self.queue_up_behind_anyhow(now, weight, patience)
+    }
+
+    /// As [`queue_up_behind`](Self::queue_up_behind), whatever the capacity is.
+    pub(super) fn queue_up_behind_anyhow(
+        &self,
+        now: Timestamp,
+        weight: u32,
+        patience: Option<Duration>,
+    ) -> Result<Turn, AcquireError> {
         let Some(engaged) = self.engaged() else {
             return Ok(Turn::Unlimited);
         };

@@ -591,7 +591,7 @@ impl<R: Deref<Target = SendRate>> Held<R> {
         if !self.class.is_background() {
             return self.rate.queue_up_anyhow(now, self.weight);
         }
-        let queued = self.rate.queue_up_behind(now, self.weight, None);
+        let queued = self.rate.queue_up_behind_anyhow(now, self.weight, None);
         queued.map_err(|_full| Duration::from_nanos(LONGEST_QUIET))
     }
 

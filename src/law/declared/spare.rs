@@ -75,3 +75,79 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::law::declared::ledger::{Source, Within};
+
+    /// 600 a minute, of which `left` are left at 0.
+    fn ledger(kind: Kind, left: u64) -> Ledger {
+        let end = 60 * 1_000_000_000;
+        Ledger {
+            limit: 600,
+            window: 60 * SECOND,
+            source: Source::Told,
+            kind,
+            left: i64::try_from(amount(left)).unwrap_or(0),
+            reset: Within { lo: end, hi: end },
+            ..Ledger::default()
+        }
+    }
+
+    #[test]
+    fn of_a_window_the_even_line_is_left_alone() {
+        let window = ledger(Kind::Window, 600);
+        let spare = |seconds, sent, promised| window.spare(seconds * SECOND, sent, promised);
+        assert_eq!([0, 6, 30].map(|at| spare(at, 0, 0)), [0, 60, 300]);
+        assert_eq!(spare(30, 100, 50), 150, "sent, and promised to others");
+        assert_eq!(spare(30, 400, 0), 0);
+        assert_eq!(spare(59, 0, 0), 590);
+        assert_eq!(spare(60, 600, 0), 0, "the next window begins");
+    }
+
+    #[test]
+    fn a_wait_ends_where_the_even_line_has_fallen_far_enough() {
+        let window = ledger(Kind::Window, 600);
+        let until = |sent, tokens| window.until_spare(0, sent, 0, tokens);
+        assert_eq!(until(0, 1), SECOND / 10);
+        assert_eq!(until(300, 0), 30 * SECOND);
+        assert_eq!(
+            until(600, 1),
+            60 * SECOND + SECOND / 10,
+            "in the next window"
+        );
+        let later = until(100, 50);
+        assert!(window.spare(later, 100, 0) >= 50 && window.spare(later - SECOND, 100, 0) < 50);
+    }
+
+    #[test]
+    fn of_a_refill_three_eighths_are_left_alone() {
+        for kind in [Kind::Refill, Kind::Sliding] {
+            let refill = ledger(kind, 300);
+            assert_eq!(refill.spare(0, 0, 0), 75);
+            assert_eq!(refill.spare(0, 50, 25), 0);
+            assert_eq!(refill.until_spare(0, 75, 0, 1), SECOND / 10);
+        }
+    }
+
+    #[test]
+    fn what_is_hardly_used_is_found_out() {
+        let unknown = ledger(Kind::Unknown, 599);
+        assert_eq!(unknown.spare(0, 0, 0), 374, "the lesser of the two");
+        let late = ledger(Kind::Unknown, 100);
+        assert_eq!(late.spare(57 * SECOND, 0, 0), 70);
+    }
+
+    #[test]
+    fn a_pause_leaves_nothing_over() {
+        let paused = Ledger {
+            pause: SECOND,
+            ..ledger(Kind::Window, 600)
+        };
+        assert_eq!(paused.spare(SECOND - 1, 0, 0), 0);
+        assert_eq!(paused.spare(SECOND, 0, 0), 10);
+        assert_eq!(paused.until_spare(0, 0, 0, 1), SECOND);
+    }
+}

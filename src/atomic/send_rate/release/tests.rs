@@ -244,6 +244,18 @@ fn when_the_limit_ends_all_of_background_go() {
     }
 }
 
+/// What was asked for while nothing was limited goes, whatever the capacity is then.
+#[test]
+fn a_weight_that_no_bucket_holds_is_saved_up() {
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    let mut heavy = rate.background().reserve_n(at(0), 5).expect("no limit");
+    let settings = PacedSettings::builder().ceiling(1, span(100)).build();
+    let set = rate.set_paced(settings.expect("in range"), at(0));
+    assert_eq!(set, Ok(()));
+    let went = (0..200).find(|step| goes(&mut heavy, cents(10 * step)));
+    assert!(went >= Some(40), "{went:?}");
+}
+
 #[test]
 fn no_limit_ends_while_background_waits() {
     let rate = spent(1);
@@ -316,4 +328,100 @@ fn a_reset_leaves_the_line_as_it_is() {
     assert_eq!(waits(&rate), 1);
     drop(line);
     assert!(goes(&mut place, cents(100)));
+}
+
+/// One request of the property test: what stands in a line, and how much it asks for.
+struct Asked<'a> {
+    place: Reservation<'a>,
+    weight: u32,
+}
+
+/// Random requests of both classes: no more is granted than was minted, background goes in the order
+/// in which it came, whoever looks, and nothing is left over once all have left.
+fn plays(rate: &SendRate, seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let capacity = 10;
+    let (mut now, mut granted) = (0, 0_u64);
+    let mut ahead: VecDeque<Asked<'_>> = VecDeque::new();
+    let mut behind: Vec<Asked<'_>> = Vec::new();
+    for _ in 0..150 {
+        now += rng.u64(0..3 * ONE / 2);
+        let weight = rng.u32(1..=4);
+        match rng.u32(0..9) {
+            0 | 1 => ahead.push_back(Asked {
+                place: rate.reserve_n(at(now), weight).expect("it fits"),
+                weight,
+            }),
+            2..=4 => behind.push(Asked {
+                place: rate
+                    .background()
+                    .reserve_n(at(now), weight)
+                    .expect("it fits"),
+                weight,
+            }),
+            5 => granted += u64::from(rate.try_acquire(at(now)).is_ok()),
+            6 => {
+                let waits = !behind.is_empty();
+                let tried = rate.background().try_acquire_n(at(now), weight);
+                let is_first = behind
+                    .iter_mut()
+                    .all(|asked| goes(&mut asked.place, at(now)));
+                assert!(
+                    tried.is_err() || !waits || is_first,
+                    "passed those who wait"
+                );
+                granted += tried.map_or(0, |permit| u64::from(permit.weight()));
+            }
+            7 if !behind.is_empty() => drop(behind.remove(rng.usize(..behind.len()))),
+            _ => drop(ahead.pop_back()),
+        }
+        // Looked at from the last to the first: those that go are the first ones.
+        for asked in behind.iter_mut().rev() {
+            let _ = goes(&mut asked.place, at(now));
+        }
+        let went = behind
+            .iter_mut()
+            .map(|asked| goes(&mut asked.place, at(now)));
+        assert!(went.is_sorted_by(|one, next| one >= next), "seed {seed}");
+        let sum = |asked: &Asked<'_>| u64::from(asked.weight);
+        let mut rest = Vec::new();
+        for mut asked in behind.drain(..) {
+            if goes(&mut asked.place, at(now)) {
+                granted += sum(&asked);
+            } else {
+                rest.push(asked);
+            }
+        }
+        behind = rest;
+        while let Some(asked) = ahead.front_mut() {
+            if !goes(&mut asked.place, at(now)) {
+                break;
+            }
+            granted += sum(asked);
+            drop(ahead.pop_front());
+        }
+        assert!(
+            granted <= capacity + now / ONE,
+            "seed {seed}: {granted} at {now}"
+        );
+    }
+    drop((ahead, behind));
+    let engaged = rate.about_to_limit();
+    engaged.release(now);
+    let left = (
+        engaged.behind().waiting(),
+        engaged.behind().unclaimed(),
+        engaged.open_tokens(),
+    );
+    assert_eq!(left, (0, 0, 0), "seed {seed}");
+    let full = now + 2 * capacity * ONE;
+    let there = (0..20).filter(|_| rate.try_acquire(at(full)).is_ok());
+    assert_eq!(there.count(), 10, "seed {seed}: nothing is left over");
+}
+
+#[test]
+fn random_requests_of_both_classes_get_what_is_minted() {
+    for seed in 0..25 {
+        plays(&spent(10), seed);
+    }
 }
