@@ -215,9 +215,8 @@ impl Client {
         let mut pulse_ends = self.hands.nanos() + exponential(2 * SECOND);
         loop {
             let (wait, at_once) = match scene.comes {
-                Comes::Steadily => (exponential(between), 1),
                 Comes::Clumps(many) => (between * many, many),
-                Comes::Bursts => (exponential(between), 1),
+                Comes::Steadily | Comes::Bursts => (exponential(between), 1),
             };
             let mut next = self.hands.nanos() + wait;
             if let Comes::Bursts = scene.comes {
@@ -229,7 +228,9 @@ impl Client {
                 }
             }
             self.hands.sleep_until(next).await;
-            (0..at_once).for_each(|_| spawner.spawn(self.clone().person()));
+            for _ in 0..at_once {
+                spawner.spawn(self.clone().person());
+            }
         }
     }
 }
@@ -257,7 +258,9 @@ pub(crate) fn play(scene: &Scene, mode: Mode, seed: u64) -> Tally {
             },
         };
         if mode != Mode::Alone {
-            (0..scene.workers).for_each(|_| runtime.spawner.spawn(client.clone().work()));
+            for _ in 0..scene.workers {
+                runtime.spawner.spawn(client.clone().work());
+            }
         }
         let spawner = runtime.spawner.clone();
         runtime.spawner.spawn(client.people(spawner));

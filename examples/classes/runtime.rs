@@ -178,7 +178,9 @@ impl Runtime {
     fn settle(&mut self) {
         loop {
             let new = self.spawner.0.take();
-            new.into_iter().for_each(|task| self.add(task));
+            for task in new {
+                self.add(task);
+            }
             let Some(number) = lock(&self.queue).pop_front() else {
                 return;
             };

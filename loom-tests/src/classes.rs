@@ -57,7 +57,7 @@ fn one_token_is_released_once() {
 /// A place is given up while another thread releases for it: what it does not need goes back.
 #[test]
 fn a_release_for_a_place_that_is_given_up_goes_back() {
-    explore(Some(2), || {
+    explore(Some(1), || {
         let rate = ten_a_second();
         let mut first = rate.background().reserve(at(0));
         let shared = Arc::clone(&rate);

@@ -231,15 +231,13 @@ impl<S: RetryStrategy> Attempts<S> {
         match why {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
-                match self.out_of_time(now, wait) {
-                    Some(reason) => self.stop(reason),
-                    None => {
-                        // Background may rest for longer than its estimate.
-                        let until = now.saturating_add(look_in);
-                        let until = self.deadline.map_or(until, |by| until.min(by));
-                        Next::InLine(Rest::between(now, until))
-                    }
+                if let Some(reason) = self.out_of_time(now, wait) {
+                    return self.stop(reason);
                 }
+                // Background may rest for longer than its estimate.
+                let until = now.saturating_add(look_in);
+                let until = self.deadline.map_or(until, |by| until.min(by));
+                Next::InLine(Rest::between(now, until))
             }
             NotAdmitted::Refused(refused) => {
                 self.stop(StopReason::SendRefused { wait: refused.wait })
