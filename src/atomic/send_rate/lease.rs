@@ -298,12 +298,11 @@ impl Engaged<'_> {
             let Some(line) = self.line_at(elapsed) else {
                 return;
             };
-            let room = self.room(&line, elapsed);
             let cancelled = self.waiters.total();
             let left = kept(&line, elapsed, cancelled, cursor, last);
-            // No more than a full bucket has kept of them. The gate stays: leases are not ended by
-            // tokens that come back.
-            self.waiters.write_off((left / TOKEN).min(room));
+            // No more than a full bucket has kept of them, so that there is room. The gate stays:
+            // leases are not ended by tokens that come back.
+            self.waiters.write_off(left / TOKEN);
         }
         self.forget_hint();
     }

@@ -314,18 +314,11 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return;
         };
-        let room = self.room(&line, elapsed);
-        self.give_back(u64::from(tokens).min(room));
-    }
-
-    /// Returns how many tokens the bucket of `line` has room for, counting one of which a part
-    /// fits.
-    pub(super) fn room(&self, line: &Line, elapsed: u64) -> u64 {
-        self.settle(line, elapsed);
+        self.settle(&line, elapsed);
         let held = line.minted_at(elapsed).to_place().since(self.last_rank());
         let capacity = i64::try_from(line.capacity()).unwrap_or(i64::MAX);
         let room = capacity.saturating_sub(held).max(0).unsigned_abs();
-        room.div_ceil(TOKEN)
+        self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
     }
 
     /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.

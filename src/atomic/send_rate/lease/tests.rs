@@ -283,6 +283,21 @@ fn what_is_left_is_lost_after_a_cut_by_another_thread() {
     assert_eq!(left(&rate), 0);
 }
 
+#[test]
+fn what_is_left_is_lost_after_new_settings() {
+    let rate = fixed(1_000_000, 1);
+    let now = SECOND;
+    with_lease(&rate, now, 6);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            take(&rate, now, 5_000);
+            let same = rate.paced_settings().expect("it has settings");
+            rate.set_paced(same, at(now)).expect("the same");
+        });
+    });
+    assert_eq!(take(&rate, now, 5_000), 0);
+}
+
 /// As often as the version of the gate wraps, and once more.
 #[test]
 fn no_lease_outlives_a_change_of_settings() {
