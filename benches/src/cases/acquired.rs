@@ -39,7 +39,7 @@ pub(super) fn cases() -> Vec<Case> {
         case(Peer, "governor, time stamp counter", 1, || {
             let clock = QuantaClock::default();
             let limiter: Governor<_> = Governor::direct_with_clock(per_second(PLENTY), clock);
-            plain(limiter, |limiter| at_once(limiter.until_ready(), |_| true))
+            plain(limiter, |limiter| at_once(limiter.until_ready(), |()| true))
         })
         .uncountable(),
         case(Peer, "leaky-bucket", 3, || tokens_of(leaky(true))),

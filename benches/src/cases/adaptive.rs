@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
         })
         .uncountable()
         .target(
-            &[Nanos(7.7), ScalesAsEmptyLoop],
+            &[Nanos(8.5), ScalesAsEmptyLoop],
             "a token with its permit is made and dropped, and two counts that belong to the thread are written",
         ),
         case(Ours, "paceline Adaptive, exact timing", 0, || {

@@ -132,7 +132,7 @@ fn by_clock() -> Vec<Case> {
         case(Peer, "throttle-net", 0, || {
             let throttle = throttle_net::Throttle::per_duration(1, LONG);
             let _first = throttle.try_acquire();
-            plain(throttle, |throttle| throttle.try_acquire())
+            plain(throttle, throttle_net::Throttle::try_acquire)
         }),
         case(Peer, "ratelimit", 0, || {
             let limiter = Ratelimiter::builder(1).period(LONG).max_tokens(1);
