@@ -126,43 +126,7 @@
 //! The bucket holds 50 ms at the rate, and at least one token: what a policer of small bursts
 //! forgives.
 //!
-//! # What lost
-//!
-//! Share of the limit used, and of requests throttled, in scenes of `examples/simulate` (bucket;
-//! fixed window; a hundred clients), prototypes in floating point, five seeds:
-//!
-//! | law | bucket | window | 100 clients | |
-//! |---|---|---|---|---|
-//! | this one | 1.00, 0.5 % | 0.95, 1.7 % | 1.00, 6.6 % | |
-//! | the published one | 0.44, 0.9 % | 0.28, 2.0 % | 0.98, 5.7 % | |
-//! | AIMD, ×0.7, +5/s² | 0.72, 0.2 % | 0.36 | 10.9 % | the fairest: Jain 0.99 |
-//! | AIMD, ×0.7, +20/s² | 0.93 | 0.74 | 22.6 % | the step that suits one rate suits no other |
-//! | BBR: the best of ten windows, probing ×1.25 | 1.00, 5.7 % | 1.00, 9.8 % | 30 % | needs a queue to drain; 0.40 after an outage |
-//! | PID on 1 % throttled | 0.88, 2.2 % | 0.85 | Jain 0.70 | answers too late to a halved limit |
-//! | rule 3 exponential | 1.00 | 0.74 to 0.90 | | overshoots by whole windows |
-//!
-//! Of the rules: without 7 a fixed window is used to 0.65; with the rate sent for the peak in 5, to
-//! 0.59; without 4 ten clients share with Jain 0.87 instead of 0.94. Counting throttled and
-//! delivered requests after each cut, for a better estimate in 5, was worth 0.02 in two scenes, and
-//! a write by each request.
-//!
-//! For more equal parts and fewer throttles, each beside the law itself with the same seeds: a peak
-//! lowered to 0.9 when the cut comes before `K` is over (CUBIC's fast convergence) takes a fixed
-//! window from 0.94 to 0.89, with 3.3 % throttled instead of 2.0; a `K` of 5 s at least throttles
-//! 5.3 % of a hundred clients' requests instead of 6.6, but takes Jain to 0.92 from 0.94 where
-//! their limit halves. Cuts to 0.75 that only the line gives back, for a client cut early, take a
-//! hundred clients' Jain from 0.94 to 0.97, with 6.1 % throttled; but ten clients' from 0.98 to
-//! 0.96, a doubled limit's use from 0.94 to 0.82, and a sliding window's from 0.93 to 0.87.
-//!
-//! Rule 8 with 200 ms instead of 100 throttles 4.8 % of the requests of 512 workers (`herd`)
-//! instead of 6.6, and uses 1.00 of 10⁶/s instead of 0.88. But 512 workers on a fixed or a sliding
-//! window then starve on their way up, and use 0.75 to 0.81 of it in the first 15 s, instead of
-//! 0.89 to 0.96. With the 64 taken for what comes in 200 ms, and no doubling back, a service
-//! of 10⁶/s that saves up a thousandth of a second is used to 0.01 in four seconds, instead of
-//! 0.80; without a burst in rule 8 at all, to 0.97.
-//!
-//! Where it is no better than the published law stands in the README: it uses the whole of a limit
-//! that many share, so that a few more of their requests are throttled.
+//! The README of `examples/simulate` has what lost against these rules in trials.
 
 mod curve;
 mod cut;
