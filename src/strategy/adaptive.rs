@@ -10,12 +10,14 @@ use super::{
     engine::{Engine, Weighed},
     events,
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
+    reports::Reports,
+    request::SendRequest,
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
     token::{RetryToken, nanos},
-    turn::{NotAdmitted, Reports, SendRequest, SendTurn},
+    turn::SendTurn,
 };
 use crate::atomic::cells::{Drought, Event, State};
 use crate::{

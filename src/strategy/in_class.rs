@@ -3,11 +3,14 @@
 use super::{
     charge::AttemptCharge,
     failure::Failure,
+    refusal::NotAdmitted,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    reports::Reports,
+    request::SendRequest,
     retry_strategy::RetryStrategy,
     snapshot::StrategySnapshot,
     token::RetryToken,
-    turn::{NotAdmitted, Reports, SendRequest, SendTurn},
+    turn::SendTurn,
 };
 use crate::{Class, Clock, SendPermit};
 

@@ -7,10 +7,10 @@ use super::{
     engine::{is_transient, out_of_time},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
+    reports::Reports,
     retry_strategy::RetryStrategy,
     settings::{MaybePolicy, SettingsError},
     token::{RetryToken, StrategyId},
-    turn::Reports,
 };
 use crate::{
     backoff::{BackoffStrategy, ExponentialBackoff, Jitter},

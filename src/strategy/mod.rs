@@ -22,6 +22,8 @@ mod metrics;
 mod plan;
 pub(crate) mod quota;
 mod refusal;
+mod reports;
+mod request;
 pub(crate) mod retry_strategy;
 pub(crate) mod settings;
 pub(crate) mod snapshot;
@@ -36,8 +38,12 @@ pub use charge::AttemptCharge;
 pub(crate) use engine::hint_too_long;
 pub use in_class::InClass;
 pub(crate) use legacy::LegacyBuilder;
-pub use refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused};
+pub use refusal::{
+    ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused, SendRefused,
+};
+pub use reports::Reports;
+pub use request::SendRequest;
 pub(crate) use settings::RetryGeneration;
 pub use token::StrategyId;
 pub(crate) use token::{MAX_RETRY_AFTER, rounded_cap};
-pub use turn::{NotAdmitted, Reports, SendRefused, SendRequest, SendTurn};
+pub use turn::SendTurn;

@@ -4,6 +4,92 @@ use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
 use super::token::{RetryToken, nanos};
+use crate::set::SetError;
+use crate::wait::Rest;
+use crate::{AcquireError, WeightError};
+
+/// Why an attempt may not be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotAdmitted {
+    /// Its turn has not come. The place in line is in the [`SendTurn`](super::SendTurn).
+    Wait {
+        /// The time until the turn, at the rate of the moment. Never zero.
+        wait: Duration,
+        /// The time to rest before the next look, unless the waker is woken before. Never zero,
+        /// and at most `wait`; of background, whose waits are estimates, four times that.
+        look_in: Duration,
+    },
+    /// It would have to wait, and the strategy refuses rather than makes wait.
+    Refused(SendRefused),
+    /// It would have to wait, and the service has throttled everything for the
+    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
+    /// [bulk](crate::Adaptive::bulk) strategy.
+    Stalled {
+        /// The time since the first throttle after which nothing was delivered.
+        span: Duration,
+    },
+    /// There is no such weight.
+    Weight(WeightError),
+    /// One of several limits refused, or there is no such request.
+    Set(SetError),
+}
+
+impl From<SetError> for NotAdmitted {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::NotInTime(binding) => Self::Refused(SendRefused { wait: binding.wait }),
+            error => Self::Set(error),
+        }
+    }
+}
+
+impl From<AcquireError> for NotAdmitted {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::NotInTime { wait } => Self::Refused(SendRefused { wait }),
+            AcquireError::Weight(error) => Self::Weight(error),
+        }
+    }
+}
+
+impl From<Rest> for NotAdmitted {
+    fn from(rest: Rest) -> Self {
+        Self::Wait {
+            wait: rest.wait(),
+            look_in: rest.span(),
+        }
+    }
+}
+
+impl fmt::Display for NotAdmitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
+            Self::Weight(error) => error.fmt(f),
+            Self::Set(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for NotAdmitted {}
+
+/// A send was refused rather than made to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SendRefused {
+    /// The time until a send would have been let go, at today's rate. Never zero.
+    pub wait: Duration,
+}
+
+impl fmt::Display for SendRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the send rate asks for a wait of {:?}", self.wait)
+    }
+}
+
+impl Error for SendRefused {}
 
 /// A strategy gave no token for an operation that begins.
 ///

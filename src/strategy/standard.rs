@@ -8,11 +8,11 @@ use super::{
     engine::{Engine, Weighed},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    reports::Reports,
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
     token::RetryToken,
-    turn::Reports,
 };
 use crate::{Clock, RetryQuota};
 

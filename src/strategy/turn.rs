@@ -1,15 +1,15 @@
 //! The step between a token's delay and every send.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::{error::Error, fmt, mem, task::Waker, time::Duration};
+use core::{fmt, mem, time::Duration};
 
-use super::{refusal::RefusalReason, token::RetryToken};
-use crate::set::{MOST_RATES, SendSet, SetError, SetHeld, SetPermit, Weights};
-use crate::wait::{LOOK_AGAIN, Rest, Waiting};
-use crate::{
-    AcquireError, Class, Clock, SendPermit, SendRate, Timestamp, WeightError, law::LimitReports,
-    wait::PlaceInLine,
+use super::{
+    refusal::{NotAdmitted, SendRefused},
+    request::SendRequest,
 };
+use crate::set::{MOST_RATES, SendSet, SetHeld, SetPermit};
+use crate::wait::{LOOK_AGAIN, PlaceInLine, Waiting};
+use crate::{AcquireError, Clock, SendPermit, SendRate, WeightError};
 
 /// A place in line that owns what it needs.
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
@@ -147,12 +147,12 @@ impl SendTurn {
         if !self.is_in_line() {
             let time = request.time(clock);
             let taken = if request.is_background() {
-                rate.try_background(time.now(), request.weight)
-            } else if request.weight == 1 {
+                rate.try_background(time.now(), request.tokens())
+            } else if request.tokens() == 1 {
                 let taken = rate.try_acquire_with(|| time.now());
                 taken.map_err(|wait| AcquireError::NotInTime { wait })
             } else {
-                rate.try_acquire_n(time.now(), request.weight)
+                rate.try_acquire_n(time.now(), request.tokens())
             };
             match taken {
                 Ok(permit) => return Ok(permit),
@@ -184,7 +184,7 @@ impl SendTurn {
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
             let deadline = longest.map(|span| now.saturating_add(span));
-            Place::take(rate, clock, request.weight, request.class, now, deadline)?
+            Place::take(rate, clock, request.tokens(), request.class, now, deadline)?
         };
         match place.look_by(time, request.waker) {
             Err(rest) if rest.check(place.deadline()).is_ok() => {
@@ -250,317 +250,5 @@ impl fmt::Debug for SendTurn {
 impl Default for SendTurn {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// What [`RetryStrategy::admit`](crate::RetryStrategy::admit) is asked for: leave to send one
-/// attempt.
-///
-/// By default an attempt of weight 1 without a token, at the time of the strategy's own clock, that
-/// no thread can wake.
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{Adaptive, RetryStrategy, Timestamp, strategy::{SendRequest, SendTurn}};
-///
-/// let strategy = Adaptive::new();
-/// let token = strategy.acquire_initial_token(None).unwrap();
-/// let now = strategy.clock().now();
-/// let request = SendRequest::new().token(&token).weight(4).at(&now);
-/// assert_eq!(strategy.admit(&mut SendTurn::new(), request).unwrap().weight(), 4);
-/// ```
-#[derive(Clone, Copy)]
-#[must_use = "a request does nothing until a strategy is asked"]
-pub struct SendRequest<'a> {
-    token: Option<&'a RetryToken>,
-    weight: u32,
-    class: Class,
-    weights: Option<&'a Weights>,
-    clock: Option<&'a dyn Clock>,
-    waker: Option<&'a Waker>,
-}
-
-impl<'a> SendRequest<'a> {
-    /// Asks for an attempt of weight 1.
-    pub const fn new() -> Self {
-        Self {
-            token: None,
-            weight: 1,
-            class: Class::Foreground,
-            weights: None,
-            clock: None,
-            waker: None,
-        }
-    }
-
-    /// Names the operation, for strategies that keep a line for each scope.
-    pub const fn token(mut self, token: &'a RetryToken) -> Self {
-        self.token = Some(token);
-        self
-    }
-
-    /// Sets how many tokens of the send rate the attempt takes.
-    pub const fn weight(mut self, tokens: u32) -> Self {
-        self.weight = tokens;
-        self
-    }
-
-    /// Sets whether something waits for the attempt: foreground by default.
-    pub const fn class(mut self, class: Class) -> Self {
-        self.class = class;
-        self
-    }
-
-    /// Returns `true` if the attempt is [background](Class::Background), for strategies with a send
-    /// rate.
-    #[must_use]
-    pub const fn is_background(&self) -> bool {
-        self.class.is_background()
-    }
-
-    /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
-    /// first is also its [`weight`](Self::weight).
-    pub const fn weights(mut self, tokens: &'a Weights) -> Self {
-        self.weights = Some(tokens);
-        self.weight = tokens.first_of();
-        self
-    }
-
-    /// Returns a weight for each rate of `set`: that of the request for the first, and 1 for the
-    /// others, unless it brings them all.
-    fn weights_of(&self, set: &SendSet<Arc<SendRate>>) -> Result<[u32; MOST_RATES], SetError> {
-        if let Some(weights) = self.weights {
-            return set.checked(weights.as_slice());
-        }
-        let mut all = [1; MOST_RATES];
-        all[0] = self.weight;
-        set.checked(all.get(..set.rates().count()).unwrap_or(&all))
-    }
-
-    /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
-    /// to be of the strategy's own clock.
-    pub const fn at(mut self, clock: &'a dyn Clock) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Lets `waker` be woken if the turn comes sooner than it is said to.
-    pub const fn waker(mut self, waker: &'a Waker) -> Self {
-        self.waker = Some(waker);
-        self
-    }
-
-    /// Returns the token of the operation, or `None` if its strategy gave none.
-    #[must_use]
-    pub const fn operation(&self) -> Option<&'a RetryToken> {
-        self.token
-    }
-
-    /// Returns how many tokens of the send rate the attempt takes.
-    #[must_use]
-    pub const fn tokens(&self) -> u32 {
-        self.weight
-    }
-
-    /// Returns the time, by `own` if the request brings none.
-    #[must_use]
-    pub fn now(&self, own: &dyn Clock) -> Timestamp {
-        self.time(own).now()
-    }
-
-    fn time<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
-    where
-        'a: 'c,
-    {
-        self.clock.unwrap_or(own)
-    }
-}
-
-impl Default for SendRequest<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for SendRequest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendRequest")
-            .field("token", &self.token)
-            .field("weight", &self.weight)
-            .field("class", &self.class)
-            .field("weights", &self.weights)
-            .field("clock", &self.clock)
-            .field("waker", &self.waker.is_some())
-            .finish()
-    }
-}
-
-/// Why an attempt may not be sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotAdmitted {
-    /// Its turn has not come. The place in line is in the [`SendTurn`].
-    Wait {
-        /// The time until the turn, at the rate of the moment. Never zero.
-        wait: Duration,
-        /// The time to rest before the next look, unless the waker is woken before. Never zero,
-        /// and at most `wait`; of background, whose waits are estimates, four times that.
-        look_in: Duration,
-    },
-    /// It would have to wait, and the strategy refuses rather than makes wait.
-    Refused(SendRefused),
-    /// It would have to wait, and the service has throttled everything for the
-    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
-    /// [bulk](crate::Adaptive::bulk) strategy.
-    Stalled {
-        /// The time since the first throttle after which nothing was delivered.
-        span: Duration,
-    },
-    /// There is no such weight.
-    Weight(WeightError),
-    /// One of several limits refused, or there is no such request.
-    Set(SetError),
-}
-
-impl From<SetError> for NotAdmitted {
-    fn from(error: SetError) -> Self {
-        match error {
-            SetError::NotInTime(binding) => Self::Refused(SendRefused { wait: binding.wait }),
-            error => Self::Set(error),
-        }
-    }
-}
-
-impl From<AcquireError> for NotAdmitted {
-    fn from(error: AcquireError) -> Self {
-        match error {
-            AcquireError::NotInTime { wait } => Self::Refused(SendRefused { wait }),
-            AcquireError::Weight(error) => Self::Weight(error),
-        }
-    }
-}
-
-impl From<Rest> for NotAdmitted {
-    fn from(rest: Rest) -> Self {
-        Self::Wait {
-            wait: rest.wait(),
-            look_in: rest.span(),
-        }
-    }
-}
-
-impl fmt::Display for NotAdmitted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
-            Self::Refused(refused) => refused.fmt(f),
-            Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
-            Self::Weight(error) => error.fmt(f),
-            Self::Set(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for NotAdmitted {}
-
-/// A send was refused rather than made to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SendRefused {
-    /// The time until a send would have been let go, at today's rate. Never zero.
-    pub wait: Duration,
-}
-
-impl fmt::Display for SendRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the send rate asks for a wait of {:?}", self.wait)
-    }
-}
-
-impl Error for SendRefused {}
-
-/// What came with a response besides its outcome: when it came, and what the service reported.
-///
-/// What a service declares about its limits ([`LimitReports`]) paces a strategy whose law is
-/// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{Failure, RetryStrategy, Standard, Timestamp, strategy::Reports};
-///
-/// let strategy = Standard::new();
-/// let token = strategy.acquire_initial_token(None).unwrap();
-/// let now = Timestamp::from_nanos(7);
-/// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::at(&now)).unwrap();
-/// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its clock
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-#[must_use = "reports are for a strategy"]
-pub struct Reports<'a> {
-    clock: Option<&'a dyn Clock>,
-    limits: Option<&'a LimitReports>,
-    costs: Option<&'a Weights>,
-}
-
-impl<'a> Reports<'a> {
-    /// Creates the reports of a response that came now, by the strategy's own clock.
-    pub const fn new() -> Self {
-        Self {
-            clock: None,
-            limits: None,
-            costs: None,
-        }
-    }
-
-    /// Creates the reports of a response that came at `clock`: a [`Timestamp`], or a clock that is
-    /// read only if the time matters. It has to be of the strategy's own clock.
-    pub const fn at(clock: &'a dyn Clock) -> Self {
-        Self {
-            clock: Some(clock),
-            limits: None,
-            costs: None,
-        }
-    }
-
-    /// Adds what the service declared about its limits.
-    pub const fn declaring(mut self, limits: &'a LimitReports) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Adds what the request cost of each send rate in truth, in tokens: a strategy with send rates
-    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). As many as it has
-    /// rates; others are ignored.
-    pub const fn costing(mut self, costs: &'a Weights) -> Self {
-        self.costs = Some(costs);
-        self
-    }
-
-    /// Whether the service declared nothing, and what the request cost is not known.
-    #[inline]
-    pub(super) const fn says_nothing(&self) -> bool {
-        self.limits.is_none() && self.costs.is_none()
-    }
-
-    /// Returns what the request cost of each send rate, if that is known.
-    #[must_use]
-    pub const fn costs(&self) -> Option<&'a Weights> {
-        self.costs
-    }
-
-    /// Returns what the service declared about its limits, if anything.
-    #[must_use]
-    pub const fn limits(&self) -> Option<&'a LimitReports> {
-        self.limits
-    }
-
-    /// Returns the clock, `own` if the response came now.
-    #[must_use]
-    pub fn clock<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
-    where
-        'a: 'c,
-    {
-        self.clock.unwrap_or(own)
     }
 }

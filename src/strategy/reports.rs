@@ -1,0 +1,91 @@
+//! What a strategy is told with an outcome.
+
+use crate::Clock;
+use crate::law::LimitReports;
+use crate::set::Weights;
+
+/// What came with a response besides its outcome: when it came, and what the service reported.
+///
+/// What a service declares about its limits ([`LimitReports`]) paces a strategy whose law is
+/// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategy, Standard, Timestamp, strategy::Reports};
+///
+/// let strategy = Standard::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// let now = Timestamp::from_nanos(7);
+/// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::at(&now)).unwrap();
+/// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its clock
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "reports are for a strategy"]
+pub struct Reports<'a> {
+    clock: Option<&'a dyn Clock>,
+    limits: Option<&'a LimitReports>,
+    costs: Option<&'a Weights>,
+}
+
+impl<'a> Reports<'a> {
+    /// Creates the reports of a response that came now, by the strategy's own clock.
+    pub const fn new() -> Self {
+        Self {
+            clock: None,
+            limits: None,
+            costs: None,
+        }
+    }
+
+    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp), or a clock that is
+    /// read only if the time matters. It has to be of the strategy's own clock.
+    pub const fn at(clock: &'a dyn Clock) -> Self {
+        Self {
+            clock: Some(clock),
+            limits: None,
+            costs: None,
+        }
+    }
+
+    /// Adds what the service declared about its limits.
+    pub const fn declaring(mut self, limits: &'a LimitReports) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Adds what the request cost of each send rate in truth, in tokens: a strategy with send rates
+    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). As many as it has
+    /// rates; others are ignored.
+    pub const fn costing(mut self, costs: &'a Weights) -> Self {
+        self.costs = Some(costs);
+        self
+    }
+
+    /// Whether the service declared nothing, and what the request cost is not known.
+    #[inline]
+    pub(super) const fn says_nothing(&self) -> bool {
+        self.limits.is_none() && self.costs.is_none()
+    }
+
+    /// Returns what the request cost of each send rate, if that is known.
+    #[must_use]
+    pub const fn costs(&self) -> Option<&'a Weights> {
+        self.costs
+    }
+
+    /// Returns what the service declared about its limits, if anything.
+    #[must_use]
+    pub const fn limits(&self) -> Option<&'a LimitReports> {
+        self.limits
+    }
+
+    /// Returns the clock, `own` if the response came now.
+    #[must_use]
+    pub fn clock<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
+    where
+        'a: 'c,
+    {
+        self.clock.unwrap_or(own)
+    }
+}

@@ -1,0 +1,154 @@
+//! What a strategy is asked for before a send.
+
+use alloc::sync::Arc;
+use core::{fmt, task::Waker};
+
+use super::token::RetryToken;
+use crate::set::{MOST_RATES, SendSet, SetError, Weights};
+use crate::{Class, Clock, SendRate, Timestamp};
+
+/// What [`RetryStrategy::admit`](crate::RetryStrategy::admit) is asked for: leave to send one
+/// attempt.
+///
+/// By default an attempt of weight 1 without a token, at the time of the strategy's own clock, that
+/// no thread can wake.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, RetryStrategy, Timestamp, strategy::{SendRequest, SendTurn}};
+///
+/// let strategy = Adaptive::new();
+/// let token = strategy.acquire_initial_token(None).unwrap();
+/// let now = strategy.clock().now();
+/// let request = SendRequest::new().token(&token).weight(4).at(&now);
+/// assert_eq!(strategy.admit(&mut SendTurn::new(), request).unwrap().weight(), 4);
+/// ```
+#[derive(Clone, Copy)]
+#[must_use = "a request does nothing until a strategy is asked"]
+pub struct SendRequest<'a> {
+    token: Option<&'a RetryToken>,
+    weight: u32,
+    pub(super) class: Class,
+    weights: Option<&'a Weights>,
+    clock: Option<&'a dyn Clock>,
+    pub(super) waker: Option<&'a Waker>,
+}
+
+impl<'a> SendRequest<'a> {
+    /// Asks for an attempt of weight 1.
+    pub const fn new() -> Self {
+        Self {
+            token: None,
+            weight: 1,
+            class: Class::Foreground,
+            weights: None,
+            clock: None,
+            waker: None,
+        }
+    }
+
+    /// Names the operation, for strategies that keep a line for each scope.
+    pub const fn token(mut self, token: &'a RetryToken) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Sets how many tokens of the send rate the attempt takes.
+    pub const fn weight(mut self, tokens: u32) -> Self {
+        self.weight = tokens;
+        self
+    }
+
+    /// Sets whether something waits for the attempt: foreground by default.
+    pub const fn class(mut self, class: Class) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// Returns `true` if the attempt is [background](Class::Background), for strategies with a send
+    /// rate.
+    #[must_use]
+    pub const fn is_background(&self) -> bool {
+        self.class.is_background()
+    }
+
+    /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
+    /// first is also its [`weight`](Self::weight).
+    pub const fn weights(mut self, tokens: &'a Weights) -> Self {
+        self.weights = Some(tokens);
+        self.weight = tokens.first_of();
+        self
+    }
+
+    /// Returns a weight for each rate of `set`: that of the request for the first, and 1 for the
+    /// others, unless it brings them all.
+    pub(super) fn weights_of(
+        &self,
+        set: &SendSet<Arc<SendRate>>,
+    ) -> Result<[u32; MOST_RATES], SetError> {
+        if let Some(weights) = self.weights {
+            return set.checked(weights.as_slice());
+        }
+        let mut all = [1; MOST_RATES];
+        all[0] = self.weight;
+        set.checked(all.get(..set.rates().count()).unwrap_or(&all))
+    }
+
+    /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
+    /// to be of the strategy's own clock.
+    pub const fn at(mut self, clock: &'a dyn Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Lets `waker` be woken if the turn comes sooner than it is said to.
+    pub const fn waker(mut self, waker: &'a Waker) -> Self {
+        self.waker = Some(waker);
+        self
+    }
+
+    /// Returns the token of the operation, or `None` if its strategy gave none.
+    #[must_use]
+    pub const fn operation(&self) -> Option<&'a RetryToken> {
+        self.token
+    }
+
+    /// Returns how many tokens of the send rate the attempt takes.
+    #[must_use]
+    pub const fn tokens(&self) -> u32 {
+        self.weight
+    }
+
+    /// Returns the time, by `own` if the request brings none.
+    #[must_use]
+    pub fn now(&self, own: &dyn Clock) -> Timestamp {
+        self.time(own).now()
+    }
+
+    pub(super) fn time<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
+    where
+        'a: 'c,
+    {
+        self.clock.unwrap_or(own)
+    }
+}
+
+impl Default for SendRequest<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SendRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRequest")
+            .field("token", &self.token)
+            .field("weight", &self.weight)
+            .field("class", &self.class)
+            .field("weights", &self.weights)
+            .field("clock", &self.clock)
+            .field("waker", &self.waker.is_some())
+            .finish()
+    }
+}
