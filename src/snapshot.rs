@@ -58,9 +58,14 @@ impl fmt::Display for SendRateSnapshot {
         } = self;
         write!(
             f,
-            " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, \
-             throttled at {last_max_rate:.1}/s)"
+            " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, "
         )?;
+        // The published law has 0 before its first throttle, the paced one the highest rate there is.
+        if (1e-3..9e8).contains(last_max_rate) {
+            write!(f, "peak {last_max_rate:.1}/s)")?;
+        } else {
+            f.write_str("no peak yet)")?;
+        }
         if self.background.waiting > 0 {
             write!(f, ", {{background: {} waiting}}", self.background.waiting)?;
         }

@@ -5,8 +5,11 @@
 //! `cargo test --test refusals -- --nocapture` prints the table.
 #![cfg(feature = "http")]
 
+extern crate alloc;
+
+use alloc::collections::BTreeSet;
 use core::{fmt::Write as _, time::Duration};
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{fs, path::Path};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use paceline::{
@@ -94,7 +97,7 @@ fn shown(span: Duration) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let whole = units
         .into_iter()
-        .find(|(unit, _)| nanos.is_multiple_of(*unit));
+        .find(|(unit, _)| nanos.checked_rem(*unit) == Some(0));
     let (unit, name) = whole.unwrap_or((1, "ns"));
     format!("{}{name}", nanos.checked_div(unit).unwrap_or_default())
 }

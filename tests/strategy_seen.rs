@@ -9,9 +9,9 @@ use core::time::Duration;
 
 use paceline::{
     Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetryStrategy,
-    RetryToken, Standard, Timestamp,
+    RetryToken, SendRate, Standard, Timestamp,
     config::{Quota, RetryCosts, RetryGeneration, SettingsError},
-    law::{LimitReport, LimitReports},
+    law::{DeclaredSettings, LimitReport, LimitReports},
     snapshot::{StrategyCounts, StrategySnapshot},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
@@ -390,4 +390,36 @@ impl RetryStrategy for Plain {
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
         self.0.record_success(token, reports)
     }
+}
+
+#[test]
+fn a_snapshot_is_one_line_for_people() {
+    let clock = Hands::default();
+    let builder = Adaptive::builder()
+        .clock(Arc::new(clock))
+        .paced(paceline::law::PacedSettings::new());
+    let strategy = builder.build().unwrap();
+    assert_eq!(
+        strategy.snapshot().to_string(),
+        "quota 500 of 500; rate unlimited (measured 0.0/s)"
+    );
+    play(&strategy, &[NOT_RETRYABLE]);
+    let standard = Standard::builder().quota_capacity(30).build().unwrap();
+    play(&standard, &[FAILS, NOT_RETRYABLE]);
+    assert_eq!(
+        standard.snapshot().to_string(),
+        "quota 16 of 30; 1 granted; 1 refused_safety"
+    );
+    // A peak that no throttle has shown is none.
+    let declared = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let shown = declared.snapshot(Timestamp::ZERO).to_string();
+    assert!(shown.contains("no peak yet"), "{shown}");
+}
+
+#[test]
+fn strategies_have_the_identity_of_their_tokens() {
+    let (one, other) = (Standard::new(), Adaptive::new());
+    assert!(one.id().is_some() && one.id() != other.id());
+    let shared: Arc<dyn RetryStrategy> = Arc::new(Legacy::new());
+    assert!(shared.id().is_some());
 }

@@ -16,7 +16,7 @@ use super::{
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
-    token::{RetryToken, nanos},
+    token::{RetryToken, StrategyId, nanos},
     turn::SendTurn,
 };
 use crate::atomic::cells::{Drought, Event, State};
@@ -605,6 +605,10 @@ impl RetryStrategy for Adaptive {
 
     fn clock(&self) -> &dyn Clock {
         &*self.engine.common.clock
+    }
+
+    fn id(&self) -> Option<StrategyId> {
+        Some(self.engine.id())
     }
 
     fn is_idle(&self) -> bool {

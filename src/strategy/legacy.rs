@@ -153,6 +153,10 @@ impl RetryStrategy for Legacy {
         self.id.check(token).map(drop)
     }
 
+    fn id(&self) -> Option<StrategyId> {
+        Some(self.id)
+    }
+
     /// There is nothing to lose.
     fn is_idle(&self) -> bool {
         true

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{
     AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-    SendRequest, SendTurn, snapshot::StrategySnapshot,
+    SendRequest, SendTurn, StrategyId, snapshot::StrategySnapshot,
 };
 use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 
@@ -148,6 +148,12 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         crate::clock::system()
     }
 
+    /// Returns the strategy's identity, by which its events name it (`strategy=3`). By default
+    /// `None`.
+    fn id(&self) -> Option<StrategyId> {
+        None
+    }
+
     /// Returns the state for diagnostics, and changes nothing. By default there is nothing to see,
     /// as with [`Legacy`](crate::Legacy), which keeps no state.
     fn snapshot(&self) -> StrategySnapshot {
@@ -215,6 +221,10 @@ macro_rules! by_pointer {
 
             fn clock(&self) -> &dyn Clock {
                 (**self).clock()
+            }
+
+            fn id(&self) -> Option<StrategyId> {
+                (**self).id()
             }
 
             fn snapshot(&self) -> StrategySnapshot {

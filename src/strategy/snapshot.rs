@@ -8,8 +8,8 @@ use crate::atomic::cells::{Counts, Event};
 use crate::set::MOST_RATES;
 
 /// The state of a strategy, for diagnostics:
-/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{:?}` prints it in words; each rate
-/// in it also has `Display`.
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints it in one line for people,
+/// `{:?}` all of it.
 ///
 /// Taking one every second is free for others: it only loads. What is counted is counted where
 /// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.
@@ -53,6 +53,23 @@ impl fmt::Debug for StrategySnapshot {
     }
 }
 
+/// One line: what is left of the quota, each send rate, and what has happened at least once.
+impl fmt::Display for StrategySnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "quota {}", self.quota.available)?;
+        if let Some(capacity) = self.quota.capacity {
+            write!(f, " of {capacity}")?;
+        }
+        for rate in self.rate.iter().chain(self.further_rates.iter().flatten()) {
+            write!(f, "; rate {rate}")?;
+        }
+        for (name, count) in self.counts.named().into_iter().filter(|(_, n)| *n > 0) {
+            write!(f, "; {count} {name}")?;
+        }
+        Ok(())
+    }
+}
+
 /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -89,7 +106,18 @@ pub struct StrategyCounts {
 /// What has happened at least once.
 impl fmt::Debug for StrategyCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [
+        let counts = self.named();
+        let mut shown = f.debug_struct("StrategyCounts");
+        for (name, count) in counts.iter().filter(|(_, count)| *count > 0) {
+            shown.field(name, count);
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl StrategyCounts {
+    const fn named(&self) -> [(&'static str, u64); 12] {
+        [
             ("granted", self.granted),
             ("delayed", self.delayed),
             ("delayed_background", self.delayed_background),
@@ -102,16 +130,9 @@ impl fmt::Debug for StrategyCounts {
             ("throttled", self.throttled),
             ("cuts", self.cuts),
             ("credited", self.credited),
-        ];
-        let mut shown = f.debug_struct("StrategyCounts");
-        for (name, count) in counts.iter().filter(|(_, count)| *count > 0) {
-            shown.field(name, count);
-        }
-        shown.finish_non_exhaustive()
+        ]
     }
-}
 
-impl StrategyCounts {
     pub(super) fn of(counts: &Counts) -> Self {
         Self {
             granted: counts.get(Event::Granted),

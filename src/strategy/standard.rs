@@ -12,7 +12,7 @@ use super::{
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
-    token::RetryToken,
+    token::{RetryToken, StrategyId},
 };
 use crate::{Clock, RetryQuota};
 
@@ -130,6 +130,10 @@ impl RetryStrategy for Standard {
 
     fn clock(&self) -> &dyn Clock {
         &*self.engine.common.clock
+    }
+
+    fn id(&self) -> Option<StrategyId> {
+        Some(self.engine.id())
     }
 
     fn is_idle(&self) -> bool {
