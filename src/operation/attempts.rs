@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::{Attempt, Stop, StopReason, limits::Limits};
+use super::{Attempt, Stop, StopReason, events, limits::Limits};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
@@ -375,6 +375,7 @@ impl<S: RetryStrategy> Attempts<S> {
         match self.decide(failure, reports, now) {
             Ok(token) => {
                 let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
+                events::retry(&self.strategy, self.count, failure, delay);
                 self.connection_reusable = token.connection_reusable();
                 self.token = Some(token);
                 self.step = if delay.is_zero() {
@@ -385,6 +386,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 Verdict::Again(Rest::between(now, until))
             }
             Err(stop) => {
+                events::gave_up(&self.strategy, &stop, Some(failure));
                 self.step = Step::Stopped(stop);
                 Verdict::Stop(stop)
             }
@@ -512,6 +514,7 @@ impl<S: RetryStrategy> Attempts<S> {
 
     fn stop(&mut self, reason: StopReason) -> Next {
         let stop = self.stop_for(reason);
+        events::gave_up(&self.strategy, &stop, None);
         self.turn = SendTurn::new();
         self.token = None;
         self.step = Step::Stopped(stop);

@@ -6,6 +6,7 @@ mod attempts;
 mod blocking;
 pub(crate) mod builder;
 mod error;
+mod events;
 pub(crate) mod ext;
 mod limits;
 mod task;
