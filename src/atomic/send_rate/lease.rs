@@ -23,31 +23,27 @@ use alloc::boxed::Box;
 
 use crossbeam_utils::CachePadded;
 
-use super::acquire::Engaged;
-use crate::atomic::counter::{cores, number, own_words, stand_in};
-use crate::atomic::sync::{
-    AtomicU64,
-    Ordering::{Relaxed, Release},
-};
+use crate::atomic::counter::{number, own_words};
+use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
-use crate::line::{FINER, Head, Level, Line, Minted, Place, TOKEN};
+use crate::line::{FINER, Minted, Place, TOKEN};
 
 /// How long a lease is good for, as a power of two of nanoseconds: 0.26 ms.
-const LONGEST_BITS: u32 = 18;
+pub(super) const LONGEST_BITS: u32 = 18;
 const LONGEST: u64 = 1 << LONGEST_BITS;
 
 /// The most tokens of one lease.
-const MOST: u64 = 1 << 12;
+pub(super) const MOST: u64 = 1 << 12;
 
 /// A lease takes one of so many tokens that are there, so that threads find some to the last.
-const PART: u64 = 8;
+pub(super) const PART: u64 = 8;
 
 /// How many tokens in a row are spent without a look at the clock, by callers who leave that to the
 /// limiter.
 const UNTIMED: u64 = 7;
 
 /// A lease for each thread that has a number among the first.
-pub(super) struct Leases(Box<[CachePadded<Lease>]>);
+pub(super) struct Leases(pub(super) Box<[CachePadded<Lease>]>);
 
 impl Leases {
     /// No lease is taken at a lower rate: two tokens in [`LONGEST`].
@@ -81,7 +77,7 @@ pub(super) struct Terms {
 
 /// The tokens that one thread has taken ahead.
 pub(super) struct Lease {
-    changes: AtomicU64,
+    pub(super) changes: AtomicU64,
     from: AtomicU64,
     full: AtomicU64,
     /// What `minted` has beyond a place.
@@ -164,16 +160,16 @@ impl Lease {
         goes
     }
 
-    fn cursor(&self) -> Place {
+    pub(super) fn cursor(&self) -> Place {
         Place::from_bits(self.cursor.load(Relaxed))
     }
 
-    fn last(&self) -> Place {
+    pub(super) fn last(&self) -> Place {
         Place::from_bits(self.last.load(Relaxed))
     }
 
     /// Begins a lease of the positions behind `first`, which is spent already, up to `last`.
-    fn begin(&self, terms: Terms, first: Place, last: Place) {
+    pub(super) fn begin(&self, terms: Terms, first: Place, last: Place) {
         const FRACTION: u128 = (1 << FINER) - 1;
         let fraction = (terms.minted.to_bits() & FRACTION) as u64;
         self.changes.store(terms.changes, Relaxed);
@@ -187,7 +183,7 @@ impl Lease {
 
     /// Returns how many tokens to take at `now`: twice as many as last time if those were used up
     /// soon, else as many as were used.
-    fn ask(&self, now: u64) -> u64 {
+    pub(super) fn ask(&self, now: u64) -> u64 {
         let last = self.batch.load(Relaxed);
         let passed = now.wrapping_sub(self.from.load(Relaxed));
         let batch = if passed < LONGEST / 2 {
@@ -203,7 +199,7 @@ impl Lease {
     }
 
     /// Empties the lease, and returns what it spanned; `None` if nothing is left of it.
-    fn take_rest(&self) -> Option<(Place, Place)> {
+    pub(super) fn take_rest(&self) -> Option<(Place, Place)> {
         let (cursor, last) = (self.cursor(), self.last());
         if cursor == last {
             return None;
@@ -212,143 +208,6 @@ impl Lease {
         self.last.store(cursor.to_bits(), Relaxed);
         Some((cursor, last))
     }
-}
-
-impl Engaged<'_> {
-    /// Returns the lease of the calling thread, if any thread has had one.
-    #[inline]
-    pub(super) fn lease(&self) -> Option<&Lease> {
-        self.leases.get()?.own()
-    }
-
-    /// Ends all leases: what is granted is about to change, or has just changed.
-    pub(super) fn end_leases(&self) {
-        // Release, with the acquire of a thread that takes a lease: if it finds the count after the
-        // state was replaced it finds that state, so that it takes nothing of a head that does not
-        // follow it. Model: `lease::a_cut_ends_the_lease_of_another_thread`. Who spends may load it
-        // relaxed: one that has learned of the change finds the count before it, by coherence.
-        self.changes.fetch_add(1, Release);
-    }
-
-    /// Takes several tokens at once, if the calling thread may and will soon spend them. `None` if
-    /// it is to take one.
-    #[inline(never)]
-    pub(super) fn take_ahead(
-        &self,
-        head: Head,
-        line: &Line,
-        minted: Minted,
-        level: Level,
-        changes: u64,
-        now: u64,
-    ) -> Option<Result<Place, Place>> {
-        let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
-        let has_many = level.held(self.issued()) >= PART.wrapping_mul(2);
-        if most < 2 || !has_many || number() >= own_words() {
-            return None;
-        }
-        let lease = self.leases.get_or_make(Leases::new).own()?;
-        let batch = lease.ask(now).min(most);
-        // After the head and `changes`, see `end_leases`.
-        if batch < 2 || !head.follows(self.state.load().version()) {
-            return None;
-        }
-        let mut first = Place::from_bits(0);
-        let taken = self.issue(|issued| {
-            first = level.next(issued).ok_or(issued)?;
-            let more = (level.held(first) / PART).min(batch.wrapping_sub(1));
-            Ok(first.plus(more.wrapping_mul(TOKEN)))
-        });
-        if let Ok(last) = taken {
-            let terms = Terms {
-                changes,
-                from: now,
-                full: level.full(),
-                minted,
-                rate: line.rate,
-            };
-            lease.begin(terms, first, last);
-        }
-        Some(taken)
-    }
-
-    /// Gives back what is left of the lease of the calling thread.
-    pub(super) fn hand_back_own(&self, elapsed: u64) {
-        if let Some(lease) = self.lease() {
-            self.hand_back(lease, elapsed);
-        }
-    }
-
-    /// Gives back what is left of `lease`, whose number the calling thread has.
-    #[inline]
-    pub(super) fn hand_back(&self, lease: &Lease, elapsed: u64) {
-        if let Some((cursor, last)) = lease.take_rest() {
-            // What is left after a change is lost: a pause has emptied the bucket.
-            if lease.changes.load(Relaxed) == self.changes.load(Relaxed) {
-                self.put_back(cursor, last, elapsed);
-            }
-        }
-    }
-
-    /// Gives back the positions behind `cursor`, up to `last`.
-    #[inline(never)]
-    fn put_back(&self, cursor: Place, last: Place, elapsed: u64) {
-        // No other thread has taken a token since: as if they had never been taken.
-        if !self.take_back(last, cursor) {
-            let Some(line) = self.line_at(elapsed) else {
-                return;
-            };
-            let cancelled = self.waiters.total();
-            let left = kept(&line, elapsed, cancelled, cursor, last);
-            // No more than a full bucket has kept of them, so that there is room. The gate stays:
-            // leases are not ended by tokens that come back.
-            self.waiters.write_off(left / TOKEN);
-        }
-        self.forget_hint();
-    }
-
-    /// Gives back the leases of threads that have ended.
-    pub(super) fn collect(&self, elapsed: u64) {
-        let Some(leases) = self.leases.get() else {
-            return;
-        };
-        for (number, lease) in leases.0.iter().enumerate() {
-            if lease.cursor() != lease.last() {
-                stand_in(number, || self.hand_back(lease, elapsed));
-            }
-        }
-    }
-
-    /// Returns the last token promised, less those of leases that are neither spent nor ended.
-    pub(super) fn unspent(&self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
-        let issued = self.issued();
-        let Some(leases) = self.leases.get() else {
-            return issued;
-        };
-        // Relaxed: only shown.
-        let changes = self.changes.load(Relaxed);
-        let current = leases
-            .0
-            .iter()
-            .filter(|lease| lease.changes.load(Relaxed) == changes);
-        current.fold(issued, |issued, lease| {
-            let (cursor, last) = (lease.cursor(), lease.last());
-            let left = kept(line, elapsed, cancelled, cursor, last);
-            // More than a lease is one that was read while it was taken.
-            issued.less(if left <= MOST.wrapping_mul(TOKEN) {
-                left
-            } else {
-                0
-            })
-        })
-    }
-}
-
-/// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
-/// to `last`.
-fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
-    let from = line.settled(elapsed, cursor, cancelled);
-    last.since(from).max(0).unsigned_abs()
 }
 
 #[cfg(all(test, feature = "std"))]

@@ -9,6 +9,7 @@ mod gate;
 pub(super) mod head;
 mod hint;
 mod lease;
+mod lend;
 mod limits;
 mod record;
 mod release;

@@ -11,6 +11,7 @@ use std::{sync::Barrier, thread};
 
 use super::*;
 use crate::atomic::SendRate;
+use crate::atomic::counter::cores;
 use crate::fixed::SECOND;
 use crate::law::paced::PacedSettings;
 use crate::{Outcome, SendPermit, Timestamp};

@@ -1,0 +1,144 @@
+//! How leases are taken, given back and ended: see `lease`.
+
+use super::acquire::Engaged;
+use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};
+use crate::atomic::counter::{cores, number, own_words, stand_in};
+use crate::atomic::sync::Ordering::{Relaxed, Release};
+use crate::line::{Head, Level, Line, Minted, Place, TOKEN};
+
+impl Engaged<'_> {
+    /// Returns the lease of the calling thread, if any thread has had one.
+    #[inline]
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        self.leases.get()?.own()
+    }
+
+    /// Ends all leases: what is granted is about to change, or has just changed.
+    pub(super) fn end_leases(&self) {
+        // Release, with the acquire of a thread that takes a lease: if it finds the count after the
+        // state was replaced it finds that state, so that it takes nothing of a head that does not
+        // follow it. Model: `lease::a_cut_ends_the_lease_of_another_thread`. Who spends may load it
+        // relaxed: one that has learned of the change finds the count before it, by coherence.
+        self.changes.fetch_add(1, Release);
+    }
+
+    /// Takes several tokens at once, if the calling thread may and will soon spend them. `None` if
+    /// it is to take one.
+    #[inline(never)]
+    pub(super) fn take_ahead(
+        &self,
+        head: Head,
+        line: &Line,
+        minted: Minted,
+        level: Level,
+        changes: u64,
+        now: u64,
+    ) -> Option<Result<Place, Place>> {
+        let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
+        let has_many = level.held(self.issued()) >= PART.wrapping_mul(2);
+        if most < 2 || !has_many || number() >= own_words() {
+            return None;
+        }
+        let lease = self.leases.get_or_make(Leases::new).own()?;
+        let batch = lease.ask(now).min(most);
+        // After the head and `changes`, see `end_leases`.
+        if batch < 2 || !head.follows(self.state.load().version()) {
+            return None;
+        }
+        let mut first = Place::from_bits(0);
+        let taken = self.issue(|issued| {
+            first = level.next(issued).ok_or(issued)?;
+            let more = (level.held(first) / PART).min(batch.wrapping_sub(1));
+            Ok(first.plus(more.wrapping_mul(TOKEN)))
+        });
+        if let Ok(last) = taken {
+            let terms = Terms {
+                changes,
+                from: now,
+                full: level.full(),
+                minted,
+                rate: line.rate,
+            };
+            lease.begin(terms, first, last);
+        }
+        Some(taken)
+    }
+
+    /// Gives back what is left of the lease of the calling thread.
+    pub(super) fn hand_back_own(&self, elapsed: u64) {
+        if let Some(lease) = self.lease() {
+            self.hand_back(lease, elapsed);
+        }
+    }
+
+    /// Gives back what is left of `lease`, whose number the calling thread has.
+    #[inline]
+    pub(super) fn hand_back(&self, lease: &Lease, elapsed: u64) {
+        if let Some((cursor, last)) = lease.take_rest() {
+            // What is left after a change is lost: a pause has emptied the bucket.
+            if lease.changes.load(Relaxed) == self.changes.load(Relaxed) {
+                self.put_back(cursor, last, elapsed);
+            }
+        }
+    }
+
+    /// Gives back the positions behind `cursor`, up to `last`.
+    #[inline(never)]
+    fn put_back(&self, cursor: Place, last: Place, elapsed: u64) {
+        // No other thread has taken a token since: as if they had never been taken.
+        if !self.take_back(last, cursor) {
+            let Some(line) = self.line_at(elapsed) else {
+                return;
+            };
+            let cancelled = self.waiters.total();
+            let left = kept(&line, elapsed, cancelled, cursor, last);
+            // No more than a full bucket has kept of them, so that there is room. The gate stays:
+            // leases are not ended by tokens that come back.
+            self.waiters.write_off(left / TOKEN);
+        }
+        self.forget_hint();
+    }
+
+    /// Gives back the leases of threads that have ended.
+    pub(super) fn collect(&self, elapsed: u64) {
+        let Some(leases) = self.leases.get() else {
+            return;
+        };
+        for (number, lease) in leases.0.iter().enumerate() {
+            if lease.cursor() != lease.last() {
+                stand_in(number, || self.hand_back(lease, elapsed));
+            }
+        }
+    }
+
+    /// Returns the last token promised, less those of leases that are neither spent nor ended.
+    pub(super) fn unspent(&self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
+        let issued = self.issued();
+        let Some(leases) = self.leases.get() else {
+            return issued;
+        };
+        // Relaxed: only shown.
+        let changes = self.changes.load(Relaxed);
+        let current = leases
+            .0
+            .iter()
+            .filter(|lease| lease.changes.load(Relaxed) == changes);
+        current.fold(issued, |issued, lease| {
+            let (cursor, last) = (lease.cursor(), lease.last());
+            let left = kept(line, elapsed, cancelled, cursor, last);
+            // More than a lease is one that was read while it was taken.
+            issued.less(if left <= MOST.wrapping_mul(TOKEN) {
+                left
+            } else {
+                0
+            })
+        })
+    }
+}
+
+/// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
+/// to `last`.
+fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
+    let from = line.settled(elapsed, cursor, cancelled);
+    last.since(from).max(0).unsigned_abs()
+}
