@@ -54,43 +54,6 @@ fn one_token_is_released_once() {
     });
 }
 
-/// A place is given up while another thread releases for it: what it does not need goes back.
-#[test]
-fn a_release_for_a_place_that_is_given_up_goes_back() {
-    explore(Some(1), || {
-        let rate = ten_a_second();
-        let mut first = rate.background().reserve(at(0));
-        let shared = Arc::clone(&rate);
-        let other = thread::spawn(move || drop(shared.background().reserve(at(0))));
-        let ours = first.claim(at(1)).is_ok();
-        other.join().expect("the other thread returns");
-        assert!(ours || first.claim(at(1)).is_ok(), "its turn has come");
-        assert!(
-            rate.background().try_acquire(at(1)).is_ok(),
-            "of two tokens"
-        );
-        assert!(rate.try_acquire(at(1)).is_err());
-    });
-}
-
-/// Ten tokens a second that are learned, two at most, none of them there.
-fn ten_a_second() -> Arc<SendRate> {
-    use core::time::Duration;
-    use paceline::law::PacedSettings;
-
-    let second = Duration::from_secs(1);
-    let settings = PacedSettings::builder()
-        .initial_rate(10, second)
-        .burst(second / 5);
-    let rate = SendRate::paced(settings.build().expect("in range"), at(0));
-    assert!(
-        (0..2).all(|_| rate.try_acquire(at(0)).is_ok()),
-        "it was full"
-    );
-    assert!(rate.background().try_acquire(at(0)).is_err());
-    Arc::new(rate)
-}
-
 /// A place that is given up beside its release: its token passes on, or goes back.
 #[test]
 fn a_place_given_up_beside_its_release_loses_nothing() {

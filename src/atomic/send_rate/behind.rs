@@ -88,7 +88,6 @@ impl MaybeBehind {
 // of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is loaded
 // before `issued`, as in the first line. The others are hints and counts: a trickle that comes late
 // or twice is one token of 21. Models: `classes::one_token_is_released_once`,
-// `classes::a_release_for_a_place_that_is_given_up_goes_back`,
 // `classes::a_place_given_up_beside_its_release_loses_nothing`,
 // `classes::two_threads_put_one_trickle`.
 impl Behind {
