@@ -83,6 +83,6 @@ mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mock
 lines="$(code "${core[@]}" | wc -l)"
 files="$(within src/atomic/ | grep -cvE 'tests(\.rs|/)')"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "$files"
-((lines <= 5700)) || complain "src/atomic has $lines lines of code, more than 5,700"
-((files <= 33)) || complain "src/atomic has $files files, more than 33"
+((lines <= 5950)) || complain "src/atomic has $lines lines of code, more than 5,950"
+((files <= 34)) || complain "src/atomic has $files files, more than 34"
 exit "$status"

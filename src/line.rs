@@ -167,12 +167,6 @@ impl Line {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED
     }
 
-    /// Returns how far `V(now)` is past `place`, in units of a place; negative if it is not there
-    /// yet.
-    fn past(&self, now: u64, place: Place) -> i64 {
-        self.minted_at(now).to_place().since(place)
-    }
-
     /// Whether nothing is granted for a while, not even what the bucket holds.
     pub(crate) const fn is_paused(&self) -> bool {
         self.rate.raw() == Rate::LEAST.raw()
@@ -211,8 +205,9 @@ impl Line {
     /// Whether the bucket holds at `now` what it can.
     #[cfg(feature = "std")]
     pub(crate) fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
+        let minted = self.minted_at(now).to_place();
         self.has_wrapped(now)
-            || self.past(now, issued.less_tokens(cancelled)) >= to_signed(self.capacity())
+            || minted.since(issued.less_tokens(cancelled)) >= to_signed(self.capacity())
     }
 
     /// Returns how far `rank` is ahead of `V(now)`, in units of a place; 0 if it is not.

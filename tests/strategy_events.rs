@@ -368,6 +368,7 @@ fn snapshot_is_published_by_the_names_in_the_docs() {
             "retries_refused_total strategy=orders cause=other = 0",
             "retries_granted_total strategy=orders = 2",
             "sends_delayed_total strategy=orders = 0",
+            "sends_delayed_background_total strategy=orders = 0",
             "sends_refused_total strategy=orders = 0",
             "throttled_total strategy=orders = 1",
             "cuts_total strategy=orders = 0",
@@ -387,7 +388,7 @@ fn send_rate_is_published_if_there_is_one() {
         .iter()
         .filter(|line| line.starts_with("send_rate"))
         .collect();
-    assert_eq!(rate.len(), 5);
+    assert_eq!(rate.len(), 7);
     assert_eq!(rate[0], "send_rate_engaged strategy=orders = 1.0");
     assert_eq!(
         *rate[1],

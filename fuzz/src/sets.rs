@@ -110,7 +110,7 @@ pub fn sets(data: &[u8]) {
     scene.end();
 }
 
-impl<'a> Scene<'a> {
+impl Scene<'_> {
     fn at(&self) -> Timestamp {
         Timestamp::from_nanos(self.now)
     }

@@ -136,14 +136,6 @@ impl AtomicU64 {
         self.0.fetch_and(value, order)
     }
 
-    /// For a kept clock, which needs `std`.
-    #[cfg(feature = "std")]
-    pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
-        step();
-        told(self, Kind::Update);
-        self.0.fetch_max(value, order)
-    }
-
     pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
         step();
         told(self, Kind::Update);

@@ -394,8 +394,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// at any time.
     ///
     /// It allocates when it first has to wait, if its timer does, and then never again; the waiters
-    /// of a limiter share a table, which grows with the most there have been. Its output is [`AcquireError`] if the tokens cannot come in time, with the
-    /// time until then, or if there is no such weight.
+    /// of a limiter share a table, which grows with the most there have been. Its output is
+    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
+    /// no such weight.
     ///
     /// # Examples
     ///
@@ -422,10 +423,10 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     }
 
     /// Takes a token that is there, which needs no place in line. Not of a limiter that obeys
-    /// declared limits, where one that is refused may count.
+    /// declared limits, where one that is refused may count, and not of background, which stands behind.
     pub(super) fn try_first(&self) -> Option<SendPermit> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        if self.weight != 1 || rate.listens() {
+        if self.weight != 1 || self.class.is_background() || rate.listens() {
             return None;
         }
         rate.try_acquire_with(|| clock.now()).ok()

@@ -157,9 +157,7 @@ fn believed(system: &System) -> u64 {
 
 /// Returns the longest time in which a request may not go although it could.
 pub(super) fn longest_gap(system: &System) -> u64 {
-    bounds::GAP_WINDOWS * believed(system)
-        + 2 * system.longest_trip()
-        + bounds::GAP_SLACK * MILLI
+    bounds::GAP_WINDOWS * believed(system) + 2 * system.longest_trip() + bounds::GAP_SLACK * MILLI
 }
 
 /// Returns the longest time after which all is back. A window that is not told may be taken for a

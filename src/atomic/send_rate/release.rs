@@ -1,6 +1,7 @@
 //! What is released to background, and when.
 
 use core::fmt;
+#[cfg(feature = "std")]
 use core::ops::Deref;
 use core::time::Duration;
 
@@ -9,6 +10,7 @@ use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE, TRICKLE};
 use super::limits::Limits;
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
+#[cfg(feature = "std")]
 use super::reserve::Held;
 use super::reserve::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
@@ -23,6 +25,7 @@ use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
 const LEAST_LOOK: u64 = SECOND.wrapping_div(1_000);
 
 /// The others sleep so many times their estimate: a release wakes them.
+#[cfg(feature = "std")]
 const SLEEPS: u64 = 4;
 
 impl Engaged<'_> {
@@ -557,6 +560,7 @@ impl Engaged<'_> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<R: Deref<Target = SendRate>> Held<R> {
     /// As [`stand`](Self::stand), behind the line.
     pub(super) fn stand_behind(

@@ -250,10 +250,7 @@ fn what_is_left_of_a_lease_goes_back() {
     assert_eq!(granted + kept, 1_000);
     // As a lease it is too old, but the bucket has kept its tokens.
     let rest = rate.snapshot(at(now)).available;
-    assert!(
-        (rest - f64::from(u32::try_from(kept).unwrap())).abs() < 1e-6,
-        "{rest}"
-    );
+    assert_eq!(format!("{rest:.6}"), format!("{kept}.000000"));
     let later = now + LONGEST;
     let minted = LONGEST / MICRO;
     assert_eq!(other(later).expect("no panic"), minted);
