@@ -16,7 +16,7 @@ D1 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrappi
 D2 src/set/held.rs s/self\\.look\\(now\\) \\{/self.look(now).filter(|latest| latest.wait.is_zero()) {/
 D2 src/set/held.rs s/place\\.unclaim\\(\\);/let _ = \\&place;/
 D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
-D4 src/set/mod.rs s/match self\\.binding\\(now, weights\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights).filter(|_| false) {\\n            Some(binding) =>/
+D4 src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
 D4 src/atomic/send_rate/settle.rs s/engaged\\.unsend\\(permit\\);//
 D5 src/atomic/send_rate/limits.rs s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D5 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
