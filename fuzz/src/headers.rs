@@ -118,9 +118,13 @@ fn check_amz(value: &[u8], number: Option<u128>) {
     }
 }
 
-/// Of text that is no number only this is known: it is a date before 10000, or an error.
+/// Of text that is no whole number only this is known: it is a span with a fraction, a date before
+/// 10000, or an error.
 fn check_any(value: &[u8], now: Duration) {
     match RetryAfter::parse_http(value, Duration::ZERO) {
+        Ok(RetryAfter::AtLeast(span)) if value.contains(&b'.') => {
+            assert_eq!(wait(value, now), Some(span));
+        }
         Ok(RetryAfter::AtLeast(at)) => {
             assert!(
                 at.subsec_nanos() == 0 && at.as_secs() < 253_402_300_800,
