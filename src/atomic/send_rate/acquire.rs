@@ -565,12 +565,17 @@ impl Engaged<'_> {
     /// Returns how many tokens are promised that `line` has not minted at `elapsed`, counting one
     /// that is begun.
     pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
+        // To a clock that is behind, tokens of leases are not there yet: nobody waits for them.
+        let cancelled = self.waiters.total();
+        let last = self
+            .unspent(line, elapsed, cancelled)
+            .less_tokens(cancelled);
         // A change of rate may take the line back by one unit, which is no token that is waited
         // for.
         let ahead = self
             .after_pause(line, elapsed)
             .unwrap_or(*line)
-            .ahead(elapsed, self.last_rank());
+            .ahead(elapsed, last);
         ahead.saturating_sub(1).div_ceil(TOKEN)
     }
 
