@@ -208,6 +208,11 @@ impl Lease {
         self.last.store(cursor.to_bits(), Relaxed);
         Some((cursor, last))
     }
+
+    /// Goes on up to `last`, which was taken from it.
+    pub(super) fn resume(&self, last: Place) {
+        self.last.store(last.to_bits(), Relaxed);
+    }
 }
 
 #[cfg(all(test, feature = "std"))]

@@ -71,6 +71,22 @@ impl Engaged<'_> {
         }
     }
 
+    /// Gives back what is left of the lease of the calling thread if no other thread has taken a
+    /// token since, before tokens in front of it are given up: it would not know that a full bucket
+    /// has lost more by then. Else it stays, and may bring what its age allows (see `lease`).
+    pub(super) fn hand_back_last(&self) {
+        let Some(lease) = self.lease() else { return };
+        let Some((cursor, last)) = lease.take_rest() else {
+            return;
+        };
+        let is_current = lease.changes.load(Relaxed) == self.changes.load(Relaxed);
+        if is_current && self.take_back(last, cursor) {
+            self.forget_hint();
+        } else {
+            lease.resume(last);
+        }
+    }
+
     /// Gives back what is left of `lease`, whose number the calling thread has.
     #[inline]
     pub(super) fn hand_back(&self, lease: &Lease, elapsed: u64) {

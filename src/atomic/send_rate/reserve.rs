@@ -359,6 +359,7 @@ impl Engaged<'_> {
 
     /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
+        self.hand_back_last();
         self.gate.disturb();
         let before = place.less_tokens(u64::from(weight));
         if self.take_back(place, before) {
