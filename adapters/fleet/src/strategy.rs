@@ -200,9 +200,7 @@ mod tests {
     #[test]
     fn what_a_send_took_of_the_strategy_inside_can_be_settled() {
         let clock = Arc::new(Timestamp::ZERO);
-        let inside = Adaptive::builder()
-            .paced(thousand())
-            .clock(clock.clone());
+        let inside = Adaptive::builder().paced(thousand()).clock(clock.clone());
         let strategy = FleetStrategy::new(inside.build().unwrap(), open(clock.clone(), None));
         let available = || format!("{:.0}", strategy.snapshot().rate.unwrap().available);
         let mut attempts = Operation::new(&strategy).weight(600).start();
