@@ -15,10 +15,7 @@ use super::permit::Order;
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;
-use crate::atomic::sync::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
+use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::declared::plan::Plan;
@@ -144,14 +141,18 @@ impl Engaged<'_> {
     }
 
     /// Takes a token of the bucket.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it stands in two places, and most callers come through one"
+    )]
+    #[inline(always)]
     fn try_bucket(&self, gate: Seen, now: Timestamp, elapsed: u64) -> Result<Order, u64> {
         let taken = if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
             Err(wait)
         } else {
-            let (changes, head, line) = self.look_ahead();
+            let (_, line) = self.look_at_line();
             let cancelled = self.waiters.total();
-            self.try_line(gate, changes, head, &line, cancelled, elapsed)
+            self.try_line(gate, &line, cancelled, elapsed)
         };
         taken.map_err(|nanos| self.since_now(now, nanos))
     }
@@ -171,19 +172,20 @@ impl Engaged<'_> {
         if let Some(lease) = self.lease() {
             return self.try_lease_with(lease, gate, now);
         }
-        let (changes, head, line) = self.look_ahead();
+        let (_, line) = self.look_at_line();
         let cancelled = self.waiters.total();
         let now = now();
         let elapsed = self.unbounded(now);
         let taken = match self.promised.hint.wait(gate, elapsed) {
             Some(wait) => Err(wait),
-            None => self.try_line(gate, changes, head, &line, cancelled, elapsed),
+            None => self.try_line(gate, &line, cancelled, elapsed),
         };
         (now, taken.map_err(|nanos| self.since_now(now, nanos)))
     }
 
     /// Takes a token of `lease`, at a time that has been read for one a little before if that may
     /// be; or else of the bucket.
+    #[inline(never)]
     fn try_lease_with(
         &self,
         lease: &Lease,
@@ -221,8 +223,6 @@ impl Engaged<'_> {
     fn try_line(
         &self,
         gate: Seen,
-        changes: u64,
-        head: Head,
         line: &Line,
         cancelled: u64,
         elapsed: u64,
@@ -232,14 +232,12 @@ impl Engaged<'_> {
         if is_other || self.barred(elapsed, 1).is_some() {
             return self.try_again(elapsed);
         }
-        let minted = line.extended_to(elapsed);
-        let level = Level::new(minted, line.capacity(), cancelled);
-        let ahead = if self.law.lends() && line.rate.raw() >= Leases::LEAST_RATE {
-            self.take_ahead(head, line, minted, level, changes, elapsed)
-        } else {
-            None
-        };
-        match ahead.unwrap_or_else(|| self.take_one(level)) {
+        let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
+        let lends = self.law.lends() && line.rate.raw() >= Leases::LEAST_RATE;
+        if lends && self.take_ahead(elapsed) {
+            return Ok(Order::CHARGED);
+        }
+        match self.take_one(level) {
             Ok(issued) => {
                 if level.is_dry(issued) && gate.is_quiet(elapsed) {
                     let next = issued.plus(TOKEN).less_tokens(cancelled);
@@ -397,18 +395,9 @@ impl Engaged<'_> {
         Some((line, self.waiters.total()))
     }
 
-    /// Returns what a caller loads that may take tokens ahead.
-    #[inline]
-    fn look_ahead(&self) -> (u64, Head, Line) {
-        // Before the head, with acquire: see `end_leases`.
-        let changes = self.changes.load(Acquire);
-        let (head, line) = self.look_at_line();
-        (changes, head, line)
-    }
-
     /// Returns the current head and its line, of a bucket that holds the heaviest try.
     #[inline]
-    fn look_at_line(&self) -> (Head, Line) {
+    pub(super) fn look_at_line(&self) -> (Head, Line) {
         let (head, line) = self.line.read();
         // Relaxed: see `make_room`.
         let least = self.promised.heaviest.load(Relaxed);

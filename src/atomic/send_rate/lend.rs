@@ -3,8 +3,9 @@
 use super::acquire::Engaged;
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};
 use crate::atomic::counter::{cores, number, own_words, stand_in};
-use crate::atomic::sync::Ordering::{Relaxed, Release};
-use crate::line::{Head, Level, Line, Minted, Place, TOKEN};
+use crate::atomic::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::fixed::Rate;
+use crate::line::{LONGEST as LONGEST_LINE, Level, Line, Place, TOKEN};
 
 impl Engaged<'_> {
     /// Returns the lease of the calling thread, if any thread has had one.
@@ -22,46 +23,51 @@ impl Engaged<'_> {
         self.changes.fetch_add(1, Release);
     }
 
-    /// Takes several tokens at once, if the calling thread may and will soon spend them. `None` if
-    /// it is to take one.
+    /// Takes several tokens at once and spends the first, if the calling thread may and will soon
+    /// spend the others. `false` if it is to take one.
     #[inline(never)]
-    pub(super) fn take_ahead(
-        &self,
-        head: Head,
-        line: &Line,
-        minted: Minted,
-        level: Level,
-        changes: u64,
-        now: u64,
-    ) -> Option<Result<Place, Place>> {
+    pub(super) fn take_ahead(&self, now: u64) -> bool {
+        if number() >= own_words() {
+            return false;
+        }
+        // Before the head, with acquire: see `end_leases`.
+        let changes = self.changes.load(Acquire);
+        let (head, line) = self.look_at_line();
+        let cancelled = self.waiters.total();
+        if now.wrapping_sub(line.since) >= LONGEST_LINE || line.rate <= Rate::LEAST {
+            return false;
+        }
+        let minted = line.extended_to(now);
+        let level = Level::new(minted, line.capacity(), cancelled);
         let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
         let has_many = level.held(self.issued()) >= PART.wrapping_mul(2);
-        if most < 2 || !has_many || number() >= own_words() {
-            return None;
+        if most < 2 || !has_many {
+            return false;
         }
-        let lease = self.leases.get_or_make(Leases::new).own()?;
+        let Some(lease) = self.leases.get_or_make(Leases::new).own() else {
+            return false;
+        };
         let batch = lease.ask(now).min(most);
         // After the head and `changes`, see `end_leases`.
         if batch < 2 || !head.follows(self.state.load().version()) {
-            return None;
+            return false;
         }
         let mut first = Place::from_bits(0);
         let taken = self.issue(|issued| {
-            first = level.next(issued).ok_or(issued)?;
+            first = level.next(issued).ok_or(())?;
             let more = (level.held(first) / PART).min(batch.wrapping_sub(1));
-            Ok(first.plus(more.wrapping_mul(TOKEN)))
+            Ok::<_, ()>(first.plus(more.wrapping_mul(TOKEN)))
         });
-        if let Ok(last) = taken {
-            let terms = Terms {
-                changes,
-                from: now,
-                full: level.full(),
-                minted,
-                rate: line.rate,
-            };
-            lease.begin(terms, first, last);
-        }
-        Some(taken)
+        let Ok(last) = taken else { return false };
+        let terms = Terms {
+            changes,
+            from: now,
+            full: level.full(),
+            minted,
+            rate: line.rate,
+        };
+        lease.begin(terms, first, last);
+        true
     }
 
     /// Gives back what is left of the lease of the calling thread.
