@@ -13,6 +13,7 @@ mod limits;
 mod modelled;
 #[cfg(feature = "http")]
 mod parts;
+mod quoted;
 mod rate_limit;
 #[cfg(feature = "http")]
 mod refusal;

@@ -1,6 +1,7 @@
 //! Just as much JSON as it takes to find an error code.
 
 use super::bare_code;
+use crate::classify::quoted::string;
 
 /// Where codes are, the most telling first.
 const KEYS: [&[u8]; 3] = [b"__type", b"code", b"Code"];
@@ -60,16 +61,4 @@ impl Place {
             Self::Value => self,
         }
     }
-}
-
-/// Returns the string of which `text` is behind the first quote, as it is written, and what
-/// follows.
-fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut escaped = false;
-    let end = text.iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    })?;
-    Some((text.get(..end)?, text.get(end.checked_add(1)?..)?))
 }

@@ -1,5 +1,7 @@
 //! Just as much JSON as it takes to find the members of objects that have plain values.
 
+use crate::classify::quoted::string;
+
 /// A member of an object, at any depth: its name, and its value as it is written, without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member<'a> {
@@ -64,16 +66,4 @@ impl<'a> Iterator for Members<'a> {
             }
         }
     }
-}
-
-/// Returns the string of which `text` is behind the first quote, as it is written, and what
-/// follows.
-fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut escaped = false;
-    let end = text.iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    })?;
-    Some((text.get(..end)?, text.get(end.checked_add(1)?..)?))
 }
