@@ -3,8 +3,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# count FILES...: prints how many of their lines are code. An item under `#[cfg(test)]` or `#[test]` is none, up to
-# its last brace or its semicolon.
+# count FILES...: prints how many of their lines are code. An item under `#[cfg(test)]` or `#[test]`
+# is none, up to its last brace or its semicolon.
 count() {
     awk '
         FNR == 1 { test = 0 }

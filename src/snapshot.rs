@@ -60,7 +60,8 @@ impl fmt::Display for SendRateSnapshot {
             f,
             " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, "
         )?;
-        // The published law has 0 before its first throttle, the paced one the highest rate there is.
+        // The published law has 0 before its first throttle, the paced one the highest rate there
+        // is.
         if (1e-3..9e8).contains(last_max_rate) {
             write!(f, "peak {last_max_rate:.1}/s)")?;
         } else {

@@ -51,7 +51,8 @@ impl Service {
         }
     }
 
-    /// Answers a request: whether it was let go, and what the headers say. Resets are whole seconds.
+    /// Answers a request: whether it was let go, and what the headers say. Resets are whole
+    /// seconds.
     fn answer(&mut self, now: u64, weight: u64) -> (bool, LimitReports) {
         self.answer_of(Dimension::Requests, now, weight)
     }

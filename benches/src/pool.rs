@@ -266,8 +266,8 @@ impl Work {
 
     /// Whether others had the core: for a hundredth of the time as the system counts, or by the
     /// lengths of slices, which show when the host was busy: of a thread alone for a quarter of the
-    /// time, of one that meets others, so that its slices are uneven anyway, for more than half. One
-    /// that sleeps waits a little whenever it wakes up.
+    /// time, of one that meets others, so that its slices are uneven anyway, for more than half.
+    /// One that sleeps waits a little whenever it wakes up.
     fn is_disturbed(&self, threads: usize) -> bool {
         let most = if threads == 1 { 1.25 } else { 2.5 };
         self.waited > if self.slept > 0 { 0.1 } else { 0.01 }

@@ -111,7 +111,8 @@ fn leases_that_come_and_go_grant_each_token_once() {
     });
 }
 
-/// Takes a token by the number that `numbers` gives, which it gives back as a thread does that ends.
+/// Takes a token by the number that `numbers` gives, which it gives back as a thread does that
+/// ends.
 fn take_and_end(numbers: &Numbers, rate: &SendRate) -> usize {
     let Some(number) = numbers.take() else {
         return 0;

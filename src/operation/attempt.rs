@@ -39,7 +39,8 @@ impl Attempt {
         self.max
     }
 
-    /// Returns `true` if there will be no other attempt after this one: the request need not be kept.
+    /// Returns `true` if there will be no other attempt after this one: the request need not be
+    /// kept.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self.max {
@@ -48,7 +49,8 @@ impl Attempt {
         }
     }
 
-    /// Returns `true` if the connection of the attempt before may be used again. `true` for the first.
+    /// Returns `true` if the connection of the attempt before may be used again. `true` for the
+    /// first.
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable

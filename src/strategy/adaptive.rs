@@ -167,8 +167,8 @@ impl Adaptive {
     ///
     /// A send takes one request and the tokens that
     /// [`Operation::weights`](crate::Operation::weights) says. A heavy one waits until its tokens
-    /// have come together, those of 10 s at most: a sixth of `tokens`. Token limits that the service
-    /// declares all the same are obeyed.
+    /// have come together, those of 10 s at most: a sixth of `tokens`. Token limits that the
+    /// service declares all the same are obeyed.
     ///
     /// # Errors
     ///

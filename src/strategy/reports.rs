@@ -38,8 +38,8 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp), or a clock that is
-    /// read only if the time matters. It has to be of the strategy's own clock.
+    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp),
+    /// or a clock that is read only if the time matters. It has to be of the strategy's own clock.
     pub const fn at(clock: &'a dyn Clock) -> Self {
         Self {
             clock: Some(clock),

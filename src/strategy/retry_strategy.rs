@@ -118,8 +118,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns `true` if the strategy goes by what services declare about their limits. By default it
-    /// does not, so that no headers need to be read for it.
+    /// Returns `true` if the strategy goes by what services declare about their limits. By default
+    /// it does not, so that no headers need to be read for it.
     fn obeys_limits(&self) -> bool {
         false
     }
@@ -160,8 +160,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         StrategySnapshot::default()
     }
 
-    /// Returns `true` if the strategy is as good as new, so that one built in its place would decide
-    /// alike.
+    /// Returns `true` if the strategy is as good as new, so that one built in its place would
+    /// decide alike.
     ///
     /// Those of this crate are while their own quota is full and their send rate limits nothing, or
     /// no more than a new one's. `Scopes` (feature `scopes`) asks before it drops a state that is

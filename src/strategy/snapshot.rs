@@ -8,8 +8,8 @@ use crate::atomic::cells::{Counts, Event};
 use crate::set::MOST_RATES;
 
 /// The state of a strategy, for diagnostics:
-/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints it in one line for people,
-/// `{:?}` all of it.
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints it in one line for
+/// people, `{:?}` all of it.
 ///
 /// Taking one every second is free for others: it only loads. What is counted is counted where
 /// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.

@@ -70,8 +70,8 @@ impl StrategyId {
 /// assert_eq!(token.attempt(), 2);
 /// ```
 #[must_use = "a token that is dropped ends its operation without a record"]
-// In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from the
-// strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
+// In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from
+// the strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
 // stores: a quarter of the time of a healthy request.
 #[repr(C)]
 pub struct RetryToken {
@@ -110,8 +110,8 @@ pub(super) struct Terms {
     attempt: u32,
     /// In seconds; as many as there are if there is no limit.
     max_retry_after_secs: u16,
-    /// Bits, and no `bool` or enum: a result with a token in it would be told from an error by one of
-    /// their bytes, and the token put together around that byte.
+    /// Bits, and no `bool` or enum: a result with a token in it would be told from an error by one
+    /// of their bytes, and the token put together around that byte.
     flags: u16,
 }
 
@@ -200,8 +200,8 @@ impl RetryToken {
         }
     }
 
-    /// Replaces the delay before the next send: a span beyond 2⁶⁴ − 1 ns, 584 years, counts as that.
-    /// A first token may have one too.
+    /// Replaces the delay before the next send: a span beyond 2⁶⁴ − 1 ns, 584 years, counts as
+    /// that. A first token may have one too.
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.delay_ns = nanos(delay);
         self

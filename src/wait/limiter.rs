@@ -423,7 +423,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     }
 
     /// Takes a token that is there, which needs no place in line. Not of a limiter that obeys
-    /// declared limits, where one that is refused may count, and not of background, which stands behind.
+    /// declared limits, where one that is refused may count, and not of background, which stands
+    /// behind.
     pub(super) fn try_first(&self) -> Option<SendPermit> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
         if self.weight != 1 || self.class.is_background() || rate.listens() {

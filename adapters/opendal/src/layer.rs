@@ -121,8 +121,8 @@ impl PacingLayer {
     /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer
     /// is cloned: a clone's settings stay.
     ///
-    /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean it.
-    /// It gets no bodies.
+    /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean
+    /// it. It gets no bodies.
     #[must_use]
     pub fn classifier(
         self,

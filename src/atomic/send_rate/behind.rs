@@ -84,10 +84,10 @@ impl MaybeBehind {
 // Relaxed throughout. `issued` and `released` are chains of read-modify-writes, which are totally
 // ordered, and publish nothing. `released` is raised after the tokens were taken from the first
 // line, whose own swap decides that they were there: so what is released never exceeds what was
-// taken, in whatever order other threads see the two. The walk that follows a release, and the stand
-// of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is loaded
-// before `issued`, as in the first line. The others are hints and counts: a trickle that comes late
-// or twice is one token of 21. Models: `classes::one_token_is_released_once`,
+// taken, in whatever order other threads see the two. The walk that follows a release, and the
+// stand of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is
+// loaded before `issued`, as in the first line. The others are hints and counts: a trickle that
+// comes late or twice is one token of 21. Models: `classes::one_token_is_released_once`,
 // `classes::a_place_given_up_beside_its_release_loses_nothing`,
 // `classes::two_threads_put_one_trickle`.
 impl Behind {

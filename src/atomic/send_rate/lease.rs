@@ -96,8 +96,8 @@ pub(super) struct Lease {
 
 // Relaxed throughout: only the thread that has the number writes, so that what it has loaded is
 // still there when it stores. The next thread with the same number has seen all, see `Slots`.
-// Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only shown, or
-// says that there may be something to collect.
+// Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only
+// shown, or says that there may be something to collect.
 impl Lease {
     pub(super) fn new() -> Self {
         let zero = || AtomicU64::new(0);

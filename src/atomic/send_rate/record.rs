@@ -116,8 +116,8 @@ impl SendRate {
         let Some(words) = self.words.get() else {
             return false;
         };
-        // In the order of `follow`. A change, a window or a pause that comes after these loads comes
-        // after this response, but for what the swap of the head then finds.
+        // In the order of `follow`. A change, a window or a pause that comes after these loads
+        // comes after this response, but for what the swap of the head then finds.
         let (head, line) = words.line.read();
         let state = words.state.load();
         // Neither before the beginning of the line nor long after it.

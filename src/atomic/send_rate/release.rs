@@ -201,7 +201,8 @@ impl Engaged<'_> {
         ended
     }
 
-    /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would alias.
+    /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would
+    /// alias.
     fn give_trickle_up(&self, behind: &Behind) {
         let seen = behind.trickle.load(Relaxed);
         if seen != NO_PLACE && self.end_trickle(behind, seen) {
@@ -219,8 +220,8 @@ impl Engaged<'_> {
         }
     }
 
-    /// Returns about how many nanoseconds it is until `lacking` more tokens will have been released,
-    /// at least 1; `None` if nothing is limited.
+    /// Returns about how many nanoseconds it is until `lacking` more tokens will have been
+    /// released, at least 1; `None` if nothing is limited.
     fn until_released(&self, behind: &Behind, elapsed: u64, lacking: u64) -> Option<u64> {
         self.until_there(elapsed, behind.paced(lacking))
     }
@@ -412,8 +413,8 @@ impl<'a> Background<'a, SendRate> {
 }
 
 impl SendRate {
-    /// Returns a view of the limiter by which requests are [background](crate::Class::Background): they
-    /// get the tokens that are there and that no foreground request waits for.
+    /// Returns a view of the limiter by which requests are [background](crate::Class::Background):
+    /// they get the tokens that are there and that no foreground request waits for.
     #[must_use]
     pub const fn background(&self) -> Background<'_, Self> {
         Background::new(self)

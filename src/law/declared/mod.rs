@@ -37,8 +37,9 @@
 //!    them, because they send between two sends of this client. *Promised* are tokens that were
 //!    minted for requests which have not gone yet; what was unclaimed throughout a window is
 //!    forgotten. The first token of a window is there when it begins.
-//! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half a
-//!    window when the window ends: 15/16 of `L/W`, since one that is used up early costs two windows.
+//! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
+//!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
+//!    windows.
 //! 6. *A report counts by the order of sends.* One of an older send than the last report taken is
 //!    ignored. After a reset only a later reset, or a request sent since, opens the new window. One
 //!    that says more than the last one left is ignored for two trips: a request sent before it may
@@ -59,10 +60,10 @@
 //!     say of it is intersected, and the next begins at the latest time that fits.
 //! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. If its report
 //!     says that a quarter of the limit or less was left, and the service asks to wait until the
-//!     reset, reports say too much, and that much more is kept back; a 256th less in each window. If
-//!     more was left, there is another limit that is not declared: for ten windows the rate is the
-//!     paced law's where that is lower. The same holds if it came without a report, and the last one
-//!     is more than a window ago.
+//!     reset, reports say too much, and that much more is kept back; a 256th less in each window.
+//!     If more was left, there is another limit that is not declared: for ten windows the rate is
+//!     the paced law's where that is lower. The same holds if it came without a report, and the
+//!     last one is more than a window ago.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
 

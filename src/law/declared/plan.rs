@@ -14,7 +14,8 @@ use crate::fixed::{Rate, SECOND};
 const LEAST_SPREAD: u64 = 50_000_000;
 /// The least rate of a limit that has something left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
-/// The least rate of one that nothing was heard of for the longest stop: one that asks goes at once.
+/// The least rate of one that nothing was heard of for the longest stop: one that asks goes at
+/// once.
 const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
 
 /// At what rate the line of a limiter mints because of a declared limit.
@@ -139,8 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Returns when a pause ended that is over at `now`. Where a window has begun its first token is
-    /// there at once: at `rate` it was begun so long before.
+    /// Returns when a pause ended that is over at `now`. Where a window has begun its first token
+    /// is there at once: at `rate` it was begun so long before.
     pub(crate) fn resumed_at(&self, now: u64, rate: Rate) -> u64 {
         let begun = if self.fresh {
             self.at.saturating_sub(self.lead(rate))

@@ -8,8 +8,8 @@
 
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
 
-/// Of a limit that comes back all the time this part is left alone, in eighths. A client alone comes
-/// to rest at a half of it: above that background would starve.
+/// Of a limit that comes back all the time this part is left alone, in eighths. A client alone
+/// comes to rest at a half of it: above that background would starve.
 const LEFT_ALONE: i128 = 3;
 
 impl Ledger {

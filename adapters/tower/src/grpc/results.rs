@@ -28,8 +28,8 @@ use crate::{BoxError, Classify, Refused, Settle, classify::failure_of};
 /// not at all. Without it the delay of a `google.rpc.RetryInfo` in the status's details counts. It
 /// makes nothing retryable that is not.
 ///
-/// A request that a layer ends without an answer is answered `DEADLINE_EXCEEDED` if time was up, else
-/// `UNAVAILABLE`, with the [`Refused`] in the response's extensions.
+/// A request that a layer ends without an answer is answered `DEADLINE_EXCEEDED` if time was up,
+/// else `UNAVAILABLE`, with the [`Refused`] in the response's extensions.
 ///
 /// The code stands in the headers of a response without messages, and those are retried. In all
 /// others it stands in the trailers: the response has begun and goes to the caller ("gRPC Retry

@@ -137,8 +137,8 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// polled. No limit by default.
     ///
     /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
-    /// a backoff, a turn to send or the readiness of the service in the layer does not come in time,
-    /// the last response is returned; before the first attempt the error is
+    /// a backoff, a turn to send or the readiness of the service in the layer does not come in
+    /// time, the last response is returned; before the first attempt the error is
     /// [`Refused`](crate::Refused). An attempt under way is cut off, with the same error. The body
     /// of a response is not. The deadline of the request itself, `grpc-timeout`, counts too.
     ///

@@ -340,8 +340,8 @@ struct Asked<'a> {
     weight: u32,
 }
 
-/// Random requests of both classes: no more is granted than was minted, background goes in the order
-/// in which it came, whoever looks, and nothing is left over once all have left.
+/// Random requests of both classes: no more is granted than was minted, background goes in the
+/// order in which it came, whoever looks, and nothing is left over once all have left.
 fn plays(rate: &SendRate, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let capacity = 10;
