@@ -5,7 +5,7 @@ use core::{
     time::Duration,
 };
 
-/// Requests, by what became of them.
+/// Requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,

@@ -81,7 +81,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalScope {
-    /// This request, whoever sends it.
+    /// This request, from any client.
     Request,
     /// Requests to the same resource: an object, a prefix, a route, a model.
     Resource,

@@ -1,4 +1,4 @@
-//! What a strategy is told with an outcome.
+//! What comes with the outcome of an attempt.
 
 use crate::Clock;
 use crate::law::LimitReports;

@@ -38,11 +38,11 @@ pub struct PacedHttpClient {
 }
 
 std::thread_local! {
-    /// Whether a client of ours was asked on this thread for what it is.
+    /// Whether a client of this crate was asked on this thread for what it is.
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells whether `client` is one of ours, or a wrapper of one that hands on what it is.
+/// Returns `true` if `client` is of this crate, or a wrapper of one that hands on what it is.
 pub(crate) fn is_paced(client: &SharedHttpClient) -> bool {
     ASKED.set(false);
     let _metadata = client.connector_metadata();

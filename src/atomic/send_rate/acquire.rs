@@ -554,7 +554,7 @@ impl Engaged<'_> {
     /// Returns how many tokens are promised that `line` has not minted at `elapsed`, counting one
     /// that is begun.
     pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
-        // To a clock that is behind, tokens of leases are not there yet: nobody waits for them.
+        // To a clock that is behind, tokens of leases are not there yet: no request waits for them.
         let cancelled = self.waiters.total();
         let last = self
             .unspent(line, elapsed, cancelled)

@@ -1,6 +1,6 @@
 //! The second line, in which background stands: behind the first one, and not in it.
 //!
-//! A place in the first line is a claim on tokens to come, which nobody can overtake. So background
+//! A place in the first line is a claim on tokens to come, which no request can overtake. So background
 //! has a line whose tokens are *released* to it: tokens of the first line that are there, that no
 //! place waits for, and that are not left alone. A place behind the line is due once as many tokens
 //! have been released as stand before it, itself included, and were not given up: the rule of the

@@ -125,7 +125,7 @@ impl Engaged<'_> {
 
     /// Releases to background what is there for it, and gives back what was released too much.
     ///
-    /// Called by all who look at the second line, and by those who leave the first one.
+    /// Called by threads that look at the second line, or leave the first one.
     pub(super) fn release(&self, elapsed: u64) {
         let Some(behind) = self.promised.behind.get() else {
             return;
@@ -444,7 +444,7 @@ impl SendRate {
         let behind = engaged.behind();
         engaged.release(elapsed);
         let tokens = u64::from(weight);
-        // A new one passes nobody who waits.
+        // A new one passes none that waits.
         let taken = if behind.waiting() > 0 {
             Some(0)
         } else {

@@ -41,7 +41,7 @@ impl Ledger {
         to_u64(wait).max(paused)
     }
 
-    /// Returns what is left and belongs to nobody.
+    /// Returns what is left and promised to no request.
     fn free(&self, now: u64, sent: u64, promised: u64) -> i128 {
         let (level, _) = self.level(now, sent);
         level - self.kept_back() - amount(promised)

@@ -127,7 +127,10 @@ fn what_is_given_up_last_goes_back_to_the_first_line() {
         "it is released to the second"
     );
     drop((second, third));
-    assert!(rate.try_acquire(cents(200)).is_err(), "nobody has looked");
+    assert!(
+        rate.try_acquire(cents(200)).is_err(),
+        "no thread has looked"
+    );
     assert!(rate.background().try_acquire(cents(200)).is_ok());
     assert!(rate.try_acquire(cents(299)).is_err());
     assert!(rate.try_acquire(cents(300)).is_ok());
@@ -341,7 +344,7 @@ struct Asked<'a> {
 }
 
 /// Random requests of both classes: no more is granted than was minted, background goes in the
-/// order in which it came, whoever looks, and nothing is left over once all have left.
+/// order in which it came, whichever thread looks, and nothing is left over once all have left.
 fn plays(rate: &SendRate, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let capacity = 10;
@@ -372,7 +375,7 @@ fn plays(rate: &SendRate, seed: u64) {
                     .all(|asked| goes(&mut asked.place, at(now)));
                 assert!(
                     tried.is_err() || !waits || is_first,
-                    "passed those who wait"
+                    "passed one that waits"
                 );
                 granted += tried.map_or(0, |permit| u64::from(permit.weight()));
             }
