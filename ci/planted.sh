@@ -13,8 +13,8 @@ declared=src/atomic/send_rate/declared.rs
 patches() {
     cat <<PATCHES
 D1 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
-D2 src/set/held.rs s/self\\.look\\(now\\) \\{/self.look(now).filter(|latest| latest.wait.is_zero()) {/
-D2 src/set/held.rs s/place\\.unclaim\\(\\);/let _ = \\&place;/
+D2 src/set/guard.rs s/self\\.look\\(now\\) \\{/self.look(now).filter(|latest| latest.wait.is_zero()) {/
+D2 src/set/guard.rs s/place\\.unclaim\\(\\);/let _ = \\&place;/
 D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
 D4 src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
 D4 src/atomic/send_rate/settle.rs s/engaged\\.unsend\\(permit\\);//
@@ -25,7 +25,7 @@ D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), 
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
 D21 src/atomic/send_rate/reserve.rs s/engaged\\.make_room\\(weight\\);//g
 K1 src/strategy/adaptive.rs s/drought\\.resumed\\(now, longest\\);//
-K7 src/set/held.rs s/if wait >= last \\{/if wait >= last || last > wait {/
+K7 src/set/guard.rs s/if wait >= last \\{/if wait >= last || last > wait {/
 PATCHES
 }
 

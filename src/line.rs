@@ -222,7 +222,7 @@ impl Line {
     ///
     /// This is what ends a piece, before a larger capacity could bring them back. Writing them off
     /// at any other moment changes no answer.
-    pub(crate) fn settled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
+    pub(crate) fn spilled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
         let minted = self.minted_at(now);
         if self.holds(minted, issued, cancelled) {
             return issued; // by far the cheaper comparison
@@ -239,7 +239,7 @@ impl Line {
     /// Returns the nanoseconds until there is another token, after a take that found none. At least
     /// 1.
     pub(crate) fn wait_for_next(&self, now: u64, issued: Place, cancelled: u64) -> u64 {
-        let next = self.settled(now, issued, cancelled).plus(TOKEN);
+        let next = self.spilled(now, issued, cancelled).plus(TOKEN);
         self.wait_for(now, next.less_tokens(cancelled)).unwrap_or(1)
     }
 

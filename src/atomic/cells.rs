@@ -27,7 +27,7 @@ const EVENTS: usize = 12;
 
 /// What is so or not, and announced when that changes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum State {
+pub(crate) enum Condition {
     /// The quota refused last.
     Exhausted,
     /// The send rate limits.
@@ -38,7 +38,7 @@ pub(crate) enum State {
     Classes,
 }
 
-const STATES: usize = 4;
+const CONDITIONS: usize = 4;
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Counts(Lazy<CachePadded<Words>>);
 #[derive(Debug)]
 struct Words {
     events: [AtomicU64; EVENTS],
-    states: [AtomicU64; STATES],
+    states: [AtomicU64; CONDITIONS],
 }
 
 impl Words {
@@ -96,7 +96,7 @@ impl Counts {
 
     /// Returns `true` if `state` was so when it was noted last.
     #[cfg(feature = "tracing")]
-    pub(crate) fn is(&self, state: State) -> bool {
+    pub(crate) fn is(&self, state: Condition) -> bool {
         let words = self.0.get();
         let word = words.and_then(|words| words.states.get(state as usize));
         // Relaxed: a hint; `note` decides.
@@ -104,7 +104,7 @@ impl Counts {
     }
 
     /// Notes whether `state` is so, and tells whether that is news: to one caller for each change.
-    pub(crate) fn note(&self, state: State, so: bool) -> bool {
+    pub(crate) fn note(&self, state: Condition, so: bool) -> bool {
         let words = match self.0.get() {
             None if !so => return false,
             None => self.0.get_or_make(Words::new),
@@ -232,7 +232,7 @@ mod tests {
     fn events_are_counted_apart_and_nothing_is_made_for_none() {
         let counts = Counts::new();
         counts.add(Event::Credited, 0);
-        assert!(!counts.note(State::Limiting, false));
+        assert!(!counts.note(Condition::Limiting, false));
         assert_eq!(counts.get(Event::Granted), 0);
         assert!(counts.0.get().is_none(), "no memory yet");
         counts.one(Event::Granted);
@@ -245,10 +245,13 @@ mod tests {
     fn a_change_of_state_is_news_once() {
         let counts = Counts::new();
         let news =
-            [false, true, true, false, false, true].map(|so| counts.note(State::Exhausted, so));
+            [false, true, true, false, false, true].map(|so| counts.note(Condition::Exhausted, so));
         assert_eq!(news, [false, true, false, true, false, true]);
-        assert!(!counts.note(State::Limiting, false), "the other is another");
-        assert!(counts.note(State::Limiting, true));
+        assert!(
+            !counts.note(Condition::Limiting, false),
+            "the other is another"
+        );
+        assert!(counts.note(Condition::Limiting, true));
     }
 
     #[test]
@@ -256,7 +259,7 @@ mod tests {
         let counts = Counts::new();
         let news = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| u32::from(counts.note(State::Limiting, true))))
+                .map(|_| scope.spawn(|| u32::from(counts.note(Condition::Limiting, true))))
                 .collect();
             threads
                 .into_iter()
@@ -270,9 +273,9 @@ mod tests {
     #[test]
     fn a_state_is_as_it_was_noted_last() {
         let counts = Counts::new();
-        assert!(!counts.is(State::Limiting));
-        assert!(counts.note(State::Exhausted, true));
-        assert!(counts.is(State::Exhausted) && !counts.is(State::Limiting));
+        assert!(!counts.is(Condition::Limiting));
+        assert!(counts.note(Condition::Exhausted, true));
+        assert!(counts.is(Condition::Exhausted) && !counts.is(Condition::Limiting));
     }
 
     #[test]

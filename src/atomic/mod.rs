@@ -23,7 +23,7 @@ pub(crate) mod usage;
 
 pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
-pub(crate) use send_rate::Held;
+pub(crate) use send_rate::PlaceGuard;
 pub use send_rate::{
     Background, BackgroundSnapshot, DeclaredLimit, Reservation, SendRate, SendRateSnapshot,
 };

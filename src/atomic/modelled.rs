@@ -1,6 +1,6 @@
 //! What the models look at that the public types make no room for: only under `--cfg loom`.
 
-use super::cells::{self, Counts, State};
+use super::cells::{self, Condition, Counts};
 use super::counter::{NUMBER, Slots, Stripes};
 use super::multi_word::MultiWord;
 use super::send_rate::head::LineWords;
@@ -59,7 +59,7 @@ impl News {
     /// Notes whether it is so, and tells whether that is news.
     #[must_use]
     pub fn note(&self, so: bool) -> bool {
-        self.0.note(State::Limiting, so)
+        self.0.note(Condition::Limiting, so)
     }
 }
 

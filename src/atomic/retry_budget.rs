@@ -307,7 +307,7 @@ impl RetryBudget {
                 .is_ok()
             {
                 self.slots.newest.store(number, Relaxed);
-                self.requests.settle();
+                self.requests.forget_meetings();
                 return next;
             }
         }

@@ -256,39 +256,39 @@ fn a_count_that_is_too_small_grants_no_more() {
 }
 
 #[test]
-fn settling_at_any_moment_of_the_piece_changes_no_answer() {
+fn spilling_at_any_moment_of_the_piece_changes_no_answer() {
     let mut rng = Rng::with_seed(4);
-    let mut settled = 0;
+    let mut spilled = 0;
     for _ in 0..100_000 {
         let line = any_line(&mut rng);
         let now = any_time(&mut rng, &line);
         let sooner = rng.u64(..=now);
         let (issued, cancelled) = (any_place(&mut rng, &line), rng.u64(..50));
-        let after = line.settled(sooner, issued, cancelled);
-        settled += u32::from(after != issued);
+        let after = line.spilled(sooner, issued, cancelled);
+        spilled += u32::from(after != issued);
         assert!(after.since(issued) >= 0, "promises are not taken back");
         assert_eq!(
             line.take_next(now, after, cancelled),
             line.take_next(now, issued, cancelled)
         );
         assert_eq!(
-            line.settled(now, after, cancelled),
-            line.settled(now, issued, cancelled)
+            line.spilled(now, after, cancelled),
+            line.spilled(now, issued, cancelled)
         );
     }
-    assert!(settled > 1_000, "{settled}");
+    assert!(spilled > 1_000, "{spilled}");
 }
 
 /// The bucket of 10 held 10 of 50 minted; grown to 20 it holds these 10, not 20 (and shrunk, 2).
 #[test]
 fn what_the_old_capacity_discarded_does_not_come_back() {
     let old = line(50, 0, 10);
-    let settled = old.settled(0, place(0), 0);
-    assert_eq!(settled, place(40));
-    assert_eq!(line(50, 0, 20).available(0, settled, 0), 10 * ONE);
+    let spilled = old.spilled(0, place(0), 0);
+    assert_eq!(spilled, place(40));
+    assert_eq!(line(50, 0, 20).available(0, spilled, 0), 10 * ONE);
     let small = line(50, 0, 2);
-    assert_eq!(small.available(0, settled, 0), 2 * ONE);
-    let shrunk = small.settled(0, settled, 0);
+    assert_eq!(small.available(0, spilled, 0), 2 * ONE);
+    let shrunk = small.spilled(0, spilled, 0);
     assert_eq!(line(50, 0, 10).available(0, shrunk, 0), 2 * ONE);
 }
 
@@ -310,7 +310,7 @@ fn a_pause_holds_nothing_not_even_what_the_bucket_held() {
     assert!(pause.is_paused());
     assert_eq!(pause.capacity(), 0);
     assert_eq!(pause.available(SECOND, place(2), 0), 0);
-    assert_eq!(pause.settled(SECOND, place(2), 0), place(5));
+    assert_eq!(pause.spilled(SECOND, place(2), 0), place(5));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn the_line_that_is_proved_is_this_one() {
             line.extended_to(now).to_bits(),
             line.minted_at(now).to_bits(),
             line.capacity().into(),
-            line.settled(now, issued, cancelled).to_bits().into(),
+            line.spilled(now, issued, cancelled).to_bits().into(),
             taken.to_bits().into(),
             wait.unwrap_or(0).into(),
             line.wait_for_next(now, issued, cancelled).into(),

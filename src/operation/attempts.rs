@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::{Attempt, Stop, StopReason, events, limits::Limits};
+use super::{Attempt, Stop, StopReason, bounds::Bounds, events};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
@@ -66,7 +66,7 @@ use crate::{
 #[must_use = "an operation does nothing unless it is asked what comes next"]
 pub struct Attempts<S> {
     strategy: S,
-    limits: Limits,
+    bounds: Bounds,
     /// The longest wait that the service may ask for.
     max_retry_after: Duration,
     deadline: Option<Timestamp>,
@@ -132,19 +132,19 @@ impl<S: RetryStrategy> Attempts<S> {
     pub(super) fn start(
         strategy: S,
         scope: Option<&str>,
-        limits: Limits,
+        bounds: Bounds,
         clock: Option<&dyn Clock>,
     ) -> Self {
         let token = strategy.acquire_initial_token(scope).ok();
         let delay = token.as_ref().map_or(Duration::ZERO, RetryToken::delay);
-        let total = limits
+        let total = bounds
             .total
             .or_else(|| token.as_ref().and_then(RetryToken::time_left));
         let said = token.as_ref().map(RetryToken::max_retry_after);
-        let max_retry_after = limits.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
+        let max_retry_after = bounds.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
             strategy,
-            limits,
+            bounds,
             max_retry_after,
             deadline: None,
             token,
@@ -208,9 +208,9 @@ impl<S: RetryStrategy> Attempts<S> {
                 return self.stop(reason);
             }
         }
-        let mut request = SendRequest::new().weight(self.limits.weight).at(clock);
-        request = request.class(self.limits.class);
-        if let Some(weights) = &self.limits.weights {
+        let mut request = SendRequest::new().weight(self.bounds.weight).at(clock);
+        request = request.class(self.bounds.class);
+        if let Some(weights) = &self.bounds.weights {
             request = request.weights(weights);
         }
         if let Some(token) = &self.token {
@@ -262,7 +262,7 @@ impl<S: RetryStrategy> Attempts<S> {
             None => Some(1),
         };
         let left = self.deadline.map(|by| by.saturating_since(clock.now()));
-        let limit = match (left, self.limits.attempt) {
+        let limit = match (left, self.bounds.attempt) {
             (Some(left), Some(limit)) => Some(left.min(limit)),
             (left, limit) => left.or(limit),
         };
@@ -413,7 +413,7 @@ impl<S: RetryStrategy> Attempts<S> {
         };
         let longest = self.max_retry_after;
         let token = token
-            .with_idempotency(self.limits.idempotency)
+            .with_idempotency(self.bounds.idempotency)
             .with_max_retry_after(longest)
             .with_time_left(said);
         let next = match self.strategy.refresh_retry_token(token, failure, reports) {
@@ -441,7 +441,7 @@ impl<S: RetryStrategy> Attempts<S> {
             }
         };
         // For strategies that do not ask: paceline's have refused.
-        let reason = if !self.limits.idempotency.permits(failure) {
+        let reason = if !self.bounds.idempotency.permits(failure) {
             Some(StopReason::MaybeExecuted)
         } else if !self.repeatable {
             Some(StopReason::NotRepeatable)

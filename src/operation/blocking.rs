@@ -36,13 +36,13 @@ impl<S: RetryStrategy, A: Answers> Operation<'_, S, DefaultSleep, A> {
         let Self {
             strategy,
             scope,
-            limits,
+            bounds,
             clock,
             sleep: DefaultSleep,
             ..
         } = self;
         let clock = clock.unwrap_or(strategy.clock());
-        let attempts = Attempts::start(&strategy, scope, limits, Some(clock));
+        let attempts = Attempts::start(&strategy, scope, bounds, Some(clock));
         run::<A, _, _, _>(attempts, clock, &mut Park, classify, op)
     }
 }
@@ -73,13 +73,13 @@ impl<S: RetryStrategy, Z: FnMut(Duration), A: Answers> Operation<'_, S, Z, A> {
         let Self {
             strategy,
             scope,
-            limits,
+            bounds,
             clock,
             sleep,
             ..
         } = self;
         let clock = clock.unwrap_or(strategy.clock());
-        let attempts = Attempts::start(&strategy, scope, limits, Some(clock));
+        let attempts = Attempts::start(&strategy, scope, bounds, Some(clock));
         run::<A, _, _, _>(attempts, clock, &mut By(sleep), classify, op)
     }
 }

@@ -2,7 +2,7 @@
 
 use core::{fmt, marker::PhantomData, time::Duration};
 
-use super::{Attempts, Plain, Reporting, limits::Limits};
+use super::{Attempts, Plain, Reporting, bounds::Bounds};
 use crate::{
     Class, Clock, Idempotency, RetryStrategy,
     set::Weights,
@@ -22,7 +22,7 @@ use crate::{
 pub struct Operation<'a, S, Z = DefaultSleep, A = Plain> {
     pub(super) strategy: S,
     pub(super) scope: Option<&'a str>,
-    pub(super) limits: Limits,
+    pub(super) bounds: Bounds,
     pub(super) clock: Option<&'a dyn Clock>,
     pub(super) sleep: Z,
     pub(super) answers: PhantomData<A>,
@@ -34,7 +34,7 @@ impl<S: RetryStrategy> Operation<'_, S> {
         Self {
             strategy,
             scope: None,
-            limits: Limits::default(),
+            bounds: Bounds::default(),
             clock: None,
             sleep: DefaultSleep,
             answers: PhantomData,
@@ -45,7 +45,7 @@ impl<S: RetryStrategy> Operation<'_, S> {
 impl<S: RetryStrategy, Z, A> Operation<'_, S, Z, A> {
     /// Begins the operation, and leaves the waiting and the sending to the caller.
     pub fn start(self) -> Attempts<S> {
-        Attempts::start(self.strategy, self.scope, self.limits, self.clock)
+        Attempts::start(self.strategy, self.scope, self.bounds, self.clock)
     }
 }
 
@@ -78,13 +78,13 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert_eq!((stopped.attempts(), stopped.why()), (1, StopReason::MaybeExecuted));
     /// ```
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
-        self.limits.idempotency = idempotency;
+        self.bounds.idempotency = idempotency;
         self
     }
 
     /// Sets how many tokens of the send rate each attempt takes: 1 by default.
     pub fn weight(mut self, tokens: u32) -> Self {
-        self.limits.weight = tokens;
+        self.bounds.weight = tokens;
         self
     }
 
@@ -111,7 +111,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn weights(mut self, tokens: impl Into<Weights>) -> Self {
-        self.limits.weights = Some(tokens.into());
+        self.bounds.weights = Some(tokens.into());
         self
     }
 
@@ -131,7 +131,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert_eq!(copied.unwrap(), "copied");
     /// ```
     pub fn class(mut self, class: Class) -> Self {
-        self.limits.class = class;
+        self.bounds.class = class;
         self
     }
 
@@ -158,7 +158,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert_eq!(stopped.why(), StopReason::RetryAfterTooLong { asked: hour, max });
     /// ```
     pub fn max_retry_after(mut self, span: Duration) -> Self {
-        self.limits.max_retry_after = Some(rounded_cap(span));
+        self.bounds.max_retry_after = Some(rounded_cap(span));
         self
     }
 
@@ -192,7 +192,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert!(stopped.wait() >= minute);
     /// ```
     pub fn deadline(mut self, span: Duration) -> Self {
-        self.limits.total = Some(span);
+        self.bounds.total = Some(span);
         self
     }
 
@@ -217,7 +217,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert_eq!(answer.unwrap(), "in time");
     /// ```
     pub fn attempt_timeout(mut self, span: Duration) -> Self {
-        self.limits.attempt = Some(span);
+        self.bounds.attempt = Some(span);
         self
     }
 
@@ -261,7 +261,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
-            limits: self.limits,
+            bounds: self.bounds,
             clock: self.clock,
             sleep: self.sleep,
             answers: PhantomData,
@@ -284,7 +284,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
-            limits: self.limits,
+            bounds: self.bounds,
             clock: self.clock,
             sleep,
             answers: PhantomData,
@@ -309,7 +309,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
-            limits: self.limits,
+            bounds: self.bounds,
             clock: self.clock,
             sleep,
             answers: PhantomData,
@@ -322,10 +322,10 @@ impl<S: fmt::Debug, Z, A> fmt::Debug for Operation<'_, S, Z, A> {
         f.debug_struct("Operation")
             .field("strategy", &self.strategy)
             .field("scope", &self.scope)
-            .field("idempotency", &self.limits.idempotency)
-            .field("class", &self.limits.class)
-            .field("deadline", &self.limits.total)
-            .field("attempt_timeout", &self.limits.attempt)
+            .field("idempotency", &self.bounds.idempotency)
+            .field("class", &self.bounds.class)
+            .field("deadline", &self.bounds.total)
+            .field("attempt_timeout", &self.bounds.attempt)
             .field("sleep", &name_of::<Z>())
             .finish_non_exhaustive()
     }

@@ -4,11 +4,11 @@ mod answer;
 mod attempt;
 mod attempts;
 mod blocking;
+mod bounds;
 pub(crate) mod builder;
 mod error;
 mod events;
 pub(crate) mod ext;
-mod limits;
 mod task;
 mod waiter;
 

@@ -37,7 +37,7 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
         F: Future<Output = A::Output<T, E>>,
     {
         let clock = self.clock.unwrap_or(self.strategy.clock());
-        let mut attempts = Attempts::start(&self.strategy, self.scope, self.limits, Some(clock));
+        let mut attempts = Attempts::start(&self.strategy, self.scope, self.bounds, Some(clock));
         let mut waiter = Waiter::new(self.sleep);
         let mut last = None;
         loop {

@@ -12,7 +12,7 @@ use core::{
 use crate::{
     RetryStrategy,
     atomic::usage::Usage,
-    strategy::{StrategyId, hold::Held},
+    strategy::{StrategyId, hold::Leave},
 };
 
 /// The state of one scope: alive until its usage is retired.
@@ -73,7 +73,7 @@ impl<S: RetryStrategy> Slot<S> {
     }
 }
 
-impl<S: RetryStrategy + 'static> Held for Slot<S> {
+impl<S: RetryStrategy + 'static> Leave for Slot<S> {
     fn leave(&self) {
         self.usage.leave();
     }

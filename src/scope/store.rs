@@ -75,7 +75,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         } else {
             match self.find_pending(key) {
                 Some(slot) if slot.usage().is_placed() => Ok(slot),
-                Some(slot) => self.settle(slot),
+                Some(slot) => self.with_place(slot),
                 None => self.create(key),
             }
         };
@@ -91,7 +91,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         while self.occupancy.is_full(self.occupancy.taken()) {
             // Each state that had a place by then was in the map.
             if let Some(slot) = self.find_pending(key) {
-                return self.settle(slot);
+                return self.with_place(slot);
             }
             self.evict()?;
         }
@@ -102,10 +102,10 @@ impl<S: RetryStrategy + 'static> Store<S> {
         while !self.put(&slot) {
             if let Some(other) = self.find_pending(key) {
                 self.pending.pin().remove(&number);
-                return self.settle(other); // another thread has created it meanwhile
+                return self.with_place(other); // another thread has created it meanwhile
             }
         }
-        self.settle(slot)
+        self.with_place(slot)
     }
 
     /// Puts `slot` into the map, or returns false if there is a state of its key that is not
@@ -128,7 +128,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     /// Sees to it that `slot`, which the caller has entered, has its place, if need be that of an
     /// idle scope.
     #[cold]
-    fn settle(&self, slot: Arc<Slot<S>>) -> Result<Arc<Slot<S>>, ScopeRefused> {
+    fn with_place(&self, slot: Arc<Slot<S>>) -> Result<Arc<Slot<S>>, ScopeRefused> {
         // Withdraws it also if the user's strategy panics.
         let mut entered = Entered {
             store: self,

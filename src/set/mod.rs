@@ -9,13 +9,13 @@
 //! its request would, and gives them back whole if it is dropped.
 
 mod error;
-mod held;
+mod guard;
 mod permit;
 mod weights;
 
 pub use error::{Binding, SetError};
-pub(crate) use held::SetHeld;
-pub use held::SetReservation;
+pub(crate) use guard::SetGuard;
+pub use guard::SetReservation;
 pub use permit::{SetPermit, SetSnapshot};
 pub use weights::Weights;
 
@@ -338,7 +338,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         weights: &[u32; N],
         class: Class,
     ) -> Result<SetReservation<'_, N>, SetError> {
-        let held = SetHeld::take(&self.by_ref(), now, weights, class, None)?;
+        let held = SetGuard::take(&self.by_ref(), now, weights, class, None)?;
         Ok(SetReservation::new(held))
     }
 

@@ -19,7 +19,7 @@ use super::{
     token::{RetryToken, StrategyId, nanos},
     turn::SendTurn,
 };
-use crate::atomic::cells::{Drought, Event, State};
+use crate::atomic::cells::{Condition, Drought, Event};
 use crate::{
     AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate, SendSet,
     Timestamp, WeightError,
@@ -355,7 +355,7 @@ impl Adaptive {
             rate.forget_throttles(now);
         }
         // The next answers without a report are news again.
-        self.engine.counts.note(State::Unheard, false);
+        self.engine.counts.note(Condition::Unheard, false);
         #[cfg(feature = "tracing")]
         self.look_for_changes();
     }
@@ -459,7 +459,7 @@ impl Adaptive {
         if recorded == Recorded::Cut {
             let state = || rate.snapshot(now);
             self.engine.counts.one(Event::Cut);
-            if self.engine.counts.note(State::Limiting, true) {
+            if self.engine.counts.note(Condition::Limiting, true) {
                 events::engaged(self.engine.id(), state);
             } else {
                 events::cut(self.engine.id(), state);
@@ -480,15 +480,15 @@ impl Adaptive {
     #[cfg(feature = "tracing")]
     fn look_for_changes(&self) {
         let counts = &self.engine.counts;
-        if counts.is(State::Limiting)
+        if counts.is(Condition::Limiting)
             && !self.rates().any(SendRate::is_limiting)
-            && counts.note(State::Limiting, false)
+            && counts.note(Condition::Limiting, false)
         {
             events::recovered(self.engine.id());
         }
-        if self.obeys_limits() && !counts.is(State::Unheard) {
+        if self.obeys_limits() && !counts.is(Condition::Unheard) {
             let unheard = self.rates().find(|rate| rate.is_unheard());
-            if let Some(rate) = unheard.filter(|_| counts.note(State::Unheard, true)) {
+            if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
                 events::unheard(self.engine.id(), rate.obeys());
             }
         }
@@ -675,7 +675,7 @@ impl Adaptive {
         self.engine.counts.one(Event::Delayed);
         if request.is_background() {
             self.engine.counts.one(Event::DelayedBackground);
-            if self.engine.counts.note(State::Classes, true) {
+            if self.engine.counts.note(Condition::Classes, true) {
                 events::background(self.engine.id());
             }
         }

@@ -14,7 +14,7 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{Counts, Event, State};
+use crate::atomic::cells::{Condition, Counts, Event};
 use crate::{Clock, QuotaPermit};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
@@ -91,7 +91,7 @@ impl<P> Engine<P> {
         match &answer {
             Ok(_) => {
                 self.counts.one(Event::Granted);
-                if self.counts.note(State::Exhausted, false) {
+                if self.counts.note(Condition::Exhausted, false) {
                     events::quota_recovered(self.id(), || self.quota.available());
                 }
             }
@@ -111,7 +111,7 @@ impl<P> Engine<P> {
             _ => Event::RefusedOther,
         });
         if let RefusalReason::QuotaExhausted { available, needed } = *reason {
-            if self.counts.note(State::Exhausted, true) {
+            if self.counts.note(Condition::Exhausted, true) {
                 events::quota_exhausted(self.id(), available, needed);
             }
         }

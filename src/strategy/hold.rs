@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{any::Any, fmt};
 
 /// The state of a scope, as a token holds it.
-pub(crate) trait Held: Any + Send + Sync {
+pub(crate) trait Leave: Any + Send + Sync {
     /// Ends one use of the state.
     fn leave(&self);
 
@@ -14,14 +14,14 @@ pub(crate) trait Held: Any + Send + Sync {
 
 /// One use of a state, which ends when this is dropped; or none.
 #[derive(Default)]
-pub(crate) struct Hold(Option<Arc<dyn Held>>);
+pub(crate) struct Hold(Option<Arc<dyn Leave>>);
 
 impl Hold {
     /// What a token without a scope holds.
     pub(crate) const NONE: Self = Self(None);
 
     /// Takes over one use of `held`.
-    pub(crate) const fn taking_over(held: Arc<dyn Held>) -> Self {
+    pub(crate) const fn taking_over(held: Arc<dyn Leave>) -> Self {
         Self(Some(held))
     }
 
@@ -31,7 +31,7 @@ impl Hold {
     }
 
     /// Returns the state if there is one, and it is a `T`.
-    pub(crate) fn get<T: Held>(&self) -> Option<&T> {
+    pub(crate) fn get<T: Leave>(&self) -> Option<&T> {
         self.0.as_ref()?.as_any().downcast_ref()
     }
 }
@@ -49,7 +49,7 @@ impl Drop for Hold {
 /// inlined.
 #[cold]
 #[expect(clippy::needless_pass_by_value, reason = "dropped here")]
-fn leave(held: Arc<dyn Held>) {
+fn leave(held: Arc<dyn Leave>) {
     held.leave();
 }
 

@@ -82,7 +82,7 @@ pub struct RetryToken {
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
     paid: Paid,
-    state: State,
+    state: Attachment,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
@@ -194,7 +194,7 @@ impl RetryToken {
             delay_ns: 0,
             backoff_ns: 0,
             paid: Paid::NOTHING,
-            state: State(None),
+            state: Attachment(None),
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }
@@ -296,7 +296,7 @@ impl RetryToken {
     /// Attaches what a strategy wants to remember of the operation. Those of this crate attach
     /// nothing.
     pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
-        self.state = State(Some(Box::new(state)));
+        self.state = Attachment(Some(Box::new(state)));
         self
     }
 
@@ -487,12 +487,12 @@ pub(super) fn nanos(span: Duration) -> u64 {
 }
 
 /// A strategy's own state, if it has attached one. Nothing of it can be printed.
-struct State(Option<Attached>);
+struct Attachment(Option<Attached>);
 
 /// Boxed twice, so that a token has one word for it.
 type Attached = Box<Box<dyn Any + Send + Sync>>;
 
-impl Drop for State {
+impl Drop for Attachment {
     #[inline]
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {

@@ -7,7 +7,7 @@ use super::{
     refusal::{NotAdmitted, SendRefused},
     request::SendRequest,
 };
-use crate::set::{MOST_RATES, SendSet, SetHeld, SetPermit};
+use crate::set::{MOST_RATES, SendSet, SetGuard, SetPermit};
 use crate::wait::{LOOK_AGAIN, PlaceInLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, WeightError};
 
@@ -15,7 +15,7 @@ use crate::{AcquireError, Clock, SendPermit, SendRate, WeightError};
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 
 /// A place in each of several lines.
-type Places = Waiting<SetHeld<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
+type Places = Waiting<SetGuard<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
 
 /// What an attempt holds on its way to being sent.
 enum Holds {
@@ -110,7 +110,7 @@ impl SendTurn {
             let weights = request.weights_of(set)?;
             let now = time.now();
             let deadline = longest.map(|span| now.saturating_add(span));
-            let held = SetHeld::take(set, now, &weights, request.class, longest)?;
+            let held = SetGuard::take(set, now, &weights, request.class, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
         };
         match places.look_by(time, request.waker) {

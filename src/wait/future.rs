@@ -116,11 +116,11 @@ impl<T: Timer> Alarm<T> {
 /// done, it says the same.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Acquire<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> {
-    state: State<R, C, Z>,
+    state: Stage<R, C, Z>,
     alarm: Alarm<Z::Timer>,
 }
 
-enum State<R: Deref<Target = SendRate>, C: Clock, Z> {
+enum Stage<R: Deref<Target = SendRate>, C: Clock, Z> {
     Asking(AcquireRequest<R, C, Z>),
     InLine(PlaceInLine<R, C>, Z),
     Done(Result<SendPermit, AcquireError>),
@@ -129,33 +129,33 @@ enum State<R: Deref<Target = SendRate>, C: Clock, Z> {
 impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
     pub(super) const fn new(ask: AcquireRequest<R, C, Z>) -> Self {
         Self {
-            state: State::Asking(ask),
+            state: Stage::Asking(ask),
             alarm: Alarm::new(),
         }
     }
 
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, AcquireError>> {
         // What is taken out of a state before it is known what comes after it.
-        let refused = State::Done(Err(AcquireError::NotInTime {
+        let refused = Stage::Done(Err(AcquireError::NotInTime {
             wait: Duration::ZERO,
         }));
-        if let State::Asking(ask) = &self.state {
+        if let Stage::Asking(ask) = &self.state {
             if let Some(permit) = ask.try_first() {
                 return Poll::Ready(Ok(permit));
             }
-            if let State::Asking(ask) = mem::replace(&mut self.state, refused) {
+            if let Stage::Asking(ask) = mem::replace(&mut self.state, refused) {
                 let (place, sleep) = ask.take_place()?;
-                self.state = State::InLine(place, sleep);
+                self.state = Stage::InLine(place, sleep);
             }
         }
         match &mut self.state {
-            State::Done(done) => Poll::Ready(*done),
-            State::InLine(place, sleep) => {
+            Stage::Done(done) => Poll::Ready(*done),
+            Stage::InLine(place, sleep) => {
                 let deadline = place.deadline();
                 let check = |rest: Option<&Rest>| rest.map_or(Ok(()), |rest| rest.check(deadline));
                 self.alarm.poll_place(&mut place.0, sleep, check, cx)
             }
-            State::Asking(_) => Poll::Pending,
+            Stage::Asking(_) => Poll::Pending,
         }
     }
 }
@@ -171,7 +171,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.poll_once(cx);
         if let Poll::Ready(done) = polled {
-            self.state = State::Done(done);
+            self.state = Stage::Done(done);
         }
         polled
     }
@@ -180,9 +180,9 @@ where
 impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> fmt::Debug for Acquire<R, C, Z> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Asking(_) => "not polled",
-            State::InLine(..) => "in line",
-            State::Done(_) => "done",
+            Stage::Asking(_) => "not polled",
+            Stage::InLine(..) => "in line",
+            Stage::Done(_) => "done",
         };
         f.debug_tuple("Acquire").field(&state).finish()
     }

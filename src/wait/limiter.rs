@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, ops::Deref, time::Duration};
 
 use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking, name_of};
-use crate::atomic::Held;
+use crate::atomic::PlaceGuard;
 use crate::{
     AcquireError, Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
     law::{LimitReports, Observed},
@@ -435,7 +435,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
 
     pub(super) fn take_place(self) -> Result<(PlaceInLine<R, C>, Z), AcquireError> {
         let SendLimiter { rate, clock, sleep } = self.limiter;
-        let rate = match Held::take_untimed(rate, self.weight) {
+        let rate = match PlaceGuard::take_untimed(rate, self.weight) {
             Ok(held) => return Ok((PlaceInLine::of(held, clock), sleep)),
             Err(rate) => rate,
         };

@@ -2,8 +2,8 @@
 
 use core::{fmt, ops::Deref, task::Waker, time::Duration};
 
-use crate::atomic::Held;
-use crate::set::{SetHeld, SetPermit};
+use crate::atomic::PlaceGuard;
+use crate::set::{SetGuard, SetPermit};
 use crate::{AcquireError, Class, Clock, SendPermit, SendRate, Timestamp};
 
 /// What a request holds while it waits for its turn: a place in one line, or in several.
@@ -22,7 +22,7 @@ pub(crate) trait InLine {
     fn leave(&mut self, now: impl FnOnce() -> Timestamp);
 }
 
-impl<R: Deref<Target = SendRate>> InLine for Held<R> {
+impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
     type Permit = SendPermit;
 
     fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
@@ -40,7 +40,7 @@ impl<R: Deref<Target = SendRate>> InLine for Held<R> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetHeld<R, N> {
+impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
     type Permit = SetPermit<N>;
 
     fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SetPermit<N>, Duration> {
@@ -77,7 +77,7 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
 /// From [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). Dropped before it is
 /// claimed it is given up: its tokens go back and those behind move up.
 #[must_use = "a place that is dropped is given up"]
-pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock>(pub(super) Waiting<Held<R>, C>);
+pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock>(pub(super) Waiting<PlaceGuard<R>, C>);
 
 /// How often a waiter looks if no thread can wake it: the rate may have risen meanwhile.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -145,11 +145,11 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
         deadline: Option<Timestamp>,
     ) -> Result<Self, AcquireError> {
         let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = Held::take(rate, now, weight, class, patience)?;
+        let held = PlaceGuard::take(rate, now, weight, class, patience)?;
         Ok(Self(Waiting::new(held, clock, deadline)))
     }
 
-    pub(crate) const fn of(held: Held<R>, clock: C) -> Self {
+    pub(crate) const fn of(held: PlaceGuard<R>, clock: C) -> Self {
         Self(Waiting::new(held, clock, None))
     }
 

@@ -5,7 +5,7 @@ use core::{fmt, future::poll_fn, ops::Deref, time::Duration};
 use super::limiter::Deadline;
 use super::place::Waiting;
 use super::{Alarm, Rest, SendLimiter, Sleep, blocking, name_of};
-use crate::set::{Binding, SetError, SetHeld, SetPermit};
+use crate::set::{Binding, SetError, SetGuard, SetPermit};
 use crate::{
     AcquireError, Class, Clock, Outcome, SendRate, SendSet, Timestamp,
     law::{LimitReports, Observed},
@@ -183,13 +183,13 @@ where
         acquired.map_err(|wait| refused(&mut places, wait))
     }
 
-    fn take_places(self) -> Result<(Waiting<SetHeld<R, N>, C>, Z), SetError> {
+    fn take_places(self) -> Result<(Waiting<SetGuard<R, N>, C>, Z), SetError> {
         let weights = self.weights?;
         let (set, clock, sleep) = self.limiter.into_parts();
         let now = clock.now();
         let deadline = self.deadline.of(now);
         let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = SetHeld::take(&set, now, &weights, self.class, patience)?;
+        let held = SetGuard::take(&set, now, &weights, self.class, patience)?;
         Ok((Waiting::new(held, clock, deadline), sleep))
     }
 }
@@ -201,7 +201,7 @@ fn check(deadline: Option<Timestamp>) -> impl Fn(Option<&Rest>) -> Result<(), Ac
 
 /// Returns the error of a request whose turn has moved past its deadline.
 fn refused<R: Deref<Target = SendRate>, C: Clock, const N: usize>(
-    places: &mut Waiting<SetHeld<R, N>, C>,
+    places: &mut Waiting<SetGuard<R, N>, C>,
     why: AcquireError,
 ) -> SetError {
     let limit = places.held().latest().map_or(0, |(limit, _)| limit);
@@ -232,7 +232,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> fmt::Debug
 /// [`SetReservation`](crate::set::SetReservation) is the same without a clock.
 #[must_use = "places that are dropped are given up"]
 pub struct SetPlaces<R: Deref<Target = SendRate>, C: Clock, const N: usize>(
-    Waiting<SetHeld<R, N>, C>,
+    Waiting<SetGuard<R, N>, C>,
 );
 
 impl<R: Deref<Target = SendRate>, C: Clock, const N: usize> SetPlaces<R, C, N> {

@@ -28,7 +28,7 @@ use crate::{
     classifier::{Decision, PacingClassifier, leave},
     failure,
     http_client::is_paced,
-    operation::{Limits, Operation, Verdict},
+    operation::{Bounds, Operation, Verdict},
 };
 
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
@@ -169,12 +169,12 @@ impl Intercept for PacingInterceptor {
             .and_then(TimeoutConfig::operation_timeout);
         // Other clients of Smithy have retries disabled unless they are told otherwise.
         let once = self.host == Host::Sdk && is_disabled(bag);
-        let limits = Limits {
+        let bounds = Bounds {
             repeatable: !once && (!body.is_streaming() || body.try_clone().is_some()),
             // One that is too far to be expressed does not come.
             deadline: operation_timeout.and_then(|span| Instant::now().checked_add(span)),
         };
-        let operation = Operation::begin(&self.pacing, limits);
+        let operation = Operation::begin(&self.pacing, bounds);
         if self.host == Host::Sdk && !once {
             quieten(bag, operation.max_attempts());
         }

@@ -21,9 +21,9 @@ use crate::{
 /// other's.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    state: State,
+    state: Stage,
     verdict: Verdict,
-    limits: Limits,
+    bounds: Bounds,
 }
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Operation {
     clippy::large_enum_variant,
     reason = "nearly all operations stay here, and a box would be an allocation"
 )]
-enum State {
+enum Stage {
     /// It is here.
     Own(Pending),
     /// The HTTP client waits for its next attempt.
@@ -43,14 +43,14 @@ enum State {
 /// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid
 /// for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct Bounds {
     /// Whether the request can be sent a second time: some bodies cannot.
     pub(crate) repeatable: bool,
     /// When the whole operation times out.
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Limits {
+impl Bounds {
     fn permit_another(&self) -> bool {
         self.repeatable
             && self
@@ -76,7 +76,7 @@ impl Storable for Operation {
 
 impl Operation {
     /// Begins an operation.
-    pub(crate) fn begin(pacing: &Pacing, limits: Limits) -> Self {
+    pub(crate) fn begin(pacing: &Pacing, bounds: Bounds) -> Self {
         let mut operation = paceline::Operation::new(pacing.strategy().clone());
         if let Some(scope) = pacing.scope_name() {
             operation = operation.scope(scope);
@@ -85,9 +85,9 @@ impl Operation {
             operation = operation.max_retry_after(span);
         }
         Self {
-            state: State::Own(operation.start()),
+            state: Stage::Own(operation.start()),
             verdict: Verdict::None,
-            limits,
+            bounds,
         }
     }
 
@@ -103,8 +103,8 @@ impl Operation {
     /// Returns the most attempts there may be, for the SDK, before the first of them.
     pub(crate) fn max_attempts(&self) -> u32 {
         match &self.state {
-            State::Own(attempts) => max_attempts(attempts),
-            State::Lent(_) | State::Ended => 1,
+            Stage::Own(attempts) => max_attempts(attempts),
+            Stage::Lent(_) | Stage::Ended => 1,
         }
     }
 
@@ -118,7 +118,7 @@ impl Operation {
         pacing: &Pacing,
         sees_us: bool,
     ) -> Result<Option<Awaited>, Stop> {
-        let State::Own(mut attempts) = core::mem::replace(&mut self.state, State::Ended) else {
+        let Stage::Own(mut attempts) = core::mem::replace(&mut self.state, Stage::Ended) else {
             return Ok(None);
         };
         if self.verdict != Verdict::None {
@@ -126,18 +126,18 @@ impl Operation {
         }
         if !sees_us {
             let lent = Awaited::new(attempts);
-            self.state = State::Lent(lent.clone());
+            self.state = Stage::Lent(lent.clone());
             return Ok(Some(lent));
         }
         match attempts.next(pacing.strategy().clock(), None) {
             Next::Sleep(_) | Next::InLine(_) => {
                 let lent = Awaited::new(attempts);
-                self.state = State::Lent(lent.clone());
+                self.state = Stage::Lent(lent.clone());
                 Ok(Some(lent))
             }
             Next::Stop(stop) => Err(stop), // it is not sent, so there is nothing to record
             _ => {
-                self.state = State::Own(attempts);
+                self.state = Stage::Own(attempts);
                 Ok(None)
             }
         }
@@ -146,10 +146,10 @@ impl Operation {
     /// Ends an attempt: records its outcome and decides what comes next. Also returns whether it
     /// was sent though its turn had not come.
     pub(crate) fn finish(&mut self, failure: Option<&Failure>) -> (Verdict, bool) {
-        let (attempts, lent) = match core::mem::replace(&mut self.state, State::Ended) {
-            State::Own(attempts) => (Some(attempts), false),
-            State::Lent(awaited) => (awaited.take(), true),
-            State::Ended => (None, false),
+        let (attempts, lent) = match core::mem::replace(&mut self.state, Stage::Ended) {
+            Stage::Own(attempts) => (Some(attempts), false),
+            Stage::Lent(awaited) => (awaited.take(), true),
+            Stage::Ended => (None, false),
         };
         let Some(mut attempts) = attempts else {
             self.verdict = Verdict::Stop;
@@ -158,7 +158,7 @@ impl Operation {
         let overtook = lent && !attempts.is_sending();
         self.verdict = self.decide(&mut attempts, failure);
         if let Verdict::Retry { .. } = self.verdict {
-            self.state = State::Own(attempts);
+            self.state = Stage::Own(attempts);
         }
         (self.verdict, overtook)
     }
@@ -170,7 +170,7 @@ impl Operation {
             let _recorded = attempts.succeeded(reports);
             return Verdict::Stop;
         };
-        attempts.set_repeatable(self.limits.permit_another());
+        attempts.set_repeatable(self.bounds.permit_another());
         let decided = if attempts.is_sending() {
             attempts.failed(failure, reports)
         } else {

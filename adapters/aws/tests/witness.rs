@@ -25,18 +25,18 @@ use support::{Always, Answer, Server, Skips, copy, paced};
 #[derive(Debug)]
 struct Witness {
     strategy: Adaptive,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<Call>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Seen {
+enum Call {
     Began(Option<String>),
     Failed(Option<Timestamp>),
     Succeeded(Option<Timestamp>),
 }
 
 impl Witness {
-    fn note(&self, seen: Seen) {
+    fn note(&self, seen: Call) {
         self.seen
             .lock()
             .expect("no test panicked in here")
@@ -53,7 +53,7 @@ impl RetryStrategy for Witness {
         &self,
         scope: Option<&str>,
     ) -> Result<RetryToken, InitialTokenRefused> {
-        self.note(Seen::Began(scope.map(str::to_owned)));
+        self.note(Call::Began(scope.map(str::to_owned)));
         self.strategy.acquire_initial_token(scope)
     }
 
@@ -63,12 +63,12 @@ impl RetryStrategy for Witness {
         failure: &Failure,
         reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
-        self.note(Seen::Failed(sent(&token)));
+        self.note(Call::Failed(sent(&token)));
         self.strategy.refresh_retry_token(token, failure, reports)
     }
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        self.note(Seen::Succeeded(sent(&token)));
+        self.note(Call::Succeeded(sent(&token)));
         self.strategy.record_success(token, reports)
     }
 
@@ -109,9 +109,9 @@ async fn the_permit_is_that_of_the_turn() {
     copy(&client).await.expect("the second is let through");
     let told = witness.seen.lock().expect("no test panicked in here");
     let expected = [
-        Seen::Began(Some("a prefix".to_owned())),
-        Seen::Failed(Some(Timestamp::ZERO)), // at once
-        Seen::Succeeded(Some(Timestamp::from_nanos(1_000_000_000))), // after a wait
+        Call::Began(Some("a prefix".to_owned())),
+        Call::Failed(Some(Timestamp::ZERO)), // at once
+        Call::Succeeded(Some(Timestamp::from_nanos(1_000_000_000))), // after a wait
     ];
     assert_eq!(*told, expected);
 }
@@ -126,8 +126,8 @@ async fn a_request_that_is_refused_its_turn_has_no_outcome() {
     copy(&client).await.expect("the bucket held one token");
     copy(&client).await.expect_err("there is no other");
     let told = witness.seen.lock().expect("no test panicked in here");
-    let first = Seen::Succeeded(Some(Timestamp::ZERO));
-    assert_eq!(*told, [Seen::Began(None), first, Seen::Began(None)]);
+    let first = Call::Succeeded(Some(Timestamp::ZERO));
+    assert_eq!(*told, [Call::Began(None), first, Call::Began(None)]);
 }
 
 #[tokio::test]

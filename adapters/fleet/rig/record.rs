@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// One request, as the service saw it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Arrival {
     pub(crate) at: Duration,
     pub(crate) member: u8,
     pub(crate) throttled: bool,
@@ -12,12 +12,12 @@ pub(crate) struct Seen {
 
 /// Everything that was seen, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Record(pub(crate) Vec<Seen>);
+pub(crate) struct Record(pub(crate) Vec<Arrival>);
 
 impl Record {
     /// Returns the part from `from` to `to`.
     pub(crate) fn within(&self, from: Duration, to: Duration) -> Self {
-        let inside = |seen: &&Seen| (from..to).contains(&seen.at);
+        let inside = |seen: &&Arrival| (from..to).contains(&seen.at);
         Self(self.0.iter().filter(inside).copied().collect())
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::record::{Record, Seen};
+use super::record::{Arrival, Record};
 
 /// How the service limits.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl Policer {
         if !throttled {
             self.tokens -= 1.0;
         }
-        self.record.0.push(Seen {
+        self.record.0.push(Arrival {
             at,
             member,
             throttled,

@@ -24,7 +24,7 @@ pub(crate) struct Alone {
 /// One token, in the units of `carry`.
 const TOKEN: u64 = 1_000_000_000_000;
 /// Throttles so soon after a cut belong to it.
-const SETTLING: Duration = Duration::from_secs(1);
+const SAME_CUT: Duration = Duration::from_secs(1);
 
 impl Alone {
     pub(crate) const fn new(now: Timestamp, share: Milli) -> Self {
@@ -38,7 +38,7 @@ impl Alone {
     }
 
     /// Makes `share` what it returns to after throttles, and goes no faster than that.
-    pub(crate) fn settle(&mut self, share: Milli) {
+    pub(crate) fn set_share(&mut self, share: Milli) {
         if self.share != share {
             (self.share, self.rate) = (share, share);
         }
@@ -64,7 +64,7 @@ impl Alone {
 
     /// Takes three tenths of the rate, once a second.
     pub(crate) fn throttle(&mut self, now: Timestamp) {
-        if since(self.cut, now) >= SETTLING || self.cut == Timestamp::ZERO {
+        if since(self.cut, now) >= SAME_CUT || self.cut == Timestamp::ZERO {
             self.rate = self.rate.div_ceil(10).saturating_mul(7);
             self.cut = now;
         }

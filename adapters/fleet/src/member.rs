@@ -176,7 +176,7 @@ impl Member {
         }
         if let Some(safe) = self.settings.safe {
             if since(self.answered_at, now) >= LONG_AWAY {
-                self.alone.settle(in_milli(safe));
+                self.alone.set_share(in_milli(safe));
             }
         }
         pool.good_until(after(now, ALONE_FOR));

@@ -28,7 +28,7 @@ use paceline::{
     },
 };
 
-use crate::{Lanes, limits::Limits};
+use crate::{Lanes, bounds::Bounds};
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
@@ -61,7 +61,7 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 pub struct PacedConnector {
     inner: Box<dyn HttpConnector>,
     settings: Arc<Settings>,
-    limits: Limits,
+    bounds: Bounds,
 }
 
 /// Which lanes are for which request, and what answers mean.
@@ -91,7 +91,7 @@ impl PacedConnector {
         Self {
             inner: Box::new(inner),
             settings: Arc::new(settings),
-            limits: Limits::default(),
+            bounds: Bounds::default(),
         }
     }
 
@@ -101,7 +101,7 @@ impl PacedConnector {
     /// attempt under way is cut off.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
-        self.limits.deadline = Some(span);
+        self.bounds.deadline = Some(span);
         self
     }
 
@@ -109,7 +109,7 @@ impl PacedConnector {
     /// fails at once.
     #[must_use]
     pub fn max_retry_after(mut self, span: Duration) -> Self {
-        self.limits.max_retry_after = Some(span);
+        self.bounds.max_retry_after = Some(span);
         self
     }
 }
@@ -121,7 +121,7 @@ impl HttpConnector for PacedConnector {
         Ok(HttpClient::new(Paced {
             inner,
             settings,
-            limits: self.limits,
+            bounds: self.bounds,
         }))
     }
 }
@@ -145,7 +145,7 @@ impl fmt::Debug for Settings {
 struct Paced {
     inner: HttpClient,
     settings: Arc<Settings>,
-    limits: Limits,
+    bounds: Bounds,
 }
 
 /// What came of an attempt that did not succeed.
@@ -194,7 +194,7 @@ impl HttpService for Paced {
         let strategy = self.strategy(&request);
         let idempotency = Idempotency::of_method(request.method(), request.headers());
         let operation = Operation::new(&*strategy).idempotency(idempotency);
-        let operation = self.limits.apply(operation);
+        let operation = self.bounds.apply(operation);
         let send = |_| self.send(request.clone());
         let stopped = match operation.run_async_with(classify, send).await {
             Ok(response) => return Ok(response),

@@ -34,7 +34,7 @@ impl Lane {
         F: Future<Output = Result<T>>,
     {
         let operation = Operation::new(&*self.strategy).idempotency(idempotency);
-        let operation = self.pacing.limits.apply(operation);
+        let operation = self.pacing.bounds.apply(operation);
         let classify = |error: &Error| self.pacing.classify(error);
         let ended = operation.run_async_with(classify, send).await;
         ended.map_err(|stopped| stopped.into_error_or_else(of_stop))
@@ -51,7 +51,7 @@ impl Lane {
     /// Waits for a turn. Dropped before it has come, it gives the place back.
     pub(crate) async fn begin(&self) -> Result<Sending> {
         let operation = Operation::new(Arc::clone(&self.strategy));
-        let mut attempts = self.pacing.limits.apply(operation).start();
+        let mut attempts = self.pacing.bounds.apply(operation).start();
         let mut waiter = Waiter::new(DefaultSleep::new());
         let _attempt = waiter
             .next(&mut attempts, self.strategy.clock())

@@ -2,11 +2,11 @@
 
 extern crate alloc;
 
+mod bounds;
 #[cfg(feature = "http")]
 mod connector;
 mod errors;
 mod lane;
-mod limits;
 mod pacing;
 mod prefix;
 mod store;

@@ -6,7 +6,7 @@ use core::{fmt, time::Duration};
 use object_store::{Error, path::Path};
 use paceline::{Adaptive, Failure, RetryStrategy, classify::Classifier};
 
-use crate::{errors::StoreErrors, lane::Lane, limits::Limits, prefix::Prefixes};
+use crate::{bounds::Bounds, errors::StoreErrors, lane::Lane, prefix::Prefixes};
 
 /// The most prefixes that have lanes of their own unless [`Pacing::max_prefixes`] says otherwise.
 const MAX_PREFIXES: usize = 1_024;
@@ -86,7 +86,7 @@ pub struct Pacing {
     scopes: Scopes,
     classifier: Box<dyn Classifier<Error> + Send + Sync>,
     pub(crate) page: usize,
-    pub(crate) limits: Limits,
+    pub(crate) bounds: Bounds,
 }
 
 enum Scopes {
@@ -132,7 +132,7 @@ impl Pacing {
             scopes,
             classifier: Box::new(StoreErrors),
             page: PAGE,
-            limits: Limits::default(),
+            bounds: Bounds::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl Pacing {
     /// attempt under way is cut off.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
-        self.limits.deadline = Some(span);
+        self.bounds.deadline = Some(span);
         self
     }
 
@@ -180,7 +180,7 @@ impl Pacing {
     /// fails at once.
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
-        self.limits.max_retry_after = Some(span);
+        self.bounds.max_retry_after = Some(span);
         self
     }
 

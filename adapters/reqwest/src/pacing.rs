@@ -20,7 +20,7 @@ use crate::{OneShotBody, body, error, hosts::Hosts};
 const MAX_HOSTS: usize = 1_024;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
-type Limits = dyn Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync;
+type ReadLimits = dyn Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync;
 type Costs = dyn Fn(&HttpResponseParts<'_>) -> Option<Weights> + Send + Sync;
 type ScopeOf = dyn Fn(&Request) -> Option<String> + Send + Sync;
 type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
@@ -49,7 +49,7 @@ pub struct Pacing {
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
     scope: Option<Box<ScopeOf>>,
-    limits: Box<Limits>,
+    limits: Box<ReadLimits>,
     costs: Option<Box<Costs>>,
 }
 

@@ -11,7 +11,7 @@ use paceline::{
     set::Weights,
 };
 
-use crate::{BoxError, Refused, Settle};
+use crate::{BoxError, Conclude, Refused};
 
 /// Tells what the result of an attempt means.
 ///
@@ -34,8 +34,8 @@ use crate::{BoxError, Refused, Settle};
 /// let layer = RetryLayer::new(Standard::new(), classify);
 /// ```
 pub trait Classify<Res, E> {
-    /// What the caller gets for a response. [`Settle`] hears of its end, if that comes later.
-    type Answer<O: Settle>;
+    /// What the caller gets for a response. [`Conclude`] hears of its end, if that comes later.
+    type Answer<O: Conclude>;
 
     /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will
     /// tell.
@@ -67,7 +67,7 @@ pub trait Classify<Res, E> {
     /// # Errors
     ///
     /// `refused`, unless the caller gets an answer.
-    fn refused<O: Settle>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
+    fn refused<O: Conclude>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
         Err(refused.into())
     }
 
@@ -75,29 +75,29 @@ pub trait Classify<Res, E> {
     ///
     /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be recorded
     /// now, or when it is known.
-    fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
+    fn answer<O: Conclude>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
 }
 
 impl<Res, E, F> Classify<Res, E> for F
 where
     F: Fn(Result<&Res, &E>) -> Option<Failure>,
 {
-    type Answer<O: Settle> = Res;
+    type Answer<O: Conclude> = Res;
 
     fn classify(&self, result: Result<&Res, &E>) -> Option<Failure> {
         self(result)
     }
 
-    fn answer<O: Settle>(&self, response: Res, outcome: Option<O>) -> Res {
+    fn answer<O: Conclude>(&self, response: Res, outcome: Option<O>) -> Res {
         succeeded(outcome);
         response
     }
 }
 
 /// Tells `outcome` that all went well.
-pub(crate) fn succeeded(outcome: Option<impl Settle>) {
+pub(crate) fn succeeded(outcome: Option<impl Conclude>) {
     if let Some(outcome) = outcome {
-        outcome.settle(None);
+        outcome.conclude(None);
     }
 }
 

@@ -7,6 +7,7 @@
 extern crate alloc;
 
 mod classify;
+mod conclude;
 #[cfg(feature = "grpc")]
 mod grpc;
 #[cfg(feature = "http")]
@@ -17,12 +18,12 @@ mod rate;
 mod refused;
 mod replay;
 mod retry;
-mod settle;
 
 /// An error of any type, as tower's own layers return it.
 pub type BoxError = Box<dyn core::error::Error + Send + Sync>;
 
 pub use classify::{Classify, failure_of};
+pub use conclude::Conclude;
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcBody, GrpcResults};
 #[cfg(feature = "http")]
@@ -35,4 +36,3 @@ pub use rate::{
 pub use refused::Refused;
 pub use replay::{Clones, Replay};
 pub use retry::{Retried, Retry, RetryFuture, RetryLayer};
-pub use settle::Settle;

@@ -13,8 +13,8 @@ use paceline::{
     set::Weights,
 };
 use paceline_tower::{
-    BoxError, Buffered, Classify, Clones, GrpcResults, HttpRequests, HttpResults, QuotaBudget,
-    Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer, Settle,
+    BoxError, Buffered, Classify, Clones, Conclude, GrpcResults, HttpRequests, HttpResults,
+    QuotaBudget, Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer,
 };
 use promises::Shown;
 use tower::{Layer, ServiceExt, service_fn};
@@ -24,13 +24,13 @@ use tower::{Layer, ServiceExt, service_fn};
 struct Outcomes;
 
 impl<Res, E> Classify<Res, E> for Outcomes {
-    type Answer<O: Settle> = Option<O>;
+    type Answer<O: Conclude> = Option<O>;
 
     fn classify(&self, _: Result<&Res, &E>) -> Option<Failure> {
         None
     }
 
-    fn answer<O: Settle>(&self, _: Res, outcome: Option<O>) -> Option<O> {
+    fn answer<O: Conclude>(&self, _: Res, outcome: Option<O>) -> Option<O> {
         outcome
     }
 }

@@ -12,7 +12,7 @@ use paceline::{
     law::PacedSettings,
     set::{Binding, SetError, Weights},
 };
-use paceline_tower::{BoxError, Classify, Refused, SendRateLayer, SendSetLayer, Settle};
+use paceline_tower::{BoxError, Classify, Conclude, Refused, SendRateLayer, SendSetLayer};
 use support::{SECOND, Script, TokioClock, by_number, call, next_in, one_in};
 use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
@@ -141,7 +141,7 @@ async fn a_future_that_was_not_polled_has_taken_nothing() {
 struct Costing;
 
 impl Classify<u32, BoxError> for Costing {
-    type Answer<O: Settle> = u32;
+    type Answer<O: Conclude> = u32;
 
     fn classify(&self, result: Result<&u32, &BoxError>) -> Option<Failure> {
         by_number(result)
@@ -151,9 +151,9 @@ impl Classify<u32, BoxError> for Costing {
         Some([1, *response].into())
     }
 
-    fn answer<O: Settle>(&self, response: u32, outcome: Option<O>) -> u32 {
+    fn answer<O: Conclude>(&self, response: u32, outcome: Option<O>) -> u32 {
         if let Some(outcome) = outcome {
-            outcome.settle(None);
+            outcome.conclude(None);
         }
         response
     }

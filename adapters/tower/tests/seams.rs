@@ -16,8 +16,8 @@ use paceline::{
     law::PacedSettings, set::Weights,
 };
 use paceline_tower::{
-    BoxError, Buffered, Classify, HttpRequests, HttpResults, Replay, RetryLayer, SendRateLayer,
-    Settle,
+    BoxError, Buffered, Classify, Conclude, HttpRequests, HttpResults, Replay, RetryLayer,
+    SendRateLayer,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -28,7 +28,7 @@ type Said = Response<()>;
 struct Costs;
 
 impl<E> Classify<Said, E> for Costs {
-    type Answer<O: Settle> = Said;
+    type Answer<O: Conclude> = Said;
 
     fn classify(&self, _: Result<&Said, &E>) -> Option<Failure> {
         None
@@ -39,9 +39,9 @@ impl<E> Classify<Said, E> for Costs {
         Some([cost.parse().ok()?].into())
     }
 
-    fn answer<O: Settle>(&self, response: Said, outcome: Option<O>) -> Said {
+    fn answer<O: Conclude>(&self, response: Said, outcome: Option<O>) -> Said {
         if let Some(outcome) = outcome {
-            outcome.settle(None);
+            outcome.conclude(None);
         }
         response
     }

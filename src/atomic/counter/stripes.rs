@@ -10,8 +10,8 @@ use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 
-/// How often threads may meet at the first stripes between two [settlements](Stripes::settle)
-/// before there is one for each thread.
+/// How often threads may meet at the first stripes between two calls of
+/// [`forget_meetings`](Stripes::forget_meetings) before there is one for each thread.
 const MEETINGS: u32 = 128;
 
 /// A count in stripes.
@@ -24,7 +24,7 @@ const MEETINGS: u32 = 128;
 pub(in crate::atomic) struct Stripes {
     /// The number of the thread that counts in `own`, plus one; 0 if there is none yet.
     owner: AtomicU32,
-    /// How often threads have met since this was settled last.
+    /// How often threads have met since they were forgotten last.
     met: AtomicU32,
     /// The number of the thread that added to `shared` last, plus one, and the low bits of the
     /// owner's count then.
@@ -176,7 +176,7 @@ impl Stripes {
     }
 
     /// Forgets how often threads have met.
-    pub(in crate::atomic) fn settle(&self) {
+    pub(in crate::atomic) fn forget_meetings(&self) {
         // Relaxed: a hint.
         if self.met.load(Relaxed) != 0 {
             self.met.store(0, Relaxed);

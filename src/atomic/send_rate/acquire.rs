@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 
 use super::behind::MaybeBehind;
 use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState, Meter};
-use super::gate::{Gate, Seen};
+use super::gate::{Gate, GateWord};
 use super::head::LineWords;
 use super::hint::Hint;
 use super::lease::{Lease, Leases};
@@ -128,7 +128,7 @@ impl Deref for Engaged<'_> {
 impl Engaged<'_> {
     /// Takes a token, or returns the nanoseconds until there is one.
     #[inline]
-    pub(super) fn try_acquire(&self, gate: Seen, now: Timestamp) -> Result<Order, u64> {
+    pub(super) fn try_acquire(&self, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
         let elapsed = self.unbounded(now);
         if let Some(lease) = self.lease() {
             // Relaxed: see `end_leases`.
@@ -146,7 +146,7 @@ impl Engaged<'_> {
         reason = "it stands in two places, and most callers come through one"
     )]
     #[inline(always)]
-    fn try_bucket(&self, gate: Seen, now: Timestamp, elapsed: u64) -> Result<Order, u64> {
+    fn try_bucket(&self, gate: GateWord, now: Timestamp, elapsed: u64) -> Result<Order, u64> {
         let taken = if let Some(wait) = self.promised.hint.wait(gate, elapsed) {
             Err(wait)
         } else {
@@ -166,7 +166,7 @@ impl Engaged<'_> {
     #[inline]
     pub(super) fn try_acquire_with(
         &self,
-        gate: Seen,
+        gate: GateWord,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
         if let Some(lease) = self.lease() {
@@ -189,7 +189,7 @@ impl Engaged<'_> {
     fn try_lease_with(
         &self,
         lease: &Lease,
-        gate: Seen,
+        gate: GateWord,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
         // Relaxed: see `end_leases`.
@@ -222,7 +222,7 @@ impl Engaged<'_> {
     #[inline(always)]
     fn try_line(
         &self,
-        gate: Seen,
+        gate: GateWord,
         line: &Line,
         cancelled: u64,
         elapsed: u64,
@@ -450,7 +450,7 @@ impl Engaged<'_> {
                 self.line.wrap(&line, elapsed);
                 continue;
             }
-            self.settle(&line, elapsed);
+            self.spill(&line, elapsed);
             let Some(end) = self.line.raise(elapsed) else {
                 continue;
             };
@@ -464,11 +464,11 @@ impl Engaged<'_> {
     }
 
     /// Writes off what does not fit the bucket of `line` at `at`.
-    pub(super) fn settle(&self, line: &Line, at: u64) {
+    pub(super) fn spill(&self, line: &Line, at: u64) {
         let cancelled = self.waiters.total();
-        let settle =
-            |issued| Ok::<_, core::convert::Infallible>(line.settled(at, issued, cancelled));
-        let _ = self.issue(settle);
+        let spilled =
+            |issued| Ok::<_, core::convert::Infallible>(line.spilled(at, issued, cancelled));
+        let _ = self.issue(spilled);
     }
 
     /// Takes a token if there is one or nothing is limited; else returns the nanoseconds until
@@ -482,7 +482,7 @@ impl Engaged<'_> {
         }
         // The bucket is empty until the pause ends.
         let end = self.resumed(&line, elapsed).since.max(elapsed);
-        let next = line.settled(end, issued, cancelled).plus(TOKEN);
+        let next = line.spilled(end, issued, cancelled).plus(TOKEN);
         self.wait_of(&line, elapsed, next.less_tokens(cancelled))
     }
 
@@ -576,7 +576,7 @@ impl Engaged<'_> {
             return line.available(elapsed, issued, cancelled);
         };
         // A pause empties the bucket.
-        let issued = line.settled(resumed.since, issued, cancelled);
+        let issued = line.spilled(resumed.since, issued, cancelled);
         resumed.available(elapsed, issued, cancelled)
     }
 

@@ -109,7 +109,7 @@ impl SendRate {
             engaged.end_leases();
             engaged.wake_all(elapsed);
         } else {
-            self.gate.settle(seen, window_end, false);
+            self.gate.quiet_until(seen, window_end, false);
         }
     }
 
@@ -187,7 +187,7 @@ impl Engaged<'_> {
                 self.renew(elapsed);
                 continue;
             }
-            self.settle(&line, line.since);
+            self.spill(&line, line.since);
             let minted = line.minted_at(elapsed);
             // First, so that no change begins at a time that this undoes. A thread that stops in
             // between leaves a line that is extended backwards, which mints less.

@@ -276,7 +276,7 @@ impl Meter {
             .compare_exchange(seen, next, Release, Relaxed)
             .is_ok();
         if replaced {
-            self.counts.settle();
+            self.counts.forget_meetings();
         }
         replaced
     }

@@ -350,7 +350,7 @@ impl Engaged<'_> {
         state: State,
         now: u64,
         plan: Plan,
-        gate: super::gate::Seen,
+        gate: super::gate::GateWord,
     ) {
         let (rate, until) = match plan {
             Plan::Rate(rate) => (rate, u64::MAX),
@@ -367,7 +367,7 @@ impl Engaged<'_> {
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
         if rate == line.rate || self.change(head, line, at, rate, state) {
-            self.settle_gate(&self.law.get(), state, now, rate, until, gate);
+            self.quieten_gate(&self.law.get(), state, now, rate, until, gate);
         }
     }
 

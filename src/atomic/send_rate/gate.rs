@@ -25,7 +25,7 @@ pub(super) struct Gate(AtomicU64);
 
 /// One value of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen(u64);
+pub(super) struct GateWord(u64);
 
 const ENGAGED: u64 = 1 << 63;
 const COUNTING: u64 = 1 << 62;
@@ -43,7 +43,7 @@ const fn quiet_until(nanos: u64) -> u64 {
     (nanos >> COARSER) & QUIET
 }
 
-impl Seen {
+impl GateWord {
     /// Whether the limiter may limit, so that a request must look.
     pub(super) const fn is_engaged(self) -> bool {
         self.0 & ENGAGED != 0
@@ -77,22 +77,22 @@ impl Seen {
 // Relaxed but for two: a hint. What is decided is decided by the words it points to, which order
 // themselves. A thread that does not see a bit yet goes as it would have a moment sooner; one that
 // has learned of a throttle from another thread sees it by coherence. Model:
-// `send_rate::a_throttle_seen_elsewhere_is_obeyed`. `disturb` and `settle` release, and `look`
+// `send_rate::a_throttle_seen_elsewhere_is_obeyed`. `disturb` and `quiet_until` release, and `look`
 // acquires: a thread that has seen the version after a change finds what has changed, so that what
-// it computes may be settled for, or noted as a hint. Model:
+// it computes may be noted as a hint. Model:
 // `paced::a_rate_that_rises_voids_what_refused_threads_noted`.
 impl Gate {
     pub(super) fn new(window_end: u64) -> Self {
         Self(AtomicU64::new(quiet_until(window_end)))
     }
 
-    pub(super) fn load(&self) -> Seen {
-        Seen(self.0.load(Relaxed))
+    pub(super) fn load(&self) -> GateWord {
+        GateWord(self.0.load(Relaxed))
     }
 
     /// Returns the gate for a thread that is about to look at what a request gets.
-    pub(super) fn look(&self) -> Seen {
-        Seen(self.0.load(Acquire))
+    pub(super) fn look(&self) -> GateWord {
+        GateWord(self.0.load(Acquire))
     }
 
     /// Sends every request to look. Called before the throttle takes effect: a thread that stops in
@@ -110,13 +110,13 @@ impl Gate {
             self.0
                 .compare_exchange_weak(seen.0, seen.disturbed().0, Release, Relaxed)
         {
-            seen = Seen(actual);
+            seen = GateWord(actual);
         }
     }
 
     /// Notes that the rate stays until `end`, unless something has changed since the gate was
     /// `seen`; and whether responses have to look all the same.
-    pub(super) fn settle(&self, seen: Seen, end: u64, counting: bool) {
+    pub(super) fn quiet_until(&self, seen: GateWord, end: u64, counting: bool) {
         let told = quiet_until(end) | if counting { COUNTING } else { 0 };
         let next = seen.disturbed().0 | told;
         if told != seen.0 & (QUIET | COUNTING) {
@@ -145,15 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_a_change_settles_nothing() {
+    fn what_was_seen_before_a_change_quietens_nothing() {
         let gate = Gate::new(0);
         gate.engage();
         let before = gate.load();
         gate.disturb();
-        gate.settle(before, 5 << COARSER, false);
+        gate.quiet_until(before, 5 << COARSER, false);
         assert!(!gate.load().is_quiet(0));
         let after = gate.load();
-        gate.settle(after, u64::MAX, false);
+        gate.quiet_until(after, u64::MAX, false);
         assert!(gate.load().is_quiet((1 << 62) - 257) && gate.load().is_engaged());
         gate.disturb();
         assert!(!gate.load().is_quiet(0) && gate.load().is_engaged());
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn responses_look_where_any_may_end_the_window() {
         let gate = Gate::new(0);
-        gate.settle(gate.load(), 9 << COARSER, true);
+        gate.quiet_until(gate.load(), 9 << COARSER, true);
         let seen = gate.load();
         assert!(seen.is_quiet(8 << COARSER) && !seen.is_quiet_for_responses(0));
-        gate.settle(seen, 9 << COARSER, false);
+        gate.quiet_until(seen, 9 << COARSER, false);
         assert!(gate.load().is_quiet_for_responses(8 << COARSER));
     }
 
@@ -176,16 +176,16 @@ mod tests {
         for _ in 0..256 {
             gate.disturb();
         }
-        assert_eq!(gate.load(), Seen(first.0 & !QUIET));
+        assert_eq!(gate.load(), GateWord(first.0 & !QUIET));
     }
 
     #[test]
-    fn what_is_settled_already_is_left_as_it_is() {
+    fn what_is_quiet_already_is_left_as_it_is() {
         let gate = Gate::new(0);
         for counting in [true, false] {
-            gate.settle(gate.load(), 9 << COARSER, counting);
+            gate.quiet_until(gate.load(), 9 << COARSER, counting);
             let seen = gate.load();
-            gate.settle(seen, 9 << COARSER, counting);
+            gate.quiet_until(seen, 9 << COARSER, counting);
             assert_eq!(gate.load(), seen);
         }
     }

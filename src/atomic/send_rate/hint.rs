@@ -1,6 +1,6 @@
 //! When there will be another token, for callers who ask before.
 
-use super::gate::Seen;
+use super::gate::GateWord;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 
 /// A word beside the last token promised: no token before this time.
@@ -32,7 +32,7 @@ impl Hint {
     /// Returns the nanoseconds until there is a token, if that is known at `now`, with the gate as
     /// it was `seen`.
     #[inline]
-    pub(super) fn wait(&self, seen: Seen, now: u64) -> Option<u64> {
+    pub(super) fn wait(&self, seen: GateWord, now: u64) -> Option<u64> {
         let hint = self.0.load(Relaxed);
         let wait = hint.wrapping_sub(now) & TIME;
         let is_known = hint != 0 && hint >> TIME_BITS == seen.version() && seen.is_quiet(now);
@@ -41,7 +41,7 @@ impl Hint {
 
     /// Notes that there is no token before `time`, as computed since the gate was `seen`.
     #[inline]
-    pub(super) fn note(&self, seen: Seen, time: u64) {
+    pub(super) fn note(&self, seen: GateWord, time: u64) {
         let next = (seen.version() << TIME_BITS) | (time & TIME);
         self.0.store(next, Relaxed);
     }
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(hint.wait(gate.load(), 1 << 20), None, "not quiet");
         let seen = gate.load();
         gate.disturb();
-        gate.settle(gate.load(), 1 << 20, false);
+        gate.quiet_until(gate.load(), 1 << 20, false);
         assert_eq!(hint.wait(gate.load(), 5), None, "another version");
         assert_eq!(hint.wait(seen, 5), Some((1 << 21) - 5));
         hint.forget();
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_hint_for_a_time_that_has_passed_says_nothing() {
         let gate = Gate::new(0);
-        gate.settle(gate.load(), u64::MAX, false);
+        gate.quiet_until(gate.load(), u64::MAX, false);
         let hint = Hint::new();
         for time in [7, TIME, TIME + 1, TIME + 2, 1 << 61] {
             hint.note(gate.load(), time);

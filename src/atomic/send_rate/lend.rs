@@ -161,6 +161,6 @@ impl Engaged<'_> {
 /// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
 /// to `last`.
 fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
-    let from = line.settled(elapsed, cursor, cancelled);
+    let from = line.spilled(elapsed, cursor, cancelled);
     last.since(from).max(0).unsigned_abs()
 }

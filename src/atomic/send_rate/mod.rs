@@ -24,7 +24,7 @@ use core::time::Duration;
 
 use self::acquire::{Engaged, Words};
 use self::controller::{BoundLaw, Meter};
-use self::gate::{Gate, Seen};
+use self::gate::{Gate, GateWord};
 use self::reserve::Turn;
 use super::lazy::Lazy;
 use crate::Timestamp;
@@ -35,7 +35,7 @@ use crate::law::paced::PacedSettings;
 use crate::permit::{self, ControlLaw, Order, SendPermit};
 
 pub use self::release::Background;
-pub(crate) use self::reserve::Held;
+pub(crate) use self::reserve::PlaceGuard;
 pub use self::reserve::Reservation;
 pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
@@ -321,7 +321,7 @@ impl SendRate {
     }
 
     #[inline]
-    fn engaged_at(&self, gate: Seen) -> Option<Engaged<'_>> {
+    fn engaged_at(&self, gate: GateWord) -> Option<Engaged<'_>> {
         if gate.is_engaged() {
             self.words()
         } else {

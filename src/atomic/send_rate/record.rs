@@ -158,7 +158,7 @@ impl SendRate {
         };
         let minted = line.extended_to(end);
         if !words.holds(&line, minted) {
-            self.with(words).settle(&{ line }, end);
+            self.with(words).spill(&{ line }, end);
         }
         if words.line.replace(head, minted, end, rate, version) {
             words.promised.hint.forget();
@@ -177,7 +177,7 @@ impl SendRate {
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
         let (window, _) = self.meter.turn(&law, state, elapsed, sent);
         let Some(engaged) = engaged else {
-            self.gate.settle(gate, window.end, false);
+            self.gate.quiet_until(gate, window.end, false);
             return Recorded::Counted;
         };
         engaged.hand_back_own(elapsed);
@@ -198,7 +198,7 @@ impl SendRate {
         if !engaged.state.load().is_engaged() {
             // After the line has been let go, see `Gate`.
             let quiet = elapsed.saturating_add(LONGEST_QUIET);
-            self.gate.settle(gate, window.end.min(quiet), false);
+            self.gate.quiet_until(gate, window.end.min(quiet), false);
         }
         engaged.wake_due(window.at);
         recorded
@@ -425,7 +425,7 @@ impl Engaged<'_> {
         line: &Line,
         state: State,
         now: u64,
-        gate: super::gate::Seen,
+        gate: super::gate::GateWord,
     ) {
         let reading = self.meter.reading();
         let known = |peak| self.curve.time_to_peak(peak);
@@ -433,19 +433,19 @@ impl Engaged<'_> {
         // One try: a loss means that another response, which computes the same curve, or a
         // throttle, which must not be undone, came first.
         if rate == line.rate || self.change(head, line, now, rate, state) {
-            self.settle_gate(law, state, now, rate, u64::MAX, gate);
+            self.quieten_gate(law, state, now, rate, u64::MAX, gate);
         }
     }
 
     /// Notes until when `rate`, which was found at `now`, stays: `until` at most.
-    pub(super) fn settle_gate(
+    pub(super) fn quieten_gate(
         &self,
         law: &Controller,
         state: State,
         now: u64,
         rate: Rate,
         until: u64,
-        gate: super::gate::Seen,
+        gate: super::gate::GateWord,
     ) {
         let reading = self.meter.reading();
         let steady = law.steady_until(state, now, rate, reading).min(until);
@@ -455,7 +455,7 @@ impl Engaged<'_> {
             let end = law.window_end(reading);
             let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);
             let quiet = if counting { quiet } else { quiet.min(end) };
-            self.gate.settle(gate, quiet, counting);
+            self.gate.quiet_until(gate, quiet, counting);
         }
     }
 
@@ -567,7 +567,7 @@ impl Engaged<'_> {
             return false;
         };
         // With the capacity that ends: what it has discarded must not come back with a larger one.
-        self.settle(line, end);
+        self.spill(line, end);
         let minted = line.extended_to(end);
         let replaced = self.line.replace(head, minted, end, rate, state.version());
         if replaced {

@@ -11,7 +11,7 @@ use super::behind::{Behind, NO_PLACE, TRICKLE};
 use super::limits::Limits;
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
 #[cfg(feature = "std")]
-use super::reserve::Held;
+use super::reserve::PlaceGuard;
 use super::reserve::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::WaiterSlot;
@@ -232,7 +232,7 @@ impl Engaged<'_> {
         let units = units.min(LONGEST_QUEUE);
         let line = self.line_at(elapsed)?;
         let cancelled = self.waiters.total();
-        let last = line.settled(elapsed, self.issued(), cancelled);
+        let last = line.spilled(elapsed, self.issued(), cancelled);
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = self.wait_of(&line, elapsed, rank).unwrap_or(0);
@@ -562,7 +562,7 @@ impl Engaged<'_> {
 }
 
 #[cfg(feature = "std")]
-impl<R: Deref<Target = SendRate>> Held<R> {
+impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// As [`stand`](Self::stand), behind the line.
     pub(super) fn stand_behind(
         &mut self,

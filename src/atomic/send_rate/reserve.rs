@@ -163,7 +163,7 @@ impl SendRate {
         engaged.catch_up(elapsed);
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
-        let last = line.settled(elapsed, engaged.issued(), cancelled);
+        let last = line.spilled(elapsed, engaged.issued(), cancelled);
         let rank = last.plus(units(weight)).less_tokens(cancelled);
         let wait = engaged.wait_of(&line, elapsed, rank);
         let nanos = wait.max(engaged.barred(elapsed, weight))?;
@@ -273,7 +273,7 @@ impl Engaged<'_> {
     ) -> Result<Place, AcquireError> {
         let minted = line.minted_at(elapsed).to_place();
         let place = self.issue(|issued| {
-            let next = line.settled(elapsed, issued, cancelled).plus(units(weight));
+            let next = line.spilled(elapsed, issued, cancelled).plus(units(weight));
             let rank = next.less_tokens(cancelled);
             if rank.since(minted) > to_signed(LONGEST_QUEUE) {
                 let waiting = self.waiting(line, elapsed);
@@ -314,7 +314,7 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return;
         };
-        self.settle(&line, elapsed);
+        self.spill(&line, elapsed);
         let held = line.minted_at(elapsed).to_place().since(self.last_rank());
         let capacity = i64::try_from(line.capacity()).unwrap_or(i64::MAX);
         let room = capacity.saturating_sub(held).max(0).unsigned_abs();
@@ -457,15 +457,15 @@ pub(super) enum Turn {
 /// assert!(second.claim(Timestamp::from_nanos(2_000_000_000)).is_ok());
 /// ```
 #[must_use = "a reservation that is dropped gives its place up"]
-pub struct Reservation<'a>(Held<&'a SendRate>);
+pub struct Reservation<'a>(PlaceGuard<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
     pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(Held::new(rate, turn, weight, Class::Foreground))
+        Self(PlaceGuard::new(rate, turn, weight, Class::Foreground))
     }
 
     pub(super) const fn behind(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(Held::new(rate, turn, weight, Class::Background))
+        Self(PlaceGuard::new(rate, turn, weight, Class::Background))
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -494,14 +494,14 @@ impl fmt::Debug for Reservation<'_> {
 }
 
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
-pub(crate) struct Held<R: Deref<Target = SendRate>> {
+pub(crate) struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
     pub(super) weight: u32,
     class: Class,
 }
 
-impl<R: Deref<Target = SendRate>> Held<R> {
+impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     const fn new(rate: R, turn: Turn, weight: u32, class: Class) -> Self {
         Self {
             rate,
@@ -735,7 +735,7 @@ impl<R: Deref<Target = SendRate>> Held<R> {
     }
 }
 
-impl<R: Deref<Target = SendRate>> Drop for Held<R> {
+impl<R: Deref<Target = SendRate>> Drop for PlaceGuard<R> {
     fn drop(&mut self) {
         self.give_up();
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::reserve::{Held, Turn};
+use super::reserve::{PlaceGuard, Turn};
 use super::*;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
@@ -299,7 +299,7 @@ fn a_gap_is_retired_when_due_and_the_last_place_at_once() {
     assert!(limited.waiters.has_gaps());
     assert!(first.claim(at(2 * SECOND)).is_ok());
     let (_, line) = limited.read();
-    rate.gate.settle(rate.gate.load(), 2 * SECOND, false);
+    rate.gate.quiet_until(rate.gate.load(), 2 * SECOND, false);
     limited.retire(&line, 2 * SECOND);
     assert!(!limited.waiters.has_gaps(), "those before it are due");
     drop(third);
@@ -344,14 +344,17 @@ fn a_line_has_room_for_its_length_and_then_says_when() {
 #[test]
 fn only_a_request_of_one_token_goes_without_a_time() {
     let rate = limiter();
-    assert!(Held::take_untimed(&rate, 1).is_err(), "the first one looks");
+    assert!(
+        PlaceGuard::take_untimed(&rate, 1).is_err(),
+        "the first one looks"
+    );
     for _ in 0..9 {
         rate.record_with(|| at(0), SendPermit::NO_TIME, Outcome::NotThrottled);
     }
-    assert!(Held::take_untimed(&rate, 1).is_ok());
-    assert!(Held::take_untimed(&rate, 2).is_err());
+    assert!(PlaceGuard::take_untimed(&rate, 1).is_ok());
+    assert!(PlaceGuard::take_untimed(&rate, 2).is_err());
     throttle(&rate, 0, 0);
-    assert!(Held::take_untimed(&rate, 1).is_err());
+    assert!(PlaceGuard::take_untimed(&rate, 1).is_err());
 }
 
 #[test]
@@ -508,7 +511,7 @@ fn where_nothing_is_declared_a_wait_is_that_of_the_paced_law() {
 #[test]
 fn a_place_for_nothing_is_refused_where_nothing_is_limited_yet() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(0), Timestamp::ZERO);
-    let take = |weight| Held::take(&rate, at(0), weight, Class::Foreground, None).err();
+    let take = |weight| PlaceGuard::take(&rate, at(0), weight, Class::Foreground, None).err();
     assert_eq!(take(1), None);
     assert_eq!(take(0), Some(WeightError::Zero.into()));
 }

@@ -7,7 +7,7 @@ use core::{ops::Deref, task::Waker, time::Duration};
 use super::SendRate;
 use super::acquire::Engaged;
 #[cfg(feature = "std")]
-use super::reserve::{Held, Turn};
+use super::reserve::{PlaceGuard, Turn};
 use super::waiters::Look;
 use crate::Timestamp;
 use crate::fixed::SECOND;
@@ -103,7 +103,7 @@ impl Engaged<'_> {
 }
 
 #[cfg(feature = "std")]
-impl<R: Deref<Target = SendRate>> Held<R> {
+impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
     /// again, by the waiter's own timer. `None` if there are too many waiters
     /// already.

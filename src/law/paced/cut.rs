@@ -15,7 +15,7 @@ pub(crate) struct Cut {
 
 /// What is known when a throttle is recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Evidence {
     pub(crate) now: u64,
     /// When the request was sent.
     pub(crate) sent: u64,
@@ -41,7 +41,7 @@ const STARVED_STEP: u32 = 2;
 /// to estimate from.
 const BLIND_RAMP: u32 = 10;
 /// Throttles so soon after a cut belong to it, if there are few.
-const SETTLING: u64 = SECOND.wrapping_div(10);
+const SAME_CUT: u64 = SECOND.wrapping_div(10);
 /// With fewer requests under way than this the rate doubles in a step of slow start: TCP's initial
 /// window (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
@@ -51,7 +51,7 @@ const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
 /// Returns the memory of the first cut: rule 8.
-pub(crate) fn first_cut(settings: &PacedSettings, seen: &Seen) -> CutState {
+pub(crate) fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
     let trip = seen.now.saturating_sub(seen.sent);
     let at_once = seen.delivered.and_then(|delivered| delivered.at_once());
     let (rate, doubt) = match (seen.delivered, at_once) {
@@ -98,14 +98,18 @@ pub(crate) fn after_step(
 }
 
 /// Returns the memory of the first cut after slow start: rule 14.
-fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Seen) -> CutState {
+fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Evidence) -> CutState {
     let delivered = seen.delivered.map(|delivered| delivered.rate(1));
     let ramp = delivered.map_or(STARVED_STEP, |delivered| rate.halvings_to(delivered));
     remember(settings, rate, ramp, seen.now.saturating_sub(seen.sent))
 }
 
 /// Returns the memory of the next cut, or `None` if the throttle says nothing new.
-pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -> Option<CutState> {
+pub(crate) fn after_throttle(
+    settings: &PacedSettings,
+    last: Cut,
+    seen: &Evidence,
+) -> Option<CutState> {
     if last.memory.is_slow_start() {
         return Some(end_of_slow_start(settings, last.memory.peak(), seen));
     }
@@ -128,7 +132,7 @@ pub(crate) fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Seen) -
         return Some(remember(settings, peak, ramp, trip));
     }
     // Rule 1.
-    if (expected < FEW && span < SETTLING) || span < dead_time(settings, trip) {
+    if (expected < FEW && span < SAME_CUT) || span < dead_time(settings, trip) {
         return None;
     }
     let average = Rate::from_ratio(
@@ -165,7 +169,7 @@ const fn dead_time(settings: &PacedSettings, trip: u64) -> u64 {
 /// One client of many is throttled now and then while others are not, and so is one that is a
 /// little too fast: the hint is then for that request. Where nothing gets through, it is for all of
 /// them.
-pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Seen) -> bool {
+pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Evidence) -> bool {
     let ever = seen
         .delivered
         .is_some_and(|delivered| delivered.responses() > 0);

@@ -138,7 +138,7 @@ mod settings;
 
 use self::curve::{STEP_BITS, is_starved, rate_at};
 use self::cut::{
-    Cut, Seen, after_step, after_throttle, after_window, first_cut, is_over, obeys_hint,
+    Cut, Evidence, after_step, after_throttle, after_window, first_cut, is_over, obeys_hint,
     slow_again, started_at,
 };
 use self::cut_state::CutState;
@@ -285,7 +285,7 @@ impl Law for PacedSettings {
             now, sent, until, ..
         } = *throttled;
         let Counted { reading, sum } = throttled.counted;
-        let seen = Seen {
+        let seen = Evidence {
             now,
             sent,
             hinted: until > now,

@@ -7,7 +7,7 @@ use paceline::Timestamp;
 
 use crate::fault::EngineFault;
 use crate::node::Node;
-use crate::record::{Record, Seen};
+use crate::record::{Arrival, Record};
 use crate::scenes::{Event, Scene, Want};
 use crate::script::ScriptEngine;
 use crate::settings::Settings;
@@ -226,7 +226,7 @@ impl World {
         if !throttled {
             self.service.tokens -= 1.0;
         }
-        self.record.0.push(Seen {
+        self.record.0.push(Arrival {
             at: self.elapsed,
             member: 0,
             throttled,

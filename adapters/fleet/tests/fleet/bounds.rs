@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::rig::record::{Record, Seen};
+use crate::rig::record::{Arrival, Record};
 use crate::rig::script::ScriptEngine;
 
 /// What all may send per second; a lease and what the engine keeps are 200 and 100 ms of that.
@@ -141,7 +141,7 @@ impl Trial {
             _ => rogue.holds(self.now),
         };
         rogue.held -= spent.min(rogue.held);
-        let seen = Seen {
+        let seen = Arrival {
             at: Duration::from_micros(self.now),
             member: 0,
             throttled: false,

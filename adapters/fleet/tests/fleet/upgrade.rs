@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use paceline_fleet::{Away, Budget, Fleet, Standing};
 
 use crate::rig::engine::Engine;
-use crate::rig::record::{Record, Seen, number};
+use crate::rig::record::{Arrival, Record, number};
 use crate::scene::alone;
 use crate::step::{ASK, Step, later};
 
@@ -24,7 +24,7 @@ struct Sent {
 
 impl Sent {
     fn add(&self, member: u8, tokens: usize) {
-        let seen = Seen {
+        let seen = Arrival {
             at: self.began.elapsed(),
             member,
             throttled: false,
@@ -39,7 +39,8 @@ impl Sent {
         let (now, span) = (self.began.elapsed(), Duration::from_secs(2));
         let record = self.record.lock().expect("no thread panics with it");
         let last = record.within(now.saturating_sub(span), now);
-        let (old, new): (Vec<Seen>, Vec<Seen>) = last.0.iter().partition(|seen| seen.member < 2);
+        let (old, new): (Vec<Arrival>, Vec<Arrival>) =
+            last.0.iter().partition(|seen| seen.member < 2);
         let part = |sent: usize| number(sent) / ALLOWANCE / span.as_secs_f64();
         (part(old.len()), part(new.len()))
     }

@@ -11,7 +11,7 @@ use paceline::Failure;
 use pin_project_lite::pin_project;
 
 use super::results::GrpcResults;
-use crate::{Settle, classify::failure_of};
+use crate::{Conclude, classify::failure_of};
 
 pin_project! {
     /// The body of a response, that reports the status in its trailers: see [`GrpcResults`].
@@ -47,7 +47,7 @@ impl<B, O> GrpcBody<B, O> {
     }
 }
 
-impl<B: Body, O: Settle> Body for GrpcBody<B, O>
+impl<B: Body, O: Conclude> Body for GrpcBody<B, O>
 where
     B::Error: 'static,
 {
@@ -73,7 +73,7 @@ where
             None => Some(Failure::not_retryable()),
         };
         if let Some(outcome) = this.outcome.take() {
-            outcome.settle(failure.as_ref());
+            outcome.conclude(failure.as_ref());
         }
         Poll::Ready(frame)
     }
@@ -94,7 +94,7 @@ impl<B: fmt::Debug, O> fmt::Debug for GrpcBody<B, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrpcBody")
             .field("body", &self.body)
-            .field("settled", &self.outcome.is_none())
+            .field("concluded", &self.outcome.is_none())
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use super::{
     body::GrpcBody,
     status::{DEADLINE_EXCEEDED, STATUS, UNAVAILABLE, bit, code, failure},
 };
-use crate::{BoxError, Classify, Refused, Settle, classify::failure_of};
+use crate::{BoxError, Classify, Conclude, Refused, classify::failure_of};
 
 /// Classifies responses of gRPC by their status code, and errors by [`failure_of`].
 ///
@@ -99,7 +99,7 @@ impl Default for GrpcResults {
 }
 
 impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
-    type Answer<O: Settle> = Response<GrpcBody<B, O>>;
+    type Answer<O: Conclude> = Response<GrpcBody<B, O>>;
 
     fn classify(&self, result: Result<&Response<B>, &E>) -> Option<Failure> {
         let response = match result {
@@ -122,7 +122,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         response
     }
 
-    fn refused<O: Settle>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
+    fn refused<O: Conclude>(&self, refused: Refused) -> Result<Self::Answer<O>, BoxError> {
         let mut response = Response::new(GrpcBody::none(*self));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -140,7 +140,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         Ok(response)
     }
 
-    fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Self::Answer<O> {
+    fn answer<O: Conclude>(&self, response: Response<B>, outcome: Option<O>) -> Self::Answer<O> {
         let mut outcome = outcome;
         if response.headers().contains_key(STATUS) {
             crate::classify::succeeded(outcome.take());

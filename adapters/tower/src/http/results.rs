@@ -11,7 +11,7 @@ use paceline::{
 };
 
 use crate::{
-    Classify, Settle,
+    Classify, Conclude,
     classify::{failure_of, succeeded},
 };
 
@@ -66,7 +66,7 @@ impl Default for HttpResults {
 }
 
 impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
-    type Answer<O: Settle> = Response<B>;
+    type Answer<O: Conclude> = Response<B>;
 
     fn classify(&self, result: Result<&Response<B>, &E>) -> Option<Failure> {
         match result {
@@ -84,10 +84,10 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
         response
     }
 
-    fn answer<O: Settle>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {
+    fn answer<O: Conclude>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {
         let mut response = response;
         // The cost may stand in the body, which the caller reads.
-        if let Some(charge) = outcome.as_ref().and_then(Settle::charge) {
+        if let Some(charge) = outcome.as_ref().and_then(Conclude::charge) {
             response.extensions_mut().insert(charge);
         }
         succeeded(outcome);

@@ -18,7 +18,7 @@ use paceline::{
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::{BoxError, Classify, Refused, Settle, classify::succeeded};
+use crate::{BoxError, Classify, Conclude, Refused, classify::succeeded};
 
 pin_project! {
     /// The future of [`SendRateService`](crate::SendRateService).
@@ -125,7 +125,7 @@ where
 }
 
 /// What hears of a response before its outcome.
-pub(super) trait Hears: Settle {
+pub(super) trait Hears: Conclude {
     /// Tells the rate what a response declares, if it wants to know.
     fn observe(&self, limits: impl FnOnce() -> LimitReports);
 
@@ -152,7 +152,7 @@ where
     let outcome = match classifier.classify(result.as_ref()) {
         None => Some(rated),
         Some(failure) => {
-            rated.settle(Some(&failure));
+            rated.conclude(Some(&failure));
             None
         }
     };
@@ -182,8 +182,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Hears for Rated<R, C, Z> {
     fn settle_costs(&mut self, _costs: Weights) {}
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> Settle for Rated<R, C, Z> {
-    fn settle(self, failure: Option<&Failure>) {
+impl<R: Deref<Target = SendRate>, C: Clock, Z> Conclude for Rated<R, C, Z> {
+    fn conclude(self, failure: Option<&Failure>) {
         let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
         self.limiter.record(self.permit, outcome);
     }

@@ -20,7 +20,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::future::{Hears, finish};
-use crate::{BoxError, Classify, Refused, Settle};
+use crate::{BoxError, Classify, Conclude, Refused};
 
 type Limiter<C, Z, const N: usize> = SendLimiter<SendSet<Arc<SendRate>, N>, C, Z>;
 
@@ -168,8 +168,8 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
     }
 }
 
-impl<C: Clock, Z, const N: usize> Settle for RatedSet<C, Z, N> {
-    fn settle(self, failure: Option<&Failure>) {
+impl<C: Clock, Z, const N: usize> Conclude for RatedSet<C, Z, N> {
+    fn conclude(self, failure: Option<&Failure>) {
         let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
         self.limiter.record(&self.permit, outcome);
     }

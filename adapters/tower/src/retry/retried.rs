@@ -10,7 +10,7 @@ use paceline::{
     strategy::{AttemptCharge, Reports},
 };
 
-use crate::Settle;
+use crate::Conclude;
 
 /// A request that was answered: its strategy is still to hear the outcome.
 pub struct Retried<S: ?Sized> {
@@ -36,8 +36,8 @@ impl<S: RetryStrategy + ?Sized> Retried<S> {
     }
 }
 
-impl<S: RetryStrategy + ?Sized> Settle for Retried<S> {
-    fn settle(self, failure: Option<&Failure>) {
+impl<S: RetryStrategy + ?Sized> Conclude for Retried<S> {
+    fn conclude(self, failure: Option<&Failure>) {
         let reports = self
             .costs
             .as_ref()

@@ -52,7 +52,7 @@ fn threads_that_meet_often_get_stripes_and_lose_no_count() {
     };
     meet(MEETINGS);
     assert!(stripes.wide().is_none());
-    stripes.settle();
+    stripes.forget_meetings();
     meet(MEETINGS);
     assert!(stripes.wide().is_none(), "seldom enough");
     meet(1);

@@ -32,8 +32,8 @@ fn cut(peak: Rate, ramp: u32) -> Cut {
 
 /// A throttle `span` after the cut, of a request sent `trip` ago, with `count` delivered since the
 /// cut.
-fn seen(span: u64, trip: u64, count: u64) -> Seen {
-    Seen {
+fn seen(span: u64, trip: u64, count: u64) -> Evidence {
+    Evidence {
         now: SINCE + span,
         sent: SINCE + span - trip,
         hinted: false,

@@ -6,12 +6,12 @@ use paceline::Operation;
 
 /// What a user has set; `None` for paceline's defaults.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct Bounds {
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
 }
 
-impl Limits {
+impl Bounds {
     pub(crate) fn apply<S>(self, mut operation: Operation<'_, S>) -> Operation<'_, S> {
         if let Some(span) = self.deadline {
             operation = operation.deadline(span);

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use crate::{Class, Idempotency, set::Weights};
 
-/// The limits that the caller sets.
+/// The bounds that the caller sets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct Bounds {
     pub(super) idempotency: Idempotency,
     /// The tokens of the send rate that each attempt takes.
     pub(super) weight: u32,
@@ -22,7 +22,7 @@ pub(super) struct Limits {
     pub(super) max_retry_after: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for Bounds {
     fn default() -> Self {
         Self {
             idempotency: Idempotency::default(),

@@ -5,21 +5,21 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use super::{Binding, SendSet, SetError, SetPermit, give_back};
-use crate::atomic::Held;
+use crate::atomic::PlaceGuard;
 use crate::{Class, SendRate, Timestamp};
 
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
 /// Dropped before all are claimed, it gives all of them back, as much as fits the buckets.
-pub(crate) struct SetHeld<R: Deref<Target = SendRate>, const N: usize> {
-    places: [Option<Held<R>>; N],
+pub(crate) struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
+    places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.
     claimed: Option<SetPermit<N>>,
     /// The limit that it waited for longest when it was last asked.
     latest: usize,
 }
 
-impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
+impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
     /// Takes a place for each of `weights` that has to wait as long as any other, if all turns come
     /// within `patience`. The others are taken later: see [`claim_with`](Self::claim_with).
     pub(crate) fn take(
@@ -42,9 +42,9 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
             };
             let waits = longest.is_none_or(|longest| longest.limit == limit);
             let held = if waits {
-                Held::take(rate.clone(), now, *weight, class, patience)
+                PlaceGuard::take(rate.clone(), now, *weight, class, patience)
             } else {
-                Held::later(rate.clone(), now, *weight, class, patience)
+                PlaceGuard::later(rate.clone(), now, *weight, class, patience)
             };
             match held {
                 Ok(held) => *place = Some(held),
@@ -59,7 +59,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetHeld<R, N> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
+impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
     /// Sends the request once the turn of each place has come, and no declared limit bars it. Asks
     /// for the time only if the request has not been let go yet.
     ///
@@ -141,7 +141,12 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
                 None => drop(place.give_up()),
             }
         }
-        let mut rates = self.places.iter().flatten().map(Held::rate).peekable();
+        let mut rates = self
+            .places
+            .iter()
+            .flatten()
+            .map(PlaceGuard::rate)
+            .peekable();
         if rates.peek().is_some() {
             wake(&mut rates);
         }
@@ -150,21 +155,21 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
 }
 
 #[cfg(feature = "std")]
-impl<R: Deref<Target = SendRate>, const N: usize> SetHeld<R, N> {
+impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
     /// Returns the place that the request waits for longest, and its limit.
-    pub(crate) fn latest(&mut self) -> Option<(usize, &mut Held<R>)> {
+    pub(crate) fn latest(&mut self) -> Option<(usize, &mut PlaceGuard<R>)> {
         let place = self.places.get_mut(self.latest)?.as_mut()?;
         Some((self.latest, place))
     }
 }
 
-impl<R: Deref<Target = SendRate>, const N: usize> Drop for SetHeld<R, N> {
+impl<R: Deref<Target = SendRate>, const N: usize> Drop for SetGuard<R, N> {
     fn drop(&mut self) {
         self.give_up(|_| {});
     }
 }
 
-impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetHeld<R, N> {
+impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetGuard<R, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = self.places.iter().flatten().count();
         match self.claimed {
@@ -181,10 +186,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetHeld<R, N> {
 /// so that waiters who sleep are woken for that at the next response, or by their own timers. As
 /// with [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
 #[must_use = "a reservation that is dropped gives its places up"]
-pub struct SetReservation<'a, const N: usize>(SetHeld<&'a SendRate, N>);
+pub struct SetReservation<'a, const N: usize>(SetGuard<&'a SendRate, N>);
 
 impl<'a, const N: usize> SetReservation<'a, N> {
-    pub(super) const fn new(held: SetHeld<&'a SendRate, N>) -> Self {
+    pub(super) const fn new(held: SetGuard<&'a SendRate, N>) -> Self {
         Self(held)
     }
 

@@ -5,11 +5,11 @@ use paceline::{Failure, strategy::AttemptCharge};
 /// A part that is to learn, once, the outcome of a request.
 ///
 /// Dropped before that, it hears nothing: the request was cancelled.
-pub trait Settle {
-    /// Tells it: `None` is success.
+pub trait Conclude {
+    /// Ends the request: `None` is success.
     ///
     /// The answer is on its way to the caller already, so a failure is recorded and not retried.
-    fn settle(self, failure: Option<&Failure>);
+    fn conclude(self, failure: Option<&Failure>);
 
     /// Returns what the request took of the send rates, to be settled once its true cost is known:
     /// `None` if it had no weights, or its cost is known already. By default there is nothing.
