@@ -6,12 +6,14 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::behind::MaybeBehind;
-use super::controller::{BoundLaw, CurveCache, CutBaseline, DrainWord, LastState, Meter};
+use super::controller::BoundLaw;
 use super::gate::{Gate, GateWord};
 use super::head::LineWords;
 use super::hint::Hint;
 use super::lease::{Lease, Leases};
+use super::meter::Meter;
 use super::permit::Order;
+use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;

@@ -11,11 +11,13 @@ mod hint;
 mod lease;
 mod lend;
 mod limits;
+mod meter;
 mod record;
 mod release;
 mod reserve;
 mod settle;
 mod snapshot;
+mod state;
 mod waiters;
 mod wake;
 
@@ -23,8 +25,9 @@ use core::convert::Infallible;
 use core::time::Duration;
 
 use self::acquire::{Engaged, Words};
-use self::controller::{BoundLaw, Meter};
+use self::controller::BoundLaw;
 use self::gate::{Gate, GateWord};
+use self::meter::Meter;
 use self::reserve::Turn;
 use super::lazy::Lazy;
 use crate::Timestamp;

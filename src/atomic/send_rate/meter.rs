@@ -1,0 +1,123 @@
+//! Counts of requests, and the law's reading of them.
+
+use crate::atomic::counter::{Stripe, Stripes};
+use crate::atomic::sync::{
+    AtomicU128,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::law::{Controller, Counted, State, Window};
+
+/// Counts requests, and keeps the law's reading of the counts.
+pub(super) struct Meter {
+    reading: AtomicU128,
+    counts: Stripes,
+}
+
+impl Meter {
+    /// Creates the meter of a law, and returns the end of the first window.
+    pub(super) fn new(law: &Controller) -> (Self, u64) {
+        // Just before the wrap, so that every test crosses it.
+        let count = u64::MAX.wrapping_sub(1);
+        let (reading, end) = law.first_reading(count);
+        let meter = Self {
+            reading: AtomicU128::new(reading),
+            counts: Stripes::new(count),
+        };
+        (meter, end)
+    }
+
+    /// Counts a request that took `weight` tokens: the rate is one of tokens.
+    pub(super) fn count(&self, weight: u32) {
+        self.counts.add(u64::from(weight));
+    }
+
+    /// Counts one request at `now`, and may allow for some without the time.
+    pub(super) fn count_at(&self, now: u64) {
+        match self.counts.stripe() {
+            Some(stripe) => stripe.add_one_at(now),
+            None => self.counts.add(1),
+        }
+    }
+
+    /// Counts one request if the calling thread need not look at the clock for it.
+    pub(super) fn count_untimed(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::try_add_one)
+    }
+
+    /// Whether the calling thread need not look at the clock for its next request.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.counts.stripe().is_some_and(Stripe::is_ahead)
+    }
+
+    pub(super) fn reading(&self) -> u128 {
+        // Acquire: a thread that sums the counts after this load must see at least those that went
+        // into the base that it has read, or the difference would wrap. Pairs with the
+        // release in `replace`. Model: `send_rate::a_window_never_counts_below_zero`.
+        self.reading.load(Acquire)
+    }
+
+    /// Returns the sum of all counts, wrapping.
+    pub(super) fn sum(&self) -> u64 {
+        self.counts.sum()
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        let reading = self.reading();
+        // After the load, see there.
+        let sum = self.sum();
+        Counted { reading, sum }
+    }
+
+    /// Replaces `seen` by `next`. False if another thread has replaced it first.
+    fn replace(&self, seen: u128, next: u128) -> bool {
+        // Release publishes the counts behind the base to the next thread that sums. Strong,
+        // because one caller alone must never fail; after a loss all is loaded again.
+        // Models: `send_rate::a_window_never_counts_below_zero`,
+        // `send_rate::no_count_is_lost_at_a_turn`.
+        let replaced = self
+            .reading
+            .compare_exchange(seen, next, Release, Relaxed)
+            .is_ok();
+        if replaced {
+            self.counts.forget_meetings();
+        }
+        replaced
+    }
+
+    /// Ends the window if it is over at `now`, when a response to a request sent at `sent` has been
+    /// counted. The first thread to end it has done so for all: the sum that one window ends
+    /// with is the base of the next.
+    ///
+    /// Returns what the window is, and the reading.
+    pub(super) fn turn(
+        &self,
+        law: &Controller,
+        state: State,
+        now: u64,
+        sent: u64,
+    ) -> (Window, u128) {
+        loop {
+            let reading = self.reading();
+            // The sum after the load, see there.
+            let window = law.turn(reading, || self.sum(), state, now, sent);
+            match window.next {
+                None => return (window, reading),
+                Some(next) if self.replace(reading, next) => return (window, next),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none.
+    pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
+        loop {
+            let counted = self.counted();
+            let Some((next, end)) = law.restarted(counted, now) else {
+                return 0;
+            };
+            if self.replace(counted.reading, next) {
+                return end;
+            }
+        }
+    }
+}

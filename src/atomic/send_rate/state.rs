@@ -1,0 +1,223 @@
+//! The words of a law's state: the state, and what is counted and remembered of it.
+
+use super::meter::Meter;
+use crate::atomic::sync::{
+    AtomicU64, AtomicU128,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::bits::Field;
+use crate::fixed::Rate;
+use crate::law::cubic::time_to_peak;
+use crate::law::{Draining, State};
+
+/// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
+/// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
+/// one has stopped.
+pub(super) struct LastState(AtomicU128);
+
+impl LastState {
+    pub(super) fn new() -> Self {
+        Self(AtomicU128::new(State::NONE.to_bits()))
+    }
+
+    pub(super) fn load(&self) -> State {
+        // Acquire, with the release below: a thread that sees version `n` must see a head that
+        // follows `n − 1` at least, because the one bit that they share cannot tell more
+        // than two apart. Model: `send_rate::three_throttles_all_cut`.
+        State::from_bits(self.0.load(Acquire))
+    }
+
+    /// Moves the time of the state back to `now`, if it is later.
+    pub(super) fn bring_back(&self, now: u64) {
+        loop {
+            let seen = self.load();
+            if seen.since() <= now || self.replace(seen, seen.brought_back(now)) {
+                return;
+            }
+        }
+    }
+
+    /// Replaces `seen` by `next`. False if there was another state in between.
+    pub(super) fn replace(&self, seen: State, next: State) -> bool {
+        // Release hands over the head that the next state was made from, see `load`; after a loss
+        // all is loaded again. A word comes back only after 65,534 states with the same
+        // memory at one reading of the clock.
+        self.0
+            .compare_exchange(seen.to_bits(), next.to_bits(), Release, Relaxed)
+            .is_ok()
+    }
+}
+
+/// How many responses had been counted when the law entered its state: 16 bits of the state's
+/// version above 48 of count.
+pub(super) struct CutBaseline(AtomicU64);
+
+impl CutBaseline {
+    const VERSION_SHIFT: u32 = 48;
+    const COUNT: u64 = (1 << Self::VERSION_SHIFT) - 1;
+
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn load(&self) -> u64 {
+        // Relaxed, here and below: a baseline says of which version it is, and a count that is
+        // behind it is taken for none.
+        self.0.load(Relaxed)
+    }
+
+    /// Notes the count at the state of `version`, unless `seen` has been replaced: by that of a
+    /// later one.
+    pub(super) fn advance(&self, seen: u64, version: u64, meter: &Meter) {
+        self.replace(seen, version, meter.sum());
+    }
+
+    /// Keeps the count of the state of `last` for that of `version`, which is the same cut.
+    pub(super) fn carry(&self, seen: u64, last: u64, version: u64) {
+        if seen >> Self::VERSION_SHIFT == last {
+            self.replace(seen, version, seen);
+        }
+    }
+
+    fn replace(&self, seen: u64, version: u64, count: u64) {
+        let next = (version << Self::VERSION_SHIFT) | (count & Self::COUNT);
+        let _ = self.0.compare_exchange(seen, next, Relaxed, Relaxed);
+    }
+
+    /// Returns the responses since the state of `version`. `None` while the thread that entered it
+    /// has not noted it.
+    pub(super) fn since(&self, version: u64, meter: &Meter) -> Option<u64> {
+        let noted = self.load();
+        if noted >> Self::VERSION_SHIFT != version {
+            return None;
+        }
+        let counted = meter.sum().wrapping_sub(noted) & Self::COUNT;
+        // None if the sum is older.
+        Some(counted)
+            .filter(|counted| *counted <= Self::COUNT >> 1)
+            .or(Some(0))
+    }
+}
+
+/// What is counted after the first throttle, until all that was sent before it has come back: it
+/// may show that the first estimate was wrong.
+pub(super) struct DrainWord(AtomicU128);
+
+// Relaxed throughout: all counts are in one word, which says of which state it is. It is begun
+// before the state is swapped in, so that a thread that has loaded that state, with acquire, finds
+// it begun. Models: `paced::no_response_after_the_first_throttle_goes_uncounted`,
+// `paced::responses_that_come_back_at_once_all_count`.
+impl DrainWord {
+    pub(super) fn new() -> Self {
+        Self(AtomicU128::new(0))
+    }
+
+    pub(super) fn load(&self) -> Draining {
+        Draining::from_bits(self.0.load(Relaxed))
+    }
+
+    /// Begins to count for the state of `version`, which is about to be swapped in, unless another
+    /// thread has.
+    pub(super) fn begin(&self, version: u64, counts: u128) {
+        let seen = self.load();
+        if seen.of(version).is_none() {
+            let _ = self.replace(seen, Draining::new(version, counts));
+        }
+    }
+
+    /// Counts no more.
+    pub(super) fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    /// Replaces the counts. False if another response was counted first.
+    pub(super) fn replace(&self, seen: Draining, next: Draining) -> bool {
+        let (seen, next) = (seen.to_bits(), next.to_bits());
+        self.0
+            .compare_exchange(seen, next, Relaxed, Relaxed)
+            .is_ok()
+    }
+}
+
+const PEAK: Field = Field::lowest(Rate::BITS);
+const TIME: Field = PEAK.above(64);
+
+/// A peak, and how long after the cut it is reached: a hint that saves a cube root.
+pub(super) struct CurveCache(AtomicU128);
+
+impl CurveCache {
+    pub(super) fn new() -> Self {
+        // The peak of zero, reached at once.
+        Self(AtomicU128::new(0))
+    }
+
+    /// Returns [`time_to_peak`] of `peak`.
+    pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
+        self.time_to_packed(peak.to_bits())
+    }
+
+    /// As [`time_to_peak`](Self::time_to_peak), of a packed peak.
+    #[inline]
+    pub(super) fn time_to_packed(&self, peak: u64) -> u64 {
+        // Relaxed: the argument and the value of a pure function, in one word.
+        let known = self.0.load(Relaxed);
+        if PEAK.get(known) == peak {
+            return TIME.get(known);
+        }
+        self.learn(peak)
+    }
+
+    #[cold]
+    fn learn(&self, peak: u64) -> u64 {
+        let time = time_to_peak(Rate::from_bits(peak));
+        self.0.store(PEAK.put(peak) | TIME.put(time), Relaxed);
+        time
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::law::{Controller, PacedSettings};
+
+    #[test]
+    fn a_count_is_carried_to_another_state_of_the_same_cut() {
+        let (meter, _) = Meter::new(&Controller::Paced(PacedSettings::new()));
+        let baseline = CutBaseline::new();
+        let since = |version| baseline.since(version, &meter);
+        baseline.advance(baseline.load(), 5, &meter);
+        meter.count(3);
+        assert_eq!([5, 6].map(since), [Some(3), None]);
+        baseline.carry(baseline.load(), 4, 6);
+        assert_eq!([5, 6].map(since), [Some(3), None], "that is another cut");
+        baseline.carry(baseline.load(), 5, 6);
+        assert_eq!([5, 6].map(since), [None, Some(3)]);
+    }
+
+    /// Another thread may have noted the count a moment before this one adds up its own.
+    #[test]
+    fn a_sum_that_is_older_than_the_count_noted_is_none_since() {
+        let (meter, _) = Meter::new(&Controller::Paced(PacedSettings::new()));
+        let baseline = CutBaseline::new();
+        baseline.replace(baseline.load(), 5, meter.sum().wrapping_add(1));
+        assert_eq!(baseline.since(5, &meter), Some(0));
+        meter.count(2);
+        assert_eq!(baseline.since(5, &meter), Some(1));
+    }
+
+    #[test]
+    fn the_time_to_the_last_peak_is_remembered() {
+        let cache = CurveCache::new();
+        let peak = Rate::from_ratio(100, SECOND);
+        let time = cache.time_to_peak(peak);
+        assert_eq!(time, time_to_peak(peak));
+        let known = cache.0.load(Relaxed);
+        assert_eq!((PEAK.get(known), TIME.get(known)), (peak.to_bits(), time));
+        // It is believed, whatever it says.
+        cache
+            .0
+            .store(PEAK.put(peak.to_bits()) | TIME.put(7), Relaxed);
+        assert_eq!(cache.time_to_peak(peak), 7);
+    }
+}
