@@ -4,7 +4,7 @@
 //! `retries/adaptive.py`; the curve itself is in [`cubic`](crate::law::cubic).
 
 use super::cubic::{rate_at, reduced, time_to_peak};
-use super::{Counted, Decision, Law, Shown, State, Throttled, Window};
+use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
@@ -163,53 +163,24 @@ impl Reading {
 const _: () = assert!(Reading::BASE.is_last(), "the fields fill the word");
 
 impl Law for Aws {
-    const COUNTS_THROTTLES: bool = true;
-    const MOVES_BY_ITSELF: bool = false;
+    fn moves_with_time(&self) -> bool {
+        false
+    }
 
     fn burst(&self) -> u64 {
         SECOND
     }
 
-    fn initial(&self) -> Option<u64> {
-        None
+    fn unthrottled(&self) -> Unthrottled {
+        Unthrottled::default()
     }
 
-    fn held(&self) -> Option<u64> {
-        None
-    }
-
-    fn first_reading(&self, sum: u64) -> (u128, u64) {
-        let first = self.windows.window(0);
-        (Reading::new(Rate::ZERO, 0, sum).0, first.end)
-    }
-
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: u128,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate {
-        let peak = Rate::from_bits(state.memory());
-        let elapsed = now.saturating_sub(state.since());
-        let measured = Reading(reading).measured();
-        after_success(peak, time_to_peak(peak), elapsed, measured)
-    }
-
-    fn first_rate(&self, state: State, _now: u64) -> (u64, Rate) {
-        (
-            state.since(),
-            after_throttle(Rate::from_bits(state.memory())),
-        )
-    }
-
-    fn steady_until(&self, _: State, now: u64, rate: Rate, reading: u128) -> u64 {
-        // Where the limit by what was measured binds, the curve changes nothing before a window
-        // ends: it only rises.
-        if rate != at_least_floor(Reading(reading).measured().doubled()) {
-            return now;
-        }
-        self.windows.window(self.windows.index(now)).end
+    fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64) {
+        let (measured, index) = last.map_or((Rate::ZERO, 0), |last| {
+            (Reading(last).measured(), self.windows.index(now))
+        });
+        let next = Reading::new(measured, index, sum);
+        (next.0, self.windows.window(index).end)
     }
 
     fn turn(
@@ -243,15 +214,42 @@ impl Law for Aws {
         }
     }
 
-    fn window_end(&self, reading: u128) -> u64 {
-        self.windows.window(Reading(reading).window()).end
+    fn rate(
+        &self,
+        state: State,
+        now: u64,
+        reading: Option<u128>,
+        time_to_peak: impl Fn(Rate) -> u64,
+    ) -> Rate {
+        let peak = Rate::from_bits(state.memory());
+        let Some(reading) = reading else {
+            return after_throttle(peak);
+        };
+        let elapsed = now.saturating_sub(state.since());
+        let measured = Reading(reading).measured();
+        after_success(peak, time_to_peak(peak), elapsed, measured)
     }
 
-    fn after_window(&self, _: State, _: u64, _: Rate, _: Counted) -> Option<Decision> {
-        None
+    fn quiet(&self, _: State, now: u64, rate: Rate, reading: u128) -> Quiet {
+        let reading = Reading(reading);
+        // Where the limit by what was measured binds, the curve changes nothing before a window
+        // ends: it only rises.
+        let is_bound = rate == at_least_floor(reading.measured().doubled());
+        Quiet {
+            rate: if is_bound {
+                self.windows.window(self.windows.index(now)).end
+            } else {
+                now
+            },
+            window: self.windows.window(reading.window()).end,
+            each: false,
+        }
     }
 
-    fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
+    fn decide(&self, state: State, event: Event) -> Option<Decision> {
+        let Event::Throttle(throttled) = event else {
+            return None;
+        };
         let fill = state.is_engaged().then_some(throttled.fill);
         let peak = peak(Reading(throttled.counted.reading).measured(), fill);
         Some(Decision::Limit {
@@ -260,31 +258,12 @@ impl Law for Aws {
         })
     }
 
-    fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {
-        let index = self.windows.index(now);
-        let measured = Reading(counted.reading).measured();
-        let next = Reading::new(measured, index, counted.sum);
-        Some((next.0, self.windows.window(index).end))
-    }
-
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
         Shown {
             measured: Reading(counted.reading).measured(),
             peak: Rate::from_bits(state.memory()),
-            idle: self.rate(state, now, counted.reading, time_to_peak),
+            idle: self.rate(state, now, Some(counted.reading), time_to_peak),
         }
-    }
-
-    fn is_at_start(&self, _: State, _: u64) -> bool {
-        false
-    }
-
-    fn to_word(&self) -> u128 {
-        0
-    }
-
-    fn with_word(&self, _word: u128) -> Self {
-        *self
     }
 }
 
@@ -341,7 +320,7 @@ mod tests {
                     let now = 3 * SECOND + step * 51_515_151;
                     let reading = Reading::new(measured, windows.index(now), 0).0;
                     let rate = law.rate_on_curve(state, now, reading, time_to_peak(peak));
-                    let by_law = law.rate(state, now, reading, time_to_peak);
+                    let by_law = law.rate(state, now, Some(reading), time_to_peak);
                     let most = at_least_floor(measured.doubled());
                     assert_eq!(rate, (by_law < most).then_some(by_law), "{now}");
                     // The window is over, or has yet to begin; the state is of a later time.
@@ -383,7 +362,7 @@ mod tests {
         let law = Aws {
             windows: Windows::new(0),
         };
-        let first = law.first_reading(u64::MAX).0;
+        let first = law.begin(None, u64::MAX, 0).0;
         let five = 4; // from u64::MAX
         assert!(turned(first, five, SECOND / 2 - 1).1.next.is_none());
         let (second, window) = turned(first, five, SECOND / 2);
@@ -398,15 +377,7 @@ mod tests {
         // Two windows with one count, and 0.2 of what was.
         let (third, _) = turned(second, five + 1, 3 * SECOND / 2);
         assert_eq!(Reading(third).measured(), Rate::from_ratio(24, 10 * SECOND));
-        let (restarted, end) = law
-            .restarted(
-                Counted {
-                    reading: third,
-                    sum: 77,
-                },
-                SECOND,
-            )
-            .expect("always");
+        let (restarted, end) = law.begin(Some(third), 77, SECOND);
         assert_eq!(end, 3 * SECOND / 2);
         let (after, _) = turned(restarted, 77, 3 * SECOND / 2);
         let measured = Reading(third).measured();

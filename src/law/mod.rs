@@ -26,7 +26,7 @@ use crate::fixed::Rate;
 use aws::Aws;
 use declared::Declared;
 
-/// What a law makes of its state.
+/// What a law decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// It limits from `since` on, with `memory`. In between there is a pause if `since` is later
@@ -52,10 +52,26 @@ pub(crate) struct Window {
     pub(crate) next: Option<u128>,
     /// Before this time no window ends.
     pub(crate) end: u64,
-    /// What the window has counted, if the law wants to look at it: see [`Law::after_window`].
+    /// What the window has counted, if the law wants to look at it: see [`Event::Window`].
     pub(crate) counted: Option<Rate>,
     /// When the response counts as recorded: now, or later.
     pub(crate) at: u64,
+}
+
+/// What a law decides on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A window is over at `now`, and has counted `rate`.
+    Window {
+        now: u64,
+        rate: Rate,
+        counted: Counted,
+    },
+    /// A response at `now` that was not throttled, to a request sent at `sent`, while the rate is
+    /// used up.
+    Response { now: u64, sent: u64 },
+    /// A throttle.
+    Throttle(Throttled),
 }
 
 /// A throttle that is recorded.
@@ -95,6 +111,26 @@ pub(crate) enum Drain {
     Over(Option<u64>),
 }
 
+/// The memories with which a law limits where no throttle has made it: `None` limits nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unthrottled {
+    /// From the start.
+    pub(crate) start: Option<u64>,
+    /// Wherever nothing is limited later.
+    pub(crate) later: Option<u64>,
+}
+
+/// How long there is nothing to do, if no throttle is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quiet {
+    /// Until when the rate stays, if no window ends.
+    pub(crate) rate: u64,
+    /// Before this time no window ends.
+    pub(crate) window: u64,
+    /// Whether each response has to be looked at all the same: see [`Event::Response`].
+    pub(crate) each: bool,
+}
+
 /// What a snapshot shows of a law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
@@ -105,44 +141,24 @@ pub(crate) struct Shown {
 }
 
 /// One law, with its settings.
+///
+/// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)), decides on
+/// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
+/// last decision.
 pub(crate) trait Law {
-    /// Whether throttled responses are counted too, and turn the window.
-    const COUNTS_THROTTLES: bool;
-    /// Whether time alone moves the rate, so that waiters have to look at it.
-    const MOVES_BY_ITSELF: bool;
+    /// Whether time alone moves the rate, so that waiters have to look at it. If not, each response
+    /// does: then throttled ones are counted too, and turn the window.
+    fn moves_with_time(&self) -> bool;
 
     /// Returns how much a bucket holds, in nanoseconds at its rate.
     fn burst(&self) -> u64;
 
-    /// Returns the state's memory of a limiter that limits from the start, if this one does.
-    fn initial(&self) -> Option<u64>;
+    /// Returns what it does where there was no throttle.
+    fn unthrottled(&self) -> Unthrottled;
 
-    /// Returns the memory to go on with where nothing is limited, if the law never lets that be.
-    fn held(&self) -> Option<u64>;
-
-    /// Returns the first reading, of counts that begin at `sum`, and the end of the first window.
-    fn first_reading(&self, sum: u64) -> (u128, u64);
-
-    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause. `time_to_peak` is
-    /// [`cubic::time_to_peak`].
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: u128,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate;
-
-    /// Returns the rate that `state` begins with, for a caller at `now`, and the time from which it
-    /// holds.
-    fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
-        let from = state.since().min(now);
-        (from, self.rate(state, from, 0, cubic::time_to_peak))
-    }
-
-    /// Returns until when `rate`, which is the one at `now`, stays, if no throttle is recorded and
-    /// no window ends.
-    fn steady_until(&self, state: State, now: u64, rate: Rate, reading: u128) -> u64;
+    /// Returns the reading of a window that begins at `now` at the count of `sum`, and its end; and
+    /// the first one if there is no `last` reading.
+    fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
 
     /// Looks at the window after a response at `now` has been counted, to a request sent at `sent`.
     fn turn(
@@ -154,47 +170,27 @@ pub(crate) trait Law {
         sent: u64,
     ) -> Window;
 
-    /// Returns the time before which no window ends.
-    fn window_end(&self, reading: u128) -> u64;
-
-    /// Decides on what a window has counted. `None` leaves the state as it is.
-    fn after_window(
+    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause; and if there is no `reading`
+    /// the one that the state begins with. `time_to_peak` is [`cubic::time_to_peak`].
+    fn rate(
         &self,
         state: State,
         now: u64,
-        rate: Rate,
-        counted: Counted,
-    ) -> Option<Decision>;
+        reading: Option<u128>,
+        time_to_peak: impl Fn(Rate) -> u64,
+    ) -> Rate;
 
-    /// Whether in `state` each response has to be looked at, by
-    /// [`after_response`](Self::after_response).
-    fn looks_at_each(&self, _state: State) -> bool {
-        false
-    }
+    /// Returns how long there is nothing to do, where `rate` is the one at `now`.
+    fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
 
-    /// Decides on a response at `now` that was not throttled, to a request sent at `sent`, while
-    /// the rate is used up. `None` leaves the state as it is.
-    fn after_response(&self, _state: State, _now: u64, _sent: u64) -> Option<Decision> {
-        None
-    }
+    /// Decides on `event`. `None` leaves the state as it is.
+    fn decide(&self, state: State, event: Event) -> Option<Decision>;
 
-    /// Decides on a throttle. `None` leaves the state as it is.
-    fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision>;
-
-    /// Returns the counts of no responses, if what comes back after a first decision, which left
-    /// `memory`, may correct it. `trip` is the round trip of the request that was throttled.
-    fn drain_of(&self, _memory: u64, _trip: u64) -> Option<u128> {
-        None
-    }
-
-    /// Looks at a response after the first decision, beside what has been counted.
-    fn drain(&self, _state: State, _counts: u128, _response: &Response) -> Drain {
+    /// Looks at a response after the first decision, beside what has been counted: it may show that
+    /// the decision was wrong. There are no `counts` for the throttle that made it.
+    fn drain(&self, _state: State, _counts: Option<u128>, _response: &Response) -> Drain {
         Drain::Over(None)
     }
-
-    /// Returns the reading of a window that begins at `now` from zero, and its end; or `None` if
-    /// none has begun.
-    fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)>;
 
     /// Returns what there is to show at `now`.
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
@@ -204,16 +200,12 @@ pub(crate) trait Law {
         not(feature = "std"),
         allow(dead_code, reason = "scopes ask, and need std")
     )]
-    fn is_at_start(&self, state: State, now: u64) -> bool;
-
-    /// Returns the settings that may change under way, in 128 bits.
-    fn to_word(&self) -> u128;
-
-    /// Returns the law with other settings, from [`to_word`](Self::to_word).
-    fn with_word(&self, word: u128) -> Self;
+    fn is_at_start(&self, _state: State, _now: u64) -> bool {
+        false
+    }
 }
 
-/// All that the words of a limiter know of its law.
+/// The law that there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controller {
     Aws(Aws),
@@ -223,150 +215,70 @@ pub(crate) enum Controller {
     Aimd(aimd::Aimd),
 }
 
-/// Hands a call to the law that there is.
-macro_rules! each {
-    ($controller:expr, $law:ident => $call:expr) => {
-        match $controller {
-            Controller::Aws($law) => $call,
-            Controller::Paced($law) => $call,
-            Controller::Declared($law) => $call,
-            #[cfg(test)]
-            Controller::Aimd($law) => $call,
+/// Methods that hand the call to the law that there is.
+macro_rules! forward {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $result:ty;)*) => {$(
+        fn $name(&self $(, $argument: $kind)*) -> $result {
+            match self {
+                Self::Aws(law) => law.$name($($argument),*),
+                Self::Paced(law) => law.$name($($argument),*),
+                Self::Declared(law) => law.$name($($argument),*),
+                #[cfg(test)]
+                Self::Aimd(law) => law.$name($($argument),*),
+            }
         }
-    };
+    )*};
 }
 
-/// The constants of the law that there is.
-macro_rules! constant {
-    ($controller:expr, $name:ident) => {{
-        const fn of<L: Law>(_law: &L) -> bool {
-            L::$name
-        }
-        each!($controller, law => of(law))
-    }};
+impl Law for Controller {
+    forward! {
+        fn moves_with_time(&self) -> bool;
+        fn burst(&self) -> u64;
+        fn unthrottled(&self) -> Unthrottled;
+        fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
+        fn turn(&self, reading: u128, sum: impl Fn() -> u64, state: State, now: u64, sent: u64) -> Window;
+        fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
+        fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
+        fn decide(&self, state: State, event: Event) -> Option<Decision>;
+        fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain;
+        fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
+        fn is_at_start(&self, state: State, now: u64) -> bool;
+    }
 }
 
 impl Controller {
-    pub(crate) const fn counts_throttles(&self) -> bool {
-        constant!(self, COUNTS_THROTTLES)
-    }
-
-    pub(crate) const fn moves_by_itself(&self) -> bool {
-        constant!(self, MOVES_BY_ITSELF)
-    }
-
-    pub(crate) fn burst(&self) -> u64 {
-        each!(self, law => law.burst())
-    }
-
-    pub(crate) fn initial(&self) -> Option<u64> {
-        each!(self, law => law.initial())
-    }
-
-    pub(crate) fn held(&self) -> Option<u64> {
-        each!(self, law => law.held())
-    }
-
-    pub(crate) fn first_reading(&self, sum: u64) -> (u128, u64) {
-        each!(self, law => law.first_reading(sum))
-    }
-
-    pub(crate) fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: u128,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate {
-        each!(self, law => law.rate(state, now, reading, time_to_peak))
-    }
-
-    /// As [`Law::first_rate`]; zero if nothing is limited.
+    /// Returns the rate that `state` begins with, for a caller at `now`, and the time from which it
+    /// holds; zero if nothing is limited.
     pub(crate) fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
         if !state.is_engaged() {
             return (now, Rate::ZERO);
         }
-        each!(self, law => law.first_rate(state, now))
+        let from = if self.moves_with_time() {
+            state.since().min(now) // before the end of a pause
+        } else {
+            state.since()
+        };
+        (from, self.rate(state, from, None, cubic::time_to_peak))
     }
 
     /// Returns the rate after the pause that `state` began with.
     pub(crate) fn resumed(&self, state: State) -> Rate {
-        self.rate(state, state.since(), 0, cubic::time_to_peak)
+        self.rate(state, state.since(), None, cubic::time_to_peak)
     }
 
-    pub(crate) fn steady_until(&self, state: State, now: u64, rate: Rate, reading: u128) -> u64 {
-        each!(self, law => law.steady_until(state, now, rate, reading))
+    /// Returns the settings that may change under way, in 128 bits.
+    pub(crate) fn tunable_bits(&self) -> u128 {
+        self.paced().map_or(0, |settings| settings.tunable_bits())
     }
 
-    pub(crate) fn turn(
-        &self,
-        reading: u128,
-        sum: impl Fn() -> u64,
-        state: State,
-        now: u64,
-        sent: u64,
-    ) -> Window {
-        each!(self, law => law.turn(reading, sum, state, now, sent))
-    }
-
-    pub(crate) fn window_end(&self, reading: u128) -> u64 {
-        each!(self, law => law.window_end(reading))
-    }
-
-    pub(crate) fn after_window(
-        &self,
-        state: State,
-        now: u64,
-        rate: Rate,
-        counted: Counted,
-    ) -> Option<Decision> {
-        each!(self, law => law.after_window(state, now, rate, counted))
-    }
-
-    pub(crate) fn looks_at_each(&self, state: State) -> bool {
-        each!(self, law => law.looks_at_each(state))
-    }
-
-    pub(crate) fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
-        each!(self, law => law.after_response(state, now, sent))
-    }
-
-    pub(crate) fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
-        each!(self, law => law.after_throttle(state, throttled))
-    }
-
-    pub(crate) fn drain_of(&self, memory: u64, trip: u64) -> Option<u128> {
-        each!(self, law => law.drain_of(memory, trip))
-    }
-
-    pub(crate) fn drain(&self, state: State, counts: u128, response: &Response) -> Drain {
-        each!(self, law => law.drain(state, counts, response))
-    }
-
-    pub(crate) fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {
-        each!(self, law => law.restarted(counted, now))
-    }
-
-    pub(crate) fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
-        each!(self, law => law.shown(state, counted, now))
-    }
-
-    #[cfg(feature = "std")]
-    pub(crate) fn is_at_start(&self, state: State, now: u64) -> bool {
-        each!(self, law => law.is_at_start(state, now))
-    }
-
-    pub(crate) fn to_word(self) -> u128 {
-        each!(self, law => law.to_word())
-    }
-
-    pub(crate) fn with_word(&self, word: u128) -> Self {
+    /// Returns the law with the settings of [`tunable_bits`](Self::tunable_bits).
+    pub(crate) fn with_tunable_bits(self, bits: u128) -> Self {
         match self {
-            Self::Aws(law) => Self::Aws(law.with_word(word)),
-            Self::Paced(law) => Self::Paced(law.with_word(word)),
-            Self::Declared(law) => Self::Declared(law.with_word(word)),
-            #[cfg(test)]
-            Self::Aimd(law) => Self::Aimd(law.with_word(word)),
+            Self::Paced(settings) => Self::Paced(settings.with_tunable_bits(bits)),
+            Self::Declared(law) => {
+                Self::Declared(law.with_paced(law.paced().with_tunable_bits(bits)))
+            }
+            law => law,
         }
     }
 

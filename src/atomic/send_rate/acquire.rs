@@ -248,7 +248,7 @@ impl Engaged<'_> {
                 }
                 self.send_granted(elapsed)
             }
-            Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_by_itself() => {
+            Err(issued) if gate.is_quiet(elapsed) || !self.law.moves_with_time() => {
                 Err(line.wait_for_next(elapsed, issued, cancelled))
             }
             Err(_) => self.try_again(elapsed),
@@ -303,7 +303,7 @@ impl Engaged<'_> {
     /// Moves the rate to where the law has it, if time alone may have moved it since it was last
     /// looked at.
     pub(super) fn catch_up(&self, elapsed: u64) -> bool {
-        let moves = self.law.moves_by_itself() && !self.gate.load().is_quiet(elapsed);
+        let moves = self.law.moves_with_time() && !self.gate.load().is_quiet(elapsed);
         if moves {
             self.follow(elapsed);
         }

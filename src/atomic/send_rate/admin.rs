@@ -5,6 +5,7 @@ use super::SendRate;
 use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::fixed::Rate;
+use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::line::TOKEN;
 
@@ -50,7 +51,7 @@ impl SendRate {
         self.gate.disturb();
         self.law.set_paced(settings)?;
         self.gate.disturb();
-        if self.law.get().held().is_some() {
+        if self.law.get().unthrottled().later.is_some() {
             self.about_to_limit().hold(elapsed);
         }
         if let Some(engaged) = self.words() {
@@ -153,7 +154,7 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         engaged.hand_back_own(elapsed);
         engaged.forget_limits();
-        let initial = self.law.get().initial();
+        let initial = self.law.get().unthrottled().start;
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
@@ -205,7 +206,7 @@ impl Engaged<'_> {
             }
         }
         // What that time made of the rate must not stay, nor a bucket as large.
-        if self.law.moves_by_itself() {
+        if self.law.moves_with_time() {
             self.follow(elapsed);
         }
         self.restart_trickle();

@@ -5,10 +5,10 @@ use alloc::boxed::Box;
 use super::limits::{Limits, Unheard};
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
-use crate::law::Controller;
 use crate::law::aws::{Aws, Windows};
 use crate::law::declared::Dimension;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
+use crate::law::{Controller, Law as _};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(super) struct BoundLaw {
@@ -42,7 +42,7 @@ impl BoundLaw {
         let tuned = is_tuned.then(|| {
             Box::new(Tuned {
                 made_with: law,
-                word: AtomicU128::new(law.to_word()),
+                word: AtomicU128::new(law.tunable_bits()),
                 limits: law.declared().map(|_| Lazy::new(Limits::new)),
                 obeyed: Dimension::Requests,
                 unheard: Unheard::new(),
@@ -116,7 +116,7 @@ impl BoundLaw {
             None => Controller::Aws(Aws {
                 windows: self.windows,
             }),
-            Some(tuned) => tuned.made_with.with_word(tuned.word.load(Relaxed)),
+            Some(tuned) => tuned.made_with.with_tunable_bits(tuned.word.load(Relaxed)),
         }
     }
 
@@ -133,16 +133,16 @@ impl BoundLaw {
     }
 
     /// Whether time alone moves the rate.
-    pub(super) fn moves_by_itself(&self) -> bool {
+    pub(super) fn moves_with_time(&self) -> bool {
         let tuned = self.tuned.as_ref();
-        tuned.is_some_and(|tuned| tuned.made_with.moves_by_itself())
+        tuned.is_some_and(|tuned| tuned.made_with.moves_with_time())
     }
 
     /// Whether the settings are those that the limiter was made with.
     #[cfg(feature = "std")]
     pub(super) fn is_as_made(&self) -> bool {
         let tuned = self.tuned.as_ref();
-        tuned.is_none_or(|tuned| tuned.made_with.to_word() == tuned.word.load(Relaxed))
+        tuned.is_none_or(|tuned| tuned.made_with.tunable_bits() == tuned.word.load(Relaxed))
     }
 
     /// Replaces the settings of the paced law, unless they change one that stays.
@@ -152,9 +152,7 @@ impl BoundLaw {
         let made_with = tuned.made_with.paced().ok_or(unchangeable)?;
         settings.starts_like(&made_with)?;
         // The declared law packs the settings of the paced one.
-        tuned
-            .word
-            .store(Controller::Paced(settings).to_word(), Relaxed);
+        tuned.word.store(settings.tunable_bits(), Relaxed);
         Ok(())
     }
 }

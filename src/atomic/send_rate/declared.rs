@@ -18,7 +18,7 @@ use crate::law::declared::throttle::Refused;
 use crate::law::declared::{
     Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
 };
-use crate::law::{Controller, State};
+use crate::law::{Controller, Law as _, State};
 use crate::line::{Head, Line, TOKEN};
 
 fn nanos(time: Duration) -> u64 {
@@ -310,7 +310,9 @@ impl Engaged<'_> {
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
             let reading = self.meter.reading();
-            let paced = law.rate(state, now, reading, |peak| self.curve.time_to_peak(peak));
+            let paced = law.rate(state, now, Some(reading), |peak| {
+                self.curve.time_to_peak(peak)
+            });
             most = most.min(paced);
         }
         Some(plan.at_most(most))

@@ -5,7 +5,7 @@ use crate::atomic::sync::{
     AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::law::{Controller, Counted, State, Window};
+use crate::law::{Controller, Counted, Law as _, State, Window};
 
 /// Counts requests, and keeps the law's reading of the counts.
 pub(super) struct Meter {
@@ -18,7 +18,7 @@ impl Meter {
     pub(super) fn new(law: &Controller) -> (Self, u64) {
         // Just before the wrap, so that every test crosses it.
         let count = u64::MAX.wrapping_sub(1);
-        let (reading, end) = law.first_reading(count);
+        let (reading, end) = law.begin(None, count, 0);
         let meter = Self {
             reading: AtomicU128::new(reading),
             counts: Stripes::new(count),
@@ -112,9 +112,7 @@ impl Meter {
     pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
         loop {
             let counted = self.counted();
-            let Some((next, end)) = law.restarted(counted, now) else {
-                return 0;
-            };
+            let (next, end) = law.begin(Some(counted.reading), counted.sum, now);
             if self.replace(counted.reading, next) {
                 return end;
             }

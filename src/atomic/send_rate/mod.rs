@@ -31,10 +31,10 @@ use self::meter::Meter;
 use self::reserve::Turn;
 use super::lazy::Lazy;
 use crate::Timestamp;
-use crate::law::Controller;
 use crate::law::aws::{Aws, Windows};
 use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
+use crate::law::{Controller, Law as _};
 use crate::permit::{self, ControlLaw, Order, SendPermit};
 
 pub use self::release::Background;
@@ -141,7 +141,7 @@ impl SendRate {
             start,
             law: BoundLaw::new(law, windows),
         };
-        if let Some(memory) = law.initial() {
+        if let Some(memory) = law.unthrottled().start {
             rate.limit_from_the_start(memory);
         }
         rate

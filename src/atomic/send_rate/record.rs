@@ -12,7 +12,7 @@ use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::aws::Aws;
 use crate::law::declared::plan::Plan;
-use crate::law::{Controller, Drain, Draining, Response, State, Throttled};
+use crate::law::{Controller, Drain, Draining, Event, Law as _, Quiet, Response, State, Throttled};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
@@ -242,7 +242,7 @@ impl Engaged<'_> {
         self.hand_back_own(now);
         let law = self.law.get();
         let mut now = now;
-        if law.counts_throttles() {
+        if !law.moves_with_time() {
             self.meter.count(permit.weight());
             let (window, _) = self.meter.turn(&law, self.state.load(), now, now);
             now = window.at;
@@ -265,12 +265,19 @@ impl Engaged<'_> {
                 counted: self.meter.counted(),
                 since_change: self.promised.baseline.since(last.version(), self.meter),
             };
-            let decision = law.after_throttle(last, &throttled)?;
+            let decision = law.decide(last, Event::Throttle(throttled))?;
             let next = last.decided(decision);
             if !last.is_engaged() {
                 // Before the state: see `DrainWord`.
-                let counts = law.drain_of(next.memory(), now.saturating_sub(sent));
-                counts.inspect(|counts| self.promised.drain.begin(next.version(), *counts));
+                let first = Response {
+                    now,
+                    sent: Some(sent),
+                    weight: permit.weight(),
+                    throttled: true,
+                };
+                if let Drain::Counted(counts) = law.drain(next, None, &first) {
+                    self.promised.drain.begin(next.version(), counts);
+                }
             }
             Some(next)
         });
@@ -305,7 +312,7 @@ impl Engaged<'_> {
                 }
                 return;
             };
-            let next = match law.drain(state, counts, &response) {
+            let next = match law.drain(state, Some(counts), &response) {
                 Drain::Unchanged => return,
                 Drain::Counted(counts) => Draining::new(state.version(), counts),
                 Drain::Over(None) => Draining::NONE,
@@ -337,7 +344,8 @@ impl Engaged<'_> {
             if !last.is_engaged() {
                 return None;
             }
-            let decision = law.after_window(last, now, rate, self.meter.counted())?;
+            let counted = self.meter.counted();
+            let decision = law.decide(last, Event::Window { now, rate, counted })?;
             let next = last.decided(decision);
             (next.is_engaged() || !self.is_waited_for(now)).then_some(next)
         })
@@ -346,7 +354,7 @@ impl Engaged<'_> {
     /// Does what the law makes of a single response, if the rate is used up: the bucket holds less
     /// than half of what it can, or no token.
     fn step(&self, law: &Controller, now: u64, sent: u64) {
-        let step = |state: State| law.after_response(state, now, sent);
+        let step = |state: State| law.decide(state, Event::Response { now, sent });
         if step(self.state.load()).is_none() {
             return;
         }
@@ -361,7 +369,7 @@ impl Engaged<'_> {
     /// Begins to limit if nothing is limited and the law does not allow that: it has just been
     /// given a ceiling, or a thread that had not seen the ceiling has switched the limiter off.
     pub(super) fn hold(&self, now: u64) {
-        let Some(memory) = self.law.get().held() else {
+        let Some(memory) = self.law.get().unthrottled().later else {
             return;
         };
         self.gate.engage();
@@ -429,7 +437,7 @@ impl Engaged<'_> {
     ) {
         let reading = self.meter.reading();
         let known = |peak| self.curve.time_to_peak(peak);
-        let rate = law.rate(state, now, reading, known);
+        let rate = law.rate(state, now, Some(reading), known);
         // One try: a loss means that another response, which computes the same curve, or a
         // throttle, which must not be undone, came first.
         if rate == line.rate || self.change(head, line, now, rate, state) {
@@ -448,12 +456,16 @@ impl Engaged<'_> {
         gate: super::gate::GateWord,
     ) {
         let reading = self.meter.reading();
-        let steady = law.steady_until(state, now, rate, reading).min(until);
+        let Quiet {
+            rate: steady,
+            window: end,
+            each,
+        } = law.quiet(state, now, rate, reading);
+        let steady = steady.min(until);
         // Until a wait can be foretold, any look may find another one.
         if steady > now && self.until_foretold(now) == u64::MAX {
             let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
-            let end = law.window_end(reading);
-            let counting = end <= now || law.looks_at_each(state) || self.is_draining(state);
+            let counting = end <= now || each || self.is_draining(state);
             let quiet = if counting { quiet } else { quiet.min(end) };
             self.gate.quiet_until(gate, quiet, counting);
         }
@@ -516,9 +528,11 @@ impl Engaged<'_> {
         let law = self.law.get();
         let (_, rate) = law.first_rate(next, now);
         // Where time has moved the rate to, even if that has not been looked at.
-        let fill = if law.moves_by_itself() && last.is_engaged() {
+        let fill = if law.moves_with_time() && last.is_engaged() {
             let reading = self.meter.reading();
-            law.rate(last, now, reading, |peak| self.curve.time_to_peak(peak))
+            law.rate(last, now, Some(reading), |peak| {
+                self.curve.time_to_peak(peak)
+            })
         } else {
             fill
         };

@@ -7,12 +7,10 @@ use super::limits::Unheard;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
-use crate::law::LearnedRate;
-use crate::law::State;
 use crate::law::cubic::time_to_peak;
 use crate::law::declared::ledger::{Kind, Ledger};
 use crate::law::declared::plan::Plan;
-use crate::law::{Dimension, LimitName};
+use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
 use crate::line::{Head, Line, capacity};
 
 /// The state of a [`SendRate`], for diagnostics.
@@ -182,7 +180,7 @@ impl SendRate {
     /// Returns the fill rate of a limiter that limits.
     fn fill(&self, state: State, head: Head, line: &Line, elapsed: u64) -> Rate {
         let law = self.law.get();
-        if law.moves_by_itself() {
+        if law.moves_with_time() {
             let plan = self
                 .words()
                 .and_then(|engaged| engaged.plan(state, elapsed));
@@ -192,7 +190,7 @@ impl SendRate {
                 None => {}
             }
             // Where time has moved it to, even if that has not been looked at.
-            return law.rate(state, elapsed, self.meter.reading(), time_to_peak);
+            return law.rate(state, elapsed, Some(self.meter.reading()), time_to_peak);
         }
         if head.follows(state.version()) {
             line.rate

@@ -11,6 +11,7 @@ use super::reserve::{PlaceGuard, Turn};
 use super::waiters::Look;
 use crate::Timestamp;
 use crate::fixed::SECOND;
+use crate::law::Law as _;
 use crate::law::cubic::time_to_peak;
 
 /// How late a timer may be, in nanoseconds, before its waiter is woken.
@@ -79,7 +80,7 @@ impl Engaged<'_> {
     /// however often that is, up to the least time between looks, they cost the first in line
     /// no more than these 5 ms together.
     pub(super) fn next_look(&self, elapsed: u64, nanos: u64) -> u64 {
-        if !self.law.moves_by_itself() {
+        if !self.law.moves_with_time() {
             return nanos; // only what is recorded moves the rate
         }
         let (law, state) = (self.law.get(), self.state.load());
@@ -88,7 +89,7 @@ impl Engaged<'_> {
         }
         let from = elapsed.max(state.since());
         let reading = self.meter.reading();
-        let rate = |at| u128::from(law.rate(state, at, reading, time_to_peak).raw());
+        let rate = |at| u128::from(law.rate(state, at, Some(reading), time_to_peak).raw());
         let today = rate(from);
         let mut sleep = nanos;
         while sleep > LEAST {

@@ -84,7 +84,7 @@ pub use settings::{DeclaredSettings, Spend};
 use core::time::Duration;
 
 use super::paced::PacedSettings;
-use super::{Counted, Decision, Law, Shown, State, Throttled, Window};
+use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
 use crate::fixed::{Rate, SECOND};
 
 /// The declared law as long as nothing is declared: rule 1, and the paced law.
@@ -138,43 +138,29 @@ impl Declared {
 }
 
 impl Law for Declared {
-    const COUNTS_THROTTLES: bool = false;
-    const MOVES_BY_ITSELF: bool = true;
+    fn moves_with_time(&self) -> bool {
+        true
+    }
 
     fn burst(&self) -> u64 {
         self.otherwise.burst()
     }
 
-    fn initial(&self) -> Option<u64> {
-        if self.first == 0 {
-            return Some(self.unlimited());
+    fn unthrottled(&self) -> Unthrottled {
+        let unlimited = self.unlimited();
+        let start = if self.first == 0 {
+            unlimited
+        } else {
+            FIRST_CONTACT
+        };
+        Unthrottled {
+            start: Some(start),
+            later: Some(unlimited),
         }
-        Some(FIRST_CONTACT)
     }
 
-    fn held(&self) -> Option<u64> {
-        Some(self.unlimited())
-    }
-
-    fn first_reading(&self, sum: u64) -> (u128, u64) {
-        self.otherwise.first_reading(sum)
-    }
-
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: u128,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate {
-        if Self::is_first_contact(state) {
-            return Rate::from_ratio(self.first, SECOND.saturating_mul(10));
-        }
-        self.otherwise.rate(state, now, reading, time_to_peak)
-    }
-
-    fn steady_until(&self, state: State, now: u64, rate: Rate, reading: u128) -> u64 {
-        self.otherwise.steady_until(state, now, rate, reading)
+    fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64) {
+        self.otherwise.begin(last, sum, now)
     }
 
     fn turn(
@@ -196,52 +182,48 @@ impl Law for Declared {
         window
     }
 
-    fn window_end(&self, reading: u128) -> u64 {
-        self.otherwise.window_end(reading)
-    }
-
-    fn after_window(
+    fn rate(
         &self,
         state: State,
         now: u64,
-        rate: Rate,
-        counted: Counted,
-    ) -> Option<Decision> {
+        reading: Option<u128>,
+        time_to_peak: impl Fn(Rate) -> u64,
+    ) -> Rate {
         if Self::is_first_contact(state) {
-            let memory = self.unlimited();
-            return Some(Decision::Limit { since: now, memory });
+            return Rate::from_ratio(self.first, SECOND.saturating_mul(10));
         }
-        match self.otherwise.after_window(state, now, rate, counted) {
-            // It goes on limiting, so that what is declared holds: to nothing that matters.
-            Some(Decision::End) => Some(Decision::Limit {
-                since: now,
-                memory: self.unlimited(),
-            }),
-            decision => decision,
+        self.otherwise.rate(state, now, reading, time_to_peak)
+    }
+
+    fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet {
+        let quiet = self.otherwise.quiet(state, now, rate, reading);
+        Quiet {
+            each: quiet.each && !Self::is_first_contact(state),
+            ..quiet
         }
     }
 
-    fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
-        // To the paced law this is the first throttle: what limits to nothing that matters, or by
-        // first contact, is not of its making.
-        let unseen = self.is_free(state) || Self::is_first_contact(state);
-        let state = if unseen { State::NONE } else { state };
-        self.otherwise.after_throttle(state, throttled)
-    }
-
-    fn looks_at_each(&self, state: State) -> bool {
-        !Self::is_first_contact(state) && self.otherwise.looks_at_each(state)
-    }
-
-    fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
-        if Self::is_first_contact(state) {
-            return None;
+    fn decide(&self, state: State, event: Event) -> Option<Decision> {
+        let is_first_contact = Self::is_first_contact(state);
+        // It goes on limiting, so that what is declared holds: to nothing that matters.
+        let unlimited = |since| Decision::Limit {
+            since,
+            memory: self.unlimited(),
+        };
+        match event {
+            Event::Window { now, .. } if is_first_contact => Some(unlimited(now)),
+            Event::Response { .. } if is_first_contact => None,
+            // To the paced law this is the first throttle: what limits to nothing that matters, or
+            // by first contact, is not of its making.
+            Event::Throttle(_) if is_first_contact || self.is_free(state) => {
+                self.otherwise.decide(State::NONE, event)
+            }
+            Event::Window { now, .. } => match self.otherwise.decide(state, event) {
+                Some(Decision::End) => Some(unlimited(now)),
+                decision => decision,
+            },
+            _ => self.otherwise.decide(state, event),
         }
-        self.otherwise.after_response(state, now, sent)
-    }
-
-    fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {
-        self.otherwise.restarted(counted, now)
     }
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
@@ -250,15 +232,7 @@ impl Law for Declared {
 
     fn is_at_start(&self, state: State, now: u64) -> bool {
         Self::is_first_contact(state)
-            || (self.first == 0 && self.rate(state, now, 0, |_| 0) == Rate::MAX)
-    }
-
-    fn to_word(&self) -> u128 {
-        self.otherwise.to_word()
-    }
-
-    fn with_word(&self, word: u128) -> Self {
-        self.with_paced(self.otherwise.with_word(word))
+            || (self.first == 0 && self.rate(state, now, None, |_| 0) == Rate::MAX)
     }
 }
 

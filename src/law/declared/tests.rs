@@ -15,6 +15,7 @@ mod throttle;
 use core::time::Duration;
 
 use super::*;
+use crate::law::Throttled;
 
 fn law(paced: PacedSettings, first: u32) -> Declared {
     let settings = DeclaredSettings::new().otherwise(paced);
@@ -42,7 +43,7 @@ fn first_contact() -> State {
 
 /// A response that was throttled at 12 s, to a request sent at `sent`.
 fn throttled(sent: u64) -> Throttled {
-    let (reading, _) = PacedSettings::new().first_reading(0);
+    let (reading, _) = PacedSettings::new().begin(None, 0, 0);
     Throttled {
         now: 12 * SECOND,
         sent,
@@ -55,7 +56,7 @@ fn throttled(sent: u64) -> Throttled {
 
 /// The state after the paced law's first cut, at 12 s.
 fn cut(paced: &PacedSettings) -> State {
-    let cut = paced.after_throttle(State::NONE, &throttled(11 * SECOND));
+    let cut = paced.decide(State::NONE, Event::Throttle(throttled(11 * SECOND)));
     State::NONE.decided(cut.expect("the first throttle cuts"))
 }
 
@@ -86,8 +87,9 @@ fn it_is_free_where_the_paced_law_limits_nothing() {
     );
     assert_eq!(free.with_paced(from_ten()), limited);
     // What is held is that rate, or as good as none.
-    assert_eq!(free.held(), Some(unlimited.memory()));
-    assert_eq!(limited.held(), from_ten().initial());
+    assert_eq!(free.unthrottled().later, Some(unlimited.memory()));
+    let start = from_ten().unthrottled().start;
+    assert_eq!(limited.unthrottled().later, start);
 }
 
 #[test]
@@ -101,7 +103,8 @@ fn the_first_answer_without_a_report_ends_first_contact() {
         (Some(Rate::ZERO), 12 * SECOND)
     );
     let (now, memory) = (11 * SECOND, law.unlimited());
-    let decision = law.after_window(first, now, Rate::ZERO, counted);
+    let rate = Rate::ZERO;
+    let decision = law.decide(first, Event::Window { now, rate, counted });
     assert_eq!(decision, Some(Decision::Limit { since: now, memory }));
     assert!(law.is_free(first.next(now, memory)));
 }
@@ -111,14 +114,14 @@ fn the_first_answer_without_a_report_ends_first_contact() {
 fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     let law = law(PacedSettings::new(), 1);
     let paced = law.paced();
-    let before = throttled(9 * SECOND);
-    let first = paced.after_throttle(State::NONE, &before);
+    let before = Event::Throttle(throttled(9 * SECOND));
+    let first = paced.decide(State::NONE, before);
     assert!(first.is_some());
     for unseen in [first_contact(), state(law.unlimited())] {
-        assert_eq!(law.after_throttle(unseen, &before), first, "{unseen:?}");
+        assert_eq!(law.decide(unseen, before), first, "{unseen:?}");
     }
     // Of a request that was sent before the last cut it says nothing new.
-    assert_eq!(law.after_throttle(cut(&paced), &before), None);
+    assert_eq!(law.decide(cut(&paced), before), None);
 }
 
 #[test]
@@ -126,42 +129,33 @@ fn where_nothing_is_declared_the_paced_law_decides() {
     for paced in [PacedSettings::new(), slow_start(), from_ten()] {
         let law = law(paced, 1);
         let initial = state(law.unlimited());
-        let (first, end) = paced.first_reading(5);
-        assert_eq!(law.first_reading(5), (first, end));
-        assert_eq!(law.window_end(first), 0);
-        let none = Counted {
-            reading: first,
-            sum: 5,
-        };
-        assert_eq!(law.restarted(none, 12 * SECOND), None);
+        let first = paced.begin(None, 5, 0);
+        assert_eq!(law.begin(None, 5, 0), first);
+        let (first, _) = first;
+        // Until a response has begun a window there is none to begin again.
+        assert_eq!(law.begin(Some(first), 5, 12 * SECOND), (first, 0));
         let begun = law.turn(first, || 6, initial, 12 * SECOND, 11_500_000_000);
         let reading = begun.next.expect("the first response begins a window");
-        assert_eq!(law.window_end(reading), paced.window_end(reading));
-        assert!(law.window_end(reading) > 12 * SECOND);
-        let counted = Counted { reading, sum: 7 };
-        let restarted = law.restarted(counted, 13 * SECOND);
-        assert_eq!(restarted, paced.restarted(counted, 13 * SECOND));
-        assert_eq!(restarted.map(|(_, end)| end), Some(14 * SECOND));
-        let steady = law.steady_until(initial, 12 * SECOND, Rate::ZERO, reading);
-        assert_eq!(
-            steady,
-            paced.steady_until(initial, 12 * SECOND, Rate::ZERO, reading)
-        );
-        assert!(steady > 12 * SECOND);
+        let again = law.begin(Some(reading), 7, 13 * SECOND);
+        assert_eq!(again, paced.begin(Some(reading), 7, 13 * SECOND));
+        assert_eq!(again.1, 14 * SECOND);
+        let quiet = |state| law.quiet(state, 12 * SECOND, Rate::ZERO, reading);
+        let paced_quiet = paced.quiet(initial, 12 * SECOND, Rate::ZERO, reading);
+        assert_eq!(quiet(initial), paced_quiet);
+        assert!(paced_quiet.rate > 12 * SECOND && paced_quiet.window > 12 * SECOND);
+        assert_eq!(law.quiet(initial, 0, Rate::ZERO, first).window, 0);
         // Slow start looks at each response, but not during first contact.
         let slow = paced == slow_start();
-        assert_eq!(law.looks_at_each(initial), slow);
-        assert!(!law.looks_at_each(first_contact()));
-        let step = law.after_response(initial, 12 * SECOND, 11 * SECOND);
-        assert_eq!(
-            step,
-            paced.after_response(initial, 12 * SECOND, 11 * SECOND)
-        );
+        assert_eq!(quiet(initial).each, slow);
+        assert!(!quiet(first_contact()).each);
+        let response = Event::Response {
+            now: 12 * SECOND,
+            sent: 11 * SECOND,
+        };
+        let step = law.decide(initial, response);
+        assert_eq!(step, paced.decide(initial, response));
         assert_eq!(step.is_some(), slow);
-        assert_eq!(
-            law.after_response(first_contact(), 12 * SECOND, 11 * SECOND),
-            None
-        );
+        assert_eq!(law.decide(first_contact(), response), None);
     }
 }
 

@@ -146,7 +146,10 @@ use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
-use super::{Counted, Decision, Drain, Law, Response, Shown, State, Throttled, Window};
+use super::{
+    Counted, Decision, Drain, Event, Law, Quiet, Response, Shown, State, Throttled, Unthrottled,
+    Window,
+};
 use crate::fixed::Rate;
 
 const fn cut_of(state: State) -> Cut {
@@ -161,38 +164,94 @@ pub(crate) fn started(settings: &PacedSettings, rate: Rate) -> u64 {
     started_at(settings, rate).to_bits()
 }
 
+/// Returns the decision to limit from `since` on, with `memory`.
+const fn limit(since: u64, memory: CutState) -> Decision {
+    Decision::Limit {
+        since,
+        memory: memory.to_bits(),
+    }
+}
+
+/// Decides on a window that is over.
+fn on_window(
+    settings: &PacedSettings,
+    cut: Cut,
+    now: u64,
+    rate: Rate,
+    counted: Counted,
+) -> Option<Decision> {
+    if let Some(memory) = after_window(settings, cut, now, rate) {
+        return Some(limit(now, memory));
+    }
+    let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
+    if !is_over(settings, cut, now, &delivered) {
+        return None;
+    }
+    Some(if settings.starts_slowly() {
+        limit(now, slow_again(settings, &delivered))
+    } else {
+        Decision::End
+    })
+}
+
+/// Decides on a throttle.
+fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) -> Option<Decision> {
+    let Throttled {
+        now, sent, until, ..
+    } = *throttled;
+    let Counted { reading, sum } = throttled.counted;
+    let seen = Evidence {
+        now,
+        sent,
+        hinted: until > now,
+        since_cut: throttled.since_change,
+        delivered: Reading::from_bits(reading).delivered(now, sum),
+    };
+    let last = state.is_engaged().then(|| cut_of(state));
+    let memory = match last {
+        Some(last) => after_throttle(settings, last, &seen),
+        None => Some(first_cut(settings, &seen)),
+    };
+    let pauses = until > now && obeys_hint(settings, last, &seen);
+    // Nothing new but the pause, perhaps.
+    let memory = match memory {
+        None if pauses && until > state.since() => cut_of(state).memory,
+        memory => memory?,
+    };
+    Some(if pauses {
+        limit(until, memory.with_pause())
+    } else {
+        limit(now, memory)
+    })
+}
+
 impl Law for PacedSettings {
-    const COUNTS_THROTTLES: bool = false;
-    const MOVES_BY_ITSELF: bool = true;
+    fn moves_with_time(&self) -> bool {
+        true
+    }
 
     fn burst(&self) -> u64 {
         self.burst_nanos()
     }
 
-    fn initial(&self) -> Option<u64> {
-        self.start().map(|rate| started_at(self, rate).to_bits())
-    }
-
-    fn held(&self) -> Option<u64> {
-        let rate = self.highest()?;
-        Some(started_at(self, self.start().unwrap_or(rate)).to_bits())
-    }
-
-    fn first_reading(&self, sum: u64) -> (u128, u64) {
-        // The first response begins a window.
-        (Reading::before_the_first(sum).to_bits(), 0)
-    }
-
-    fn rate(&self, state: State, now: u64, _: u128, _: impl Fn(Rate) -> u64) -> Rate {
-        let cut = cut_of(state);
-        if cut.memory.has_pause() && now < cut.since {
-            return Rate::LEAST;
+    fn unthrottled(&self) -> Unthrottled {
+        let start = self.start().map(|rate| started_at(self, rate).to_bits());
+        Unthrottled {
+            start,
+            later: start.filter(|_| self.highest().is_some()),
         }
-        rate_at(self, cut.memory, cut.since, now)
     }
 
-    fn steady_until(&self, _: State, now: u64, _: Rate, _: u128) -> u64 {
-        ((now >> STEP_BITS).wrapping_add(1)) << STEP_BITS
+    fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64) {
+        let Some(last) = last.map(Reading::from_bits) else {
+            // The first response begins a window.
+            return (Reading::before_the_first(sum).to_bits(), 0);
+        };
+        if last.began().is_none() {
+            return (last.to_bits(), 0);
+        }
+        let next = Reading::new(last.before(), now, sum);
+        (next.to_bits(), now.saturating_add(WINDOW))
     }
 
     fn turn(
@@ -235,101 +294,45 @@ impl Law for PacedSettings {
         }
     }
 
-    fn window_end(&self, reading: u128) -> u64 {
-        let began = Reading::from_bits(reading).began();
-        began.map_or(0, |began| began.saturating_add(WINDOW))
-    }
-
-    fn after_window(
-        &self,
-        state: State,
-        now: u64,
-        rate: Rate,
-        counted: Counted,
-    ) -> Option<Decision> {
+    fn rate(&self, state: State, now: u64, _: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
         let cut = cut_of(state);
-        if let Some(memory) = after_window(self, cut, now, rate) {
-            return Some(Decision::Limit {
-                since: now,
-                memory: memory.to_bits(),
-            });
+        if cut.memory.has_pause() && now < cut.since {
+            return Rate::LEAST;
         }
-        let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
-        if !is_over(self, cut, now, &delivered) {
-            return None;
+        rate_at(self, cut.memory, cut.since, now)
+    }
+
+    fn quiet(&self, state: State, now: u64, _: Rate, reading: u128) -> Quiet {
+        let began = Reading::from_bits(reading).began();
+        Quiet {
+            rate: ((now >> STEP_BITS).wrapping_add(1)) << STEP_BITS,
+            window: began.map_or(0, |began| began.saturating_add(WINDOW)),
+            each: state.is_engaged() && cut_of(state).memory.is_slow_start(),
         }
-        Some(if self.starts_slowly() {
-            Decision::Limit {
-                since: now,
-                memory: slow_again(self, &delivered).to_bits(),
+    }
+
+    fn decide(&self, state: State, event: Event) -> Option<Decision> {
+        match event {
+            Event::Window { now, rate, counted } => {
+                on_window(self, cut_of(state), now, rate, counted)
             }
-        } else {
-            Decision::End
-        })
-    }
-
-    fn looks_at_each(&self, state: State) -> bool {
-        state.is_engaged() && cut_of(state).memory.is_slow_start()
-    }
-
-    fn after_response(&self, state: State, now: u64, sent: u64) -> Option<Decision> {
-        let memory = after_step(self, cut_of(state), now, sent)?;
-        Some(Decision::Limit {
-            since: now,
-            memory: memory.to_bits(),
-        })
-    }
-
-    fn after_throttle(&self, state: State, throttled: &Throttled) -> Option<Decision> {
-        let Throttled {
-            now, sent, until, ..
-        } = *throttled;
-        let Counted { reading, sum } = throttled.counted;
-        let seen = Evidence {
-            now,
-            sent,
-            hinted: until > now,
-            since_cut: throttled.since_change,
-            delivered: Reading::from_bits(reading).delivered(now, sum),
-        };
-        let last = state.is_engaged().then(|| cut_of(state));
-        let memory = match last {
-            Some(last) => after_throttle(self, last, &seen),
-            None => Some(first_cut(self, &seen)),
-        };
-        let pauses = until > now && obeys_hint(self, last, &seen);
-        // Nothing new but the pause, perhaps.
-        let memory = match memory {
-            None if pauses && until > state.since() => cut_of(state).memory,
-            memory => memory?,
-        };
-        Some(if pauses {
-            Decision::Limit {
-                since: until,
-                memory: memory.with_pause().to_bits(),
+            Event::Response { now, sent } => {
+                Some(limit(now, after_step(self, cut_of(state), now, sent)?))
             }
-        } else {
-            Decision::Limit {
-                since: now,
-                memory: memory.to_bits(),
-            }
+            Event::Throttle(throttled) => on_throttle(self, state, &throttled),
+        }
+    }
+
+    fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain {
+        if let Some(counts) = counts {
+            return drain(self, cut_of(state), Drained::from_bits(counts), response);
+        }
+        let trip = response
+            .sent
+            .map_or(0, |sent| response.now.saturating_sub(sent));
+        Drained::begin(cut_of(state).memory, trip).map_or(Drain::Over(None), |drained| {
+            Drain::Counted(drained.to_bits())
         })
-    }
-
-    fn drain_of(&self, memory: u64, trip: u64) -> Option<u128> {
-        let drained = Drained::begin(CutState::from_bits(memory), trip);
-        drained.map(Drained::to_bits)
-    }
-
-    fn drain(&self, state: State, counts: u128, response: &Response) -> Drain {
-        drain(self, cut_of(state), Drained::from_bits(counts), response)
-    }
-
-    fn restarted(&self, counted: Counted, now: u64) -> Option<(u128, u64)> {
-        let reading = Reading::from_bits(counted.reading);
-        let _begun = reading.began()?;
-        let next = Reading::new(reading.before(), now, counted.sum);
-        Some((next.to_bits(), now.saturating_add(WINDOW)))
     }
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
@@ -346,15 +349,7 @@ impl Law for PacedSettings {
             return false;
         };
         let began = rate_at(self, started_at(self, initial), 0, 0);
-        let rate = self.rate(state, now, 0, |_| 0);
+        let rate = self.rate(state, now, None, |_| 0);
         began.min(initial) <= rate && rate <= began.max(initial)
-    }
-
-    fn to_word(&self) -> u128 {
-        self.tunable_bits()
-    }
-
-    fn with_word(&self, word: u128) -> Self {
-        self.with_tunable_bits(word)
     }
 }

@@ -257,7 +257,7 @@ impl PacedSettings {
     /// | 49 | the lowest rate |
     /// | 10 | β in thousandths |
     /// | 49 | the highest rate; zero if there is none |
-    pub(super) fn tunable_bits(&self) -> u128 {
+    pub(crate) fn tunable_bits(&self) -> u128 {
         FLOOR.put(self.floor.to_bits())
             | BETA.put(u64::from(self.permille()))
             | CEILING.put(self.ceiling.map_or(0, Rate::to_bits))
@@ -265,7 +265,7 @@ impl PacedSettings {
 
     /// Returns the settings with those of [`tunable_bits`](Self::tunable_bits) in place of its own.
     /// The initial rate is kept between them.
-    pub(super) fn with_tunable_bits(self, bits: u128) -> Self {
+    pub(crate) fn with_tunable_bits(self, bits: u128) -> Self {
         let permille = u16::try_from(BETA.get(bits)).unwrap_or(u16::MAX);
         let ceiling = CEILING.rate(bits);
         let tuned = Self {
