@@ -12,7 +12,7 @@ use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::aws::Aws;
 use crate::law::declared::plan::Plan;
-use crate::law::{Controller, Drain, Draining, Event, Law as _, Quiet, Response, State, Throttled};
+use crate::law::{Controller, Drain, Draining, Event, Law as _, Response, State, Throttled};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
 
 /// The longest pause that a hint brings: a wrong one must not stop a client for good.
@@ -456,17 +456,17 @@ impl Engaged<'_> {
         gate: super::gate::GateWord,
     ) {
         let reading = self.meter.reading();
-        let Quiet {
-            rate: steady,
-            window: end,
-            each,
-        } = law.quiet(state, now, rate, reading);
-        let steady = steady.min(until);
+        let quiet = law.quiet(state, now, rate, reading);
+        let steady = quiet.rate.min(until);
         // Until a wait can be foretold, any look may find another one.
         if steady > now && self.until_foretold(now) == u64::MAX {
-            let quiet = steady.min(now.saturating_add(LONGEST_QUIET));
-            let counting = end <= now || each || self.is_draining(state);
-            let quiet = if counting { quiet } else { quiet.min(end) };
+            let steady = steady.min(now.saturating_add(LONGEST_QUIET));
+            let counting = quiet.window <= now || quiet.each || self.is_draining(state);
+            let quiet = if counting {
+                steady
+            } else {
+                steady.min(quiet.window)
+            };
             self.gate.quiet_until(gate, quiet, counting);
         }
     }
