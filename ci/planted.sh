@@ -23,7 +23,7 @@ D5 $declared s/\\.barred\\(elapsed, sent, weight\\)/.barred(elapsed, sent.wrappi
 D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weight > capacity && capacity == 0 =>/
 D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
-D21 src/atomic/send_rate/reserve.rs s/engaged\\.make_room\\(weight\\);//g
+D21 src/atomic/send_rate/declared.rs s/self\\.make_room\\(weight\\);//
 K1 src/strategy/adaptive.rs s/drought\\.resumed\\(now, longest\\);//
 K7 src/set/guard.rs s/if wait >= last \\{/if wait >= last || last > wait {/
 PATCHES

@@ -275,11 +275,8 @@ impl Engaged<'_> {
             }
         };
         self.renew(elapsed);
-        if self.law.limits().is_some() {
-            self.catch_up(elapsed);
-            if let Some(nanos) = self.barred(elapsed, 1) {
-                return Err(nanos);
-            }
+        if let Some(nanos) = self.barred_by_now(elapsed, 1) {
+            return Err(nanos);
         }
         let Some(nanos) = self.take(elapsed) else {
             return granted();

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use super::limits::{Limits, Unheard};
+use super::permit::ControlLaw;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
 use crate::law::aws::{Aws, Windows};
@@ -127,9 +128,15 @@ impl BoundLaw {
         })
     }
 
-    /// Whether it is the published law.
-    pub(super) const fn is_published(&self) -> bool {
-        self.tuned.is_none()
+    /// Returns which law it is.
+    pub(super) const fn kind(&self) -> ControlLaw {
+        if self.tuned.is_none() {
+            ControlLaw::Aws
+        } else if self.listens {
+            ControlLaw::Declared
+        } else {
+            ControlLaw::Paced
+        }
     }
 
     /// Whether time alone moves the rate.

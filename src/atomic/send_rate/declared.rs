@@ -5,18 +5,18 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::{Engaged, elapsed};
 use super::gate::LONGEST_QUIET;
-use super::limits::Limits;
+use super::limits::{Limits, Unheard};
 use super::permit::{Order, SendPermit, WeightError};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::declared::hear::{Heard, ResetAt, Told};
-use crate::law::declared::ledger::LONGEST_SPAN;
+use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
 use crate::law::declared::plan::Plan;
 use crate::law::declared::throttle::Refused;
 use crate::law::declared::{
-    Declared, DeclaredSettings, LimitReport, LimitReports, Observed, Reset,
+    Declared, DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::law::{Controller, Law as _, State};
 use crate::line::{Head, Line, TOKEN};
@@ -109,6 +109,27 @@ impl SendRate {
         shares.min()
     }
 
+    /// Whether declared limits are obeyed: then each send counts, and one that is refused may.
+    pub(crate) const fn listens(&self) -> bool {
+        self.law.listens()
+    }
+
+    /// Returns of what the limiter obeys declared limits.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn obeys(&self) -> Option<Dimension> {
+        self.law.obeys()
+    }
+
+    /// Notes an answer, for a limiter that has heard nothing.
+    pub(super) fn note_answer(&self) {
+        self.law.unheard().inspect(|unheard| unheard.answer());
+    }
+
+    /// Whether the limiter obeys declared limits, and several answers came without a report.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.law.unheard().is_some_and(Unheard::is_so)
+    }
+
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
     /// that lost to others eight times.
     #[must_use]
@@ -122,6 +143,63 @@ impl Engaged<'_> {
     pub(super) fn sent(&self) -> u64 {
         // Relaxed: see `order`.
         self.promised.sent.load(Relaxed)
+    }
+
+    /// Returns what the foreground has sent, of which background was `granted` the rest: what is
+    /// promised to it where declared limits are obeyed, as the bucket may run over there while
+    /// background waits.
+    pub(super) fn sent_in_foreground(&self, granted: u64) -> Option<u64> {
+        let listens = self.law.listens();
+        listens.then(|| self.sent().wrapping_sub(granted))
+    }
+
+    /// Returns the declared limit of which the least is left, and what it counts.
+    pub(super) fn least_left(&self, now: u64) -> Option<(Ledger, Dimension)> {
+        let sent = self.sent();
+        let ledgers = self.law.limits()?.ledgers();
+        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
+        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
+        Some((least, self.law.obeys()?))
+    }
+
+    /// Makes room in the bucket for a try of `weight` tokens if declared limits are obeyed, and
+    /// returns whether.
+    pub(super) fn makes_room(&self, weight: u32) -> bool {
+        let listens = self.law.listens();
+        if listens {
+            self.make_room(weight);
+        }
+        listens
+    }
+
+    /// Refuses a weight above the capacity to a request that waits. With declared limits it is paid
+    /// for while it stands in line, where what is declared may be less than its weight in a moment.
+    pub(super) fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        if self.law.listens() {
+            return Ok(());
+        }
+        self.weigh(elapsed, weight)
+    }
+
+    /// Returns the tokens that declared limits leave over.
+    pub(super) fn declared_spare(&self, elapsed: u64) -> u64 {
+        self.law.limits().map_or(u64::MAX, |limits| {
+            limits.spare(elapsed, self.sent(), self.spoken_for(limits))
+        })
+    }
+
+    /// Returns the nanoseconds until declared limits leave `tokens` over.
+    pub(super) fn until_declared_spare(&self, elapsed: u64, tokens: u64) -> u64 {
+        self.law.limits().map_or(0, |limits| {
+            limits.until_spare(elapsed, self.sent(), self.spoken_for(limits), tokens)
+        })
+    }
+
+    /// Returns the tokens that belong to requests which have not gone yet, but for those that were
+    /// forgotten.
+    fn spoken_for(&self, limits: &Limits) -> u64 {
+        let open = self.open_tokens();
+        limits.charged(open.saturating_add(self.released_unclaimed()))
     }
 
     /// Counts a request that took `weight` tokens as sent, and returns its order; or how long it is
@@ -222,6 +300,13 @@ impl Engaged<'_> {
         self.barred(elapsed, weight)
     }
 
+    /// As [`barred`](Self::barred), after a look at what time has lifted.
+    pub(super) fn barred_by_now(&self, elapsed: u64, weight: u32) -> Option<u64> {
+        let limits = self.law.limits()?;
+        self.catch_up(elapsed);
+        limits.barred(elapsed, self.sent(), weight)
+    }
+
     /// Corrects the sends once the request of `permit` has turned out to cost `more` tokens than it
     /// took. Returns whether any limit is declared: the bucket is left alone then, because the rate
     /// follows from what is left.
@@ -248,12 +333,17 @@ impl Engaged<'_> {
     /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it
     /// brings.
     pub(super) fn after_settling(&self, elapsed: u64) {
-        if self.law.listens() {
-            // What is left has changed, and the rate with it. After the change: see `observe`.
+        self.follow_limits(elapsed);
+        self.wake_due(elapsed);
+    }
+
+    /// Lets the rate follow what has changed of the declared limits, if there are any.
+    pub(super) fn follow_limits(&self, elapsed: u64) {
+        if self.law.limits().is_some() {
+            // After the change: see `observe`.
             self.gate.disturb();
             self.follow(elapsed);
         }
-        self.wake_due(elapsed);
     }
 
     /// Returns when the request of `permit` was sent; now if that is not known, or later.

@@ -167,13 +167,7 @@ impl SendRate {
     /// Returns the control law that the limiter was created with.
     #[must_use]
     pub const fn law(&self) -> ControlLaw {
-        if self.law.is_published() {
-            ControlLaw::Aws
-        } else if self.law.listens() {
-            ControlLaw::Declared
-        } else {
-            ControlLaw::Paced
-        }
+        self.law.kind()
     }
 
     /// Takes a token, or takes nothing and returns how long it will be until there is one.

@@ -29,7 +29,7 @@ impl SendRate {
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
         let elapsed = self.elapsed(now);
-        self.law.unheard().inspect(|unheard| unheard.answer());
+        self.note_answer();
         let hint = match outcome {
             Outcome::NotThrottled => {
                 self.meter.count(permit.weight());
@@ -76,7 +76,7 @@ impl SendRate {
             return Recorded::Counted;
         }
         let elapsed = self.elapsed(now());
-        self.law.unheard().inspect(|unheard| unheard.answer());
+        self.note_answer();
         if self.gate.load().is_engaged() {
             self.meter.count(1);
         } else {
@@ -281,10 +281,7 @@ impl Engaged<'_> {
             }
             Some(next)
         });
-        if self.law.limits().is_some() {
-            self.gate.disturb();
-            self.follow(now);
-        }
+        self.follow_limits(now);
         if contradicted {
             return Recorded::Contradicted;
         }

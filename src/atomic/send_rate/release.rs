@@ -8,7 +8,6 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE, TRICKLE};
-use super::limits::Limits;
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
 #[cfg(feature = "std")]
 use super::reserve::PlaceGuard;
@@ -54,14 +53,11 @@ impl Engaged<'_> {
         self.promised.behind.get().map_or(0, Behind::unclaimed)
     }
 
-    /// Returns what has been promised to the foreground, in the units of a place. Of a limiter that
-    /// listens it is what was sent: its bucket may run over while background waits.
+    /// Returns what has been promised to the foreground, in the units of a place.
     fn promised_to_foreground(&self, behind: &Behind) -> u64 {
-        if self.law.listens() {
-            let sent = self.sent().wrapping_sub(behind.granted());
-            return sent.wrapping_mul(TOKEN);
-        }
-        self.issued().less_tokens(behind.taken()).to_bits()
+        let issued = || self.issued().less_tokens(behind.taken()).to_bits();
+        self.sent_in_foreground(behind.granted())
+            .map_or_else(issued, |sent| sent.wrapping_mul(TOKEN))
     }
 
     /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
@@ -78,21 +74,6 @@ impl Engaged<'_> {
         }
         let beyond = line.capacity().saturating_sub(TOKEN);
         beyond.wrapping_sub(beyond >> 2)
-    }
-
-    /// Returns the tokens that a declared limit leaves over.
-    fn declared_spare(&self, elapsed: u64) -> u64 {
-        let Some(limits) = self.law.limits() else {
-            return u64::MAX;
-        };
-        limits.spare(elapsed, self.sent(), self.spoken_for(limits))
-    }
-
-    /// Returns the tokens that belong to requests which have not gone yet, but for those that were
-    /// forgotten.
-    fn spoken_for(&self, limits: &Limits) -> u64 {
-        let open = self.open_tokens();
-        limits.charged(open.saturating_add(self.released_unclaimed()))
     }
 
     /// Takes `least` to `most` of the tokens that are there, that no place waits for and that are
@@ -236,10 +217,7 @@ impl Engaged<'_> {
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = self.wait_of(&line, elapsed, rank).unwrap_or(0);
-        let declared = self.law.limits().map_or(0, |limits| {
-            let tokens = units.div_ceil(TOKEN);
-            limits.until_spare(elapsed, self.sent(), self.spoken_for(limits), tokens)
-        });
+        let declared = self.until_declared_spare(elapsed, units.div_ceil(TOKEN));
         Some(wait.max(declared).max(1))
     }
 

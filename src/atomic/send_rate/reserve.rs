@@ -68,8 +68,8 @@ impl SendRate {
 
     #[inline(never)]
     fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        if let Some(engaged) = self.words().filter(|engaged| engaged.law.listens()) {
-            engaged.make_room(weight);
+        if let Some(engaged) = self.words() {
+            engaged.makes_room(weight);
         }
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
@@ -146,10 +146,10 @@ impl SendRate {
             engaged.catch_up(elapsed);
         }
         engaged.check_limits(weight)?;
-        // A heavy request of a declared limit is paid for while it stands in line, where what is
-        // declared may be less than its weight in a moment. One that does not wait is not.
-        if !self.law.listens() || patience == Some(Duration::ZERO) {
+        if patience == Some(Duration::ZERO) {
             engaged.weigh(elapsed, weight)?;
+        } else {
+            engaged.weigh_to_wait(elapsed, weight)?;
         }
         engaged.queue_up(now, weight, patience)
     }
@@ -179,17 +179,11 @@ impl SendRate {
         }
     }
 
-    /// Whether declared limits are obeyed.
-    pub(crate) const fn listens(&self) -> bool {
-        self.law.listens()
-    }
-
     /// Refuses a weight that can never be taken at once.
     pub(crate) fn check_now(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
         self.check(now, weight)?;
         match self.words() {
-            Some(engaged) if self.law.listens() && weight > 1 => {
-                engaged.make_room(weight);
+            Some(engaged) if weight > 1 && engaged.makes_room(weight) => {
                 engaged.weigh(engaged.elapsed(now), weight)
             }
             _ => Ok(()),
@@ -205,10 +199,7 @@ impl SendRate {
             return Ok(());
         };
         engaged.check_limits(weight)?;
-        if self.law.listens() {
-            return Ok(());
-        }
-        engaged.weigh(engaged.elapsed(now), weight)
+        engaged.weigh_to_wait(engaged.elapsed(now), weight)
     }
 
     /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
@@ -382,7 +373,7 @@ impl Engaged<'_> {
     }
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
-    fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+    pub(super) fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {
             return Ok(());

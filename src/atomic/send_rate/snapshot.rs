@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::SendRate;
-use super::limits::Unheard;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
@@ -170,11 +169,8 @@ impl SendRate {
     pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
         let engaged = self.words()?;
         let now = self.elapsed(now);
-        let sent = engaged.sent();
-        let ledgers = engaged.law.limits()?.ledgers();
-        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
-        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
-        Some(declared_limit(&least, self.law.obeys()?, now, sent))
+        let (least, counts) = engaged.least_left(now)?;
+        Some(declared_limit(&least, counts, now, engaged.sent()))
     }
 
     /// Returns the fill rate of a limiter that limits.
@@ -197,17 +193,6 @@ impl SendRate {
         } else {
             law.first_rate(state, elapsed).1
         }
-    }
-
-    /// Whether the limiter obeys declared limits, and several answers came without a report.
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.law.unheard().is_some_and(Unheard::is_so)
-    }
-
-    /// Returns of what the limiter obeys declared limits.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn obeys(&self) -> Option<Dimension> {
-        self.law.obeys()
     }
 
     /// Whether sends are limited.
