@@ -32,8 +32,12 @@ clippy() {
     cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings
 }
 
+# Documentation without a broken link: with every feature, with the default ones and with none. ci/extra.sh has each alone.
 doc() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude paceline-benches --no-deps --all-features
+    export RUSTDOCFLAGS="-D warnings"
+    cargo doc --workspace --exclude paceline-benches --no-deps --all-features
+    cargo doc -p paceline --no-deps
+    cargo doc -p paceline --no-deps --no-default-features
 }
 
 loom() { ci/loom.sh; }

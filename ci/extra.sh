@@ -169,6 +169,24 @@ step_powerset() {
     step powerset powerset
 }
 
+# Documentation with each feature alone, and of a crate that depends on paceline.
+docs() {
+    export RUSTDOCFLAGS="-D warnings"
+    local feature user="$CARGO_TARGET_DIR/user"
+    for feature in std quanta tokio async-io tracing metrics serde scopes http-date structured-fields http; do
+        cargo doc -p paceline --no-deps --no-default-features --features "$feature" || return
+    done
+    mkdir -p "$user/src"
+    printf '[package]\nname = "user"\nedition = "2024"\n[dependencies]\npaceline = { path = "%s" }\n[workspace]\n' "$PWD" \
+        >"$user/Cargo.toml"
+    # shellcheck disable=SC2016 # a link, not a command
+    echo '//! Uses [`paceline::Adaptive`].' >"$user/src/lib.rs"
+    cp Cargo.lock "$user/"
+    cargo doc --manifest-path "$user/Cargo.toml"
+}
+
+step_docs() { step docs docs; }
+
 step_api() {
     has_nightly || { skip api "no nightly toolchain"; return; }
     has_cargo public-api || { skip api "cargo-public-api does not install"; return; }
@@ -274,7 +292,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset targets asan tsan fuzz deny api package adapters s3 soak fleet pictures prove
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters s3 soak fleet pictures prove
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -17,11 +17,19 @@
 //! | [`architecture`] | understand how paceline is built, or change it |
 //! | [`glossary`] | look up a term |
 
+#![cfg_attr(
+    not(all(feature = "async-io", feature = "http", feature = "scopes", feature = "tokio")),
+    allow(rustdoc::broken_intra_doc_links, reason = "guides name items of features that are off")
+)]
+
+#[cfg(feature = "scopes")]
 #[allow(unused_imports, reason = "what the guides link to")]
-use crate::{
-    backoff::*, classify::*, config::*, law::*, operation::*, scope::*, snapshot::*, strategy::*,
-    wait::*, *,
-};
+use crate::scope::*;
+#[cfg(feature = "std")]
+#[allow(unused_imports, reason = "what the guides link to")]
+use crate::{backoff::*, classify::*, config::*, operation::*, strategy::*, wait::*};
+#[allow(unused_imports, reason = "what the guides link to")]
+use crate::{law::*, snapshot::*, *};
 
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}

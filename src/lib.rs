@@ -137,7 +137,7 @@ mod clock;
 #[cfg(feature = "std")]
 pub mod config;
 mod fixed;
-#[cfg(all(any(doc, doctest), feature = "std"))]
+#[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(feature = "std")]
 pub mod headers;

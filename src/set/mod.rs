@@ -41,7 +41,7 @@ pub const MOST_RATES: usize = 8;
 /// `R` is what holds a rate: a reference, or an `Arc`. [`new`](Self::new) makes a set of a fixed
 /// number, [`of`](Self::of) one of a number that is known at run time. A rate may belong to several
 /// sets and be used alone as well, but stands once in a set. No call allocates or waits for
-/// another thread. [`SendLimiter`](crate::SendLimiter) waits for the tokens of a set.
+/// another thread. `SendLimiter` waits for the tokens of a set.
 ///
 /// Every call takes the time, which is that of all its rates.
 ///

@@ -5,7 +5,7 @@ use core::fmt;
 use super::{MOST_RATES, SetError};
 
 /// A weight, or a true cost, in tokens for each limit of a set: for
-/// [`Operation::weights`](crate::Operation::weights) and its kin.
+/// `Operation::weights` and its kin.
 ///
 /// # Examples
 ///
