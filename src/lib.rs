@@ -1,11 +1,11 @@
 //! Lock-free rate control for clients of services that throttle.
 //!
-//! Two token buckets decide everything, and a thin strategy puts them together:
+//! Two token buckets decide everything. A strategy combines them:
 //!
-//! | | asked | says | refilled by |
+//! | | called | returns | refilled by |
 //! |---|---|---|---|
 //! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
-//! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that answers to throttling |
+//! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that adapts to throttling |
 //!
 //! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
 //! buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
@@ -116,7 +116,7 @@
 //! | `structured-fields` | no | the header `RateLimit` |
 //! | `http` | no | classifiers for the responses of the crate `http`; has both |
 //!
-//! Without `std` the buckets remain; they need an allocator for [`SendRate`] only.
+//! Without `std` only the buckets are available. [`SendRate`] needs an allocator.
 #![cfg_attr(not(feature = "std"), no_std)]
 // docs.rs says beside each item which feature it needs, but for those of the models.
 #![cfg_attr(docsrs, feature(doc_cfg))]
