@@ -18,8 +18,16 @@
 //! | [`glossary`] | look up a term |
 
 #![cfg_attr(
-    not(all(feature = "async-io", feature = "http", feature = "scopes", feature = "tokio")),
-    allow(rustdoc::broken_intra_doc_links, reason = "guides name items of features that are off")
+    not(all(
+        feature = "async-io",
+        feature = "http",
+        feature = "scopes",
+        feature = "tokio"
+    )),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "guides name items of features that are off"
+    )
 )]
 
 #[cfg(feature = "scopes")]
