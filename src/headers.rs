@@ -1,9 +1,12 @@
 //! Headers about time and attempts: when to come back, how old a response is, which attempt this
 //! is.
 
+mod attempt;
 mod status_details;
 
 use core::{error::Error, fmt, time::Duration};
+
+pub use attempt::AttemptHeader;
 
 use crate::RetryAfter;
 

@@ -26,12 +26,14 @@ use paceline::{
         ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
         SettingOrigin, SettingsError,
     },
-    headers::HintFault,
+    headers::{AttemptHeader, HintFault},
     law::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
         Reset, Spend,
     },
-    operation::{Next, NotSending, Plain, Reported, Reporting, StopReason, Verdict, Waiter},
+    operation::{
+        Next, NotSending, OuterAttempt, Plain, Reported, Reporting, StopReason, Verdict, Waiter,
+    },
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError, Weights},
     strategy::{
@@ -170,6 +172,7 @@ fn every_type() -> Shown {
     let mut attempts = Operation::new(&strategy).start();
     attempts.next(&at(1), None);
     show!(attempts.detach().expect("it is under way"), NotSending);
+    show!(OuterAttempt::new(), AttemptHeader::EnvoyAttemptCount);
     let run = Operation::new(&strategy).run(|_| Err::<(), _>(Failure::not_retryable()));
     show!(run.unwrap_err(), Waiter::new(DefaultSleep::new()));
     show!(Operation::new(&strategy).scope("orders").deadline(SECOND));

@@ -5,8 +5,9 @@
 use core::{error::Error, time::Duration};
 
 use paceline::{
-    Failure, RetryAfter, RetryStrategy, Standard,
-    headers::{HintFault, age},
+    Failure, RetryAfter, RetryStrategy, RetryStrategyExt, Standard,
+    headers::{AttemptHeader, HintFault, age},
+    operation::{OuterAttempt, within},
     strategy::Reports,
 };
 
@@ -237,4 +238,48 @@ fn age_is_the_first_member_in_digits() {
     }
     let most = Duration::from_secs(u64::MAX);
     assert_eq!(age("99999999999999999999999"), Some(most));
+}
+
+#[test]
+fn an_attempt_is_told_in_three_ways() {
+    let told = |header: AttemptHeader| {
+        let (strategy, mut values) = (Standard::new(), Vec::new());
+        let _stopped = strategy.operation().sleep_by(|_| {}).run(|attempt| {
+            values.push(header.value(&attempt).unwrap_or_default());
+            Err::<(), _>(Failure::transient())
+        });
+        (header.name(), values.join(", "))
+    };
+    let grpc = AttemptHeader::GrpcPreviousRpcAttempts;
+    assert_eq!(told(grpc), ("grpc-previous-rpc-attempts", ", 1, 2".into()));
+    let envoy = AttemptHeader::EnvoyAttemptCount;
+    assert_eq!(told(envoy), ("x-envoy-attempt-count", "1, 2, 3".into()));
+    let three = "attempt=1; max=3, attempt=2; max=3, attempt=3; max=3";
+    let amz = AttemptHeader::AmzSdkRequest;
+    assert_eq!(told(amz), ("amz-sdk-request", three.into()));
+    // Inside of an attempt that of the outermost loop counts.
+    let (outer, inner) = (Standard::new(), Standard::new());
+    let mut values = Vec::new();
+    let _stopped = outer.operation().sleep_by(|_| {}).run(|_| {
+        let stopped = inner.run(|attempt| {
+            values.push([amz, grpc].map(|header| header.value(&attempt)));
+            Err::<(), _>(Failure::transient())
+        });
+        Err::<(), _>(stopped.unwrap_err().into_error().unwrap())
+    });
+    assert_eq!(values[0], [Some("attempt=1; max=3".into()), None]);
+    assert_eq!(
+        values[2],
+        [Some("attempt=3; max=3".into()), Some("2".into())]
+    );
+    // Of another crate's loop it is not known.
+    let _stopped = within(Some(OuterAttempt::new()), || {
+        outer.run(|attempt| {
+            assert_eq!(
+                [amz, envoy, grpc].map(|header| header.value(&attempt)),
+                [const { None }; 3]
+            );
+            Ok::<_, Failure>(())
+        })
+    });
 }

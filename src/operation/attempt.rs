@@ -2,6 +2,8 @@
 
 use core::{fmt, time::Duration};
 
+use super::OuterAttempt;
+
 /// One attempt of an operation.
 ///
 /// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
@@ -11,6 +13,7 @@ pub struct Attempt {
     max: Option<u32>,
     connection_reusable: bool,
     time_limit: Option<Duration>,
+    outer: Option<OuterAttempt>,
 }
 
 impl Attempt {
@@ -20,11 +23,16 @@ impl Attempt {
             max,
             connection_reusable,
             time_limit: None,
+            outer: None,
         }
     }
 
     pub(super) const fn with_time_limit(self, time_limit: Option<Duration>) -> Self {
         Self { time_limit, ..self }
+    }
+
+    pub(super) const fn with_outer(self, outer: Option<OuterAttempt>) -> Self {
+        Self { outer, ..self }
     }
 
     /// Returns the number of this attempt: 1 for the first send.
@@ -54,6 +62,13 @@ impl Attempt {
     #[must_use]
     pub const fn connection_reusable(&self) -> bool {
         self.connection_reusable
+    }
+
+    /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is none.
+    /// Inside of one there is a single attempt.
+    #[must_use]
+    pub const fn outer(&self) -> Option<OuterAttempt> {
+        self.outer
     }
 
     /// Returns the time that the attempt has from its beginning, or `None` without a limit.

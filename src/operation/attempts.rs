@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::{Attempt, Stop, StopReason, bounds::Bounds, events};
+use super::{Attempt, OuterAttempt, Stop, StopReason, bounds::Bounds, events};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
@@ -132,9 +132,10 @@ impl<S: RetryStrategy> Attempts<S> {
     pub(super) fn start(
         strategy: S,
         scope: Option<&str>,
-        bounds: Bounds,
+        mut bounds: Bounds,
         clock: Option<&dyn Clock>,
     ) -> Self {
+        bounds.outer = bounds.outer.or_else(OuterAttempt::current);
         let token = strategy.acquire_initial_token(scope).ok();
         let delay = token.as_ref().map_or(Duration::ZERO, RetryToken::delay);
         let total = bounds
@@ -253,20 +254,19 @@ impl<S: RetryStrategy> Attempts<S> {
         self.turn = SendTurn::new();
         self.step = Step::Sending;
         self.count = self.count.saturating_add(1);
-        let max = match &mut self.token {
-            Some(token) => {
-                token.sent(permit);
-                token.sent_by_set(granted);
-                token.max_attempts()
-            }
-            None => Some(1),
-        };
+        if let Some(token) = &mut self.token {
+            token.sent(permit);
+            token.sent_by_set(granted);
+        }
+        let max = self.max_attempts();
         let left = self.deadline.map(|by| by.saturating_since(clock.now()));
         let limit = match (left, self.bounds.attempt) {
             (Some(left), Some(limit)) => Some(left.min(limit)),
             (left, limit) => left.or(limit),
         };
-        Attempt::new(self.count, max, self.connection_reusable).with_time_limit(limit)
+        Attempt::new(self.count, max, self.connection_reusable)
+            .with_time_limit(limit)
+            .with_outer(self.bounds.outer)
     }
 
     /// Ends the backoff, whatever the clock says. For hosts whose sleep goes by
@@ -406,11 +406,8 @@ impl<S: RetryStrategy> Attempts<S> {
         let left = self.deadline.map(|by| by.saturating_since(now));
         // No time is what paceline's strategies look at last before the quota: they record and take
         // none.
-        let said = if self.repeatable {
-            left
-        } else {
-            Some(Duration::ZERO)
-        };
+        let another = self.repeatable && self.bounds.outer.is_none();
+        let said = if another { left } else { Some(Duration::ZERO) };
         let longest = self.max_retry_after;
         let token = token
             .with_idempotency(self.bounds.idempotency)
@@ -420,9 +417,7 @@ impl<S: RetryStrategy> Attempts<S> {
             Ok(token) => token,
             Err(refused) => {
                 let reason = match refused.reason() {
-                    RefusalReason::OutOfTime { .. } if !self.repeatable => {
-                        StopReason::NotRepeatable
-                    }
+                    RefusalReason::OutOfTime { .. } if !another => self.no_other(),
                     reason => StopReason::by(reason),
                 };
                 // No sleep begins that would end after the deadline.
@@ -443,8 +438,8 @@ impl<S: RetryStrategy> Attempts<S> {
         // For strategies that do not ask: paceline's have refused.
         let reason = if !self.bounds.idempotency.permits(failure) {
             Some(StopReason::MaybeExecuted)
-        } else if !self.repeatable {
-            Some(StopReason::NotRepeatable)
+        } else if !another {
+            Some(self.no_other())
         } else if let Some(reason) = hint_too_long(failure, next.delay(), longest) {
             Some(StopReason::by(&reason))
         } else {
@@ -454,6 +449,32 @@ impl<S: RetryStrategy> Attempts<S> {
             None => Ok(next),
             Some(reason) => Err(self.stop_for(reason)),
         }
+    }
+
+    /// Returns why there is no other attempt, whatever the strategy says.
+    const fn no_other(&self) -> StopReason {
+        match self.bounds.outer {
+            Some(_) => StopReason::LeftToOuter,
+            None => StopReason::NotRepeatable,
+        }
+    }
+
+    /// Returns the attempt under way as the loops inside of it are to see it: for
+    /// [`within`](super::within), or for the extensions of a request. `None` if they may retry.
+    ///
+    /// An operation inside of an outer attempt returns that one. To be asked after
+    /// [`set_repeatable`](Self::set_repeatable).
+    #[must_use]
+    pub const fn outer(&self) -> Option<OuterAttempt> {
+        if self.bounds.outer.is_some() {
+            return self.bounds.outer;
+        }
+        let max = self.max_attempts();
+        let alone = matches!(max, Some(0 | 1));
+        if alone || self.bounds.composite || !self.repeatable || !self.is_sending() {
+            return None;
+        }
+        Some(OuterAttempt::of(self.count, max))
     }
 
     /// Detaches what is left to be recorded of the attempt under way: the response has begun, and
@@ -491,10 +512,12 @@ impl<S: RetryStrategy> Attempts<S> {
         matches!(self.step, Step::Sending)
     }
 
-    /// Returns the most attempts there may be, or `None` if the strategy has no limit.
+    /// Returns the most attempts there may be, or `None` if the strategy has no limit. Inside of an
+    /// outer attempt it is 1.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
         match &self.token {
+            Some(_) if self.bounds.outer.is_some() => Some(1),
             Some(token) => token.max_attempts(),
             None => Some(if self.count == 0 { 1 } else { self.count }),
         }

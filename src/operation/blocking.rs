@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::thread;
 
-use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation};
+use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation, within};
 use crate::{
     Clock, Failure, RetryInfo, RetryStrategy,
     wait::{DefaultSleep, thread_waker},
@@ -182,7 +182,8 @@ fn run<A: Answers, S: RetryStrategy, T, E>(
             Ok(attempt) => attempt,
             Err(stop) => return Err(RunError::new(last, stop)),
         };
-        let (error, stop) = match attempts.answered::<A, _, _>(op(attempt), &classify, clock) {
+        let answer = within(attempts.outer(), || op(attempt));
+        let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
             Ok(value) => return Ok(value),
             Err(failed) => failed,
         };

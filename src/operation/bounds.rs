@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::OuterAttempt;
 use crate::{Class, Idempotency, set::Weights};
 
 /// The bounds that the caller sets.
@@ -20,6 +21,10 @@ pub(super) struct Bounds {
     pub(super) attempt: Option<Duration>,
     /// The longest wait that the service may ask for; `None` for what the strategy says.
     pub(super) max_retry_after: Option<Duration>,
+    /// The attempt of an outer loop that the request itself was found to be of.
+    pub(super) outer: Option<OuterAttempt>,
+    /// Whether its attempts consist of several requests.
+    pub(super) composite: bool,
 }
 
 impl Default for Bounds {
@@ -32,6 +37,8 @@ impl Default for Bounds {
             total: None,
             attempt: None,
             max_retry_after: None,
+            outer: None,
+            composite: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::{fmt, marker::PhantomData, time::Duration};
 
-use super::{Attempts, Plain, Reporting, bounds::Bounds};
+use super::{Attempts, OuterAttempt, Plain, Reporting, bounds::Bounds};
 use crate::{
     Class, Clock, Idempotency, RetryStrategy,
     set::Weights,
@@ -218,6 +218,54 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// ```
     pub fn attempt_timeout(mut self, span: Duration) -> Self {
         self.bounds.attempt = Some(span);
+        self
+    }
+
+    /// Says that each attempt consists of several requests, as a paginator's or an upload in parts:
+    /// loops inside of an attempt may send theirs again.
+    ///
+    /// By default an attempt is one request, and paceline's loops inside of it
+    /// [send once](OuterAttempt).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, RetryStrategyExt, Standard};
+    ///
+    /// let (all, page) = (Standard::new(), Standard::new());
+    /// let mut answers = [Ok(1), Err(Failure::transient()), Ok(2)].into_iter();
+    /// let pages = all.operation().composite().run(|_| {
+    ///     let first = page.run(|_| answers.next().unwrap());
+    ///     let second = page.run(|_| answers.next().unwrap()); // sent twice
+    ///     Ok::<_, Failure>((first.unwrap(), second.unwrap()))
+    /// });
+    /// assert_eq!(pages.unwrap(), (1, 2));
+    /// ```
+    pub fn composite(mut self) -> Self {
+        self.bounds.composite = true;
+        self
+    }
+
+    /// Says that the operation runs inside of an attempt of another loop, and sends once. For hosts
+    /// that find an [`OuterAttempt`] with the request: among the extensions of an `http` request,
+    /// say. `None` changes nothing.
+    ///
+    /// What runs inside of an attempt on this thread is found without it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, RetryStrategyExt, Standard, operation::{OuterAttempt, StopReason}};
+    ///
+    /// let stopped = Standard::new()
+    ///     .operation()
+    ///     .inside(Some(OuterAttempt::new()))
+    ///     .run(|_| Err::<(), _>(Failure::transient()))
+    ///     .unwrap_err();
+    /// assert_eq!((stopped.attempts(), stopped.why()), (1, StopReason::LeftToOuter));
+    /// ```
+    pub fn inside(mut self, outer: Option<OuterAttempt>) -> Self {
+        self.bounds.outer = outer.or(self.bounds.outer);
         self
     }
 

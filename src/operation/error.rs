@@ -243,6 +243,9 @@ pub enum StopReason {
     },
     /// The failure would be retried, and the request cannot be sent again.
     NotRepeatable,
+    /// The failure would be retried, and that is left to the loop [around it](super::OuterAttempt), which
+    /// owns the retries of the request.
+    LeftToOuter,
     /// The retry quota held less than the retry costs.
     QuotaExhausted {
         /// The tokens that were there a moment after the refusal.
@@ -308,6 +311,7 @@ impl fmt::Display for StopReason {
                 RefusalReason::RetryAfterTooLong { asked, max }.fmt(f)
             }
             Self::NotRepeatable => f.write_str("the request cannot be sent again"),
+            Self::LeftToOuter => f.write_str("retries are left to the loop around it"),
             Self::QuotaExhausted { available, needed } => {
                 RefusalReason::QuotaExhausted { available, needed }.fmt(f)
             }

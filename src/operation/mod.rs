@@ -9,6 +9,7 @@ pub(crate) mod builder;
 mod error;
 mod events;
 pub(crate) mod ext;
+mod outer;
 mod task;
 mod waiter;
 
@@ -16,6 +17,7 @@ pub use answer::{Answers, Plain, Reported, Reporting};
 pub use attempt::Attempt;
 pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
 pub use error::{RunError, Stop, StopReason};
+pub use outer::{OuterAttempt, within, within_async};
 pub use waiter::Waiter;
 
 #[cfg(feature = "tokio")]

@@ -2,7 +2,9 @@
 
 use core::future::Future;
 
-use super::{Answers, Attempt, Attempts, RunError, Waiter, builder::Operation};
+use super::{
+    Answers, Attempt, Attempts, RunError, Waiter, builder::Operation, within, within_async,
+};
 use crate::{Failure, RetryInfo, RetryStrategy, strategy::Reports, wait::Sleep};
 
 impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
@@ -45,7 +47,9 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
                 Ok(attempt) => attempt,
                 Err(stop) => return Err(RunError::new(last, stop)),
             };
-            let sent = waiter.cut_off(attempt.time_limit(), op(attempt)).await;
+            let outer = attempts.outer();
+            let work = within_async(outer, within(outer, || op(attempt)));
+            let sent = waiter.cut_off(attempt.time_limit(), work).await;
             let (error, stop) = match sent {
                 Some(answer) => match attempts.answered::<A, _, _>(answer, &classify, clock) {
                     Ok(value) => return Ok(value),
