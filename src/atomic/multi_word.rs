@@ -8,6 +8,24 @@
 //! out, the next writer calls those tickets in: they can no longer be published, and their copies
 //! are given out anew. The new tickets are higher, and a word is only ever replaced by one with a
 //! higher ticket, so that a thread that goes on late writes nothing that is read.
+//!
+//! # States of a copy
+//!
+//! | state | its ticket | who may write it |
+//! |---|---|---|
+//! | published | that of `current` | no thread |
+//! | spare | none | no thread |
+//! | given out | in `base + 1 ..= base + out` | the thread that took the ticket |
+//! | called in | `base` or lower | no thread with effect: its words go to higher tickets |
+//!
+//! | operation | ticket and copy of `current` | `base` | `out` | copy |
+//! |---|---|---|---|---|
+//! | take, with a spare copy | `t`, `c` | `b` | `o → o + 1` | spare → given out |
+//! | take, with none | `t`, `c` | `b → b + o` | `o → 1` | all called in, one given out anew |
+//! | publish `d` of `u` | `u`, `d` | `b → b + o` | `o → 0` | `d` → published, all others → spare |
+//!
+//! A publication fails if the ticket was called in, or if another copy was published: `base` or the
+//! ticket differ from those it was taken with.
 
 use crate::atomic::sync::{
     AtomicU128,
@@ -119,12 +137,14 @@ pub(super) struct Read<const N: usize> {
     from: u64,
 }
 
-// Orderings. `current` is swapped with release after the words of a copy are written and loaded
-// with acquire before they are read, so that a reader finds those of the published ticket, or later
-// ones, which bear another ticket. Model: `multi_word::a_reader_finds_one_value`. The words are
-// swapped with release and loaded with acquire for the reader that finds a later one: its writer
-// had seen that another copy is published, and so does the reader's next lap. Model:
-// `multi_word::a_ticket_that_was_called_in_writes_nothing`, which never ends otherwise. A ticket is
+// Orderings. `current` is swapped with release after the words of a copy are written, and loaded
+// with acquire before they are read. If the swap is first, the reader finds the words of that
+// ticket, or later ones, which bear another. If the load is first, the reader goes by the copy that
+// was published before. Model: `multi_word::a_reader_finds_one_value`. The words are swapped with
+// release and loaded with acquire. If a later writer's swap is first, the reader finds another
+// ticket, and its next lap finds the `current` that this writer had seen. If the load is first, it
+// has the word that it wants. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`,
+// which never ends otherwise. A ticket is
 // taken with a relaxed swap: it publishes nothing. A swap that fails shows only which tickets are
 // out, so that it is relaxed too. That a late thread writes into no published copy is by the
 // tickets alone. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.

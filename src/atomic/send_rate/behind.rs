@@ -1,10 +1,10 @@
 //! The second line, in which background stands: behind the first one, and not in it.
 //!
-//! A place in the first line is a claim on tokens to come, which no request can overtake. So background
-//! has a line whose tokens are *released* to it: tokens of the first line that are there, that no
-//! place waits for, and that are not left alone. A place behind the line is due once as many tokens
-//! have been released as stand before it, itself included, and were not given up: the rule of the
-//! first line, with a count in the place of what time has minted.
+//! A place in the first line is a claim on tokens to come, which no request can overtake. So
+//! background has a line whose tokens are *released* to it: tokens of the first line that are
+//! there, that no place waits for, and that are not left alone. A place behind the line is due once
+//! as many tokens have been released as stand before it, itself included, and were not given up:
+//! the rule of the first line, with a count in the place of what time has minted.
 //!
 //! Any thread may release: it takes tokens of the first line by the rule of a try, and then adds
 //! them to `released`. So no token is granted that was not there. Two threads that release for one
@@ -13,6 +13,35 @@
 //!
 //! *The trickle.* Once [`TRICKLE`] tokens have been promised to the foreground since background got
 //! one, or since it began to wait, one token for it stands in the first line as a place.
+//!
+//! # States of the line
+//!
+//! With `i` for `issued`, `c` for what was given up in this line and `r` for `released`:
+//!
+//! | state | holds | next |
+//! |---|---|---|
+//! | empty | `i − c = r` | a place is taken |
+//! | waits | `i − c > r` | a release, or a place given up |
+//! | surplus | `i − c < r` | the line is moved on, and the tokens go back; or a place is taken |
+//!
+//! | operation | first line | `issued` | `released` | `unclaimed` | `granted` |
+//! |---|---|---|---|---|---|
+//! | take a place of `w` | | `+ w` | | | |
+//! | release `n` | `issued + n`, before | | `+ n` | `+ n`, before `released` | |
+//! | claim `w` | | | | `− w` | `+ w` |
+//! | give up the last place | | `− w` | | | |
+//! | give up another place | | | | | |
+//! | give a surplus of `n` back | `n` written off, after | `+ n` | | `− n` | |
+//!
+//! A place that is given up and is not the last counts in `c`: what was released to it is for those
+//! behind it.
+//!
+//! # States of the trickle
+//!
+//! | `trickle` | means | becomes |
+//! |---|---|---|
+//! | [`NO_PLACE`] | no token of the trickle | a place, by the thread that moves `mark` |
+//! | a place | a token of the first line | [`NO_PLACE`], by the thread that finds it due |
 
 use alloc::boxed::Box;
 
@@ -84,8 +113,10 @@ impl MaybeBehind {
 // Relaxed throughout. `issued` and `released` are chains of read-modify-writes, which are totally
 // ordered, and publish nothing. `released` is raised after the tokens were taken from the first
 // line, whose own swap decides that they were there: so what is released never exceeds what was
-// taken, in whatever order other threads see the two. The walk that follows a release, and the
-// stand of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is
+// taken, in whatever order other threads see the two. Of a surplus and a place that is taken, one
+// swap of `issued` is first. If it is that of the place, the surplus stays, and is released to it.
+// If it is that of the surplus, the place is taken behind it. The walk that follows a release, and
+// the stand of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is
 // loaded before `issued`, as in the first line. The others are hints and counts: a trickle that
 // comes late or twice is one token of 21. Models: `classes::one_token_is_released_once`,
 // `classes::a_place_given_up_beside_its_release_loses_nothing`,

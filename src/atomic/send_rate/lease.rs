@@ -18,6 +18,26 @@
 //!
 //! The lease of a thread that has ended is given back by a thread that looks at the law: it takes
 //! the number of the one that ended, which makes it the owner of the words for as long.
+//!
+//! # States of a lease
+//!
+//! | state | `cursor` and `last` | age | its `changes` |
+//! |---|---|---|---|
+//! | none | equal | any | any |
+//! | good | `cursor < last` | below [`LONGEST`] | that of the limiter |
+//! | too old | `cursor < last` | [`LONGEST`] or more | that of the limiter |
+//! | ended | `cursor < last` | any | lower |
+//!
+//! | operation | before | after | `issued` |
+//! |---|---|---|---|
+//! | take | none | good, its first token spent | `i → last`, by one swap |
+//! | spend | good | good or none, `cursor` a token further on | stays |
+//! | give back, as the last | good or too old | none | `last → cursor`, by one swap |
+//! | give back, not as the last | good or too old | none | stays; what the bucket has is written off |
+//! | give back | ended | none | stays: the tokens are lost |
+//!
+//! A lease is the last if no token was promised behind it. One that is not the last stays where a
+//! place is given up. Another thread changes none of these words: it ends a lease by `changes`.
 
 use alloc::boxed::Box;
 

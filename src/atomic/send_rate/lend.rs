@@ -16,9 +16,10 @@ impl Engaged<'_> {
 
     /// Ends all leases: what is granted is about to change, or has just changed.
     pub(super) fn end_leases(&self) {
-        // Release, with the acquire of a thread that takes a lease: if it finds the count after the
-        // state was replaced it finds that state, so that it takes nothing of a head that does not
-        // follow it. Model: `lease::a_cut_ends_the_lease_of_another_thread`. Who spends may load it
+        // Release, with the acquire of a thread that takes a lease. If this addition is first, that
+        // thread finds the state which was replaced before it, and takes nothing of a head that
+        // does not follow it. If that load is first, its lease has the old count and ends here.
+        // Model: `lease::a_cut_ends_the_lease_of_another_thread`. A thread that spends loads it
         // relaxed: one that has learned of the change finds the count before it, by coherence.
         self.changes.fetch_add(1, Release);
     }

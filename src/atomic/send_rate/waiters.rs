@@ -18,6 +18,20 @@
 //!    the line walks after that; with a fence between the two on either side, so that one of them
 //!    sees the other.
 //! 7. A waiter's timer serves it: it is woken only if the timer has become late.
+//!
+//! # States of a slot
+//!
+//! | state | word | timer | named by `retired` | changed by |
+//! |---|---|---|---|---|
+//! | free | 0 | 0 | — | a waiter that joins |
+//! | taken | place, waits | 0 | no | its waiter |
+//! | stands | place, waits | a time | no | its waiter; a thread that wakes it |
+//! | gap | place, given up | 0 | no | a thread that retires it |
+//! | retired | place, given up | 0 | yes | a thread that frees it |
+//!
+//! There are no others. At most one slot of all tables is retired. The tokens given up before a
+//! place are those in `retired`, and those of the gaps before it. Above each operation stands what
+//! it changes, from what to what.
 
 use alloc::boxed::Box;
 use core::{array, ops::ControlFlow};
@@ -182,19 +196,22 @@ impl Slot {
     }
 
     fn word(&self) -> Word {
-        // Acquire, with the release in `finish`: a thread that finds a slot free finds the `retired`
-        // that counts what was there. Models: `line::a_place_is_retired_once`,
-        // `line::a_count_beside_a_retirement_is_exact`.
+        // Acquire, with the release in `finish`. If that swap is first, the slot is found free,
+        // with the `retired` that counts what was there. If this load is first, the gap is found
+        // here, and the second load of `retired` finds whether it was counted meanwhile. Models:
+        // `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
         Word(self.word.load(Acquire))
     }
 
     /// Returns when the waiter's timer fires, 0 if it is not to be woken.
     fn timer(&self) -> u64 {
-        // Acquire, with the release in `stand`: the waker is there.
+        // Acquire, with the release in `stand`. If that store is first, the waker is there. If this
+        // load is first, there is none to wake, and the waiter looks once more (rule 6).
         self.timer.load(Acquire)
     }
 
-    /// Wakes the waiter, unless it has set another timer since it was seen with `timer`, or none.
+    /// Wakes the waiter, unless it has set another timer since it was seen with `timer`, or none:
+    /// stands → taken.
     fn wake(&self, timer: u64) {
         // Relaxed: a loss means that the waiter has looked, or that another thread wakes it.
         let swapped = |timer| self.timer.compare_exchange(timer, 0, Relaxed, Relaxed);
@@ -277,6 +294,11 @@ impl Table {
     }
 
     /// Takes a slot for `word`, and returns its index; `None` if the table is full.
+    ///
+    /// | | before | after |
+    /// |---|---|---|
+    /// | slot | free | taken |
+    /// | `tail` | the slot's ticket | the next ticket |
     fn join(&self, word: Word) -> Option<u32> {
         for _ in 0..TRIES {
             let tail = self.tail();
@@ -291,8 +313,9 @@ impl Table {
             }
             let index = self.index(tail);
             let slot = self.slot(index)?;
-            // Acquire, with the release in `leave`: what the last waiter left there is gone. Model:
-            // `waiters::two_who_come_at_once_are_both_found`.
+            // Acquire, with the release in `leave`. If that store is first, the slot is taken, and
+            // the last waiter's waker is gone from it. If this swap is first, it finds the last
+            // waiter, and goes on. Model: `waiters::two_who_come_at_once_are_both_found`.
             let next = word.waiting(tail).0;
             let taken = slot
                 .word
@@ -322,8 +345,9 @@ impl Table {
             let is_passed = ticket.wrapping_sub(front.ticket()) > u32::MAX / 2;
             let first = if is_passed { ticket } else { front.ticket() };
             let next = front.with(first).with_one_more();
-            // Release: a thread that finds the waiter counted finds its slot as it is now.
-            // Model: `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
+            // Release, with the acquire in `scan`. If this swap is first, the scan finds the slot
+            // as it is now. If that load is first, its own swap of the front fails, and the slot
+            // is not passed over. Model: `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
             match self
                 .front
                 .compare_exchange_weak(seen, next.0, Release, Relaxed)
@@ -358,9 +382,10 @@ impl Table {
         }
         let next = seen.with(held.unwrap_or(tail));
         if next != seen {
-            // Release: a thread that passes over a slot by it finds the slot as free as this one
-            // has. A loss means that a waiter has come, or that another thread has moved it. Model:
-            // `line::a_count_beside_a_retirement_is_exact`.
+            // Release, with the acquire above. If this swap is first, a thread that passes over a
+            // slot by it finds the slot as free as this one has. If that load is first, it looks
+            // at the slot itself. A loss means that a waiter has come, or that another thread has
+            // moved it. Model: `line::a_count_beside_a_retirement_is_exact`.
             let _ = self
                 .front
                 .compare_exchange(seen.0, next.0, Release, Relaxed);
@@ -434,9 +459,12 @@ fn tables() -> Tables {
     array::from_fn(|table| Lazy::new(|| Table::new(TABLES[table])))
 }
 
-// Orderings of `retired`: it is loaded with acquire before the slots and swapped with release after
-// the slot that it named before was freed, so that no thread counts tokens both in it and in a
-// slot. Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
+// Orderings of `retired`: it is loaded with acquire before the slots, and swapped with release
+// after the slot that it named before was freed. If the swap is first, the thread that loads finds
+// that slot free, and counts its tokens in `retired` alone. If the load is first, it may find the
+// slot as a gap, which the `retired` that it has loaded does not count; and its second load finds
+// the swap. So no thread counts tokens in both. Models: `line::a_place_is_retired_once`,
+// `line::a_count_beside_a_retirement_is_exact`.
 impl Waiters {
     /// Creates a line of no waiters in which `total` tokens have been given up.
     pub(super) fn new(total: u64) -> Self {
@@ -451,8 +479,10 @@ impl Waiters {
 
     /// Returns how many tokens were ever given up, perhaps too few.
     pub(super) fn total(&self) -> u64 {
-        // Acquire, with the release in `count`: read before `issued` by each thread that subtracts
-        // it, it is never ahead of it. Model: `send_rate::live_places_never_run_backwards`.
+        // Acquire, with the release in `count`; a thread that subtracts it loads `issued` after it.
+        // If that addition is first, the place given up is in the `issued` that is loaded then. If
+        // this load is first, the place is not subtracted yet: the total is late, never ahead.
+        // Model: `send_rate::live_places_never_run_backwards`.
         self.total.load(Acquire)
     }
 
@@ -474,8 +504,9 @@ impl Waiters {
 
     /// Whether places are given up that are not retired.
     pub(super) fn has_gaps(&self) -> bool {
-        // Acquire, with the release in `finish`: a thread that finds none finds what has been
-        // retired. One that does not see the last one yet counts it late.
+        // Acquire, with the release in `finish`. If that subtraction is first, a thread that finds
+        // no gap finds what was retired. If this load is first, it finds the gap, and looks at the
+        // slots. One that does not see the last gap yet counts it late.
         self.gaps.load(Acquire) != 0
     }
 
@@ -513,7 +544,7 @@ impl Waiters {
         })
     }
 
-    /// Leaves a slot whose place has been claimed, or taken back.
+    /// Leaves a slot whose place has been claimed, or taken back: taken or stands → free.
     pub(super) fn leave(&self, slot: WaiterSlot) {
         if let Some(slot) = self.slot(slot) {
             slot.hush();
@@ -526,6 +557,12 @@ impl Waiters {
     ///
     /// Forgets the tokens of one that has no slot, is not due, and gets none: there are too many
     /// waiters.
+    ///
+    /// | | before | after |
+    /// |---|---|---|
+    /// | slot | taken or stands | gap |
+    /// | `gaps` | `n` | `n + 1`, before the slot |
+    /// | `total` | `t` | `t + weight`, after the slot |
     pub(super) fn give_up(
         &self,
         slot: Option<WaiterSlot>,
@@ -554,7 +591,7 @@ impl Waiters {
         self.retire_slot(number, minted);
     }
 
-    /// Counts `tokens` more as given up before every place there is.
+    /// Counts `tokens` more as given up before every place there is: in `retired`, then in `total`.
     pub(super) fn write_off(&self, tokens: u64) {
         loop {
             let retired = self.retired();
@@ -629,6 +666,12 @@ impl Waiters {
 
     /// Retires the place given up in `slot`, if `minted` is where its tokens begin. False if it is
     /// not.
+    ///
+    /// | | before | after | freed |
+    /// |---|---|---|---|
+    /// | slot | gap | retired | free |
+    /// | `retired` | `r`, which names a free slot | `r + weight`, which names this one | the same |
+    /// | `gaps` | `n` | `n` | `n − 1` |
     fn retire_slot(&self, number: WaiterSlot, minted: Place) -> bool {
         let Some(slot) = self.slot(number) else {
             return false;
@@ -654,7 +697,7 @@ impl Waiters {
         }
     }
 
-    /// Frees the slot that `retired` names.
+    /// Frees the slot that `retired` names: retired → free, and one gap less.
     fn finish(&self, retired: Retired) {
         let Some(slot) = self.slot(retired.slot()) else {
             return;
@@ -689,7 +732,8 @@ impl Waiters {
         is_first
     }
 
-    /// Lets `waker` be woken if the turn of the waiter in `slot` comes before `timer`.
+    /// Lets `waker` be woken if the turn of the waiter in `slot` comes before `timer`: taken →
+    /// stands, and one waiter more in `front`.
     ///
     /// The caller has to look at the line once more afterwards (rule 6).
     #[cfg(any(feature = "std", test))]
@@ -700,7 +744,10 @@ impl Waiters {
         at.waker.register(waker);
         at.timer.store(timer.max(1), Release); // see `Slot::timer`
         table.note(slot.index());
-        fence(SeqCst); // rule 6; model: `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`
+        // Rule 6, with the fence in `walk`. If this fence is first, the walk finds the timer. If
+        // that one is first, the waiter's next look finds the line as it was changed. Model:
+        // `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`.
+        fence(SeqCst);
     }
 
     /// Wakes the waiters that are late: those that are due, and of the others among the first
@@ -710,7 +757,8 @@ impl Waiters {
     /// not come, its place, and its timer. One that was woken and has not looked since is passed
     /// over, so that it holds up no other.
     pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
-        fence(SeqCst); // rule 6; model: `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`
+        // Rule 6: see `stand`. Model: `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`.
+        fence(SeqCst);
         let (mut ahead, mut is_any_late) = (0_usize, false);
         let mut overtaken = None;
         self.scan(|number, slot| {
