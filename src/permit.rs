@@ -69,6 +69,18 @@ pub enum Outcome {
     /// four responses were to be expected. Otherwise the hint is for this request only, whose
     /// retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
     ThrottledFor(Duration),
+    /// It was sent, and its caller gave it up before the answer.
+    ///
+    /// It counts as sent, so that cancelled requests do not make the measured rate too low. As an
+    /// answer it counts for nothing: it is no round trip, and no sign that the service has room.
+    Unknown,
+}
+
+impl Outcome {
+    /// Whether the service throttled the request.
+    pub(crate) const fn is_throttled(self) -> bool {
+        matches!(self, Self::Throttled | Self::ThrottledFor(_))
+    }
 }
 
 /// What a response did to the send rate: [`SendRate::record`](crate::SendRate::record).

@@ -19,8 +19,9 @@ use crate::{
 /// what it says, and reports how each attempt went with [`succeeded`](Self::succeeded) or
 /// [`failed`](Self::failed). The value owns the token of the operation and with it the use of its
 /// scope, the place in line, the deadline, the cap on the service's hints, and the recording.
-/// Dropped at any point it gives the place and the scope back; a permit that was not used is spent,
-/// and the outcome of a send in progress goes unrecorded.
+/// Dropped at any point it gives the place and the scope back. A retry that was not sent costs
+/// nothing then, and a send in progress counts as
+/// [cancelled](RetryStrategy::record_cancelled), at the time of the strategy's clock.
 ///
 /// It is `Send` and `'static` where the strategy `S` is: an `Arc`, or `Scopes`. It allocates
 /// nothing. [`Waiter`](crate::operation::Waiter) drives it in a task,
@@ -64,14 +65,12 @@ use crate::{
 /// # Ok::<(), paceline::operation::NotSending>(())
 /// ```
 #[must_use = "an operation does nothing unless it is asked what comes next"]
-pub struct Attempts<S> {
-    strategy: S,
+pub struct Attempts<S: RetryStrategy> {
+    open: Open<S>,
     bounds: Bounds,
     /// The longest wait that the service may ask for.
     max_retry_after: Duration,
     deadline: Option<Timestamp>,
-    /// `None` if the strategy gave none, and after the last attempt.
-    token: Option<RetryToken>,
     turn: SendTurn,
     step: Step,
     /// The attempts begun.
@@ -79,6 +78,34 @@ pub struct Attempts<S> {
     /// Whether the request can be sent again.
     repeatable: bool,
     connection_reusable: bool,
+}
+
+/// An operation that has not ended as long as there is a token. Dropped before it is given up.
+struct Open<S: RetryStrategy> {
+    strategy: S,
+    /// `None` if the strategy gave none, and after the last attempt.
+    token: Option<RetryToken>,
+}
+
+impl<S: RetryStrategy> Open<S> {
+    /// Gives the operation up.
+    // Out of the way of one that has ended.
+    #[cold]
+    fn cancel(&mut self, reports: Reports<'_>) {
+        if let Some(token) = self.token.take() {
+            // A strategy that refuses its own token has nothing to give back.
+            let _recorded = self.strategy.record_cancelled(token, reports);
+        }
+    }
+}
+
+impl<S: RetryStrategy> Drop for Open<S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.token.is_some() {
+            self.cancel(Reports::new());
+        }
+    }
 }
 
 /// Where an operation stands.
@@ -144,11 +171,10 @@ impl<S: RetryStrategy> Attempts<S> {
         let said = token.as_ref().map(RetryToken::max_retry_after);
         let max_retry_after = bounds.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
-            strategy,
+            open: Open { strategy, token },
             bounds,
             max_retry_after,
             deadline: None,
-            token,
             turn: SendTurn::new(),
             step: Step::Turn,
             count: 0,
@@ -157,7 +183,7 @@ impl<S: RetryStrategy> Attempts<S> {
         };
         // No clock is read that is not needed.
         if total.is_some() || !delay.is_zero() {
-            let now = clock.unwrap_or(attempts.strategy.clock()).now();
+            let now = clock.unwrap_or(attempts.open.strategy.clock()).now();
             attempts.deadline = total.map(|total| now.saturating_add(total));
             if !delay.is_zero() {
                 attempts.step = match attempts.out_of_time(now, delay) {
@@ -206,7 +232,7 @@ impl<S: RetryStrategy> Attempts<S> {
         if self.deadline.is_some() {
             // Asked before the turn is: one that has come would be spent.
             if let Some(reason) = self.out_of_time(clock.now(), Duration::ZERO) {
-                return self.stop(reason);
+                return self.stop(reason, clock);
             }
         }
         let mut request = SendRequest::new().weight(self.bounds.weight).at(clock);
@@ -214,13 +240,13 @@ impl<S: RetryStrategy> Attempts<S> {
         if let Some(weights) = &self.bounds.weights {
             request = request.weights(weights);
         }
-        if let Some(token) = &self.token {
+        if let Some(token) = &self.open.token {
             request = request.token(token);
         }
         if let Some(waker) = waker {
             request = request.waker(waker);
         }
-        match self.strategy.admit(&mut self.turn, request) {
+        match self.open.strategy.admit(&mut self.turn, request) {
             Ok(permit) => Next::Send(self.send(permit, clock)),
             Err(not_yet) => self.not_admitted(not_yet, clock),
         }
@@ -233,7 +259,7 @@ impl<S: RetryStrategy> Attempts<S> {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
                 if let Some(reason) = self.out_of_time(now, wait) {
-                    return self.stop(reason);
+                    return self.stop(reason, clock);
                 }
                 // Background may rest for longer than its estimate.
                 let until = now.saturating_add(look_in);
@@ -241,11 +267,12 @@ impl<S: RetryStrategy> Attempts<S> {
                 Next::InLine(Rest::between(now, until))
             }
             NotAdmitted::Refused(refused) => {
-                self.stop(StopReason::SendRefused { wait: refused.wait })
+                let wait = refused.wait;
+                self.stop(StopReason::SendRefused { wait }, clock)
             }
-            NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }),
-            NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error)),
-            NotAdmitted::Set(error) => self.stop(StopReason::Set(error)),
+            NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
+            NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
+            NotAdmitted::Set(error) => self.stop(StopReason::Set(error), clock),
         }
     }
 
@@ -254,7 +281,7 @@ impl<S: RetryStrategy> Attempts<S> {
         self.turn = SendTurn::new();
         self.step = Step::Sending;
         self.count = self.count.saturating_add(1);
-        if let Some(token) = &mut self.token {
+        if let Some(token) = &mut self.open.token {
             token.sent(permit);
             token.sent_by_set(granted);
         }
@@ -303,8 +330,8 @@ impl<S: RetryStrategy> Attempts<S> {
         let Step::Sending = self.step else {
             return Err(NotSending);
         };
-        if let Some(token) = &self.token {
-            self.strategy.observe(token, reports);
+        if let Some(token) = &self.open.token {
+            self.open.strategy.observe(token, reports);
         }
         Ok(())
     }
@@ -312,8 +339,8 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Returns what the attempt under way took of the send rates, to be settled with its true cost
     /// after its outcome was recorded: `None` if there is none under way, or nothing to settle.
     pub fn charge(&self) -> Option<AttemptCharge> {
-        let token = self.token.as_ref().filter(|_| self.is_sending())?;
-        self.strategy.charge(token)
+        let token = self.open.token.as_ref().filter(|_| self.is_sending())?;
+        self.open.strategy.charge(token)
     }
 
     /// Reports that the attempt under way succeeded. The operation has ended.
@@ -327,9 +354,9 @@ impl<S: RetryStrategy> Attempts<S> {
             return Err(NotSending);
         };
         self.step = Step::Succeeded;
-        if let Some(token) = self.token.take() {
+        if let Some(token) = self.open.token.take() {
             // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.strategy.record_success(token, reports);
+            let _recorded = self.open.strategy.record_success(token, reports);
         }
         Ok(())
     }
@@ -371,13 +398,13 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Ends an attempt that failed.
     fn conclude(&mut self, failure: &Failure, reports: Reports<'_>) -> Verdict {
-        let now = reports.clock(self.strategy.clock()).now();
+        let now = reports.clock(self.open.strategy.clock()).now();
         match self.decide(failure, reports, now) {
             Ok(token) => {
                 let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
-                events::retry(&self.strategy, self.count, failure, delay);
+                events::retry(&self.open.strategy, self.count, failure, delay);
                 self.connection_reusable = token.connection_reusable();
-                self.token = Some(token);
+                self.open.token = Some(token);
                 self.step = if delay.is_zero() {
                     Step::Turn
                 } else {
@@ -386,7 +413,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 Verdict::Again(Rest::between(now, until))
             }
             Err(stop) => {
-                events::gave_up(&self.strategy, &stop, Some(failure));
+                events::gave_up(&self.open.strategy, &stop, Some(failure));
                 self.step = Step::Stopped(stop);
                 Verdict::Stop(stop)
             }
@@ -400,7 +427,7 @@ impl<S: RetryStrategy> Attempts<S> {
         reports: Reports<'_>,
         now: Timestamp,
     ) -> Result<RetryToken, Stop> {
-        let Some(token) = self.token.take() else {
+        let Some(token) = self.open.token.take() else {
             return Err(self.stop_for(StopReason::InitialTokenRefused));
         };
         let left = self.deadline.map(|by| by.saturating_since(now));
@@ -413,7 +440,11 @@ impl<S: RetryStrategy> Attempts<S> {
             .with_idempotency(self.bounds.idempotency)
             .with_max_retry_after(longest)
             .with_time_left(said);
-        let next = match self.strategy.refresh_retry_token(token, failure, reports) {
+        let next = match self
+            .open
+            .strategy
+            .refresh_retry_token(token, failure, reports)
+        {
             Ok(token) => token,
             Err(refused) => {
                 let reason = match refused.reason() {
@@ -447,7 +478,11 @@ impl<S: RetryStrategy> Attempts<S> {
         };
         match reason {
             None => Ok(next),
-            Some(reason) => Err(self.stop_for(reason)),
+            Some(reason) => {
+                self.open.token = Some(next);
+                self.open.cancel(reports);
+                Err(self.stop_for(reason))
+            }
         }
     }
 
@@ -488,8 +523,7 @@ impl<S: RetryStrategy> Attempts<S> {
             return Err(NotSending);
         };
         Ok(Detached {
-            strategy: self.strategy,
-            token: self.token,
+            open: self.open,
             max_retry_after: self.max_retry_after,
         })
     }
@@ -503,7 +537,7 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Returns the strategy.
     pub const fn strategy(&self) -> &S {
-        &self.strategy
+        &self.open.strategy
     }
 
     /// Returns `true` if an attempt is under way.
@@ -516,7 +550,7 @@ impl<S: RetryStrategy> Attempts<S> {
     /// outer attempt it is 1.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
-        match &self.token {
+        match &self.open.token {
             Some(_) if self.bounds.outer.is_some() => Some(1),
             Some(token) => token.max_attempts(),
             None => Some(if self.count == 0 { 1 } else { self.count }),
@@ -535,11 +569,11 @@ impl<S: RetryStrategy> Attempts<S> {
         (wait >= left).then_some(StopReason::OutOfTime { wait, left })
     }
 
-    fn stop(&mut self, reason: StopReason) -> Next {
+    fn stop(&mut self, reason: StopReason, clock: &dyn Clock) -> Next {
         let stop = self.stop_for(reason);
-        events::gave_up(&self.strategy, &stop, None);
+        events::gave_up(&self.open.strategy, &stop, None);
         self.turn = SendTurn::new();
-        self.token = None;
+        self.open.cancel(Reports::at(clock));
         self.step = Step::Stopped(stop);
         Next::Stop(stop)
     }
@@ -555,13 +589,13 @@ impl<S: RetryStrategy> Attempts<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Attempts<S> {
+impl<S: RetryStrategy> fmt::Debug for Attempts<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attempts")
             .field("count", &self.count)
             .field("step", &self.step)
             .field("deadline", &self.deadline)
-            .field("strategy", &self.strategy)
+            .field("strategy", &self.open.strategy)
             .finish_non_exhaustive()
     }
 }
@@ -570,7 +604,8 @@ impl<S: fmt::Debug> fmt::Debug for Attempts<S> {
 /// trailers and streamed bodies. From [`Attempts::detach`].
 ///
 /// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
-/// is taken for it. Dropped before it is recorded, it records nothing: the request was cancelled.
+/// is taken for it. Dropped before it is recorded, it counts as
+/// [cancelled](RetryStrategy::record_cancelled).
 ///
 /// # Examples
 ///
@@ -587,9 +622,8 @@ impl<S: fmt::Debug> fmt::Debug for Attempts<S> {
 /// # Ok::<(), paceline::operation::NotSending>(())
 /// ```
 #[must_use = "its outcome is to be recorded"]
-pub struct Detached<S> {
-    strategy: S,
-    token: Option<RetryToken>,
+pub struct Detached<S: RetryStrategy> {
+    open: Open<S>,
     max_retry_after: Duration,
 }
 
@@ -597,33 +631,39 @@ impl<S: RetryStrategy> Detached<S> {
     /// Returns what the attempt took of the send rates, to be settled with its true cost: `None` if
     /// there is nothing to settle.
     pub fn charge(&self) -> Option<AttemptCharge> {
-        self.strategy.charge(self.token.as_ref()?)
+        self.open.strategy.charge(self.open.token.as_ref()?)
     }
 
     /// Reports that the response ended well.
-    pub fn succeeded(self, reports: Reports<'_>) {
-        if let Some(token) = self.token {
+    pub fn succeeded(mut self, reports: Reports<'_>) {
+        if let Some(token) = self.open.token.take() {
             // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.strategy.record_success(token, reports);
+            let _recorded = self.open.strategy.record_success(token, reports);
         }
     }
 
     /// Reports that the response ended badly.
-    pub fn failed(self, failure: &Failure, reports: Reports<'_>) {
-        if let Some(token) = self.token {
+    pub fn failed(mut self, failure: &Failure, reports: Reports<'_>) {
+        if let Some(token) = self.open.token.take() {
             let token = token.with_max_retry_after(self.max_retry_after);
             let failure = failure.with_retry_safety(RetrySafety::No);
             // What the strategy decides changes nothing about a response that has begun.
-            let _refused = self.strategy.refresh_retry_token(token, &failure, reports);
+            let _refused = self
+                .open
+                .strategy
+                .refresh_retry_token(token, &failure, reports);
         }
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Detached<S> {
+impl<S: RetryStrategy> fmt::Debug for Detached<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Detached")
-            .field("attempt", &self.token.as_ref().map(RetryToken::attempt))
-            .field("strategy", &self.strategy)
+            .field(
+                "attempt",
+                &self.open.token.as_ref().map(RetryToken::attempt),
+            )
+            .field("strategy", &self.open.strategy)
             .finish_non_exhaustive()
     }
 }

@@ -10,9 +10,9 @@ use crate::{Failure, RetryInfo, RetryStrategy, strategy::Reports, wait::Sleep};
 impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it.
     ///
-    /// The future may be dropped at any await. A place in line goes back at once, the quota paid
-    /// for a retry that was not made is spent, and the outcome of a send in progress goes
-    /// unrecorded.
+    /// The future may be dropped at any await. A place in line goes back at once, and so does the
+    /// quota paid for a retry that was not made. A send in progress counts as
+    /// [cancelled](RetryStrategy::record_cancelled).
     ///
     /// # Errors
     ///

@@ -76,6 +76,18 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         }
     }
 
+    fn record_cancelled(
+        &self,
+        mut token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        let hold = token.take_hold();
+        match self.responsible(&hold) {
+            Some(strategy) => strategy.record_cancelled(token, reports),
+            None => Err(foreign(token, hold)),
+        }
+    }
+
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
         if let Some(strategy) = self.responsible(token.hold()) {
             strategy.observe(token, reports);

@@ -371,10 +371,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         mut recorded: impl FnMut(&SendRate, Recorded),
     ) {
         let share = |(_, rate, taken): (usize, &SendRate, SendPermit)| rate.share_left(now, taken);
-        let least = if outcome == Outcome::NotThrottled {
-            None
-        } else {
+        let least = if outcome.is_throttled() {
             self.permitted(permit).filter_map(share).min()
+        } else {
+            None
         };
         for this in self.permitted(permit) {
             let is_blamed = match (least, least.and_then(|_| share(this))) {

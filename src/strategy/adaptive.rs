@@ -434,7 +434,7 @@ impl Adaptive {
     fn record_at(&self, now: Timestamp, sent: Option<SendPermit>, outcome: Outcome) {
         // A caller that took no turn has no permit: its request was sent at some time before now.
         let permit = sent.unwrap_or(SendPermit::sent_at(now));
-        if outcome != Outcome::NotThrottled {
+        if outcome.is_throttled() {
             self.record_throttled(now, permit, outcome);
         } else if self.pace().exact_timing {
             self.rate.record(now, permit, outcome);
@@ -540,6 +540,19 @@ impl RetryStrategy for Adaptive {
             return Ok(());
         }
         self.record_success_closely(token, reports)
+    }
+
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        let mut token = self.engine.id().check(token)?;
+        if token.is_sent() {
+            self.record_of(&token, Outcome::Unknown, reports);
+        }
+        self.engine.give_back(&mut token);
+        Ok(())
     }
 
     fn snapshot(&self) -> StrategySnapshot {

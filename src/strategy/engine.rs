@@ -184,6 +184,18 @@ impl<P> Engine<P> {
         }
     }
 
+    /// Gives back what the next attempt of an operation was paid with that will not be sent.
+    ///
+    /// An attempt that was sent has used up what it was paid with.
+    pub(super) fn give_back(&self, token: &mut RetryToken) {
+        if token.is_sent() {
+            return;
+        }
+        if let Some(permit) = token.take_paid() {
+            self.quota.give_back(permit);
+        }
+    }
+
     // Out of the way of a success that finds the quota full.
     #[cold]
     fn note_credit(&self, credited: u32) {

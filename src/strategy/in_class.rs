@@ -69,6 +69,14 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
         self.strategy.record_success(token, reports)
     }
 
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        self.strategy.record_cancelled(token, reports)
+    }
+
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
         self.strategy.observe(token, reports);
     }

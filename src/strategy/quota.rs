@@ -49,6 +49,12 @@ pub trait Quota: fmt::Debug + Send + Sync {
         0
     }
 
+    /// Takes back what a retry was paid with that was never sent, because its operation was given
+    /// up. By default nothing comes back.
+    fn give_back(&self, permit: QuotaPermit) {
+        let _ = permit;
+    }
+
     /// Takes note of a success that needed no retry and is worth `amount`, and returns the tokens
     /// that this brought. By default none.
     fn credit(&self, amount: u32) -> u32 {
@@ -74,6 +80,10 @@ impl Quota for RetryQuota {
         self.add(permit.cost())
     }
 
+    fn give_back(&self, permit: QuotaPermit) {
+        self.add(permit.cost());
+    }
+
     fn credit(&self, amount: u32) -> u32 {
         self.add(amount)
     }
@@ -87,7 +97,7 @@ impl Quota for RetryQuota {
     }
 }
 
-/// Each retry counts as one, whatever it costs.
+/// Each retry counts as one, whatever it costs, and also if it was never sent.
 impl Quota for RetryBudget {
     fn begin(&self, clock: &dyn Clock) {
         self.count_request(clock.now());
@@ -212,6 +222,14 @@ impl QuotaSource {
             Self::Own { quota, .. } => quota.add(permit.cost()),
             Self::Plain(quota) => quota.add(permit.cost()),
             Self::Other { quota, .. } => quota.release(permit),
+        }
+    }
+
+    pub(super) fn give_back(&self, permit: QuotaPermit) {
+        match self {
+            Self::Own { quota, .. } => Quota::give_back(quota, permit),
+            Self::Plain(quota) => Quota::give_back(&**quota, permit),
+            Self::Other { quota, .. } => quota.give_back(permit),
         }
     }
 

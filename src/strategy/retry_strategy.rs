@@ -103,6 +103,26 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// issued it.
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
 
+    /// Ends an operation that its caller has given up.
+    ///
+    /// An attempt under way, whose token has a [send permit](RetryToken::send_permit), counts as
+    /// sent. Of one that was not sent yet, what it was paid with is given back. By default the
+    /// token is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ForeignToken`] with the token in it, and changes nothing, if another strategy
+    /// issued it.
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        let _ = reports;
+        drop(token);
+        Ok(())
+    }
+
     /// Takes in what the service declares about its limits, when the headers of a response come:
     /// for a response whose outcome is known much later. By default nothing is done.
     ///
@@ -197,6 +217,14 @@ macro_rules! by_pointer {
                 reports: Reports<'_>,
             ) -> Result<(), ForeignToken> {
                 (**self).record_success(token, reports)
+            }
+
+            fn record_cancelled(
+                &self,
+                token: RetryToken,
+                reports: Reports<'_>,
+            ) -> Result<(), ForeignToken> {
+                (**self).record_cancelled(token, reports)
             }
 
             fn observe(&self, token: &RetryToken, reports: Reports<'_>) {

@@ -124,6 +124,15 @@ impl RetryStrategy for Standard {
         Ok(())
     }
 
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        _reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        self.engine.give_back(&mut self.engine.id().check(token)?);
+        Ok(())
+    }
+
     fn snapshot(&self) -> StrategySnapshot {
         self.engine.snapshot()
     }

@@ -56,7 +56,9 @@ impl StrategyId {
 /// strategy.record_success(token, Reports::new()).unwrap(); // the operation has already ended
 /// ```
 ///
-/// A token that is dropped gives up its operation. What was paid for its last retry stays paid.
+/// A token that is dropped gives up its operation. What was paid for its last retry stays paid, and
+/// a send in progress goes unrecorded:
+/// [`record_cancelled`](crate::RetryStrategy::record_cancelled) does both better.
 ///
 /// # Examples
 ///
@@ -401,6 +403,11 @@ impl RetryToken {
             Sent::One(permit) => Some(*permit),
             Sent::Set(permit) => permit.as_deref().and_then(SetPermit::first),
         }
+    }
+
+    /// Whether its attempt was sent, as far as the token knows.
+    pub(super) const fn is_sent(&self) -> bool {
+        !matches!(self.sent, Sent::Set(None))
     }
 
     /// Returns what [`with_state`](Self::with_state) attached.

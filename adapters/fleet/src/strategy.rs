@@ -94,6 +94,19 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         Ok(())
     }
 
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        let sent = token.send_permit();
+        self.inside.record_cancelled(token, reports)?;
+        if sent.is_some() {
+            self.record(sent, Outcome::Unknown);
+        }
+        Ok(())
+    }
+
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
         self.inside.observe(token, reports);
     }

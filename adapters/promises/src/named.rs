@@ -39,6 +39,14 @@ impl RetryStrategy for Named {
         self.0.record_success(token, reports)
     }
 
+    fn record_cancelled(
+        &self,
+        token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
+        self.0.record_cancelled(token, reports)
+    }
+
     fn admit(
         &self,
         turn: &mut SendTurn,

@@ -22,22 +22,24 @@ impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
     ///
     /// Call it once for every response, throttled or not, and for every attempt that failed without
-    /// one.
+    /// one. A request that was sent and then given up is [`Outcome::Unknown`].
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
         let elapsed = self.elapsed(now);
-        self.note_answer();
         let hint = match outcome {
+            Outcome::Unknown => return self.record_unanswered(elapsed, permit),
             Outcome::NotThrottled => {
+                self.note_answer();
                 self.meter.count(permit.weight());
                 return self.look(elapsed, permit);
             }
             Outcome::Throttled => Duration::ZERO,
             Outcome::ThrottledFor(hint) => hint,
         };
+        self.note_answer();
         self.gate.engage();
         self.about_to_limit()
             .record_throttled(elapsed, permit, hint)
@@ -104,7 +106,17 @@ impl SendRate {
                 return Recorded::Counted;
             }
         }
-        self.look_closely(elapsed, permit)
+        self.look_closely(elapsed, permit, true)
+    }
+
+    /// Counts a request that was given up before it was answered.
+    #[cold]
+    fn record_unanswered(&self, elapsed: u64, permit: SendPermit) -> Recorded {
+        self.meter.count(permit.weight());
+        if self.gate.load().is_quiet_for_responses(elapsed) {
+            return Recorded::Counted;
+        }
+        self.look_closely(elapsed, permit, false)
     }
 
     /// Moves the rate of the published law along its curve, if that is all that a response has to
@@ -169,7 +181,7 @@ impl SendRate {
     }
 
     #[inline(never)]
-    fn look_closely(&self, elapsed: u64, permit: SendPermit) -> Recorded {
+    fn look_closely(&self, elapsed: u64, permit: SendPermit, answered: bool) -> Recorded {
         let gate = self.gate.look();
         let sent = sent_at(self.start(), permit, elapsed);
         let engaged = self.words();
@@ -182,15 +194,19 @@ impl SendRate {
         };
         engaged.hand_back_own(elapsed);
         engaged.collect(elapsed);
-        if permit.is_timed() && !permit.is_earlier() {
-            engaged.note_trip(elapsed.saturating_sub(sent));
+        if answered {
+            if permit.is_timed() && !permit.is_earlier() {
+                engaged.note_trip(elapsed.saturating_sub(sent));
+            }
+            engaged.drain(&law, elapsed, permit, false);
         }
-        engaged.drain(&law, elapsed, permit, false);
         let mut recorded = Recorded::Counted;
         if let Some(rate) = window.counted {
             recorded = engaged.end_window(&law, elapsed, rate);
         }
-        engaged.step(&law, elapsed, sent);
+        if answered {
+            engaged.step(&law, elapsed, sent);
+        }
         if !engaged.state.load().is_engaged() {
             engaged.hold(elapsed);
         }

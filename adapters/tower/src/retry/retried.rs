@@ -13,7 +13,7 @@ use paceline::{
 use crate::Conclude;
 
 /// A request that was answered: its strategy is still to hear the outcome.
-pub struct Retried<S: ?Sized> {
+pub struct Retried<S: RetryStrategy + ?Sized> {
     attempt: Detached<Arc<S>>,
     has_weights: bool,
     /// What it cost, if the response says so.
@@ -57,7 +57,7 @@ impl<S: RetryStrategy + ?Sized> Conclude for Retried<S> {
     }
 }
 
-impl<S: fmt::Debug + ?Sized> fmt::Debug for Retried<S> {
+impl<S: RetryStrategy + ?Sized> fmt::Debug for Retried<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Retried").field(&self.attempt).finish()
     }
