@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(cube_root(27), (3 << 61, 61));
     }
 
-    /// Whether `root·2^-exponent` is within 2 units of its last place of the cube root.
+    /// Returns `true` if `root·2^-exponent` is within 2 units of its last place of the cube root.
     fn root_error_below(root: u64, exponent: u32, sample: u64) -> bool {
         sample == 0 || {
             let target = shifted(u128::from(sample), 3 * exponent);

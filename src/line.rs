@@ -150,24 +150,25 @@ impl Line {
         }
     }
 
-    /// Whether the line has not been changed for so long that a caller who takes a token renews it.
+    /// Returns `true` if the line has not been changed for so long that a caller who takes a token
+    /// renews it.
     pub(crate) const fn is_old(&self, now: u64) -> bool {
         now.saturating_sub(self.since) >= LONGEST
     }
 
-    /// Whether so many tokens have been minted since the start of the line that it must be renewed
-    /// before places alias.
+    /// Returns `true` if so many tokens have been minted since the start of the line that it must
+    /// be renewed before places alias.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED >> 1
     }
 
-    /// Whether so many tokens have been minted since the start of the line that they cannot be
-    /// distinguished from others: the bucket is full then, whatever had been promised.
+    /// Returns `true` if so many tokens have been minted since the start of the line that they
+    /// cannot be distinguished from others: the bucket is full then, whatever had been promised.
     pub(crate) fn has_wrapped(&self, now: u64) -> bool {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED
     }
 
-    /// Whether nothing is granted for a while, not even what the bucket holds.
+    /// Returns `true` if nothing is granted for a while, not even what the bucket holds.
     pub(crate) const fn is_paused(&self) -> bool {
         self.rate.raw() == Rate::LEAST.raw()
     }
@@ -182,8 +183,8 @@ impl Line {
         }
     }
 
-    /// Whether the bucket has room for all that has been `minted` and is not promised, by a bound
-    /// of its capacity: the whole tokens. If not, the capacity decides.
+    /// Returns `true` if the bucket has room for all that has been `minted` and is not promised, by
+    /// a bound of its capacity: the whole tokens. If not, the capacity decides.
     #[inline]
     pub(crate) const fn holds(&self, minted: Minted, issued: Place, cancelled: u64) -> bool {
         // Under 2³⁴ of them. In a pause there are none, and it holds none; a bucket that is not
@@ -202,7 +203,7 @@ impl Line {
         u128::try_from(balance.min(capacity)).unwrap_or(0)
     }
 
-    /// Whether the bucket holds at `now` what it can.
+    /// Returns `true` if the bucket holds at `now` what it can.
     #[cfg(feature = "std")]
     pub(crate) fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
         let minted = self.minted_at(now).to_place();
@@ -372,7 +373,7 @@ impl Level {
         is_enough.then(|| (from.plus(spare.wrapping_mul(TOKEN)), spare))
     }
 
-    /// Whether there is no further token once `issued` has been promised.
+    /// Returns `true` if there is no further token once `issued` has been promised.
     #[inline]
     pub(crate) const fn is_dry(self, issued: Place) -> bool {
         self.due.since(issued) < to_signed(TOKEN)

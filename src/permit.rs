@@ -177,17 +177,18 @@ impl SendPermit {
         }
     }
 
-    /// Whether the request took tokens, rather than having been let go while nothing was limited.
+    /// Returns `true` if the request took tokens, rather than having been let go while nothing was
+    /// limited.
     pub(super) const fn is_charged(self) -> bool {
         self.order & !EARLIER != 0
     }
 
-    /// Whether its time is that of a request of the same thread a little before.
+    /// Returns `true` if its time is that of a request of the same thread a little before.
     pub(super) const fn is_earlier(self) -> bool {
         !self.is_ordered() && self.order & EARLIER != 0
     }
 
-    /// Whether its place among the sends is known.
+    /// Returns `true` if its place among the sends is known.
     pub(super) const fn is_ordered(self) -> bool {
         self.order & 1 == 1
     }

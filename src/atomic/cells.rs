@@ -88,7 +88,7 @@ impl Counts {
         count.map_or(0, |count| count.load(Relaxed))
     }
 
-    /// Whether nothing has been counted or noted, so that nothing has been written.
+    /// Returns `true` if nothing has been counted or noted, so that nothing has been written.
     #[cfg(test)]
     pub(crate) fn is_untouched(&self) -> bool {
         self.0.get().is_none()

@@ -106,7 +106,7 @@ impl Usage {
         self.0.place()
     }
 
-    /// Whether it is noted that the thing has its place.
+    /// Returns `true` if it is noted that the thing has its place.
     #[must_use]
     pub fn is_placed(&self) -> bool {
         self.0.is_placed()
@@ -148,13 +148,13 @@ impl Usage {
         self.0.retire_unlooked()
     }
 
-    /// Whether it has been retired.
+    /// Returns `true` if it has been retired.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.0.is_retired()
     }
 
-    /// Whether it is in use.
+    /// Returns `true` if it is in use.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.0.is_used()

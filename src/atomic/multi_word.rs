@@ -85,7 +85,7 @@ impl Current {
         Self::OUT.get(self.0)
     }
 
-    /// Whether a ticket that was taken from `self` can still be published.
+    /// Returns `true` if a ticket that was taken from `self` can still be published.
     const fn is_open(self, taken: Self) -> bool {
         self.ticket() == taken.ticket() && self.base() == taken.base()
     }

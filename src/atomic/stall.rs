@@ -44,7 +44,7 @@ pub fn set_hook(hook: fn()) {
     HOOK.set(hook);
 }
 
-/// Tells `watch` of each of this thread's atomic accesses from here on.
+/// Calls `watch` at each of this thread's atomic accesses from here on.
 pub fn set_watch(watch: fn(Access)) {
     WATCH.set(watch);
 }

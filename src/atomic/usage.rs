@@ -51,7 +51,7 @@ impl Usage {
         self.0.fetch_or(PLACED, Relaxed) & PLACED == 0
     }
 
-    /// Whether it is noted that the thing has its place.
+    /// Returns `true` if it is noted that the thing has its place.
     #[must_use]
     pub(crate) fn is_placed(&self) -> bool {
         // Relaxed: as above.
@@ -132,14 +132,14 @@ impl Usage {
                 .is_ok()
     }
 
-    /// Whether it has been retired. That never ends.
+    /// Returns `true` if it has been retired. That never ends.
     #[must_use]
     pub(crate) fn is_retired(&self) -> bool {
         // Relaxed: the bit is all there is to know.
         self.0.load(Relaxed) & RETIRED != 0
     }
 
-    /// Whether it is in use at the moment.
+    /// Returns `true` if it is in use at the moment.
     #[must_use]
     pub(crate) fn is_used(&self) -> bool {
         let seen = self.0.load(Relaxed);
@@ -205,7 +205,7 @@ impl Occupancy {
         Taken(self.taken.load(Acquire))
     }
 
-    /// Whether no place is free.
+    /// Returns `true` if no place is free.
     pub(crate) fn is_full(&self, taken: Taken) -> bool {
         taken.count() >= self.most
     }

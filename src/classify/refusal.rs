@@ -129,7 +129,7 @@ impl RefusalClassifier {
         }
     }
 
-    /// Says what a bare 503 means.
+    /// Sets what a bare 503 means.
     #[must_use]
     pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
         Self { unavailable }

@@ -146,8 +146,8 @@ pub(crate) struct Shown {
 /// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
 /// last decision.
 pub(crate) trait Law {
-    /// Whether time alone moves the rate, so that waiters have to look at it. If not, each response
-    /// does: then throttled ones are counted too, and turn the window.
+    /// Returns `true` if time alone moves the rate, so that waiters have to look at it. If not,
+    /// each response does: then throttled ones are counted too, and turn the window.
     fn moves_with_time(&self) -> bool;
 
     /// Returns how much a bucket holds, in nanoseconds at its rate.
@@ -195,7 +195,8 @@ pub(crate) trait Law {
     /// Returns what there is to show at `now`.
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
 
-    /// Whether a limiter in `state` is at the rate that it began with, or a rounding error below.
+    /// Returns `true` if a limiter in `state` is at the rate that it began with, or a rounding
+    /// error below.
     #[cfg_attr(
         not(feature = "std"),
         allow(dead_code, reason = "scopes ask, and need std")

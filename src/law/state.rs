@@ -70,7 +70,8 @@ impl State {
         Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
     }
 
-    /// Whether the limiter limits: there has been a throttle, and the law has not ended since.
+    /// Returns `true` if the limiter limits: there has been a throttle, and the law has not ended
+    /// since.
     pub(crate) const fn is_engaged(self) -> bool {
         self.version() != 0 && Self::ENDED.get(self.0) == 0
     }
@@ -129,8 +130,8 @@ impl Draining {
         }
     }
 
-    /// Whether they are those of a state that is past, when the last one has `version`: they must
-    /// be dropped before their version comes back.
+    /// Returns `true` if they are those of a state that is past, when the last one has `version`:
+    /// they must be dropped before their version comes back.
     pub(crate) const fn is_past(self, version: u64) -> bool {
         let age = version.wrapping_sub(self.version()) & 0xffff;
         self.0 != 0 && age != 0 && age < 1 << 15

@@ -82,8 +82,8 @@ impl Head {
         Self::THROTTLE.get(self.0)
     }
 
-    /// Whether the rate follows from the state numbered `version`, given that it follows from that
-    /// one or from the one before.
+    /// Returns `true` if the rate follows from the state numbered `version`, given that it follows
+    /// from that one or from the one before.
     pub(crate) const fn follows(self, version: u64) -> bool {
         self.0 & Self::THROTTLE.put(u64::MAX) == Self::THROTTLE.put(version)
     }

@@ -91,7 +91,8 @@ fn any_place(rng: &mut Rng, line: &Line) -> Place {
     near.plus(rng.u64(..TOKEN * 40).wrapping_sub(TOKEN * 20))
 }
 
-/// Whether `V` at `now` has reached `place`: computed without a limit and without rounding.
+/// Returns `true` if `V` at `now` has reached `place`: computed without a limit and without
+/// rounding.
 fn has_reached(line: &Line, now: u64, place: Place) -> bool {
     let gain = u128::from(now.saturating_sub(line.since)) * u128::from(line.rate.raw());
     let start = line.start().to_bits();

@@ -115,7 +115,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Says whether something waits for the operation: foreground by default. All attempts are of
+    /// Sets whether something waits for the operation: foreground by default. All attempts are of
     /// its class.
     ///
     /// Background gets the tokens of the send rate that the foreground leaves over. A strategy
@@ -221,7 +221,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Says that each attempt consists of several requests, as a paginator's or an upload in parts:
+    /// Use it when each attempt consists of several requests, as a paginator's or an upload in parts:
     /// loops inside of an attempt may send theirs again.
     ///
     /// By default an attempt is one request, and paceline's loops inside of it
@@ -246,7 +246,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Says that the operation runs inside of an attempt of another loop, and sends once. For hosts
+    /// Use it when the operation runs inside of an attempt of another loop: it sends once. For hosts
     /// that find an [`OuterAttempt`] with the request: among the extensions of an `http` request,
     /// say. `None` changes nothing.
     ///

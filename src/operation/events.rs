@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::Stop;
 use crate::{Failure, RetryStrategy};
 
-/// Tells that a failed attempt is followed by another one.
+/// Emits that a failed attempt is followed by another one.
 pub(super) fn retry(
     strategy: &impl RetryStrategy,
     attempt: u32,
@@ -26,7 +26,7 @@ pub(super) fn retry(
     let _ = (strategy, attempt, failure, delay);
 }
 
-/// Tells that there is no further attempt, and why. `failure` is that of the last attempt, if there
+/// Emits that there is no further attempt, and why. `failure` is that of the last attempt, if there
 /// was one.
 pub(super) fn gave_up(strategy: &impl RetryStrategy, stop: &Stop, failure: Option<&Failure>) {
     #[cfg(feature = "tracing")]

@@ -397,7 +397,7 @@ impl Adaptive {
         self.pace().exact_timing
     }
 
-    /// Tells the send rate how the send in progress came out.
+    /// Records the outcome of the send in progress.
     #[inline]
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
         let mut sent = sent;
@@ -445,7 +445,7 @@ impl Adaptive {
         self.look_for_changes();
     }
 
-    /// Tells the send rate of a throttle, and takes note of what it makes of that.
+    /// Records a throttle, and notes what the send rate makes of it.
     fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
         let recorded = self.rate.record(now, permit, outcome);
         self.note(&self.rate, now, recorded);
@@ -474,7 +474,7 @@ impl Adaptive {
         core::iter::once(&*self.rate).chain(further)
     }
 
-    /// Tells when the send rate limits no longer, and when one that listens hears nothing. Only a
+    /// Emits that the send rate limits no longer, and that one that listens hears nothing. Only a
     /// limiter that has been announced is looked at for its end, and each is told of as unheard
     /// once.
     #[cfg(feature = "tracing")]
@@ -632,7 +632,7 @@ impl RetryStrategy for Adaptive {
 }
 
 impl Adaptive {
-    /// Tells the send rate too. Out of the way of an attempt that nothing limited, and that was the
+    /// Records it in the send rate too. Out of the way of an attempt that nothing limited, and that was the
     /// first.
     #[inline(never)]
     fn record_success_closely(

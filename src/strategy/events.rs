@@ -7,7 +7,7 @@ use super::token::StrategyId;
 use crate::law::Dimension;
 use crate::{SendRateSnapshot, snapshot::DeclaredLimit};
 
-/// Tells that the quota refused a retry, after it had granted the one before.
+/// Emits that the quota refused a retry, after it had granted the one before.
 pub(super) fn quota_exhausted(strategy: StrategyId, available: u32, needed: u32) {
     #[cfg(feature = "tracing")]
     tracing::warn!(target: "paceline", ?strategy, available, needed, "retry quota exhausted");
@@ -15,7 +15,7 @@ pub(super) fn quota_exhausted(strategy: StrategyId, available: u32, needed: u32)
     let _ = (strategy, available, needed);
 }
 
-/// Tells that the quota granted a retry, after it had refused the one before.
+/// Emits that the quota granted a retry, after it had refused the one before.
 pub(super) fn quota_recovered(strategy: StrategyId, available: impl FnOnce() -> u32) {
     #[cfg(feature = "tracing")]
     tracing::info!(target: "paceline", ?strategy, available = available(), "retry quota recovered");
@@ -23,7 +23,7 @@ pub(super) fn quota_recovered(strategy: StrategyId, available: impl FnOnce() -> 
     let _ = (strategy, available);
 }
 
-/// Tells that sends are limited from now on.
+/// Emits that sends are limited from now on.
 pub(super) fn engaged(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot) {
     #[cfg(feature = "tracing")]
     {
@@ -34,7 +34,7 @@ pub(super) fn engaged(strategy: StrategyId, state: impl FnOnce() -> SendRateSnap
     let _ = (strategy, state);
 }
 
-/// Tells that a throttle lowered the rate of a limiter that was engaged.
+/// Emits that a throttle lowered the rate of a limiter that was engaged.
 pub(super) fn cut(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot) {
     #[cfg(feature = "tracing")]
     {
@@ -45,7 +45,7 @@ pub(super) fn cut(strategy: StrategyId, state: impl FnOnce() -> SendRateSnapshot
     let _ = (strategy, state);
 }
 
-/// Tells that a background request waits for the first time, behind the line.
+/// Emits that a background request waits for the first time, behind the line.
 pub(super) fn background(strategy: StrategyId) {
     #[cfg(feature = "tracing")]
     tracing::info!(target: "paceline", ?strategy, "background waits for the first time");
@@ -53,7 +53,7 @@ pub(super) fn background(strategy: StrategyId) {
     let _ = strategy;
 }
 
-/// Tells that the service declares a limit that was not known, or has changed one.
+/// Emits that the service declares a limit that was not known, or has changed one.
 pub(super) fn declared(strategy: StrategyId, limit: impl FnOnce() -> Option<DeclaredLimit>) {
     #[cfg(feature = "tracing")]
     if let Some(limit) = limit() {
@@ -67,7 +67,7 @@ pub(super) fn declared(strategy: StrategyId, limit: impl FnOnce() -> Option<Decl
     let _ = (strategy, limit);
 }
 
-/// Tells that the service throttled although enough was left of the limit that it declares.
+/// Emits that the service throttled although enough was left of the limit that it declares.
 pub(super) fn contradicted(strategy: StrategyId, limit: impl FnOnce() -> Option<DeclaredLimit>) {
     #[cfg(feature = "tracing")]
     if let Some(limit) = limit() {
@@ -81,14 +81,14 @@ pub(super) fn contradicted(strategy: StrategyId, limit: impl FnOnce() -> Option<
     let _ = (strategy, limit);
 }
 
-/// Tells that a limiter that obeys declared limits has had several answers and no report.
+/// Emits that a limiter that obeys declared limits has had several answers and no report.
 #[cfg(feature = "tracing")]
 pub(super) fn unheard(strategy: StrategyId, dimension: Option<Dimension>) {
     let dimension = dimension.unwrap_or_default();
     tracing::warn!(target: "paceline", ?strategy, %dimension, "no declared limits heard");
 }
 
-/// Tells that sends are no longer limited.
+/// Emits that sends are no longer limited.
 #[cfg(feature = "tracing")]
 pub(super) fn recovered(strategy: StrategyId) {
     tracing::info!(target: "paceline", ?strategy, "send rate recovered");

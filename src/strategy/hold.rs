@@ -25,7 +25,7 @@ impl Hold {
         Self(Some(held))
     }
 
-    /// Whether it is none.
+    /// Returns `true` if it is none.
     pub(crate) const fn is_none(&self) -> bool {
         self.0.is_none()
     }

@@ -184,8 +184,8 @@ impl QuotaSource {
         }
     }
 
-    /// Whether dropping it loses nothing: an own quota is as it was made, and the caller still has
-    /// one that was given.
+    /// Returns `true` if dropping it loses nothing: an own quota is as it was made, and the caller
+    /// still has one that was given.
     pub(super) fn is_as_new(&self) -> bool {
         match self {
             Self::Own { quota, capacity } => {

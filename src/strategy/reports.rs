@@ -62,7 +62,7 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Whether the service declared nothing, and what the request cost is not known.
+    /// Returns `true` if the service declared nothing, and what the request cost is not known.
     #[inline]
     pub(super) const fn says_nothing(&self) -> bool {
         self.limits.is_none() && self.costs.is_none()

@@ -18,7 +18,7 @@ use crate::{
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Tells strategies apart, so that a token can find its own.
+/// The identity of a strategy, by which a token finds the one that issued it.
 ///
 /// # Examples
 ///
@@ -440,7 +440,8 @@ impl RetryToken {
         core::mem::take(&mut self.hold)
     }
 
-    /// Whether it is a token of `issuer`, and the send in progress is no retry that was paid for.
+    /// Returns `true` if it is a token of `issuer`, and the send in progress is no retry that was
+    /// paid for.
     #[inline]
     pub(super) fn is_unpaid(&self, issuer: StrategyId) -> bool {
         self.mark.issuer == issuer && self.paid.0 == 0

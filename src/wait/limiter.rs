@@ -265,7 +265,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
         }
     }
 
-    /// Says whether something waits for the tokens: foreground by default.
+    /// Sets whether something waits for the tokens: foreground by default.
     ///
     /// Background gets what the foreground leaves over. Its waits are estimates, by which deadlines
     /// refuse.

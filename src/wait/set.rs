@@ -121,7 +121,7 @@ where
         }
     }
 
-    /// Says whether something waits for the tokens: foreground by default. See
+    /// Sets whether something waits for the tokens: foreground by default. See
     /// [`AcquireRequest::class`](super::AcquireRequest::class).
     pub fn class(self, class: Class) -> Self {
         Self { class, ..self }

@@ -46,7 +46,7 @@ pub(crate) fn leave(context: &InterceptorContext, decision: Decision) {
     DECISION.set(Some((address(context), decision)));
 }
 
-/// Tells operations that are under way apart: each keeps its context where it is.
+/// The identity of an operation under way: each keeps its context where it is.
 fn address(context: &InterceptorContext) -> usize {
     core::ptr::from_ref(context).addr()
 }

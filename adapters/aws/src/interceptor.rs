@@ -131,7 +131,7 @@ fn quieten(bag: &mut ConfigBag, max_attempts: u32) {
     }
 }
 
-/// Tells whether the client or the operation is configured to be sent once.
+/// Returns `true` if the client or the operation is configured to be sent once.
 fn is_disabled(bag: &ConfigBag) -> bool {
     let config = bag.load::<RetryConfig>();
     config.is_some_and(|config| config.max_attempts() <= 1)

@@ -158,7 +158,7 @@ impl Budget {
         Ok(SendPermit::sent_at(clock.now()))
     }
 
-    /// Tells how a request came out.
+    /// Records the outcome of a request.
     ///
     /// A throttle lowers the rate of the whole fleet. A hint pauses it if nothing gets through.
     /// Anything else changes nothing, and needs not be recorded unless there is a [`SendRate`]

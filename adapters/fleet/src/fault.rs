@@ -102,7 +102,7 @@ impl EngineFault {
         }
     }
 
-    /// Whether the connection may be used again after it.
+    /// Returns `true` if the connection may be used again after it.
     ///
     /// An engine that takes no writes, or is not ready, may have been replaced: the address may
     /// lead to another one now.

@@ -135,8 +135,8 @@ impl Member {
         pool.set_hint(self.hint(now));
     }
 
-    /// Whether there is nothing left of the lease, and for twice its length the engine has not
-    /// answered.
+    /// Returns `true` if there is nothing left of the lease, and for twice its length the engine
+    /// has not answered.
     fn is_spent(&self, now: Timestamp, available: u32) -> bool {
         self.failures > 0
             && available == 0
@@ -209,7 +209,7 @@ impl Member {
         }
     }
 
-    /// Whether it is time to ask.
+    /// Returns `true` if it is time to ask.
     pub(crate) fn is_due(&self, now: Timestamp, pool: &Pool) -> bool {
         if now >= self.next_ask {
             return true;
@@ -349,7 +349,8 @@ impl Member {
         self.tick(now, pool);
     }
 
-    /// Whether the engine was emptied since the last answer, or is emptied again and again.
+    /// Returns `true` if the engine was emptied since the last answer, or is emptied again and
+    /// again.
     ///
     /// Then it has little to grant, and a member that goes on alone does better at the share that
     /// it had before. One that would be closed or open takes what there is.

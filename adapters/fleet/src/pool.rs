@@ -141,7 +141,7 @@ impl Pool {
         }
     }
 
-    /// Whether there have been throttles since they were last asked for.
+    /// Returns `true` if there have been throttles since they were last asked for.
     pub(crate) fn has_throttles(&self) -> bool {
         self.throttled.load(Relaxed) > 0
     }
@@ -154,7 +154,7 @@ impl Pool {
         }
     }
 
-    /// Whether a request was refused, or waits.
+    /// Returns `true` if a request was refused, or waits.
     pub(crate) fn has_backlog(&self) -> bool {
         self.waiting.load(Relaxed) > 0 || self.refused.0.load(Relaxed)
     }

@@ -57,8 +57,8 @@ impl<S> FleetStrategy<S> {
         &self.budget
     }
 
-    /// Tells the budget how a send came out, which took one token of it whatever it took of the
-    /// strategy inside.
+    /// Records the outcome of a send in the budget, of which it took one token, whatever it took of
+    /// the strategy inside.
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
         let time = sent.map_or_else(|| self.budget.clock().now(), SendPermit::time);
         self.budget.record(SendPermit::sent_at(time), outcome);

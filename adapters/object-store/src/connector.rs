@@ -210,8 +210,8 @@ impl HttpService for Paced {
     }
 }
 
-/// Tells whether the service may answer with status 200 before it knows how the request ends, and
-/// with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
+/// Returns `true` if the service may answer with status 200 before it knows how the request ends,
+/// and with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
 /// `CompleteMultipartUpload`.
 fn may_fail_late(request: &HttpRequest) -> bool {
     match request.method().as_str() {

@@ -13,7 +13,7 @@ use paceline::{
 
 use crate::{BoxError, Conclude, Refused};
 
-/// Tells what the result of an attempt means.
+/// Decides what the result of an attempt means.
 ///
 /// Closures are classifiers: `|result: Result<&Response<_>, &BoxError>| -> Option<Failure>`. Built
 /// in are `HttpResults` and `GrpcResults`. The layers turn the errors of the service in them into
@@ -94,7 +94,7 @@ where
     }
 }
 
-/// Tells `outcome` that all went well.
+/// Concludes `outcome`: all went well.
 pub(crate) fn succeeded(outcome: Option<impl Conclude>) {
     if let Some(outcome) = outcome {
         outcome.conclude(None);

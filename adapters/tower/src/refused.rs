@@ -49,8 +49,8 @@ impl Refused {
         Self(Why::NotReady)
     }
 
-    /// Tells whether time was up: the deadline of the request or of the layer has passed, or would
-    /// have before its turn.
+    /// Returns `true` if time was up: the deadline of the request or of the layer has passed, or
+    /// would have before its turn.
     #[must_use]
     pub const fn is_deadline(&self) -> bool {
         match self.0 {

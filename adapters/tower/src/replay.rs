@@ -68,7 +68,7 @@ pub trait Replay<Req> {
         None
     }
 
-    /// Tells an attempt how much time is left for it. Does nothing by default.
+    /// Sets how much time is left for an attempt. Does nothing by default.
     fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
         let _ = (request, left);
     }

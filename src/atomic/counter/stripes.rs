@@ -122,8 +122,8 @@ impl Stripes {
         self.more.get()
     }
 
-    /// Whether `own` belongs to the thread with `number`. If it belongs to none, it does from now
-    /// on.
+    /// Returns `true` if `own` belongs to the thread with `number`. If it belongs to none, it does
+    /// from now on.
     fn is_owner(&self, number: usize) -> bool {
         let Some(mark) = (number < SLOTS)
             .then(|| u32::try_from(number).ok()?.checked_add(1))
@@ -260,7 +260,7 @@ impl Stripe {
         self.count.store(count.wrapping_add(more), Relaxed);
     }
 
-    /// Whether another one may be counted without a look at the clock.
+    /// Returns `true` if another one may be counted without a look at the clock.
     pub(in crate::atomic) fn is_ahead(&self) -> bool {
         self.leads(self.count.load(Relaxed))
     }

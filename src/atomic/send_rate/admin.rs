@@ -164,9 +164,9 @@ impl SendRate {
         engaged.wake_all(elapsed);
     }
 
-    /// Whether the limiter limits nothing; or if it is to limit from the start, whether it is as a
-    /// new one would be: its bucket full, and its rate where it began. One whose settings were
-    /// changed under way is not.
+    /// Returns `true` if the limiter limits nothing, or is as a new one that limits from the start:
+    /// its bucket full, and its rate where it began. One whose settings were changed under way is
+    /// not.
     ///
     /// What it measures is left out: a new limiter has that within a window. Exact while no other
     /// thread is at work.

@@ -63,8 +63,8 @@ impl BoundLaw {
         self.lends = false;
     }
 
-    /// Whether threads may take tokens ahead: not where sends are counted in order, nor where each
-    /// response moves the rate.
+    /// Returns `true` if threads may take tokens ahead: not where sends are counted in order, nor
+    /// where each response moves the rate.
     #[inline]
     pub(super) const fn lends(&self) -> bool {
         self.lends
@@ -77,7 +77,7 @@ impl BoundLaw {
         }
     }
 
-    /// Whether declared limits are obeyed.
+    /// Returns `true` if declared limits are obeyed.
     #[inline]
     pub(super) const fn listens(&self) -> bool {
         self.listens
@@ -139,13 +139,13 @@ impl BoundLaw {
         }
     }
 
-    /// Whether time alone moves the rate.
+    /// Returns `true` if time alone moves the rate.
     pub(super) fn moves_with_time(&self) -> bool {
         let tuned = self.tuned.as_ref();
         tuned.is_some_and(|tuned| tuned.made_with.moves_with_time())
     }
 
-    /// Whether the settings are those that the limiter was made with.
+    /// Returns `true` if the settings are those that the limiter was made with.
     #[cfg(feature = "std")]
     pub(super) fn is_as_made(&self) -> bool {
         let tuned = self.tuned.as_ref();

@@ -109,7 +109,8 @@ impl SendRate {
         shares.min()
     }
 
-    /// Whether declared limits are obeyed: then each send counts, and one that is refused may.
+    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
+    /// may.
     pub(crate) const fn listens(&self) -> bool {
         self.law.listens()
     }
@@ -125,7 +126,8 @@ impl SendRate {
         self.law.unheard().inspect(|unheard| unheard.answer());
     }
 
-    /// Whether the limiter obeys declared limits, and several answers came without a report.
+    /// Returns `true` if the limiter obeys declared limits, and several answers came without a
+    /// report.
     pub(crate) fn is_unheard(&self) -> bool {
         self.law.unheard().is_some_and(Unheard::is_so)
     }
@@ -463,12 +465,12 @@ impl Engaged<'_> {
         }
     }
 
-    /// Whether a limit is declared.
+    /// Returns `true` if a limit is declared.
     pub(super) fn is_any_declared(&self) -> bool {
         self.law.limits().is_some_and(Limits::is_any_declared)
     }
 
-    /// Whether requests go as they come until a limit is declared.
+    /// Returns `true` if requests go as they come until a limit is declared.
     pub(super) fn is_unbound(&self) -> bool {
         let law = self.law.get().declared();
         law.is_some_and(|law| law.is_free(self.state.load()) && !self.is_any_declared())
@@ -520,7 +522,7 @@ impl Engaged<'_> {
         false
     }
 
-    /// Tells the declared limits of a throttle, and returns whether it contradicts them.
+    /// Takes a throttle into the declared limits, and returns whether it contradicts them.
     pub(super) fn refuse(&self, now: u64, permit: SendPermit, hint: Duration) -> bool {
         let Some(limits) = self.law.limits() else {
             return false;
@@ -561,7 +563,7 @@ impl Engaged<'_> {
         self.law.unheard().inspect(|unheard| unheard.forget());
     }
 
-    /// Whether nothing is to be remembered of declared limits: each is whole again.
+    /// Returns `true` if nothing is to be remembered of declared limits: each is whole again.
     #[cfg(feature = "std")]
     pub(super) fn has_whole_limits(&self, now: u64) -> bool {
         let sent = self.sent();

@@ -44,17 +44,17 @@ const fn quiet_until(nanos: u64) -> u64 {
 }
 
 impl GateWord {
-    /// Whether the limiter may limit, so that a request must look.
+    /// Returns `true` if the limiter may limit, so that a request must look.
     pub(super) const fn is_engaged(self) -> bool {
         self.0 & ENGAGED != 0
     }
 
-    /// Whether the rate is at `now` what it was when a thread looked last.
+    /// Returns `true` if the rate is at `now` what it was when a thread looked last.
     pub(super) const fn is_quiet(self, now: u64) -> bool {
         (now >> COARSER) < self.0 & QUIET
     }
 
-    /// Whether a response at `now` has nothing to do but to be counted.
+    /// Returns `true` if a response at `now` has nothing to do but to be counted.
     pub(super) const fn is_quiet_for_responses(self, now: u64) -> bool {
         self.is_quiet(now) && self.0 & COUNTING == 0
     }

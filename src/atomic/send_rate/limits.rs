@@ -85,7 +85,7 @@ impl Limits {
         read.filter(Ledger::is_declared)
     }
 
-    /// Whether any limit is declared.
+    /// Returns `true` if any limit is declared.
     pub(super) fn is_any_declared(&self) -> bool {
         self.ledgers().next().is_some()
     }
@@ -207,7 +207,7 @@ impl Limits {
         oldest.map(|(_, words)| words)
     }
 
-    /// Tells each limit of a throttle, and returns whether it contradicts one.
+    /// Takes a throttle into each limit, and returns whether it contradicts one.
     pub(super) fn throttle(&self, refused: impl Fn(&Ledger) -> Refused) -> bool {
         let mut contradicts = false;
         self.each(|ledger| {

@@ -44,7 +44,7 @@ impl Meter {
         self.counts.stripe().is_some_and(Stripe::try_add_one)
     }
 
-    /// Whether the calling thread need not look at the clock for its next request.
+    /// Returns `true` if the calling thread need not look at the clock for its next request.
     pub(super) fn is_ahead(&self) -> bool {
         self.counts.stripe().is_some_and(Stripe::is_ahead)
     }

@@ -268,7 +268,7 @@ impl SendRate {
         !self.gate.load().is_engaged() && self.meter.is_ahead()
     }
 
-    /// Whether the target has the 128-bit atomics that the line of tokens is made of.
+    /// Returns `true` if the target has the 128-bit atomics that the line of tokens is made of.
     ///
     /// Elsewhere, as on most 32-bit targets, `portable-atomic` puts a lock in their place, and a
     /// thread stopped while it holds one stops others.

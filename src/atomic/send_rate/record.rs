@@ -243,8 +243,8 @@ impl Words {
         self.promised.trip.store(next.max(1), Relaxed);
     }
 
-    /// Whether the bucket of `line` has room for all that is not promised once there are `minted`
-    /// tokens, by a bound that is cheap: it may say no where there is.
+    /// Returns `true` if the bucket of `line` has room for all that is not promised once there are
+    /// `minted` tokens, by a bound that is cheap: it may say no where there is.
     fn holds(&self, line: &Line, minted: Minted) -> bool {
         let cancelled = self.waiters.total();
         line.holds(minted, self.issued(), cancelled)
@@ -343,7 +343,8 @@ impl Engaged<'_> {
         }
     }
 
-    /// Whether responses are counted to correct the first throttle, so that each has to look.
+    /// Returns `true` if responses are counted to correct the first throttle, so that each has to
+    /// look.
     fn is_draining(&self, state: State) -> bool {
         self.promised.drain.load().of(state.version()).is_some()
     }
@@ -391,7 +392,7 @@ impl Engaged<'_> {
         });
     }
 
-    /// Whether there are places in line, or behind it, whose turn has not come.
+    /// Returns `true` if there are places in line, or behind it, whose turn has not come.
     fn is_waited_for(&self, now: u64) -> bool {
         self.waiting(&self.read().1, now) > 0 || self.is_background_waiting()
     }

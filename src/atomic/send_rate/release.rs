@@ -42,7 +42,7 @@ impl Engaged<'_> {
         BackgroundSnapshot { waiting, released }
     }
 
-    /// Whether background waits for tokens.
+    /// Returns `true` if background waits for tokens.
     pub(super) fn is_background_waiting(&self) -> bool {
         let behind = self.promised.behind.get();
         behind.is_some_and(|behind| behind.waiting() > 0)

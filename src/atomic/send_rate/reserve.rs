@@ -556,7 +556,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         }
     }
 
-    /// Whether it stands in line, or need not any more.
+    /// Returns `true` if it stands in line, or need not any more.
     pub(crate) const fn is_in_line(&self) -> bool {
         !matches!(self.turn, Turn::Unlimited)
     }

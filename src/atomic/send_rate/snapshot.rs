@@ -195,7 +195,7 @@ impl SendRate {
         }
     }
 
-    /// Whether sends are limited.
+    /// Returns `true` if sends are limited.
     pub(crate) fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());
         state.is_some_and(State::is_engaged)

@@ -87,7 +87,7 @@ impl Word {
         Self(self.0 | Self::STATE.put(Self::GIVEN_UP))
     }
 
-    /// Whether the slot was taken with `ticket`.
+    /// Returns `true` if the slot was taken with `ticket`.
     fn is_of(self, ticket: u32) -> bool {
         Self::TICKET.get(self.0) == Self::TICKET.wrapped(u64::from(ticket))
     }
@@ -142,12 +142,13 @@ impl Retired {
         WaiterSlot(Self::SLOT.get(self.0) as u32)
     }
 
-    /// Whether the tokens of the place in `slot`, which has been given up, are counted already.
+    /// Returns `true` if the tokens of the place in `slot`, which has been given up, are counted
+    /// already.
     fn names(self, slot: WaiterSlot, word: Word) -> bool {
         self.slot() == slot && Self::PLACE.get(self.0) == word.place().to_bits()
     }
 
-    /// Whether all places before `start` are due once `minted` tokens have been minted.
+    /// Returns `true` if all places before `start` are due once `minted` tokens have been minted.
     const fn has_passed(self, start: Place, minted: Place) -> bool {
         minted.since(start.less_tokens(self.tokens())) >= 0
     }
@@ -220,7 +221,7 @@ impl Slot {
         }
     }
 
-    /// Whether the slot has to be looked at (rule 5).
+    /// Returns `true` if the slot has to be looked at (rule 5).
     fn is_held(&self) -> bool {
         self.timer() != 0 || self.word().is_given_up()
     }
@@ -502,7 +503,7 @@ impl Waiters {
             .is_ok()
     }
 
-    /// Whether places are given up that are not retired.
+    /// Returns `true` if places are given up that are not retired.
     pub(super) fn has_gaps(&self) -> bool {
         // Acquire, with the release in `finish`. If that subtraction is first, a thread that finds
         // no gap finds what was retired. If this load is first, it finds the gap, and looks at the
@@ -634,7 +635,7 @@ impl Waiters {
         }
     }
 
-    /// Whether no waiter is known to stand behind others that came later.
+    /// Returns `true` if no waiter is known to stand behind others that came later.
     fn is_in_order(&self) -> bool {
         let mut tables = self.tables.get().into_iter().flatten();
         tables.all(|table| {
@@ -718,7 +719,7 @@ impl Waiters {
 }
 
 impl Waiters {
-    /// Whether no waiter that can be woken stands before `place`.
+    /// Returns `true` if no waiter that can be woken stands before `place`.
     #[cfg(any(feature = "std", test))]
     pub(super) fn is_first(&self, place: Place) -> bool {
         let mut is_first = true;

@@ -54,7 +54,7 @@ pub(super) fn hint(parts: &HttpResponseParts<'_>) -> Option<RetryAfter> {
         .or_else(|| last_reset(parts).map(RetryAfter::AtLeast))
 }
 
-/// Tells whether nothing is left of one of the limits that the headers declare.
+/// Returns `true` if nothing is left of one of the limits that the headers declare.
 pub(super) fn is_used_up(parts: &HttpResponseParts<'_>) -> bool {
     let limits = HeaderLimits::new().read(parts);
     limits.iter().any(|limit| limit.remaining() == 0)

@@ -106,7 +106,7 @@ impl Ledger {
         (next, heard)
     }
 
-    /// Whether a report says anything new, and then whether it is of the window of the anchor.
+    /// Returns whether a report is of the window of the anchor; `None` if it says nothing new.
     fn is_news(&self, told: &Told, reset: Option<Within>) -> Option<bool> {
         let newer = after(told.order, self.position) > 0;
         if self.comes_back() {
@@ -131,8 +131,8 @@ impl Ledger {
         (!old && newer).then_some(true)
     }
 
-    /// Whether a report of a window says more than the last one left, soon after it: a request sent
-    /// before it may be on its way.
+    /// Returns `true` if a report of a window says more than the last one left, soon after it: a
+    /// request sent before it may be on its way.
     fn overtakes(&self, told: &Told) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
         soon && self.more(told) > 0 && !self.has_risen(told)

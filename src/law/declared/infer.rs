@@ -191,8 +191,8 @@ impl Ledger {
         }
     }
 
-    /// Whether so much more is left than by the last report that a window must have begun between
-    /// the two, of a limit whose resets are told too roughly to show that.
+    /// Returns `true` if so much more is left than by the last report that a window must have begun
+    /// between the two, of a limit whose resets are told too roughly to show that.
     pub(super) fn has_risen(&self, told: &Told) -> bool {
         let rough = self.reset.width() >= self.window / 8 && self.source > Source::Guessed;
         let least = amount((self.limit / 4).max(self.heaviest * 2));

@@ -167,7 +167,7 @@ pub(super) const fn after(order: u64, other: u64) -> i64 {
 }
 
 impl Ledger {
-    /// Whether a limit has been declared.
+    /// Returns `true` if a limit has been declared.
     pub(crate) const fn is_declared(&self) -> bool {
         self.limit > 0
     }
@@ -177,17 +177,17 @@ impl Ledger {
         self.heard_at
     }
 
-    /// Whether its words may be used for another limit: it was not heard of for long.
+    /// Returns `true` if its words may be used for another limit: it was not heard of for long.
     pub(crate) fn is_old(&self, now: u64) -> bool {
         now.saturating_sub(self.heard_at) > self.window.min(LONG)
     }
 
-    /// Whether a throttle has contradicted the reports.
+    /// Returns `true` if a throttle has contradicted the reports.
     pub(crate) const fn is_contradicted(&self, now: u64) -> bool {
         now < self.contradicted
     }
 
-    /// Whether what was used comes back little by little.
+    /// Returns `true` if what was used comes back little by little.
     pub(super) const fn comes_back(&self) -> bool {
         matches!(self.kind, Kind::Refill | Kind::Sliding)
     }
@@ -202,7 +202,7 @@ impl Ledger {
         (self.is_declared() && self.told && self.told_order == order).then_some(self.told_left)
     }
 
-    /// Whether a report that was taken counts the send at `order`.
+    /// Returns `true` if a report that was taken counts the send at `order`.
     pub(crate) const fn counts(&self, order: u64) -> bool {
         after(order, self.position) <= 0
     }

@@ -120,12 +120,12 @@ impl Declared {
         self.first
     }
 
-    /// Whether nothing has been heard of the service.
+    /// Returns `true` if nothing has been heard of the service.
     pub(crate) const fn is_first_contact(state: State) -> bool {
         state.is_engaged() && state.memory() == FIRST_CONTACT
     }
 
-    /// Whether it limits as good as nothing.
+    /// Returns `true` if it limits as good as nothing.
     pub(crate) fn is_free(&self, state: State) -> bool {
         self.otherwise.start().is_none() && state.memory() == self.unlimited()
     }

@@ -91,7 +91,7 @@ impl LimitReport {
         }
     }
 
-    /// Says what the limit counts.
+    /// Sets what the limit counts.
     pub const fn dimension(mut self, dimension: Dimension) -> Self {
         self.dimension = dimension;
         self
@@ -103,32 +103,32 @@ impl LimitReport {
         self
     }
 
-    /// Says how much the limit is.
+    /// Sets how much the limit is.
     pub const fn limit(mut self, limit: u64) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Says in what time the limit may be used once.
+    /// Sets in what time the limit may be used once.
     pub const fn window(mut self, window: Duration) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// Says that the limit comes back little by little, or (`false`) all at once at a reset. Without
-    /// this it is inferred from the reports.
+    /// Sets whether the limit comes back little by little, or (`false`) all at once at a reset.
+    /// Without this it is inferred from the reports.
     pub const fn refills(mut self, refills: bool) -> Self {
         self.refills = Some(refills);
         self
     }
 
-    /// Says what the request cost of this limit, in its own unit.
+    /// Sets what the request cost of this limit, in its own unit.
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Says when the limit is whole again.
+    /// Sets when the limit is whole again.
     pub const fn reset(mut self, reset: Reset) -> Self {
         self.reset = Some(reset);
         self

@@ -143,7 +143,7 @@ fn ramp_step(trip: CoarseRtt) -> u64 {
     RAMP_STEP.max(trip.nanos().saturating_mul(2))
 }
 
-/// Whether the rate is still on its way out of starvation at `now`.
+/// Returns `true` if the rate is still on its way out of starvation at `now`.
 pub(crate) fn is_starved(memory: CutState, since: u64, now: u64) -> bool {
     now.saturating_sub(since) < ramp_length(memory)
 }

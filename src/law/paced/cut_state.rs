@@ -84,7 +84,7 @@ impl CutState {
         Self::new(rate, 0, CoarseRtt::SLOW_START)
     }
 
-    /// Whether the rate rises from a slow start, and has not been throttled yet.
+    /// Returns `true` if the rate rises from a slow start, and has not been throttled yet.
     pub(crate) fn is_slow_start(self) -> bool {
         self.trip() == CoarseRtt::SLOW_START
     }
@@ -94,8 +94,8 @@ impl CutState {
         Self(self.0 | Self::PAUSE)
     }
 
-    /// Whether nothing is sent before the time of the cut. Otherwise a time before it is that of an
-    /// older clock.
+    /// Returns `true` if nothing is sent before the time of the cut. Otherwise a time before it is
+    /// that of an older clock.
     pub(crate) const fn has_pause(self) -> bool {
         self.0 & Self::PAUSE != 0
     }

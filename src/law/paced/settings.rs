@@ -223,12 +223,12 @@ impl PacedSettings {
         }
     }
 
-    /// Whether the rate rises with each round trip until the first throttle.
+    /// Returns `true` if the rate rises with each round trip until the first throttle.
     pub(crate) fn starts_slowly(&self) -> bool {
         self.slow_start && self.slope().is_none()
     }
 
-    /// Whether the limiter may switch itself off.
+    /// Returns `true` if the limiter may switch itself off.
     pub(crate) fn may_end(&self) -> bool {
         self.ceiling.is_none() && self.slope().is_none()
     }

@@ -126,14 +126,14 @@ where
 
 /// What hears of a response before its outcome.
 pub(super) trait Hears: Conclude {
-    /// Tells the rate what a response declares, if it wants to know.
+    /// Hands the rate what a response declares, if it obeys that.
     fn observe(&self, limits: impl FnOnce() -> LimitReports);
 
     /// Settles what the request took with what it cost in truth.
     fn settle_costs(&mut self, costs: Weights);
 }
 
-/// Tells the rate what is known, or leaves that to the answer.
+/// Records what is known, or leaves that to the answer.
 pub(super) fn finish<Res, J, O>(
     classifier: &J,
     result: Result<Res, BoxError>,

@@ -59,7 +59,7 @@ impl LimitReports {
         self.ignored = self.ignored.saturating_add(1);
     }
 
-    /// Says what the time was by the service's clock, since 1970-01-01 00:00 UTC, in whole seconds:
+    /// Sets what the time was by the service's clock, since 1970-01-01 00:00 UTC, in whole seconds:
     /// the header `Date` of the response.
     pub const fn with_date(mut self, date: Duration) -> Self {
         self.date = Some(date);
@@ -71,7 +71,7 @@ impl LimitReports {
         self.reports.iter().flatten()
     }
 
-    /// Tells whether there is nothing to say: no report, and no value that was ignored.
+    /// Returns `true` if there is nothing to say: no report, and no value that was ignored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ignored == 0 && self.reports.iter().all(Option::is_none)
