@@ -37,6 +37,8 @@ mod threads {
         NUMBER.with(core::cell::Cell::get)
     }
 
+    pub(in crate::atomic) use number as known_number;
+
     /// Does nothing: there are no numbers, or they are the model's.
     pub(in crate::atomic) fn stand_in(_number: usize, _work: impl FnOnce()) {}
 }
@@ -46,7 +48,7 @@ pub(super) use slots::Slots;
 pub(super) use stripes::{Stripe, Stripes, cores, own_words};
 #[cfg(all(loom, feature = "loom"))]
 pub(super) use threads::NUMBER;
-pub(super) use threads::{number, stand_in};
+pub(super) use threads::{known_number, number, stand_in};
 
 /// How many numbers there are: as many as machines have cores, or more.
 const SLOTS: usize = 256;

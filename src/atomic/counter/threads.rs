@@ -40,6 +40,12 @@ pub(in crate::atomic) fn number() -> usize {
     }
 }
 
+/// As [`number`], or one that no thread has if the calling thread has not asked for its own yet.
+#[inline]
+pub(in crate::atomic) fn known_number() -> usize {
+    NUMBER.get()
+}
+
 /// Does `work` as the thread with `number`, if no thread has it.
 pub(in crate::atomic) fn stand_in(number: usize, work: impl FnOnce()) {
     if THREADS.take_this(number) {

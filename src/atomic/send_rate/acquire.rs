@@ -134,7 +134,7 @@ impl Engaged<'_> {
         let elapsed = self.unbounded(now);
         if let Some(lease) = self.lease() {
             // Relaxed: see `end_leases`.
-            if lease.spend(self.changes.load(Relaxed), elapsed) {
+            if lease.reckon(self.changes.load(Relaxed), elapsed, true) {
                 return Ok(Order::CHARGED);
             }
             self.hand_back(lease, elapsed);
@@ -171,9 +171,6 @@ impl Engaged<'_> {
         gate: GateWord,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
-        if let Some(lease) = self.lease() {
-            return self.try_lease_with(lease, gate, now);
-        }
         let (_, line) = self.look_at_line();
         let cancelled = self.waiters.total();
         let now = now();
@@ -185,10 +182,9 @@ impl Engaged<'_> {
         (now, taken.map_err(|nanos| self.since_now(now, nanos)))
     }
 
-    /// Takes a token of `lease`, at a time that has been read for one a little before if that may
-    /// be; or else of the bucket.
-    #[inline(never)]
-    fn try_lease_with(
+    /// As [`try_acquire_with`](Self::try_acquire_with), of a thread that has a lease.
+    #[inline]
+    pub(super) fn try_lease_with(
         &self,
         lease: &Lease,
         gate: GateWord,
@@ -196,13 +192,9 @@ impl Engaged<'_> {
     ) -> (Timestamp, Result<Order, u64>) {
         // Relaxed: see `end_leases`.
         let changes = self.changes.load(Relaxed);
-        if let Some(elapsed) = lease.spend_untimed(changes) {
-            let earlier = self.start.saturating_add(Duration::from_nanos(elapsed));
-            return (earlier, Ok(Order::CHARGED_EARLIER));
-        }
         let now = now();
         let elapsed = self.unbounded(now);
-        if lease.spend(changes, elapsed) {
+        if lease.reckon(changes, elapsed, false) {
             lease.note_time(elapsed);
             return (now, Ok(Order::CHARGED));
         }
@@ -257,7 +249,16 @@ impl Engaged<'_> {
 
     /// Sends the request that a token was taken for, or gives the token back: another one has just
     /// taken what was left of a declared limit.
+    #[inline]
     fn send_granted(&self, elapsed: u64) -> Result<Order, u64> {
+        if self.law.listens() {
+            return self.send_counted(elapsed);
+        }
+        Ok(Order::CHARGED)
+    }
+
+    #[inline(never)]
+    fn send_counted(&self, elapsed: u64) -> Result<Order, u64> {
         self.send(elapsed, 1).inspect_err(|_| self.give_back(1))
     }
 

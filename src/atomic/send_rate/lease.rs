@@ -7,6 +7,14 @@
 //! tokens that a full bucket would have discarded are not spent, and what is left over can be given
 //! back by taking `issued` back to `cursor`, as if the tokens had been granted one by one.
 //!
+//! Where a full bucket stands is a product of two words. A spend does without: it compares the age
+//! of the lease with one of two times, and the rest is reckoned when that fails.
+//!
+//! | the lease | its next token | holds |
+//! |---|---|---|
+//! | counts | one of `left`, if its age is below `turn` | `cursor = base − left`; a full bucket stands no further on before `turn` |
+//! | overflows | if its age is `turn` or more, and below `overflows` | `cursor` is one token past where a full bucket stood a `gap` before `turn`; in a `gap` the rate brings a token |
+//!
 //! A lease ends
 //!
 //! - when it is [`LONGEST`] old: so what is granted from `t1` to `t2` is at most what the bucket
@@ -43,7 +51,7 @@ use alloc::boxed::Box;
 
 use crossbeam_utils::CachePadded;
 
-use crate::atomic::counter::{number, own_words};
+use crate::atomic::counter::own_words;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
 use crate::line::{FINER, Minted, Place, TOKEN};
@@ -74,10 +82,10 @@ impl Leases {
         Self(leases.collect())
     }
 
-    /// Returns the lease of the calling thread.
+    /// Returns the lease of the thread with `number`.
     #[inline]
-    pub(super) fn own(&self) -> Option<&Lease> {
-        self.0.get(number()).map(|lease| &**lease)
+    pub(super) fn of(&self, number: usize) -> Option<&Lease> {
+        self.0.get(number).map(|lease| &**lease)
     }
 }
 
@@ -99,19 +107,31 @@ pub(super) struct Terms {
 pub(super) struct Lease {
     pub(super) changes: AtomicU64,
     from: AtomicU64,
+    /// The age at which a lease that counts has to be reckoned again, or one that overflows may
+    /// spend the next token.
+    turn: AtomicU64,
+    /// How many tokens may be spent before `turn`.
+    left: AtomicU64,
+    /// Below which age it overflows; 0 if it counts.
+    overflows: AtomicU64,
+    /// In how many nanoseconds the rate brings a token, rounded up.
+    gap: AtomicU64,
+    /// How many tokens may be spent at the time in `read_at`.
+    untimed: AtomicU64,
+    /// When the clock was read last for a caller who leaves that to the limiter.
+    read_at: AtomicU64,
+    /// Where the cursor is when the tokens in `left` are spent, if it counts.
+    base: AtomicU64,
+    /// The last position of the lease: at the cursor, if there is nothing left.
+    last: AtomicU64,
     full: AtomicU64,
     /// What `minted` has beyond a place.
     fraction: AtomicU64,
     rate: AtomicU64,
-    /// The last position that was spent.
-    cursor: AtomicU64,
-    /// The last position of the lease: at `cursor`, if there is nothing left.
-    last: AtomicU64,
+    /// At a lower age its last position is further on than where a full bucket stands, by a token.
+    end: AtomicU64,
     /// How many tokens to take next, or 1 for no lease.
     batch: AtomicU64,
-    /// When the clock was read last, and how many tokens may be spent before it is again.
-    read_at: AtomicU64,
-    untimed: AtomicU64,
 }
 
 // Relaxed throughout: only the thread that has the number writes, so that what it has loaded is
@@ -124,32 +144,42 @@ impl Lease {
         Self {
             changes: zero(),
             from: zero(),
+            turn: zero(),
+            left: zero(),
+            overflows: zero(),
+            gap: zero(),
+            untimed: zero(),
+            read_at: zero(),
+            base: zero(),
+            last: zero(),
             full: zero(),
             fraction: zero(),
             rate: zero(),
-            cursor: zero(),
-            last: zero(),
+            end: zero(),
             batch: zero(),
-            read_at: zero(),
-            untimed: zero(),
         }
     }
 
-    /// Takes a token of the lease at `now`, if leases have been ended `changes` times.
+    /// Takes a token of the lease at `now`, if leases have been ended `changes` times and its age
+    /// is enough to decide. If not, [`reckon`](Self::reckon) may take one all the same.
+    ///
+    /// A time before the start of the limiter is one that has wrapped: no lease is as old.
     #[inline]
     pub(super) fn spend(&self, changes: u64, now: u64) -> bool {
-        let age = now.wrapping_sub(self.from.load(Relaxed));
-        // Also if `now` is before it was taken.
-        if age >= LONGEST || self.changes.load(Relaxed) != changes {
+        if self.changes.load(Relaxed) != changes {
             return false;
         }
-        let minted = u128::from(self.rate.load(Relaxed)).wrapping_mul(u128::from(age));
-        let minted = minted.wrapping_add(u128::from(self.fraction.load(Relaxed))) >> FINER;
-        #[expect(clippy::cast_possible_truncation, reason = "2¹⁸ tokens at most")]
-        let full = Place::from_bits(self.full.load(Relaxed)).plus(minted as u64);
-        let cursor = self.cursor();
-        let next = if full.since(cursor) > 0 { full } else { cursor };
-        self.advance(next.plus(TOKEN))
+        let age = now.wrapping_sub(self.from.load(Relaxed));
+        let turn = self.turn.load(Relaxed);
+        if age >= turn {
+            if age < self.overflows.load(Relaxed) {
+                let turn = age.wrapping_add(self.gap.load(Relaxed));
+                self.turn.store(turn, Relaxed);
+                return true;
+            }
+            return false;
+        }
+        self.count_down()
     }
 
     /// Takes a token of the lease at the time that was read for one before, and returns that time;
@@ -157,31 +187,88 @@ impl Lease {
     #[inline]
     pub(super) fn spend_untimed(&self, changes: u64) -> Option<u64> {
         let untimed = self.untimed.load(Relaxed).checked_sub(1)?;
-        let goes = self.changes.load(Relaxed) == changes && self.advance(self.cursor().plus(TOKEN));
-        goes.then(|| {
-            self.untimed.store(untimed, Relaxed);
-            self.read_at.load(Relaxed)
-        })
+        if self.changes.load(Relaxed) != changes || !self.count_down() {
+            return None;
+        }
+        self.untimed.store(untimed, Relaxed);
+        Some(self.read_at.load(Relaxed))
     }
 
-    /// Notes that the clock has been read.
+    /// Lets the next few tokens be spent untimed: the clock has been read.
     pub(super) fn note_time(&self, now: u64) {
         self.read_at.store(now, Relaxed);
         self.untimed.store(UNTIMED, Relaxed);
     }
 
-    /// Moves the cursor to `next`, unless that is past the end.
     #[inline]
-    fn advance(&self, next: Place) -> bool {
+    fn count_down(&self) -> bool {
+        let left = self.left.load(Relaxed).checked_sub(1);
+        if let Some(left) = left {
+            self.left.store(left, Relaxed);
+        }
+        left.is_some()
+    }
+
+    /// As [`spend`](Self::spend), by where the cursor and a full bucket stand. If the bucket is
+    /// full the lease overflows from then on, if it `may`.
+    pub(super) fn reckon(&self, changes: u64, now: u64, may: bool) -> bool {
+        let age = now.wrapping_sub(self.from.load(Relaxed));
+        // Also if it is read before it was taken.
+        if age >= LONGEST || self.changes.load(Relaxed) != changes {
+            return false;
+        }
+        let (full, cursor) = (self.full_at(age), self.cursor());
+        let is_full = full.since(cursor) > 0;
+        let next = if is_full { full } else { cursor }.plus(TOKEN);
         let goes = self.last().since(next) >= 0;
         if goes {
-            self.cursor.store(next.to_bits(), Relaxed);
+            self.go_on(age, next, full, is_full && may);
         }
         goes
     }
 
+    /// Goes on from `cursor` at `age`, when a full bucket stands at `full`, a token before if the
+    /// lease is to overflow.
+    fn go_on(&self, age: u64, cursor: Place, full: Place, overflows: bool) {
+        let end = self.end.load(Relaxed);
+        if overflows && age < end {
+            self.left.store(0, Relaxed);
+            self.overflows.store(end, Relaxed);
+            let turn = age.wrapping_add(self.gap.load(Relaxed));
+            self.turn.store(turn, Relaxed);
+            return;
+        }
+        self.count(cursor);
+        let ahead = cursor.since(full).max(0).unsigned_abs();
+        let turn = age.saturating_add(nanos_within(ahead, self.rate.load(Relaxed)));
+        self.turn.store(turn.min(LONGEST), Relaxed);
+    }
+
+    /// Counts the tokens behind `cursor`.
+    fn count(&self, cursor: Place) {
+        let left = self.last().since(cursor).max(0).unsigned_abs() / TOKEN;
+        self.left.store(left, Relaxed);
+        let base = cursor.plus(left.wrapping_mul(TOKEN));
+        self.base.store(base.to_bits(), Relaxed);
+        self.overflows.store(0, Relaxed);
+    }
+
+    /// Returns where a full bucket stands when the lease is `age` old.
+    fn full_at(&self, age: u64) -> Place {
+        let minted = u128::from(self.rate.load(Relaxed)).wrapping_mul(u128::from(age));
+        let minted = minted.wrapping_add(u128::from(self.fraction.load(Relaxed))) >> FINER;
+        #[expect(clippy::cast_possible_truncation, reason = "2¹⁸ tokens at most")]
+        Place::from_bits(self.full.load(Relaxed)).plus(minted as u64)
+    }
+
+    /// Returns the last position that was spent.
     pub(super) fn cursor(&self) -> Place {
-        Place::from_bits(self.cursor.load(Relaxed))
+        if self.overflows.load(Relaxed) > 0 {
+            let turn = self.turn.load(Relaxed);
+            let age = turn.wrapping_sub(self.gap.load(Relaxed));
+            return self.full_at(age).plus(TOKEN);
+        }
+        Place::from_bits(self.base.load(Relaxed)).less_tokens(self.left.load(Relaxed))
     }
 
     pub(super) fn last(&self) -> Place {
@@ -192,12 +279,17 @@ impl Lease {
     pub(super) fn begin(&self, terms: Terms, first: Place, last: Place) {
         const FRACTION: u128 = (1 << FINER) - 1;
         let fraction = (terms.minted.to_bits() & FRACTION) as u64;
+        let rate = terms.rate.raw();
         self.changes.store(terms.changes, Relaxed);
         self.full.store(terms.full.to_bits(), Relaxed);
         self.fraction.store(fraction, Relaxed);
-        self.rate.store(terms.rate.raw(), Relaxed);
-        self.cursor.store(first.to_bits(), Relaxed);
+        self.rate.store(rate, Relaxed);
+        self.gap.store(nanos_for_one(rate), Relaxed);
         self.last.store(last.to_bits(), Relaxed);
+        let ahead = last.since(terms.full.plus(TOKEN)).max(0).unsigned_abs();
+        self.end.store(nanos_within(ahead, rate), Relaxed);
+        let is_full = first == terms.full.plus(TOKEN);
+        self.go_on(0, first, terms.full, is_full);
         self.note_time(terms.from);
     }
 
@@ -226,6 +318,7 @@ impl Lease {
         }
         // First: a thread that stops afterwards loses tokens, and grants none twice.
         self.last.store(cursor.to_bits(), Relaxed);
+        self.count(cursor);
         Some((cursor, last))
     }
 
@@ -233,6 +326,29 @@ impl Lease {
     pub(super) fn resume(&self, last: Place) {
         self.last.store(last.to_bits(), Relaxed);
     }
+}
+
+/// Returns in how many nanoseconds `rate` brings a token, rounded up.
+const fn nanos_for_one(rate: u64) -> u64 {
+    match u64::MAX.checked_div(rate) {
+        Some(nanos) => nanos.saturating_add(1), // 2⁶⁴ is one more than that
+        None => u64::MAX,
+    }
+}
+
+/// Returns a time in which `rate` brings no more than `units` of a place: nearly all of it, and
+/// [`LONGEST`] at most.
+fn nanos_within(units: u64, rate: u64) -> u64 {
+    // In the longest time no rate brings as much.
+    if units >= TOKEN << LONGEST_BITS {
+        return LONGEST;
+    }
+    // Rounded up, with 46 fraction bits in place of 64.
+    let rate = (rate >> LONGEST_BITS).saturating_add(1);
+    let units = units << (FINER.saturating_sub(LONGEST_BITS));
+    units
+        .checked_div(rate)
+        .map_or(0, |nanos| nanos.min(LONGEST))
 }
 
 #[cfg(all(test, feature = "std"))]

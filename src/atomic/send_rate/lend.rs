@@ -11,7 +11,7 @@ impl Engaged<'_> {
     /// Returns the lease of the calling thread, if any thread has had one.
     #[inline]
     pub(super) fn lease(&self) -> Option<&Lease> {
-        self.leases.get()?.own()
+        self.leases.get()?.of(number())
     }
 
     /// Ends all leases: what is granted is about to change, or has just changed.
@@ -45,7 +45,7 @@ impl Engaged<'_> {
         if most < 2 || !has_many {
             return false;
         }
-        let Some(lease) = self.leases.get_or_make(Leases::new).own() else {
+        let Some(lease) = self.leases.get_or_make(Leases::new).of(number()) else {
             return false;
         };
         let batch = lease.ask(now).min(most);

@@ -27,9 +27,12 @@ use core::time::Duration;
 use self::acquire::{Engaged, Words};
 use self::controller::BoundLaw;
 use self::gate::{Gate, GateWord};
+use self::lease::Lease;
 use self::meter::Meter;
 use self::reserve::Turn;
+use super::counter::known_number;
 use super::lazy::Lazy;
+use super::sync::Ordering::Relaxed;
 use crate::Timestamp;
 use crate::law::aws::{Aws, Windows};
 use crate::law::declared::{DeclaredSettings, Dimension};
@@ -193,10 +196,36 @@ impl SendRate {
     /// such a load waits for the stores: 5 ns.
     fn try_order(&self, now: Timestamp) -> Result<Order, u64> {
         let gate = self.gate.look();
-        match self.engaged_at(gate) {
+        if !gate.is_engaged() {
+            return Ok(Order::NONE);
+        }
+        if let Some((lease, changes)) = self.lease() {
+            // One that wraps is before the start.
+            let elapsed = now.as_nanos().wrapping_sub(self.start.as_nanos());
+            if lease.spend(changes, elapsed) {
+                return Ok(Order::CHARGED);
+            }
+        }
+        self.try_order_slowly(gate, now)
+    }
+
+    /// As [`try_order`](Self::try_order), where that takes more than a look at the age of a lease.
+    #[inline(never)]
+    fn try_order_slowly(&self, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
+        match self.words() {
             None => Ok(Order::NONE),
             Some(engaged) => engaged.try_acquire(gate, now),
         }
+    }
+
+    /// Returns the lease of the calling thread, and how often leases have been ended. `None` also
+    /// if the thread has yet to ask for its number: then it has taken none.
+    #[inline]
+    fn lease(&self) -> Option<(&Lease, u64)> {
+        let words = self.words.get()?;
+        let lease = words.leases.get()?.of(known_number())?;
+        // Relaxed: see `end_leases`.
+        Some((lease, words.changes.load(Relaxed)))
     }
 
     /// As [`try_acquire`](Self::try_acquire), and says when there will be a token rather than in
@@ -229,21 +258,44 @@ impl SendRate {
     /// # Errors
     ///
     /// As [`try_acquire`](Self::try_acquire).
+    #[inline]
     pub fn try_acquire_with(
         &self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
         let gate = self.gate.look();
-        if let Some(engaged) = self.engaged_at(gate) {
-            let (now, taken) = engaged.try_acquire_with(gate, now);
-            return match taken {
-                Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
-                Err(nanos) => Err(Duration::from_nanos(nanos)),
-            };
+        if !gate.is_engaged() {
+            return Ok(self
+                .go_untimed()
+                .unwrap_or_else(|| SendPermit::sent_at(now())));
         }
-        Ok(self
-            .go_untimed()
-            .unwrap_or_else(|| SendPermit::sent_at(now())))
+        let untimed = self
+            .lease()
+            .and_then(|(lease, changes)| lease.spend_untimed(changes));
+        if let Some(elapsed) = untimed {
+            let earlier = self.start.as_nanos().saturating_add(elapsed);
+            let earlier = Timestamp::from_nanos(earlier);
+            return Ok(SendPermit::with_order(earlier, 1, Order::CHARGED_EARLIER));
+        }
+        let (now, taken) = self.try_timed(gate, now);
+        match taken {
+            Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
+            Err(nanos) => Err(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// Takes a token by the clock. Also returns what it said.
+    #[inline(never)]
+    fn try_timed(
+        &self,
+        gate: GateWord,
+        now: impl FnOnce() -> Timestamp,
+    ) -> (Timestamp, Result<Order, u64>) {
+        match (self.words(), self.lease()) {
+            (None, _) => (now(), Ok(Order::NONE)),
+            (Some(engaged), None) => engaged.try_acquire_with(gate, now),
+            (Some(engaged), Some((lease, _))) => engaged.try_lease_with(lease, gate, now),
+        }
     }
 
     /// Takes a place in line: first come, first served.
