@@ -36,6 +36,7 @@ mod stripes;
 mod teeth;
 mod usage;
 mod waiters;
+mod way;
 
 /// Runs `model` over every interleaving, or over those with at most `bound` preemptions.
 ///

@@ -21,6 +21,7 @@ use paceline::{
 };
 
 use crate::explore;
+use crate::way::on_the_curve;
 
 /// A clock that the model sets, which is none of loom's business.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +29,11 @@ struct Hands(Arc<AtomicU64>);
 
 impl Hands {
     fn set(&self, seconds: u64) {
-        self.0.store(seconds * 1_000_000_000, SeqCst);
+        self.set_millis(seconds * 1_000);
+    }
+
+    fn set_millis(&self, millis: u64) {
+        self.0.store(millis * 1_000_000, SeqCst);
     }
 }
 
@@ -176,6 +181,29 @@ fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
         assert!(!waiter.poll());
         other.join().expect("the thread returns").expect("in range");
         assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
+    });
+}
+
+/// A response moves the rate along its curve while a waiter takes its stand behind five others: it
+/// is woken, or its timer is of the new rate. The response has no fence: the head orders the two.
+#[test]
+fn a_response_is_seen_by_the_waiter_or_wakes_it() {
+    explore(Some(2), || {
+        let scene = Scene::of(on_the_curve());
+        scene.hands.set_millis(550);
+        let five = scene.limiter.clone().into_tokens(5).reserve();
+        let mut waiter = scene.waiter();
+        let rate = Arc::clone(&scene.rate);
+        let other = thread::spawn(move || {
+            let now = Timestamp::from_nanos(950_000_000);
+            let permit = SendPermit::sent_at(now);
+            rate.record(now, permit, Outcome::NotThrottled)
+        });
+        assert!(!waiter.poll());
+        other.join().expect("the thread returns");
+        // It is 670 ms by the old rate, and 625 by the new one.
+        assert!(waiter.was_woken() || scene.timers.last() < Duration::from_millis(650));
+        drop(five);
     });
 }
 

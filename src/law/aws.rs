@@ -3,7 +3,7 @@
 //! Source: the AWS SDKs and Tools reference guide, "Retry behavior", and botocore's
 //! `retries/adaptive.py`; the curve itself is in [`cubic`](crate::law::cubic).
 
-use super::cubic::{rate_at, reduced, time_to_peak};
+use super::cubic::{HORIZON, in_fractions, rate_at, rate_beside, reduced, time_to_peak};
 use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
@@ -102,24 +102,68 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// Returns the rate after a response at `now` that ends no window and finds the rate on its
-    /// curve, below twice the measured one; `None` of any other. It is [`Law::rate`] then.
-    #[inline]
-    pub(crate) fn rate_on_curve(
+    /// Returns the stretch around `now` in which responses have nothing to do but to move the rate
+    /// along its curve; `None` if there is none.
+    pub(crate) fn stretch(
         self,
         state: State,
         now: u64,
         reading: u128,
         peak_time: u64,
-    ) -> Option<Rate> {
+    ) -> Option<Stretch> {
         let reading = Reading(reading);
-        if self.windows.index(now) != reading.window() {
+        let window = self.windows.window(reading.window());
+        let since = state.since();
+        let from = window.start.max(since);
+        let end = window.end.min(since.saturating_add(HORIZON));
+        let whole = Stretch {
+            from,
+            length: end.saturating_sub(from),
+            peak: Rate::from_bits(state.memory()),
+            peak_at: in_fractions(since).wrapping_add(peak_time),
+        };
+        let measured = reading.measured().raw();
+        let is_below = |at| whole.rate_at(at).raw() >> 1 < measured;
+        if !whole.holds(now) || !is_below(now) {
             return None;
         }
-        let elapsed = now.checked_sub(state.since())?;
-        let peak = Rate::from_bits(state.memory());
-        let rate = at_least_floor(rate_at(peak, peak_time, elapsed));
-        (rate.raw() >> 1 < reading.measured().raw()).then_some(rate)
+        // The curve only rises.
+        if is_below(end.wrapping_sub(1)) {
+            return Some(whole);
+        }
+        Some(Stretch {
+            from: now,
+            length: 1,
+            ..whole
+        })
+    }
+}
+
+/// A stretch of time that lies in one window, and in which the curve of one cut is below twice the
+/// measured rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// Where it begins, in nanoseconds.
+    pub(crate) from: u64,
+    /// How long it is.
+    pub(crate) length: u64,
+    pub(crate) peak: Rate,
+    /// When the curve is at its peak, in the units of the curve, wrapping.
+    pub(crate) peak_at: u64,
+}
+
+impl Stretch {
+    /// Whether `now` lies in it.
+    #[inline]
+    pub(crate) const fn holds(&self, now: u64) -> bool {
+        now.wrapping_sub(self.from) < self.length
+    }
+
+    /// Returns the rate after a response at `now`, which lies in it: it is [`Law::rate`] then.
+    #[inline]
+    pub(crate) fn rate_at(&self, now: u64) -> Rate {
+        let after = in_fractions(now).wrapping_sub(self.peak_at);
+        at_least_floor(rate_beside(self.peak, after))
     }
 }
 
@@ -310,7 +354,7 @@ mod tests {
 
     /// The short way of a response goes by the same law, or leaves it to the long one.
     #[test]
-    fn the_rate_on_the_curve_is_the_laws_until_the_window_ends_or_twice_the_measured_rate_holds() {
+    fn a_stretch_is_the_law_until_the_window_ends_or_twice_the_measured_rate_holds() {
         let windows = Windows::new(SECOND / 4);
         let law = Aws { windows };
         for peak in [0, 1, 10, 1_000, 4_000_000_000].map(per_second) {
@@ -319,21 +363,46 @@ mod tests {
                 for step in 0..200 {
                     let now = 3 * SECOND + step * 51_515_151;
                     let reading = Reading::new(measured, windows.index(now), 0).0;
-                    let rate = law.rate_on_curve(state, now, reading, time_to_peak(peak));
-                    let by_law = law.rate(state, now, Some(reading), time_to_peak);
+                    let stretch = law.stretch(state, now, reading, time_to_peak(peak));
                     let most = at_least_floor(measured.doubled());
-                    assert_eq!(rate, (by_law < most).then_some(by_law), "{now}");
+                    let by_law = |at| law.rate(state, at, Some(reading), time_to_peak);
+                    assert_eq!(stretch.is_some(), by_law(now) < most, "{now}");
+                    let Some(stretch) = stretch else { continue };
+                    assert!(stretch.holds(now));
+                    let last = stretch.from + (stretch.length - 1);
+                    for at in [stretch.from, now, last] {
+                        assert!(windows.index(at) == windows.index(now) && by_law(at) < most);
+                        assert_eq!(stretch.rate_at(at), by_law(at), "{at}");
+                    }
+                    // As long as it can be, or it is worked out for each response.
+                    let end = windows.window(windows.index(now)).end;
+                    let is_whole = by_law(end - 1) < most;
+                    assert_eq!(stretch.length > 1, is_whole, "{now}");
+                    assert!(!is_whole || last == end - 1);
                     // The window is over, or has yet to begin; the state is of a later time.
                     for other in [windows.index(now) - 1, windows.index(now) + 1] {
                         let reading = Reading::new(measured, other, 0).0;
-                        let rate = law.rate_on_curve(state, now, reading, time_to_peak(peak));
-                        assert_eq!(rate, None);
+                        assert_eq!(law.stretch(state, now, reading, time_to_peak(peak)), None);
                     }
                 }
             }
             let reading = Reading::new(per_second(9), windows.index(SECOND), 0).0;
-            assert_eq!(law.rate_on_curve(state, SECOND, reading, 0), None);
+            assert_eq!(law.stretch(state, SECOND, reading, 0), None);
         }
+    }
+
+    #[test]
+    fn a_stretch_ends_where_the_curve_does() {
+        let law = Aws {
+            windows: Windows::new(0),
+        };
+        let state = State::NONE.next(0, per_second(1).to_bits());
+        let last = HORIZON - 1;
+        let reading = Reading::new(Rate::MAX, law.windows.index(last), 0).0;
+        let stretch = |now| law.stretch(state, now, reading, time_to_peak(per_second(1)));
+        let (before, after) = (stretch(last), stretch(HORIZON));
+        assert_eq!(after, None);
+        assert!(before.is_none_or(|stretch| !stretch.holds(HORIZON)));
     }
 
     /// What must be read first: a sum that is older than the base would wrap to 2⁴⁵ requests.

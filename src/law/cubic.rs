@@ -4,10 +4,10 @@
 //! `retries/throttling.py`, `CubicCalculator`): β = 0.7, C = 0.4, and `K` by RFC 8312 equation 2.
 //! RFC 9438 computes `K` from the window after the cut instead.
 
-use crate::fixed::{Rate, cube_root, multiply_high, shift_right_rounding};
+use crate::fixed::{Rate, cube_root, multiply_high, shift_right_rounding, to_signed};
 
 /// Elapsed time past which the curve is far above every rate there is, 2⁴² ns or 73 minutes.
-const HORIZON: u64 = 1 << 42;
+pub(crate) const HORIZON: u64 = 1 << 42;
 /// The fraction bits of a time inside the curve.
 const TIME_FRACTION: u32 = 20;
 /// `∛(0.75 × 10³⁶ / 2⁴) × 2²⁵`: from the cube root of a rate to `K` in 2⁻²⁰ ns, see
@@ -26,13 +26,28 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 ///
 /// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and
 /// is flat after 73 minutes, where every peak there is has long been passed.
-#[inline]
 pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
-    let time = elapsed.min(HORIZON) << TIME_FRACTION;
+    rate_beside(
+        peak,
+        in_fractions(elapsed.min(HORIZON)).wrapping_sub(peak_time),
+    )
+}
+
+/// Returns `nanos` in the units of the curve, wrapping: 2⁻²⁰ ns.
+#[inline]
+pub(crate) const fn in_fractions(nanos: u64) -> u64 {
+    nanos << TIME_FRACTION
+}
+
+/// Returns the rate `after` its peak, in 2⁻²⁰ ns and two's complement: 73 minutes at most, and
+/// before it no more than [`time_to_peak`].
+#[inline]
+pub(crate) fn rate_beside(peak: Rate, after: u64) -> Rate {
     let raw = peak.raw();
-    Rate::rounded(match time.checked_sub(peak_time) {
-        Some(after) => raw.saturating_add(rise(after)),
-        None => raw.saturating_sub(rise(peak_time.wrapping_sub(time))),
+    Rate::rounded(if to_signed(after) < 0 {
+        raw.saturating_sub(rise(after.wrapping_neg()))
+    } else {
+        raw.saturating_add(rise(after))
     })
 }
 

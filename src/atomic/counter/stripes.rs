@@ -89,11 +89,13 @@ impl Stripes {
     }
 
     /// Adds `count`.
+    #[inline]
     pub(in crate::atomic) fn add(&self, count: u64) {
         self.add_as(number(), count);
     }
 
     /// Adds `count`, for the thread that has `number`.
+    #[inline]
     pub(in crate::atomic) fn add_as(&self, number: usize, count: u64) {
         match self.stripe_of(number) {
             Some(stripe) => stripe.add(count),
@@ -107,11 +109,16 @@ impl Stripes {
     }
 
     /// Returns the stripe that only the thread with `number` writes.
+    #[inline]
     fn stripe_of(&self, number: usize) -> Option<&Stripe> {
-        match self.wide() {
-            Some(wide) => wide.own.get(number).map(|stripe| &**stripe),
-            None => self.is_owner(number).then_some(&self.own),
+        if let Some(wide) = self.wide() {
+            return wide.own.get(number).map(|stripe| &**stripe);
         }
+        // Relaxed: the word never changes again once it names a number, and what is written by that
+        // number is handed from thread to thread with it. Model:
+        // `stripes::two_threads_never_own_one_stripe`.
+        let is_own = self.owner.load(Relaxed) as usize == number.wrapping_add(1);
+        (is_own || self.claims(number)).then_some(&self.own)
     }
 
     fn wide(&self) -> Option<&Wide> {
@@ -122,28 +129,22 @@ impl Stripes {
         self.more.get()
     }
 
-    /// Returns `true` if `own` belongs to the thread with `number`. If it belongs to none, it does
-    /// from now on.
-    fn is_owner(&self, number: usize) -> bool {
-        let Some(mark) = (number < SLOTS)
-            .then(|| u32::try_from(number).ok()?.checked_add(1))
-            .flatten()
-        else {
-            return false;
-        };
-        // Relaxed: the word never changes again once it names a number, and what is written by that
-        // number is handed from thread to thread with it. Model:
-        // `stripes::two_threads_never_own_one_stripe`.
-        match self.owner.load(Relaxed) {
-            0 => self
+    /// Lets `own` belong to the thread with `number` from now on, if it belongs to none and the
+    /// number is one that threads have to themselves.
+    #[cold]
+    fn claims(&self, number: usize) -> bool {
+        let mark = u32::try_from(number.wrapping_add(1)).unwrap_or(0);
+        // Relaxed: see `stripe_of`.
+        number < SLOTS
+            && self.owner.load(Relaxed) == 0
+            && self
                 .owner
                 .compare_exchange(0, mark, Relaxed, Relaxed)
-                .is_ok(),
-            owner => owner == mark,
-        }
+                .is_ok()
     }
 
     /// Adds `count` for a thread that has no stripe to itself.
+    #[cold]
     fn add_among_others(&self, number: usize, count: u64) {
         if let Some(wide) = self.wide() {
             return wide.add(number, count);

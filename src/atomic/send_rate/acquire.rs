@@ -13,7 +13,7 @@ use super::hint::Hint;
 use super::lease::{Lease, Leases};
 use super::meter::Meter;
 use super::permit::Order;
-use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
+use super::state::{CurveCache, CutBaseline, DrainWord, LastState, Way};
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;
@@ -33,8 +33,9 @@ pub(super) struct Words {
     pub(super) waiters: Waiters,
     /// What every limited request writes, in its own cache line.
     pub(super) promised: CachePadded<Promised>,
-    /// How often leases have been ended: see `lease`.
+    /// How often what threads keep for themselves has been voided: see `lease` and `way`.
     pub(super) changes: AtomicU64,
+    pub(super) way: Way,
     /// Made when a thread first takes tokens ahead.
     pub(super) leases: Lazy<Leases>,
 }
@@ -98,6 +99,7 @@ impl Words {
                 behind: MaybeBehind::new(),
             }),
             changes: AtomicU64::new(0),
+            way: Way::new(),
             leases: Lazy::new(Leases::new),
         }
     }

@@ -122,7 +122,16 @@ impl SendRate {
     }
 
     /// Notes an answer, for a limiter that has heard nothing.
+    #[inline]
     pub(super) fn note_answer(&self) {
+        if self.law.listens() {
+            self.count_answer();
+        }
+    }
+
+    // Out of the way of laws that do not listen.
+    #[cold]
+    fn count_answer(&self) {
         self.law.unheard().inspect(|unheard| unheard.answer());
     }
 

@@ -148,9 +148,25 @@ impl LineWords {
     ) -> bool {
         let next = Head::through(minted, end, rate, throttle);
         // Strong: one caller alone must never fail, or a success of the published law would be
-        // skipped. A thread that loses loads all again before it uses it.
+        // skipped. A thread that loses loads all again before it uses it. Acquire: see `touch`.
         self.head
-            .compare_exchange(head.to_bits(), next.to_bits(), Release, Relaxed)
+            .compare_exchange(head.to_bits(), next.to_bits(), AcqRel, Relaxed)
             .is_ok()
+    }
+
+    /// Lets the thread that changes the line next find what the calling thread has written, unless
+    /// the calling thread finds that change.
+    ///
+    /// It swaps the head for itself. If that comes first, the swap of the change acquires it. If
+    /// the change comes first, this acquires the change. So a thread that has changed the line need
+    /// not have a fence before it looks for waiters, and a fence is a quarter of the time of a
+    /// response. Model: `waiters::a_response_is_seen_by_the_waiter_or_wakes_it`.
+    #[cfg(feature = "std")]
+    pub(super) fn touch(&self) {
+        let mut seen = self.head.load(Relaxed);
+        // Each lap is paid for by a thread that has changed the line.
+        while let Err(actual) = self.head.compare_exchange(seen, seen, AcqRel, Relaxed) {
+            seen = actual;
+        }
     }
 }

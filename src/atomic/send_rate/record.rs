@@ -7,10 +7,10 @@ use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
-use crate::atomic::sync::Ordering::Relaxed;
+use crate::atomic::sync::Ordering::{Acquire, Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
-use crate::law::aws::Aws;
+use crate::law::aws::{Aws, Stretch};
 use crate::law::declared::plan::Plan;
 use crate::law::{Controller, Drain, Draining, Event, Law as _, Response, State, Throttled};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
@@ -39,6 +39,13 @@ impl SendRate {
             Outcome::Throttled => Duration::ZERO,
             Outcome::ThrottledFor(hint) => hint,
         };
+        self.record_throttled(elapsed, permit, hint)
+    }
+
+    // Out of the way of a response that was not throttled.
+    #[cold]
+    #[inline(never)]
+    fn record_throttled(&self, elapsed: u64, permit: SendPermit, hint: Duration) -> Recorded {
         self.note_answer();
         self.gate.engage();
         self.about_to_limit()
@@ -101,12 +108,10 @@ impl SendRate {
         if gate.is_quiet_for_responses(elapsed) {
             return Recorded::Counted;
         }
-        if let Some(law) = self.law.published() {
-            if self.goes_along(law, elapsed, permit) {
-                return Recorded::Counted;
-            }
+        match self.law.published() {
+            Some(law) => self.look_along(law, elapsed, permit),
+            None => self.look_closely(elapsed, permit, true),
         }
-        self.look_closely(elapsed, permit, true)
     }
 
     /// Counts a request that was given up before it was answered.
@@ -120,64 +125,96 @@ impl SendRate {
     }
 
     /// Moves the rate of the published law along its curve, if that is all that a response has to
-    /// do: it ends no window, and nothing else is new. Nothing is done otherwise.
+    /// do: it ends no window, and nothing else is new. Else it looks closely.
     ///
-    /// It is what [`look_closely`](Self::look_closely) does, with each word loaded once.
+    /// It does what [`look_closely`](Self::look_closely) does, with each word loaded once.
     #[inline(never)]
-    fn goes_along(&self, law: Aws, elapsed: u64, permit: SendPermit) -> bool {
+    fn look_along(&self, law: Aws, elapsed: u64, permit: SendPermit) -> Recorded {
         let Some(words) = self.words.get() else {
-            return false;
+            return self.look_closely(elapsed, permit, true);
         };
-        // In the order of `follow`. A change, a window or a pause that comes after these loads
-        // comes after this response, but for what the swap of the head then finds.
+        // In this order. A change, a window or a pause that comes after these loads comes after
+        // this response, but for what the swap of the head then finds.
+        let (head, line) = words.line.read();
+        let Some(stretch) = words.way.get(words.changes.load(Relaxed), head, elapsed) else {
+            return self.find_way(law, words, elapsed, permit);
+        };
+        self.move_along(words, head, line, stretch, elapsed, permit)
+    }
+
+    /// As [`look_along`](Self::look_along), along a stretch that it works out, and keeps if it can.
+    #[inline(never)]
+    fn find_way(&self, law: Aws, words: &Words, elapsed: u64, permit: SendPermit) -> Recorded {
+        // Before the state and the reading, with acquire: what they come to is good until the next
+        // count. One that is counted after a change finds what has changed; one before it, and not
+        // the change, is followed by another count. A thread that finds a head of two states later
+        // finds a later count, too. Model: `way::two_cuts_end_what_a_thread_has_kept`.
+        let changes = words.changes.load(Acquire);
         let (head, line) = words.line.read();
         let state = words.state.load();
-        // Neither before the beginning of the line nor long after it.
-        let is_usual = head.follows(state.version())
-            && state.is_engaged()
-            && elapsed.wrapping_sub(line.since) < LONGEST;
-        if !is_usual {
-            return false;
+        if !head.follows(state.version()) || !state.is_engaged() {
+            return self.look_closely(elapsed, permit, true);
         }
         let reading = self.meter.reading();
         let peak_time = words.curve.time_to_packed(state.memory());
-        let Some(rate) = law.rate_on_curve(state, elapsed, reading, peak_time) else {
-            return false;
+        let Some(stretch) = law.stretch(state, elapsed, reading, peak_time) else {
+            return self.look_closely(elapsed, permit, true);
         };
-        if permit.is_timed() {
-            words.note_trip(elapsed.saturating_sub(self.elapsed(permit.time())));
+        if words.way.claim() {
+            words.way.keep(changes, state.version(), stretch);
         }
-        if rate != line.rate {
-            self.move_along(words, head, line, elapsed, rate, state.version());
-        }
-        self.with(words).wake_due(elapsed);
-        true
+        self.move_along(words, head, line, stretch, elapsed, permit)
     }
 
-    /// Does what [`Engaged::change`] does, of a line that is not stale. One try, see `follow_law`.
-    #[inline]
+    /// Moves the rate of `line` along `stretch`. One try, see `follow_law`.
+    #[expect(clippy::inline_always, reason = "what it is given stays in registers")]
+    #[inline(always)]
     fn move_along(
         &self,
         words: &Words,
         head: Head,
         line: Line,
+        stretch: Stretch,
         elapsed: u64,
-        rate: Rate,
-        version: u64,
-    ) {
-        let Some(end) = words.line.raise(elapsed) else {
-            return;
-        };
-        let minted = line.extended_to(end);
-        if !words.holds(&line, minted) {
-            self.with(words).spill(&{ line }, end);
+        permit: SendPermit,
+    ) -> Recorded {
+        let rate = stretch.rate_at(elapsed);
+        if rate != line.rate {
+            // Not if it has to be renewed first, or has wrapped.
+            let is_fresh = elapsed < line.since.saturating_add(LONGEST);
+            let raised = is_fresh.then(|| words.line.raise(elapsed)).flatten();
+            let Some(end) = raised else {
+                return self.look_closely(elapsed, permit, true);
+            };
+            let minted = line.extended_to(end);
+            if !words.holds(&line, minted) {
+                self.with(words).spill(&{ line }, end);
+            }
+            if words.line.replace(head, minted, end, rate, head.throttle()) {
+                words.promised.hint.forget();
+            }
         }
-        if words.line.replace(head, minted, end, rate, version) {
-            words.promised.hint.forget();
+        if permit.is_timed() {
+            // Before the start is at the start.
+            let sent = permit
+                .time()
+                .as_nanos()
+                .saturating_sub(self.start.as_nanos());
+            words.note_trip(elapsed.saturating_sub(sent));
         }
-        if words.waiters.has_gaps() {
-            self.with(words).retire(&{ line }, end);
+        // Without a fence: see `LineWords::touch`.
+        if words.waiters.has_gaps() || words.may_be_waited_in() {
+            self.look_after_waiters(words, elapsed);
         }
+        Recorded::Counted
+    }
+
+    #[inline(never)]
+    fn look_after_waiters(&self, words: &Words, elapsed: u64) {
+        let engaged = self.with(words);
+        let (_, line) = engaged.read();
+        engaged.retire(&line, elapsed);
+        engaged.wake_due(elapsed);
     }
 
     #[inline(never)]
@@ -192,6 +229,9 @@ impl SendRate {
             self.gate.quiet_until(gate, window.end, false);
             return Recorded::Counted;
         };
+        if window.next.is_some() && self.law.published().is_some() {
+            engaged.end_leases(); // there are none: it is for `way`
+        }
         engaged.hand_back_own(elapsed);
         engaged.collect(elapsed);
         if answered {
@@ -231,8 +271,15 @@ fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
 }
 
 impl Words {
+    /// Returns `true` if there may be waiters, in the line or behind it.
+    #[inline]
+    fn may_be_waited_in(&self) -> bool {
+        !self.waiters.is_empty() || self.promised.behind.get().is_some()
+    }
+
     /// Averages the trip of a request that was looked at into those before. Of two threads at once
     /// one is lost, and the next makes up for it.
+    #[inline]
     fn note_trip(&self, trip: u64) {
         // Relaxed, in both places and in the snapshot: an average that is only shown.
         let last = self.promised.trip.load(Relaxed);
@@ -245,6 +292,7 @@ impl Words {
 
     /// Returns `true` if the bucket of `line` has room for all that is not promised once there are
     /// `minted` tokens, by a bound that is cheap: it may say no where there is.
+    #[inline]
     fn holds(&self, line: &Line, minted: Minted) -> bool {
         let cancelled = self.waiters.total();
         line.holds(minted, self.issued(), cancelled)

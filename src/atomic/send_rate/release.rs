@@ -566,6 +566,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         behind
             .waiters
             .stand(slot, elapsed.saturating_add(sleep), waker);
+        engaged.line.touch();
         Some(Duration::from_nanos(sleep))
     }
 }

@@ -1,14 +1,17 @@
 //! The words of a law's state: the state, and what is counted and remembered of it.
 
 use super::meter::Meter;
+use crate::atomic::counter::{number, own_words};
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::bits::Field;
 use crate::fixed::Rate;
+use crate::law::aws::Stretch;
 use crate::law::cubic::time_to_peak;
 use crate::law::{Draining, State};
+use crate::line::Head;
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
@@ -173,6 +176,96 @@ impl CurveCache {
         self.0.store(PEAK.put(peak) | TIME.put(time), Relaxed);
         time
     }
+}
+
+/// What a response needs to know to move the rate along the published law's curve, kept by one
+/// thread, the owner.
+///
+/// It follows from the state and from what was measured. Those are words of 16 bytes, and so is the
+/// cache of the curve: each takes 1.3 ns to load where the processor has to be asked whether it
+/// can. What they come to is in words of 8 bytes here, which no other thread reads or writes.
+/// Other threads work it out for each response.
+///
+/// It is good for a stretch of time, in the window that was being counted, and while `changes` is
+/// what it was before the state was loaded. That is raised before and after each change of the
+/// state, as for leases, and once a window has been ended. A head that follows another state has
+/// another version.
+pub(super) struct Way {
+    /// The number of the owner, plus one; 0 if there is none yet.
+    owner: AtomicU64,
+    changes: AtomicU64,
+    /// The version of the state.
+    version: AtomicU64,
+    from: AtomicU64,
+    length: AtomicU64,
+    peak: AtomicU64,
+    peak_at: AtomicU64,
+}
+
+// Relaxed throughout: only the owner writes and reads what is kept. What is written by a number is
+// handed from thread to thread with it, see `Slots`. The owner never changes once there is one.
+// Model of both: `stripes::two_threads_never_own_one_stripe`.
+impl Way {
+    pub(super) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            owner: zero(),
+            changes: zero(),
+            version: zero(),
+            from: zero(),
+            length: zero(),
+            peak: zero(),
+            peak_at: zero(),
+        }
+    }
+
+    /// Whether the calling thread is the owner.
+    #[inline]
+    fn is_own(&self) -> bool {
+        self.owner.load(Relaxed) == mark(number())
+    }
+
+    /// Whether the calling thread is the owner. If there is none, it is from now on.
+    pub(super) fn claim(&self) -> bool {
+        let may_own = number() < own_words() && self.owner.load(Relaxed) == 0;
+        if may_own {
+            let _ = self
+                .owner
+                .compare_exchange(0, mark(number()), Relaxed, Relaxed);
+        }
+        self.is_own()
+    }
+
+    /// Returns the stretch that is kept, if it holds `now` and is what a line of `head` follows.
+    /// `changes` were counted after the head was loaded.
+    #[inline]
+    pub(super) fn get(&self, changes: u64, head: Head, now: u64) -> Option<Stretch> {
+        let stretch = Stretch {
+            from: self.from.load(Relaxed),
+            length: self.length.load(Relaxed),
+            peak: Rate::of_raw(self.peak.load(Relaxed)),
+            peak_at: self.peak_at.load(Relaxed),
+        };
+        let is_good = stretch.holds(now)
+            && self.changes.load(Relaxed) == changes
+            && head.follows(self.version.load(Relaxed))
+            && self.is_own();
+        is_good.then_some(stretch)
+    }
+
+    pub(super) fn keep(&self, changes: u64, version: u64, stretch: Stretch) {
+        self.changes.store(changes, Relaxed);
+        self.version.store(version, Relaxed);
+        self.from.store(stretch.from, Relaxed);
+        self.length.store(stretch.length, Relaxed);
+        self.peak.store(stretch.peak.raw(), Relaxed);
+        self.peak_at.store(stretch.peak_at, Relaxed);
+    }
+}
+
+/// Returns the mark of the thread with `number`.
+const fn mark(number: usize) -> u64 {
+    (number as u64).wrapping_add(1)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

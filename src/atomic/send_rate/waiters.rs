@@ -17,6 +17,8 @@
 //! 6. A waiter looks at the line once more after it has taken its stand, and a thread that changes
 //!    the line walks after that; with a fence between the two on either side, so that one of them
 //!    sees the other.
+//!    A response that moves the published law along its curve has no fence: the swap of the head
+//!    orders the two, see `LineWords::touch`.
 //! 7. A waiter's timer serves it: it is woken only if the timer has become late.
 //!
 //! # States of a slot
@@ -294,6 +296,12 @@ impl Table {
         self.tail.load(Relaxed)
     }
 
+    /// Whether no slot has to be looked at.
+    fn is_empty(&self) -> bool {
+        // Relaxed: who looks has acquired what a waiter wrote before it swapped the head.
+        Front(self.front.load(Relaxed)).ticket() == self.tail()
+    }
+
     /// Takes a slot for `word`, and returns its index; `None` if the table is full.
     ///
     /// | | before | after |
@@ -501,6 +509,16 @@ impl Waiters {
         self.retired
             .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
+    }
+
+    /// Returns `true` if no slot has to be looked at. A waiter who stands is found as by a walk
+    /// (rule 5).
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.get().is_none_or(|tables| {
+            let mut tables = tables.iter().filter_map(Lazy::get);
+            tables.all(Table::is_empty)
+        })
     }
 
     /// Returns `true` if places are given up that are not retired.

@@ -134,6 +134,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         };
         let timer = elapsed.saturating_add(sleep);
         engaged.waiters.stand(slot, timer, waker);
+        engaged.line.touch();
         Some(Duration::from_nanos(sleep))
     }
 }
