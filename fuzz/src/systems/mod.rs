@@ -9,7 +9,8 @@
 //!
 //! - *liveness*: if the service would let a waiting request go, and no pause is in force, one goes
 //!   within two windows;
-//! - *safety*: one client that hears true reports is not refused;
+//! - *safety*: one client that hears true reports is not refused, but for the first burst, and for
+//!   what was in flight over a reset or overtaken by a later request;
 //! - *accounting*: when all is answered, what is left is what the service says.
 //!
 //! Beside them: no waiter starves, a snapshot is plausible, and everything comes back when all is

@@ -14,7 +14,8 @@ pub enum Fault {
     Stopped(u64),
     /// A request could have gone for so many milliseconds, and none went.
     Gap(u64),
-    /// So many were refused although the client heard of all that is used.
+    /// So many were refused although the client heard of all that is used, and all came to the
+    /// service in the order of sends.
     Refused(u64),
     /// A waiter waited for so many windows.
     Starved(u64),

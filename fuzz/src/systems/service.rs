@@ -138,11 +138,15 @@ impl Service {
         u64::try_from(self.level.max(0) / i128::from(self.window)).unwrap_or(u64::MAX)
     }
 
+    /// Returns when the window began.
+    pub(super) const fn begun(&self, now: u64) -> u64 {
+        now.saturating_sub((now + self.phase) % self.window)
+    }
+
     /// Whether a window has lasted so long that every client knows that it has begun.
     pub(super) fn is_settled(&self, system: &System, now: u64) -> bool {
-        let rounding = if system.reset == 1 { MILLI } else { SECOND };
-        let age = (now + self.phase) % self.window;
-        self.kind != Kind::Window || age > rounding + 2 * system.longest_trip()
+        let age = now - self.begun(now);
+        self.kind != Kind::Window || age > system.rounding() + 2 * system.longest_trip()
     }
 
     /// Returns the time until a reset, of a refill until all is back.

@@ -206,6 +206,15 @@ impl System {
         self.trip * 10 * (100 + self.spread)
     }
 
+    /// Returns how exactly resets are told, in nanoseconds.
+    pub(super) const fn rounding(&self) -> u64 {
+        if self.reset == 1 {
+            super::MILLI
+        } else {
+            super::SECOND
+        }
+    }
+
     /// Whether one client hears of everything that is used, as it is.
     pub(super) fn is_exact(&self) -> bool {
         let trouble = [

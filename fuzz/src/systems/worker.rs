@@ -7,7 +7,7 @@ use paceline::Outcome;
 use super::oracle::{self, Fault};
 use super::service::Service;
 use super::world::{Fate, Response, Role, Step, World, nanos, to_u32};
-use super::{MILLI, SECOND};
+use super::{MILLI, SECOND, bounds};
 
 impl World<'_> {
     pub(super) fn step(&mut self, now: u64, task: usize) {
@@ -207,7 +207,8 @@ impl World<'_> {
         self.waiting.sent(now);
         self.coming += self.tasks[task].cost.max(self.tasks[task].weight);
         self.in_flight += 1;
-        self.tasks[task].back = back;
+        let this = &mut self.tasks[task];
+        (this.back, this.sent_at) = (back, now);
         self.after(task, Step::Arrive, now + there);
     }
 
@@ -218,11 +219,15 @@ impl World<'_> {
         // What is settled at the end is let go by its estimate.
         let asked = if system.cost == 2 { weight } else { cost };
         let index = self.rng.usize(..self.nodes.len());
+        let unheard = self.out_of_order(now, task);
         let node = &mut self.nodes[index];
         let is_refused = !node.has(now, asked);
         let hint = (is_refused && system.no_hint == 0).then(|| node.back_in(now, asked));
         if is_refused {
             self.played.refused += 1;
+            let is_first = self.tasks[task].sent_at < self.first_heard;
+            let could = node.has(now, asked.saturating_sub(unheard));
+            self.unexplained += u64::from(!is_first && !could);
         } else {
             node.charge(now, asked);
             if now >= self.steady() && now < system.run * MILLI {
@@ -243,6 +248,26 @@ impl World<'_> {
         self.after(task, Step::Hear, now + back);
     }
 
+    /// Returns what the client has sent that reports may not have in them by the order of sends: it
+    /// was in flight over a reset, or overtaken by a later request. The request of `task` arrives.
+    fn out_of_order(&mut self, now: u64, task: usize) -> u64 {
+        let system = self.system;
+        let (sent, cost) = (self.tasks[task].sent_at, self.tasks[task].cost);
+        let begun = self.nodes[0].begun(now);
+        let known = begun + bounds::RESETS * (system.rounding() + system.longest_trip());
+        let is_over = system.kind == 0 && sent < known;
+        let trips = bounds::RESETS * system.longest_trip();
+        let before = self.unheard.iter().rev();
+        let late =
+            before.take_while(|(at, is_over, _)| now - at <= trips || (*is_over && *at >= begun));
+        let sum = late.map(|(_, _, cost)| cost).sum();
+        if is_over || sent < self.last_arrived {
+            self.unheard.push((now, is_over, cost));
+        }
+        self.last_arrived = self.last_arrived.max(sent);
+        sum
+    }
+
     fn hear(&mut self, now: u64, task: usize) {
         let system = self.system;
         let this = &mut self.tasks[task];
@@ -252,6 +277,7 @@ impl World<'_> {
         let (client, weight, cost) = (this.client, this.weight, this.cost);
         let node = this.node;
         self.in_flight -= 1;
+        self.first_heard = self.first_heard.min(now);
         let (rate, at) = (&self.rates[client], self.at(client, now));
         let is_settled = system.cost > 0 && !response.is_refused;
         if is_settled && system.cost == 2 {

@@ -75,6 +75,7 @@ pub(super) struct Task<'a> {
     pub(super) joined: u64,
     pub(super) ahead: u64,
     pub(super) back: u64,
+    pub(super) sent_at: u64,
     pub(super) node: usize,
     pub(super) response: Option<Response>,
 }
@@ -92,6 +93,14 @@ pub(super) struct World<'a> {
     /// Tokens on their way to the service, and requests that are not answered.
     pub(super) coming: u64,
     pub(super) in_flight: u64,
+    /// What arrived out of order, whether that was over a reset, and its cost.
+    pub(super) unheard: Vec<(u64, bool, u64)>,
+    /// When the last one was sent of those that have arrived.
+    pub(super) last_arrived: u64,
+    /// When the first response was heard.
+    pub(super) first_heard: u64,
+    /// Requests that were refused, though the client had heard of all.
+    pub(super) unexplained: u64,
     /// Until when the service has asked for silence.
     pub(super) pause: u64,
     /// By how much each client's clock is ahead.
@@ -143,6 +152,10 @@ pub fn play(system: &System) -> Played {
         played: Played::default(),
         coming: 0,
         in_flight: 0,
+        unheard: Vec::new(),
+        last_arrived: 0,
+        first_heard: u64::MAX,
+        unexplained: 0,
         pause: 0,
         ahead: vec![0; clients],
         is_closing: false,
@@ -229,8 +242,8 @@ impl World<'_> {
         if gap > oracle::longest_gap(self.system) {
             self.played.fault(Fault::Gap(gap / MILLI));
         }
-        if self.system.is_exact() && self.played.refused > 0 {
-            self.played.fault(Fault::Refused(self.played.refused));
+        if self.system.is_exact() && self.unexplained > 0 {
+            self.played.fault(Fault::Refused(self.unexplained));
         }
     }
 
@@ -344,6 +357,7 @@ impl World<'_> {
             joined: 0,
             ahead: 0,
             back: 0,
+            sent_at: 0,
             node: 0,
             response: None,
         };

@@ -91,7 +91,8 @@ impl Ledger {
             return (next, Heard::Declared);
         }
         let Some(same_window) = next.is_news(told, reset) else {
-            return (next, Heard::Late);
+            let heard = next.note_less(told, reset);
+            return (next, heard);
         };
         let mut counted = same_window && !changed;
         if let (Some(reset), false) = (reset, changed) {
@@ -99,7 +100,12 @@ impl Ledger {
             next.learn_window(self, told, reset);
             counted &= !next.note_rise(told);
         }
-        next.anchor(told, reset, counted);
+        if same_window && !changed && next.overtakes(told) {
+            next.own = next.mean(next.own, next.own_since(told), 0);
+            next.position = told.order;
+        } else {
+            next.anchor(told, reset, counted);
+        }
         let after = (next.limit, next.told_window());
         let other = after != before && (changed || before.1.is_some());
         let heard = if other { Heard::Changed } else { Heard::Taken };
@@ -119,7 +125,7 @@ impl Ledger {
         };
         if self.reset.meets(reset) {
             let opens = self.fresh && !self.first;
-            return ((newer && !self.overtakes(told)) || opens).then_some(true);
+            return (newer || opens).then_some(true);
         }
         if reset.lo > self.reset.hi {
             let ended = signed(told.now) >= self.reset.lo;
@@ -131,11 +137,27 @@ impl Ledger {
         (!old && newer).then_some(true)
     }
 
-    /// Returns `true` if a report of a window says more than the last one left, soon after it: a
-    /// request sent before it may be on its way.
+    /// Returns `true` if a report says that more is left than the last one, soon after it: a request
+    /// sent before it came to the service later, and the last report has that in it.
     fn overtakes(&self, told: &Told) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
-        soon && self.more(told) > 0 && !self.has_risen(told)
+        let newer = after(told.order, self.position) > 0;
+        let before = self.left_before(self.counted_at(told).saturating_sub(self.at));
+        let is_more = amount(told.remaining) >= before;
+        soon && newer && !self.fresh && is_more && !self.has_risen(told)
+    }
+
+    /// Takes from a report of an older send what it says less: that request came to the service
+    /// after the one of the last report.
+    fn note_less(&mut self, told: &Told, reset: Option<Within>) -> Heard {
+        let meets = reset.is_some_and(|reset| self.reset.meets(reset));
+        let since_roll = after(told.order, self.rolled) > 0;
+        let left = to_i64(amount(told.remaining));
+        if self.fresh || left >= self.left || !(self.comes_back() || (meets && since_roll)) {
+            return Heard::Late;
+        }
+        self.left = left;
+        Heard::Taken
     }
 
     /// Returns by how much a report says more than the last one left.
@@ -148,7 +170,7 @@ impl Ledger {
     /// known from it.
     fn anchor(&mut self, told: &Told, reset: Option<Within>, counted: bool) {
         let left = to_i64(amount(told.remaining.min(self.limit)));
-        let at = told.sent_at.saturating_add(self.trip / 4).min(told.now);
+        let at = self.counted_at(told);
         if counted {
             self.note_rates(told, left, at.saturating_sub(self.at));
         }
@@ -163,27 +185,46 @@ impl Ledger {
         }
     }
 
-    /// Averages what this limiter and others took between the anchor and a report.
-    fn note_rates(&mut self, told: &Told, left: i64, passed: u64) {
-        let passed = passed.min(LONGEST_SPAN);
-        let mut before = i128::from(self.left);
+    /// Returns when the service has counted a request: a quarter of a trip after it was sent.
+    fn counted_at(&self, told: &Told) -> u64 {
+        let at = told.sent_at.saturating_add(self.trip / 4);
+        at.min(told.now)
+    }
+
+    /// Returns what was left `passed` after the anchor, if nothing was sent.
+    fn left_before(&self, passed: u64) -> i128 {
+        let left = i128::from(self.left);
         if self.comes_back() {
-            before = (before + self.back(passed)).min(amount(self.limit));
+            return (left + self.back(passed)).min(amount(self.limit));
         }
+        left
+    }
+
+    /// Returns what this limiter sent between the anchor and a report.
+    fn own_since(&self, told: &Told) -> i128 {
         // One that was in flight over a reset is counted in the window after it. What is missing is
         // its own if this client seems to be alone.
         let alone = self.others.saturating_mul(10) <= self.own;
         let least = if alone { told.weight.into() } else { 0 };
-        let own = amount(after(told.order, self.position).max(least).unsigned_abs());
-        let others = before - own - i128::from(left);
+        amount(after(told.order, self.position).max(least).unsigned_abs())
+    }
+
+    /// Averages what this limiter and others took between the anchor and a report.
+    fn note_rates(&mut self, told: &Told, left: i64, passed: u64) {
+        let passed = passed.min(LONGEST_SPAN);
+        let own = self.own_since(told);
+        let others = self.left_before(passed) - own - i128::from(left);
+        self.others = self.mean(self.others, others, passed).max(0);
+        self.own = self.mean(self.own, own, passed);
+    }
+
+    /// Returns the average of a rate and of what was taken in the time that passed.
+    fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
         let tau = (5 * SECOND)
             .max(self.trip.saturating_mul(4))
             .min(LONGEST_SPAN);
-        let mean = |rate: i64, tokens: i128| {
-            let gained = (tokens << 12) * i128::from(SECOND);
-            let sum = i128::from(rate) * i128::from(tau) + gained;
-            to_i64(sum / i128::from(tau + passed))
-        };
-        (self.own, self.others) = (mean(self.own, own), mean(self.others, others).max(0));
+        let gained = (tokens << 12) * i128::from(SECOND);
+        let sum = i128::from(rate) * i128::from(tau) + gained;
+        to_i64(sum / i128::from(tau + passed))
     }
 }

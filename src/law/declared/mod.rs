@@ -40,10 +40,10 @@
 //! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
 //!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
 //!    windows.
-//! 6. *A report counts by the order of sends.* One of an older send than the last report taken is
-//!    ignored. After a reset only a later reset, or a request sent since, opens the new window. One
-//!    that says more than the last one left is ignored for two trips: a request sent before it may
-//!    be on its way. More than the limit is never left.
+//! 6. *A report counts by the order of sends.* After a reset only a later reset, or a request sent
+//!    since, opens the new window. A request that was sent first may come to the service last. So a
+//!    report of an older send counts if it says less. One of a later send that says more than the
+//!    last one left says nothing new for two trips. More than the limit is never left.
 //! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset, or
 //!    the limit comes back little by little, what was sent before the last such mark is back.
 //! 8. *Refill, window or sliding* is told by the service or the family of its headers. If not, the

@@ -47,28 +47,59 @@ fn what_cannot_be_changes_nothing() {
 }
 
 #[test]
-fn a_report_of_an_older_send_is_late() {
-    let reports = [
-        of_ten_seconds(SECOND, 5, 95, 9 * SECOND),
-        of_ten_seconds(SECOND + 1, 6, 94, 9 * SECOND),
-        of_ten_seconds(2 * SECOND, 5, 50, 8 * SECOND),
-    ];
-    assert_eq!(last(&reports), Heard::Late);
-    assert_eq!(left(&after_all(&reports)), (tokens(94), 6));
+fn an_older_send_counts_if_it_says_less() {
+    let reports = |left| {
+        [
+            of_ten_seconds(SECOND, 5, 95, 9 * SECOND),
+            of_ten_seconds(SECOND + 1, 6, 94, 9 * SECOND),
+            of_ten_seconds(2 * SECOND, 5, left, 8 * SECOND),
+        ]
+    };
+    assert_eq!(last(&reports(94)), Heard::Late);
+    assert_eq!(left(&after_all(&reports(95))), (tokens(94), 6));
+    // Its request came to the service after the later one.
+    assert_eq!(last(&reports(93)), Heard::Taken);
+    assert_eq!(left(&after_all(&reports(93))), (tokens(93), 6));
+    // One of the window before says nothing of this one.
+    let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
+    let since = begun
+        .report(&of_ten_seconds(11 * SECOND, 21, 99, 8 * SECOND))
+        .0;
+    let of_before = of_ten_seconds(11 * SECOND, 15, 40, 8 * SECOND);
+    assert_eq!(left(&since.report(&of_before).0), (tokens(99), 21));
+    // What a refill has left counts in any order.
+    let refills = |told| Told {
+        refills: Some(true),
+        ..told
+    };
+    let of_later = of_ten_seconds(2 * SECOND, 12, 40, 6 * SECOND);
+    let busy = refill(50).report(&refills(of_later)).0;
+    let overtaken = of_ten_seconds(2 * SECOND, 11, 30, 7 * SECOND);
+    assert_eq!(left(&busy.report(&refills(overtaken)).0), (tokens(30), 12));
 }
 
 #[test]
 fn one_that_says_more_waits_for_two_trips() {
     let ledger = window(50);
     let soon = SECOND + SECOND / 5 - 1;
+    // A request that was sent before it came later, and is in the last report.
     let more = of_ten_seconds(soon, 11, 60, 9 * SECOND - soon);
-    assert_eq!(ledger.report(&more).1, Heard::Late);
+    assert_eq!(left(&ledger.report(&more).0), (tokens(50), 11));
     let less = of_ten_seconds(soon, 11, 49, 9 * SECOND - soon);
-    assert_eq!(ledger.report(&less).1, Heard::Taken);
+    assert_eq!(left(&ledger.report(&less).0), (tokens(49), 11));
     let later = soon + 1;
     let more = of_ten_seconds(later, 11, 60, 9 * SECOND - later);
     let (ledger, heard) = ledger.report(&more);
     assert_eq!((heard, left(&ledger)), (Heard::Taken, (tokens(60), 11)));
+    // A refill has had 1.2 tokens back meanwhile.
+    let at = |remaining| {
+        let told = of_ten_seconds(soon, 11, remaining, 5 * SECOND);
+        let refills = Some(true);
+        let (ledger, _) = refill(50).report(&Told { refills, ..told });
+        (left(&ledger), ledger.at)
+    };
+    assert_eq!(at(52), ((tokens(50), 11), SECOND));
+    assert_eq!(at(51), ((tokens(51), 11), soon - 3 * SECOND / 40));
 }
 
 #[test]
