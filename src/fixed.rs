@@ -26,6 +26,11 @@ impl Rate {
     /// The largest rate, 2⁻⁴⁴ under one token per nanosecond.
     pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
 
+    /// Returns half of it, rounded down.
+    pub(crate) const fn half(self) -> Self {
+        Self(self.0 >> 1)
+    }
+
     /// Returns the rate of `tokens` in `nanos` nanoseconds, rounded to nearest.
     pub(crate) const fn from_ratio(tokens: u32, nanos: u64) -> Self {
         let scaled = (tokens as u128) << 64;

@@ -40,9 +40,9 @@ impl fmt::Display for DeclaredLimit {
 
 impl fmt::Display for SendRateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let measured = self.measured_rate;
+        let measured = Measured(self);
         if !self.enabled {
-            return write!(f, "unlimited (measured {measured:.1}/s)");
+            return write!(f, "unlimited ({measured})");
         }
         if self.fill_rate.to_bits() == 0 {
             f.write_str("none")?;
@@ -53,19 +53,15 @@ impl fmt::Display for SendRateSnapshot {
             available,
             capacity,
             waiting,
-            last_max_rate,
             ..
         } = self;
         write!(
             f,
-            " ({available:.1} of {capacity:.1} available, {waiting} waiting, measured {measured:.1}/s, "
+            " ({available:.1} of {capacity:.1} available, {waiting} waiting, {measured}, "
         )?;
-        // The published law has 0 before its first throttle, the paced one the highest rate there
-        // is.
-        if (1e-3..9e8).contains(last_max_rate) {
-            write!(f, "peak {last_max_rate:.1}/s)")?;
-        } else {
-            f.write_str("no peak yet)")?;
+        match self.peak() {
+            Some(peak) => write!(f, "peak {peak:.1}/s)")?,
+            None => f.write_str("no peak yet)")?,
         }
         if self.background.waiting > 0 {
             write!(f, ", {{background: {} waiting}}", self.background.waiting)?;
@@ -74,6 +70,18 @@ impl fmt::Display for SendRateSnapshot {
             Some(declared) => write!(f, ", {declared}"),
             None if self.unheard => f.write_str(", no declared limit heard"),
             None => Ok(()),
+        }
+    }
+}
+
+/// The measured rate, or that there is none.
+struct Measured<'a>(&'a SendRateSnapshot);
+
+impl fmt::Display for Measured<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.measured() {
+            Some(measured) => write!(f, "measured {measured:.1}/s"),
+            None => f.write_str("nothing measured yet"),
         }
     }
 }
@@ -91,6 +99,10 @@ impl fmt::Debug for Fill<'_> {
     }
 }
 
+#[expect(
+    clippy::missing_fields_in_debug,
+    reason = "what is known is said by the fields themselves"
+)]
 impl fmt::Debug for SendRateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SendRateSnapshot");

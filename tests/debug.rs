@@ -433,7 +433,7 @@ fn what_is_kept_in_bits_prints_as_values() {
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None, cost: None }], \
          date: Some(5s), ignored: 1)",
         "StrategySnapshot { quota: QuotaSnapshot { available: 500, capacity: Some(500) }, \
-         rate: unlimited (measured 0.0/s), counts: StrategyCounts { .. } }",
+         rate: unlimited (nothing measured yet), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
         "StrategyCounts { granted: 1, refused_attempts: 1, .. }",
         "Legacy { max_attempts: 5, maybe_policy: ServerFault, backoff: ExponentialBackoff { \

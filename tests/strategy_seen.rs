@@ -8,10 +8,10 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetryStrategy,
-    RetryToken, SendRate, Standard, Timestamp,
+    Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetrySafety,
+    RetryStrategy, RetryStrategyExt, RetryToken, SendRate, Standard, Timestamp,
     config::{Quota, RetryCosts, RetryGeneration, SettingsError},
-    law::{DeclaredSettings, LimitReport, LimitReports},
+    law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
     snapshot::{StrategyCounts, StrategySnapshot},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
@@ -260,7 +260,7 @@ fn strategies_print_in_one_readable_line() {
     assert_eq!(
         shown,
         "Adaptive { law: Paced, max_attempts: 3, quota: 500, \
-         rate: unlimited (measured 0.0/s), .. }"
+         rate: unlimited (nothing measured yet), .. }"
     );
     let standard = format!("{:?}", Standard::new());
     assert_eq!(standard, "Standard { max_attempts: 3, quota: 500, .. }");
@@ -397,11 +397,11 @@ fn a_snapshot_is_one_line_for_people() {
     let clock = Hands::default();
     let builder = Adaptive::builder()
         .clock(Arc::new(clock))
-        .paced(paceline::law::PacedSettings::new());
+        .paced(PacedSettings::new());
     let strategy = builder.build().unwrap();
     assert_eq!(
         strategy.snapshot().to_string(),
-        "quota 500 of 500; rate unlimited (measured 0.0/s)"
+        "quota 500 of 500; rate unlimited (nothing measured yet)"
     );
     play(&strategy, &[NOT_RETRYABLE]);
     let standard = Standard::builder().quota_capacity(30).build().unwrap();
@@ -422,4 +422,66 @@ fn strategies_have_the_identity_of_their_tokens() {
     assert!(one.id().is_some() && one.id() != other.id());
     let shared: Arc<dyn RetryStrategy> = Arc::new(Legacy::new());
     assert!(shared.id().is_some());
+}
+
+/// Before a window is over no rate was measured, and before a throttle there is no peak.
+#[test]
+fn what_is_not_known_yet_is_shown_as_such() {
+    let rates = |builder: paceline::config::StrategyBuilder<Adaptive>| {
+        let hands = Arc::new(Hands::default());
+        let strategy = builder
+            .clock(hands.clone() as Arc<dyn Clock>)
+            .build()
+            .unwrap();
+        let shown = || {
+            let rate = strategy.snapshot().rate.unwrap();
+            let known = (rate.measured().is_some(), rate.peak().is_some());
+            (rate.to_string(), known, rate.in_flight)
+        };
+        let new = shown();
+        let run = |failure: Option<Failure>| {
+            let answer = strategy.run(|_| {
+                hands.sleep(ms(1));
+                failure.map_or(Ok(()), Err)
+            });
+            assert_eq!(answer.is_ok(), failure.is_none());
+        };
+        run(None);
+        let one = shown();
+        hands.sleep(ms(2_000));
+        run(None);
+        let window = shown();
+        hands.sleep(ms(2_000));
+        run(Some(
+            Failure::throttling().with_retry_safety(RetrySafety::No),
+        ));
+        (new, one, window, shown())
+    };
+    let fixed = PacedSettings::fixed(10, Duration::from_secs(1)).unwrap();
+    for builder in [
+        Adaptive::builder(),
+        Adaptive::builder().paced(PacedSettings::new()),
+        Adaptive::builder().bulk(),
+        Adaptive::builder().declared(DeclaredSettings::new()),
+        Adaptive::builder().paced(fixed),
+    ] {
+        let (new, one, window, throttled) = rates(builder);
+        assert_eq!([new.1, one.1], [(false, false); 2], "{new:?}, {one:?}");
+        for (shown, ..) in [&new, &one] {
+            assert!(shown.contains("nothing measured yet"), "{shown}");
+            assert!(
+                shown.starts_with("unlimited") || shown.contains("no peak yet"),
+                "{shown}"
+            );
+        }
+        assert_eq!(window.1, (true, false), "{window:?}");
+        assert_eq!(throttled.1, (true, true), "{throttled:?}");
+        // What a rate that limits nothing would have under way.
+        for (shown, _, in_flight) in [new, one, window, throttled] {
+            assert!(
+                in_flight.is_none_or(|count| count < 10),
+                "{shown}: {in_flight:?}"
+            );
+        }
+    }
 }

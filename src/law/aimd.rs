@@ -73,6 +73,8 @@ impl Law for Aimd {
     fn shown(&self, state: State, _: Counted, _: u64) -> Shown {
         Shown {
             measured: Rate::ZERO,
+            is_measured: true,
+            is_peak_seen: true,
             peak: Rate::from_bits(state.memory()),
             idle: Rate::MAX,
         }

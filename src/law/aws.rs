@@ -303,9 +303,12 @@ impl Law for Aws {
     }
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
+        let measured = Reading(counted.reading).measured();
         Shown {
-            measured: Reading(counted.reading).measured(),
+            measured,
+            is_measured: measured != Rate::ZERO,
             peak: Rate::from_bits(state.memory()),
+            is_peak_seen: state.memory() != 0,
             idle: self.rate(state, now, Some(counted.reading), time_to_peak),
         }
     }

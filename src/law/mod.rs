@@ -135,7 +135,11 @@ pub(crate) struct Quiet {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     pub(crate) measured: Rate,
+    /// Whether that is of a whole window.
+    pub(crate) is_measured: bool,
     pub(crate) peak: Rate,
+    /// Whether that is of a throttle, and not what the law begins with.
+    pub(crate) is_peak_seen: bool,
     /// The fill rate while nothing is limited.
     pub(crate) idle: Rate,
 }

@@ -20,6 +20,7 @@ use crate::line::{Head, Line, capacity};
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub struct SendRateSnapshot {
     /// Whether the limiter limits: there has been a throttle.
     pub enabled: bool,
@@ -37,6 +38,10 @@ pub struct SendRateSnapshot {
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first
     /// one. Of the paced law the peak it returns to.
     pub last_max_rate: f64,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) is_measured: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) is_peak_seen: bool,
     /// The tokens promised and not minted yet: one for each place in line that has not been given
     /// up, or its weight. A place that has come due counts no longer, even if it has not been
     /// claimed. While not enabled, 0.
@@ -45,8 +50,8 @@ pub struct SendRateSnapshot {
     pub background: BackgroundSnapshot,
     /// How many requests to have under way, of one token each: what is sent in one and a half round
     /// trips, and one more, rounded up to four significant bits. More only stand in line; with
-    /// fewer the rate may not be reached. `None` while not enabled, and before a round trip is
-    /// known.
+    /// fewer the rate may not be reached. `None` while not enabled, before a round trip is known,
+    /// and from half of the highest rate there is, which limits nothing.
     pub in_flight: Option<u64>,
     /// The declared limit of which the least is left, under
     /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
@@ -57,6 +62,22 @@ pub struct SendRateSnapshot {
     /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
     /// does a [reset](SendRate::reset).
     pub unheard: bool,
+}
+
+impl SendRateSnapshot {
+    /// Returns the [measured rate](Self::measured_rate), or `None` before the first window is over:
+    /// until then the field may be anything.
+    #[must_use]
+    pub fn measured(&self) -> Option<f64> {
+        self.is_measured.then_some(self.measured_rate)
+    }
+
+    /// Returns the [rate of the last throttle](Self::last_max_rate), or `None` before the first
+    /// one: until then the field is what the law begins with.
+    #[must_use]
+    pub fn peak(&self) -> Option<f64> {
+        self.is_peak_seen.then_some(self.last_max_rate)
+    }
 }
 
 /// What goes to background at one [`SendRate`], for diagnostics.
@@ -130,13 +151,15 @@ impl SendRate {
             available: tokens(available.min(capacity)),
             measured_rate: per_second(shown.measured),
             last_max_rate: per_second(shown.peak),
+            is_measured: shown.is_measured,
+            is_peak_seen: shown.is_peak_seen,
             waiting,
             background: engaged.map_or_else(BackgroundSnapshot::default, |engaged| {
                 engaged.background(limited.is_some())
             }),
             in_flight: limited
                 .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
-                .filter(|trip| *trip > 0)
+                .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
             unheard: self.is_unheard(),

@@ -227,7 +227,11 @@ impl Law for Declared {
     }
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
-        self.otherwise.shown(state, counted, now)
+        let shown = self.otherwise.shown(state, counted, now);
+        Shown {
+            is_peak_seen: shown.is_peak_seen && !Self::is_first_contact(state),
+            ..shown
+        }
     }
 
     fn is_at_start(&self, state: State, now: u64) -> bool {

@@ -337,9 +337,17 @@ impl Law for PacedSettings {
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
         let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum);
+        let memory = cut_of(state).memory;
+        let started = self.start().map(|rate| started_at(self, rate));
         Shown {
             measured: delivered.map_or(Rate::ZERO, |delivered| delivered.rate(0)),
-            peak: cut_of(state).memory.peak(),
+            is_measured: delivered
+                .is_some_and(|seen| seen.before != Rate::ZERO || seen.elapsed >= WINDOW),
+            peak: memory.peak(),
+            is_peak_seen: state.is_engaged()
+                && !memory.is_slow_start()
+                && Some(memory) != started
+                && memory.peak() < Rate::MAX.half(),
             idle: Rate::MAX,
         }
     }
