@@ -14,6 +14,7 @@ use core::{
 
 use paceline::{
     Adaptive, Clock, Failure, Operation, RetryStrategy, SendRate, SendRateSnapshot, Timestamp,
+    WeightError,
     config::SettingsError,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, StopReason},
@@ -274,6 +275,47 @@ fn weights_that_do_not_fit_stop_the_operation() {
     let costs = Weights::from([9]);
     let told = attempts.succeeded(Reports::at(&hands).costing(&costs));
     assert!(told.is_ok());
+}
+
+/// Such a weight may be an estimate that is too high.
+#[test]
+fn a_weight_above_the_limit_takes_the_limit_if_told_to() {
+    let (strategy, hands) = strategy();
+    let mut first = begin(&strategy, [1, 500]);
+    send(&mut first, &hands);
+    let full = reports(99, 10_000);
+    let told = first.succeeded(Reports::at(&hands).declaring(&full));
+    told.expect("it succeeded");
+
+    let heavy = Weights::from([1, 36_000]);
+    let next = Operation::new(&strategy)
+        .weights(heavy)
+        .start()
+        .next(&hands, None);
+    let Next::Stop(stop) = next else {
+        panic!("{next:?}");
+    };
+    let (weight, capacity) = (36_000, 10_000);
+    let error = WeightError::AboveCapacity { weight, capacity };
+    assert_eq!(
+        stop.why(),
+        StopReason::Set(SetError::Weight { limit: 1, error })
+    );
+
+    let heavy = heavy.up_to_capacity();
+    let mut second = Operation::new(&strategy).weights(heavy).start();
+    let next = second.next(&hands, None);
+    assert!(matches!(next, Next::InLine(_)), "{next:?}");
+    hands.set(61_000);
+    send(&mut second, &hands);
+    let charge = second.charge().expect("it is under way");
+    assert_eq!(
+        format!("{charge:?}"),
+        "AttemptCharge(SetPermit(0: 1, 1: 36000, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0))"
+    );
+    let used = reports(98, 0);
+    let told = second.succeeded(Reports::at(&hands).declaring(&used));
+    told.expect("it succeeded");
 }
 
 #[test]

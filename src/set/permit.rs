@@ -53,6 +53,13 @@ impl<const N: usize> SetPermit<N> {
         (0..N).find_map(|limit| self.get(limit))
     }
 
+    /// Whether the request took less of a limit than its weight.
+    #[cfg(feature = "std")]
+    pub(crate) fn owes(&self, weights: &[u32; N]) -> bool {
+        let all = self.taken.iter().zip(weights);
+        all.into_iter().any(|((taken, _), weight)| taken < weight)
+    }
+
     /// Returns the permit of the same request with its true `costs`, one for each limit in order,
     /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
     /// See [`SendPermit::costing`].

@@ -19,6 +19,7 @@ use super::{MOST_RATES, SetError};
 pub struct Weights {
     all: [u32; MOST_RATES],
     len: usize,
+    up_to_capacity: bool,
 }
 
 impl Weights {
@@ -39,8 +40,29 @@ impl Weights {
         for (weight, given) in all.iter_mut().zip(given) {
             *weight = *given;
         }
-        let len = given.len();
-        Self { all, len }
+        Self {
+            all,
+            len: given.len(),
+            up_to_capacity: false,
+        }
+    }
+
+    /// Lets a weight above a limit take the whole limit, and owe the rest once the request goes. By
+    /// default such a request is refused.
+    ///
+    /// For weights that are estimates, such as the tokens of a prompt and of the answer that may
+    /// come: the request may cost less, and the service decides. Heeded by strategies with
+    /// [several send rates](crate::config::StrategyBuilder::also).
+    #[must_use]
+    pub const fn up_to_capacity(mut self) -> Self {
+        self.up_to_capacity = true;
+        self
+    }
+
+    /// Returns `true` if a weight above a limit is not refused.
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_up_to_capacity(&self) -> bool {
+        self.up_to_capacity
     }
 
     /// Returns the first weight.

@@ -95,6 +95,11 @@ impl<'a> SendRequest<'a> {
         set.checked(all.get(..set.rates().count()).unwrap_or(&all))
     }
 
+    /// Returns `true` if a weight above capacity takes what its bucket holds.
+    pub(super) fn is_up_to_capacity(&self) -> bool {
+        self.weights.is_some_and(Weights::is_up_to_capacity)
+    }
+
     /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
     /// to be of the strategy's own clock.
     pub const fn at(mut self, clock: &'a dyn Clock) -> Self {

@@ -7,9 +7,9 @@ use super::{
     refusal::{NotAdmitted, SendRefused},
     request::SendRequest,
 };
-use crate::set::{MOST_RATES, SendSet, SetGuard, SetPermit};
+use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit};
 use crate::wait::{LOOK_AGAIN, PlaceInLine, Waiting};
-use crate::{AcquireError, Clock, SendPermit, SendRate, WeightError};
+use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
 /// A place in line that owns what it needs.
 type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
@@ -107,14 +107,14 @@ impl SendTurn {
         let mut places = if let Holds::InLines(places) = self.take() {
             places
         } else {
-            let weights = request.weights_of(set)?;
             let now = time.now();
             let deadline = longest.map(|span| now.saturating_add(span));
-            let held = SetGuard::take(set, now, &weights, request.class, longest)?;
+            let held = take_places(set, now, request, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
         };
         match places.look_by(time, request.waker) {
             Ok(permit) => {
+                let permit = owing(set, time, request, permit)?;
                 self.holds = Holds::Granted(Box::new(permit));
                 // One of the weights is not 0.
                 Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
@@ -237,6 +237,48 @@ impl SendTurn {
             _ => permit,
         })
     }
+}
+
+/// Takes the places of `request` in the lines of `set`. A weight that a bucket never holds becomes
+/// what it holds, if the request says so.
+fn take_places(
+    set: &SendSet<Arc<SendRate>>,
+    now: Timestamp,
+    request: SendRequest<'_>,
+    longest: Option<Duration>,
+) -> Result<SetGuard<Arc<SendRate>, MOST_RATES>, SetError> {
+    let mut weights = request.weights_of(set)?;
+    loop {
+        match SetGuard::take(set, now, &weights, request.class, longest) {
+            Err(SetError::Weight {
+                limit,
+                error: WeightError::AboveCapacity { weight, capacity },
+            }) if request.is_up_to_capacity() && capacity < weight => {
+                weights[limit] = capacity.max(1);
+            }
+            taken => return taken,
+        }
+    }
+}
+
+/// Debits what a granted request owes: the tokens of its weights that its buckets did not hold.
+fn owing(
+    set: &SendSet<Arc<SendRate>>,
+    time: &dyn Clock,
+    request: SendRequest<'_>,
+    permit: SetPermit<MOST_RATES>,
+) -> Result<SetPermit<MOST_RATES>, SetError> {
+    if !request.is_up_to_capacity() {
+        return Ok(permit);
+    }
+    let weights = request.weights_of(set)?;
+    if !permit.owes(&weights) {
+        return Ok(permit);
+    }
+    let costs = weights.get(..set.rates().count()).unwrap_or(&weights);
+    // A debit that does not fit a line is left out: the request goes all the same.
+    let _settled = set.settle(time.now(), permit, costs);
+    Ok(permit.costing(costs))
 }
 
 impl fmt::Debug for SendTurn {
