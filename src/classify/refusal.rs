@@ -32,6 +32,7 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | 521 | transient: the origin refused the connection |
 /// | 408 | transient, timeout |
 /// | another above 399 | not retryable |
+/// | 409, and another above 499, for [language models](Self::language_models) | transient |
 ///
 /// | hint | when |
 /// |---|---|
@@ -67,6 +68,7 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RefusalClassifier {
     unavailable: ServiceUnavailable,
+    language_models: bool,
 }
 
 /// A refusal: the failure that it is, and what was refused.
@@ -126,13 +128,41 @@ impl RefusalClassifier {
     pub const fn new() -> Self {
         Self {
             unavailable: ServiceUnavailable::Overloaded,
+            language_models: false,
+        }
+    }
+
+    /// Creates the table for the APIs of language models: a 409 and every status above 499 are
+    /// retried, as the SDKs of `OpenAI` and Anthropic do.
+    ///
+    /// These SDKs also send a POST again that may have been carried out:
+    /// [`Idempotency::Idempotent`](crate::Idempotency::Idempotent).
+    ///
+    /// ```
+    /// # #[cfg(feature = "http")] {
+    /// use paceline::{RetrySafety, classify::{Classifier, RefusalClassifier}};
+    ///
+    /// let conflict = http::Response::builder().status(409).body(()).unwrap();
+    /// let safety = |table: RefusalClassifier| table.classify(&conflict).unwrap().retry_safety();
+    /// assert_eq!(safety(RefusalClassifier::new()), RetrySafety::No);
+    /// assert_eq!(safety(RefusalClassifier::language_models()), RetrySafety::Yes);
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn language_models() -> Self {
+        Self {
+            language_models: true,
+            ..Self::new()
         }
     }
 
     /// Sets what a bare 503 means.
     #[must_use]
     pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
-        Self { unavailable }
+        Self {
+            unavailable,
+            ..self
+        }
     }
 
     /// Returns the refusal that a response is, or `None` if it is none.
@@ -192,6 +222,8 @@ impl RefusalClassifier {
             ),
             408 => (Failure::timeout(), Request),
             500 | 502 | 504 | 520 | 522..=524 | 530 | 598 | 599 => (Failure::transient(), Service),
+            409 if self.language_models => (Failure::transient(), Request),
+            501.. if self.language_models => (Failure::transient(), Service),
             401 | 402 | 407 => (Failure::not_retryable(), Caller),
             403 | 404 | 409 | 410 | 423 | 451 => (Failure::not_retryable(), Resource),
             _ => (Failure::not_retryable(), Request),
