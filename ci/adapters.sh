@@ -66,7 +66,12 @@ bytes 1.7.1
 "
 
 # features PACKAGE: the features to test it with, besides the default ones.
-features() { [[ "$1" != paceline-tower ]] || echo grpc,policy; }
+features() {
+    case "$1" in
+        paceline-reqwest) echo llm ;;
+        paceline-tower) echo grpc,policy ;;
+    esac
+}
 
 checked() {
     cargo fmt --manifest-path adapters/Cargo.toml --package "$1" --check &&
@@ -94,7 +99,7 @@ oldest() {
 
 # All tests with the newest hosts, and nothing else: what ci/all.sh has the time for. Most of them wait most of the time.
 if [[ "${1:-}" == --tests ]]; then
-    RUST_TEST_THREADS=8 cargo test --manifest-path adapters/Cargo.toml --workspace --features paceline-tower/grpc,paceline-tower/policy
+    RUST_TEST_THREADS=8 cargo test --manifest-path adapters/Cargo.toml --workspace --features paceline-reqwest/llm,paceline-tower/grpc,paceline-tower/policy
     exit
 fi
 

@@ -71,27 +71,33 @@ pub(crate) async fn read(mut response: Response) -> (Response, Bytes, bool) {
         }
     };
     let read = read.freeze();
-    let url = response.url().clone();
-    let (parts, body) = http::Response::<Body>::from(response).into_parts();
     let is_whole = matches!(end, Some(None));
-    let body = if is_whole {
-        Body::from(read.clone())
-    } else {
+    let whole = with_body(response, |rest| {
+        if is_whole {
+            return Body::from(read.clone());
+        }
         Body::wrap(Begun {
             read: read.clone(),
             failed: end.flatten(),
-            rest: body,
+            rest,
         })
-    };
-    let mut whole = http::Response::builder()
+    });
+    (whole, read, is_whole)
+}
+
+/// Returns `response` with what `replace` makes of its body.
+pub(crate) fn with_body(response: Response, replace: impl FnOnce(Body) -> Body) -> Response {
+    let url = response.url().clone();
+    let (parts, body) = http::Response::<Body>::from(response).into_parts();
+    let mut replaced = http::Response::builder()
         .status(parts.status)
         .version(parts.version)
         .url(url)
-        .body(body)
+        .body(replace(body))
         .unwrap_or_default();
-    *whole.headers_mut() = parts.headers;
-    whole.extensions_mut().extend(parts.extensions);
-    (Response::from(whole), read, is_whole)
+    *replaced.headers_mut() = parts.headers;
+    replaced.extensions_mut().extend(parts.extensions);
+    Response::from(replaced)
 }
 
 /// A body of which the beginning was read.

@@ -11,14 +11,14 @@ type Make = dyn Fn(&str) -> Arc<dyn RetryStrategy> + Send + Sync;
 /// The strategies of the hosts so far. A look-up takes no lock and allocates nothing.
 pub(crate) struct Hosts {
     map: HashMap<Box<str>, Arc<dyn RetryStrategy>>,
-    make: Box<Make>,
+    make: Arc<Make>,
     max: usize,
     /// Of the hosts that came when there was no room left: URLs may come from anywhere.
     others: Arc<dyn RetryStrategy>,
 }
 
 impl Hosts {
-    pub(crate) fn new(make: Box<Make>, max: usize) -> Self {
+    pub(crate) fn new(make: Arc<Make>, max: usize) -> Self {
         let others = make("");
         Self {
             map: HashMap::new(),
@@ -28,8 +28,14 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn with_max(self, max: usize) -> Self {
-        Self { max, ..self }
+    /// Returns what makes strategies in the same way, with none made yet.
+    pub(crate) fn with_max(&self, max: usize) -> Self {
+        Self {
+            map: HashMap::new(),
+            make: Arc::clone(&self.make),
+            max,
+            others: Arc::clone(&self.others),
+        }
     }
 
     pub(crate) fn get(&self, host: &str) -> Arc<dyn RetryStrategy> {

@@ -1,6 +1,6 @@
 //! The middleware as its users configure it.
 
-use alloc::{boxed::Box, string::String, sync::Arc};
+use alloc::{string::String, sync::Arc};
 use core::{fmt, time::Duration};
 
 use paceline::{
@@ -29,7 +29,7 @@ type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 /// as a strategy decides.
 ///
 /// It ought to be the last that a client is given, so that all that the others do counts as one
-/// operation; those after it run for each attempt.
+/// operation; those after it run for each attempt. Clones share strategies, quota and rate.
 ///
 /// # Examples
 ///
@@ -42,25 +42,27 @@ type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 ///     .with(Pacing::by_host(|_host| Adaptive::paced()))
 ///     .build();
 /// ```
+#[derive(Clone)]
 pub struct Pacing {
     strategies: Strategies,
-    answers: Box<Answers>,
+    answers: Arc<Answers>,
     pub(crate) one_shot: OneShotBody,
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
-    scope: Option<Box<ScopeOf>>,
-    limits: Box<ReadLimits>,
-    costs: Option<Box<Costs>>,
+    scope: Option<Arc<ScopeOf>>,
+    limits: Arc<ReadLimits>,
+    costs: Option<Arc<Costs>>,
 }
 
-fn answers(unavailable: ServiceUnavailable) -> Box<Answers> {
-    Box::new(RefusalClassifier::new().with_unavailable(unavailable))
+fn answers(unavailable: ServiceUnavailable) -> Arc<Answers> {
+    Arc::new(RefusalClassifier::new().with_unavailable(unavailable))
 }
 
+#[derive(Clone)]
 enum Strategies {
     One(Arc<dyn RetryStrategy>),
-    Hosts(Hosts),
-    Chosen(Box<Choose>),
+    Hosts(Arc<Hosts>),
+    Chosen(Arc<Choose>),
 }
 
 impl Pacing {
@@ -114,7 +116,10 @@ impl Pacing {
         make: impl Fn(&str) -> S + Send + Sync + 'static,
     ) -> Self {
         let make = move |host: &str| Arc::new(make(host)) as Arc<dyn RetryStrategy>;
-        Self::of(Strategies::Hosts(Hosts::new(Box::new(make), MAX_HOSTS)))
+        Self::of(Strategies::Hosts(Arc::new(Hosts::new(
+            Arc::new(make),
+            MAX_HOSTS,
+        ))))
     }
 
     /// Asks `choose` for the strategy of each request: by tenant, by path, from a map of your own.
@@ -136,7 +141,7 @@ impl Pacing {
     /// });
     /// ```
     pub fn by(choose: impl Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync + 'static) -> Self {
-        Self::of(Strategies::Chosen(Box::new(choose)))
+        Self::of(Strategies::Chosen(Arc::new(choose)))
     }
 
     fn of(strategies: Strategies) -> Self {
@@ -147,7 +152,7 @@ impl Pacing {
             deadline: None,
             max_retry_after: None,
             scope: None,
-            limits: Box::new(|parts| HeaderLimits::new().read(parts)),
+            limits: Arc::new(|parts| HeaderLimits::new().read(parts)),
             costs: None,
         }
     }
@@ -163,7 +168,7 @@ impl Pacing {
     #[must_use]
     pub fn max_hosts(mut self, hosts: usize) -> Self {
         self.strategies = match self.strategies {
-            Strategies::Hosts(map) => Strategies::Hosts(map.with_max(hosts)),
+            Strategies::Hosts(map) => Strategies::Hosts(Arc::new(map.with_max(hosts))),
             other => other,
         };
         self
@@ -188,7 +193,7 @@ impl Pacing {
         mut self,
         classifier: impl for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync + 'static,
     ) -> Self {
-        self.answers = Box::new(classifier);
+        self.answers = Arc::new(classifier);
         self
     }
 
@@ -227,7 +232,7 @@ impl Pacing {
         mut self,
         read: impl Fn(&HttpResponseParts<'_>) -> LimitReports + Send + Sync + 'static,
     ) -> Self {
-        self.limits = Box::new(read);
+        self.limits = Arc::new(read);
         self
     }
 
@@ -251,7 +256,7 @@ impl Pacing {
         mut self,
         read: impl Fn(&HttpResponseParts<'_>) -> Option<Weights> + Send + Sync + 'static,
     ) -> Self {
-        self.costs = Some(Box::new(read));
+        self.costs = Some(Arc::new(read));
         self
     }
 
@@ -284,7 +289,7 @@ impl Pacing {
         mut self,
         scope: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        self.scope = Some(Box::new(scope));
+        self.scope = Some(Arc::new(scope));
         self
     }
 

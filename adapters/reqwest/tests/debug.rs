@@ -1,9 +1,13 @@
-//! What the public types print.
+//! What the public types print, those of every feature.
+#![cfg(feature = "llm")]
 
 use core::time::Duration;
 
 use paceline::Standard;
-use paceline_reqwest::{BodyNotRepeatable, DeadlinePassed, OneShotBody, Pacing};
+use paceline_reqwest::{
+    BodyNotRepeatable, ClientService, DeadlinePassed, ModelLimit, ModelPacing, OneShotBody, Pacing,
+    Tokens,
+};
 use promises::Shown;
 use reqwest::{Body, Client};
 use reqwest_middleware::{ClientBuilder, Error};
@@ -20,7 +24,14 @@ async fn every_public_type_prints_in_one_line_of_values() {
     shown.add(&pacing);
     shown.add(&OneShotBody::Refuse);
     shown.add(&DeadlinePassed);
+    let model = ModelPacing::per_minute(500, 200_000).expect("in range");
+    shown.add(&model);
+    shown.add(&model.snapshot());
+    shown.add(&ModelLimit::InputTokens);
+    shown.add(&Tokens::new(7, 4));
     let client = ClientBuilder::new(Client::new());
+    let other = ClientBuilder::new(Client::new()).build();
+    shown.add(&ClientService::new(other, ()));
     let client = client
         .with(pacing.one_shot_body(OneShotBody::Refuse))
         .build();
