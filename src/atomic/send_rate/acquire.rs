@@ -136,7 +136,7 @@ impl Engaged<'_> {
         let elapsed = self.unbounded(now);
         if let Some(lease) = self.lease() {
             // Relaxed: see `end_leases`.
-            if lease.reckon(self.changes.load(Relaxed), elapsed, true) {
+            if lease.reckon(self.changes.load(Relaxed), now.as_nanos(), true) {
                 return Ok(Order::CHARGED);
             }
             self.hand_back(lease, elapsed);
@@ -196,8 +196,8 @@ impl Engaged<'_> {
         let changes = self.changes.load(Relaxed);
         let now = now();
         let elapsed = self.unbounded(now);
-        if lease.reckon(changes, elapsed, false) {
-            lease.note_time(elapsed);
+        if lease.reckon(changes, now.as_nanos(), false) {
+            lease.note_time(now.as_nanos());
             return (now, Ok(Order::CHARGED));
         }
         self.hand_back(lease, elapsed);

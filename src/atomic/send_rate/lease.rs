@@ -71,21 +71,45 @@ pub(super) const PART: u64 = 8;
 const UNTIMED: u64 = 7;
 
 /// A lease for each thread that has a number among the first.
-pub(super) struct Leases(pub(super) Box<[CachePadded<Lease>]>);
+pub(super) struct Leases {
+    /// Not behind a pointer, nor of a length that has to be loaded: 1 ns of 10 for a caller who has
+    /// just read the clock.
+    first: [CachePadded<Lease>; FIRST],
+    rest: Box<[CachePadded<Lease>]>,
+}
+
+/// So many threads have words of their own on any machine.
+const FIRST: usize = if cfg!(all(loom, feature = "loom")) {
+    2
+} else {
+    16
+};
 
 impl Leases {
     /// No lease is taken at a lower rate: two tokens in [`LONGEST`].
     pub(super) const LEAST_RATE: u64 = 2 << (64 - LONGEST_BITS);
 
     pub(super) fn new() -> Self {
-        let leases = (0..own_words()).map(|_| CachePadded::new(Lease::new()));
-        Self(leases.collect())
+        let lease = || CachePadded::new(Lease::new());
+        Self {
+            first: core::array::from_fn(|_| lease()),
+            rest: (FIRST..own_words()).map(|_| lease()).collect(),
+        }
     }
 
     /// Returns the lease of the thread with `number`.
     #[inline]
     pub(super) fn of(&self, number: usize) -> Option<&Lease> {
-        self.0.get(number).map(|lease| &**lease)
+        let lease = match self.first.get(number) {
+            None => self.rest.get(number.wrapping_sub(FIRST))?,
+            Some(lease) => lease,
+        };
+        Some(lease)
+    }
+
+    /// Returns all of them, in the order of their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Lease> {
+        self.first.iter().chain(&self.rest).map(|lease| &**lease)
     }
 }
 
@@ -94,7 +118,7 @@ impl Leases {
 pub(super) struct Terms {
     /// How often leases had been ended before the line was loaded.
     pub(super) changes: u64,
-    /// When it is taken.
+    /// When it is taken: the caller's time, or the start of the limiter if that is later.
     pub(super) from: u64,
     /// Where `issued` stands then when the bucket is full.
     pub(super) full: Place,
@@ -162,8 +186,6 @@ impl Lease {
 
     /// Takes a token of the lease at `now`, if leases have been ended `changes` times and its age
     /// is enough to decide. If not, [`reckon`](Self::reckon) may take one all the same.
-    ///
-    /// A time before the start of the limiter is one that has wrapped: no lease is as old.
     #[inline]
     pub(super) fn spend(&self, changes: u64, now: u64) -> bool {
         if self.changes.load(Relaxed) != changes {

@@ -48,7 +48,8 @@ impl Engaged<'_> {
         let Some(lease) = self.leases.get_or_make(Leases::new).of(number()) else {
             return false;
         };
-        let batch = lease.ask(now).min(most);
+        let from = self.start.as_nanos().saturating_add(now);
+        let batch = lease.ask(from).min(most);
         // After the head and `changes`, see `end_leases`.
         if batch < 2 || !head.follows(self.state.load().version()) {
             return false;
@@ -62,7 +63,7 @@ impl Engaged<'_> {
         let Ok(last) = taken else { return false };
         let terms = Terms {
             changes,
-            from: now,
+            from,
             full: level.full(),
             minted,
             rate: line.rate,
@@ -127,7 +128,7 @@ impl Engaged<'_> {
         let Some(leases) = self.leases.get() else {
             return;
         };
-        for (number, lease) in leases.0.iter().enumerate() {
+        for (number, lease) in leases.all().enumerate() {
             if lease.cursor() != lease.last() {
                 stand_in(number, || self.hand_back(lease, elapsed));
             }
@@ -143,8 +144,7 @@ impl Engaged<'_> {
         // Relaxed: only shown.
         let changes = self.changes.load(Relaxed);
         let current = leases
-            .0
-            .iter()
+            .all()
             .filter(|lease| lease.changes.load(Relaxed) == changes);
         current.fold(issued, |issued, lease| {
             let (cursor, last) = (lease.cursor(), lease.last());

@@ -200,9 +200,7 @@ impl SendRate {
             return Ok(Order::NONE);
         }
         if let Some((lease, changes)) = self.lease() {
-            // One that wraps is before the start.
-            let elapsed = now.as_nanos().wrapping_sub(self.start.as_nanos());
-            if lease.spend(changes, elapsed) {
+            if lease.spend(changes, now.as_nanos()) {
                 return Ok(Order::CHARGED);
             }
         }
@@ -272,8 +270,7 @@ impl SendRate {
         let untimed = self
             .lease()
             .and_then(|(lease, changes)| lease.spend_untimed(changes));
-        if let Some(elapsed) = untimed {
-            let earlier = self.start.as_nanos().saturating_add(elapsed);
+        if let Some(earlier) = untimed {
             let earlier = Timestamp::from_nanos(earlier);
             return Ok(SendPermit::with_order(earlier, 1, Order::CHARGED_EARLIER));
         }
