@@ -95,6 +95,8 @@ struct Client {
     service: Rc<RefCell<Service>>,
     tally: Rc<RefCell<Tally>>,
     rng: Rc<RefCell<Rng>>,
+    /// When the foreground comes, and how heavy it is: the same in all modes.
+    arrivals: Rc<RefCell<Rng>>,
     /// How its back-fill is marked.
     class: Class,
 }
@@ -129,8 +131,9 @@ impl Client {
         self.hands.nanos() >= BEGINNING
     }
 
-    fn weight(&self) -> u32 {
-        let weight = self.rng.borrow_mut().u64(1..=self.scene.heaviest);
+    fn weight(&self, index: usize) -> u32 {
+        let rng = [&self.arrivals, &self.rng][index];
+        let weight = rng.borrow_mut().u64(1..=self.scene.heaviest);
         u32::try_from(weight).unwrap_or(1)
     }
 
@@ -138,7 +141,7 @@ impl Client {
     async fn operate(&self, class: Class, index: usize) -> u64 {
         let weight = match self.scene.background {
             Some(weight) if index == 1 => weight,
-            _ => self.weight(),
+            _ => self.weight(index),
         };
         let (mut first, mut attempt) = (None, 0_u32);
         loop {
@@ -205,7 +208,7 @@ impl Client {
         let clients = u64::try_from(scene.clients).unwrap_or(1);
         let between = scene.token() * mean_weight * clients * 100 / scene.percent;
         let exponential = |mean: u64| {
-            let draw = 1.0 - self.rng.borrow_mut().f64();
+            let draw = 1.0 - self.arrivals.borrow_mut().f64();
             (-draw.ln() * mean as f64)
                 .round()
                 .to_string()
@@ -241,6 +244,7 @@ pub(crate) fn play(scene: &Scene, mode: Mode, seed: u64) -> Tally {
     let service = Rc::new(RefCell::new(Service::new(scene)));
     let tally = Rc::new(RefCell::new(Tally::default()));
     let rng = Rc::new(RefCell::new(Rng::with_seed(seed)));
+    let arrivals = Rc::new(RefCell::new(Rng::with_seed(!seed)));
     for _ in 0..scene.clients {
         let limiter = SendLimiter::new(Arc::new(rate(scene, mode)))
             .clock(runtime.hands.clone())
@@ -252,6 +256,7 @@ pub(crate) fn play(scene: &Scene, mode: Mode, seed: u64) -> Tally {
             service: Rc::clone(&service),
             tally: Rc::clone(&tally),
             rng: Rc::clone(&rng),
+            arrivals: Rc::new(RefCell::new(arrivals.borrow_mut().fork())),
             class: match mode {
                 Mode::Classes => Class::Background,
                 Mode::Alone | Mode::OneLine => Class::Foreground,

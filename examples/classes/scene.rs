@@ -123,6 +123,7 @@ pub(crate) const SCENES: &[Scene] = &[
         name: "foreground 95 %",
         comes: Comes::Steadily,
         percent: 95,
+        seconds: 3_600,
         ..USUAL
     },
     Scene {
