@@ -1,6 +1,6 @@
 //! Plays random systems, and prints which of the promises they broke.
 //!
-//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--only N`, `--replay "kind=1 limit=5 ..."`, `--verbose`,
+//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--only N`, `--replay "kind=1 limit=5 ..."`, `--verbose`,
 //! and `--shrink`, which prints a smaller system for each that fails; `--print` plays none.
 
 use std::env;
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             "--systems" => systems = number().unwrap_or(systems),
             "--only" => only = number(),
             "--narrow" => range = Range::Narrow,
+            "--classes" => range = Range::Classes,
             "--untold" => range = Range::Untold,
             "--verbose" => is_verbose = true,
             "--print" => prints = true,

@@ -8,8 +8,18 @@ use paceline_fuzz::systems::{self, Range, Summary, System, draw};
 const SEED: u64 = 1_000_003;
 
 /// What holds without exception.
-const HARD: [&str; 9] = [
-    "panic", "stopped", "not back", "door", "snapshot", "accepted", "leak", "drought", "unused",
+const HARD: [&str; 11] = [
+    "panic",
+    "stopped",
+    "not back",
+    "trickle",
+    "overtaken",
+    "door",
+    "snapshot",
+    "accepted",
+    "leak",
+    "drought",
+    "unused",
 ];
 
 fn played(range: Range, systems: u64) -> Summary {
@@ -44,6 +54,15 @@ fn systems_that_are_not_told_never_stop() {
 }
 
 #[test]
+fn two_classes_keep_what_they_are_promised() {
+    let summary = played(Range::Classes, 40);
+    for name in HARD {
+        assert_eq!(summary.count(name), 0, "{name}");
+    }
+    assert!(summary.mean_used() >= 0.93, "{}", summary.mean_used());
+}
+
+#[test]
 fn wide_systems_never_stop() {
     let summary = played(Range::Wide, 200);
     for name in HARD {
@@ -54,7 +73,7 @@ fn wide_systems_never_stop() {
 #[test]
 fn a_system_reads_as_it_prints() {
     for seed in 0..1_000 {
-        for range in [Range::Narrow, Range::Untold, Range::Wide] {
+        for range in [Range::Narrow, Range::Untold, Range::Classes, Range::Wide] {
             let system = draw(range, seed);
             assert!(system.is_sound(), "{system}");
             assert_eq!(system.to_string().parse(), Ok(system));

@@ -106,6 +106,7 @@ impl System {
             && self.cost < 3
             && self.cost_high <= 300
             && self.clients <= 5
+            && self.background < self.workers.max(1)
             && self.nodes <= 4
             && self.limit <= 1_000_000
             && self.limit2 <= 1_000_000

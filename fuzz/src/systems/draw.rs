@@ -11,6 +11,8 @@ pub enum Range {
     Narrow,
     /// As narrow, of a service that tells neither its window nor how the limit comes back.
     Untold,
+    /// As narrow, with workers of two classes, at a declared or at a fixed rate.
+    Classes,
     /// Windows of a second to a day, limits of 5 to a million, and every trouble.
     Wide,
 }
@@ -59,12 +61,16 @@ pub fn draw(range: Range, seed: u64) -> System {
 
 fn service(system: &mut System, range: Range, rng: &mut Rng) {
     match range {
-        Range::Narrow | Range::Untold => {
+        Range::Narrow | Range::Untold | Range::Classes => {
             system.kind = rng.u64(0..2);
             system.window = 1_000 * spread(rng, 1, 60);
             system.limit = spread(rng, 5, 300);
             system.no_window = u64::from(range == Range::Untold);
             system.no_kind = system.no_window;
+            if range == Range::Classes && rng.bool() {
+                system.law = 1;
+                other_law(system, rng);
+            }
         }
         Range::Wide => {
             system.kind = [0, 0, 1, 1, 2][rng.usize(0..5)];
@@ -116,10 +122,14 @@ fn other_law(system: &mut System, rng: &mut Rng) {
 
 fn workers(system: &mut System, range: Range, rng: &mut Rng) {
     system.clients = match range {
-        Range::Narrow | Range::Untold => 1,
+        Range::Narrow | Range::Untold | Range::Classes => 1,
         Range::Wide => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
     };
     system.workers = rng.u64(1..=16);
+    if range == Range::Classes {
+        system.workers = rng.u64(4..=32);
+        system.background = rng.u64(1..=system.workers / 2);
+    }
     system.light = system.limit.div_ceil(MOST_IN_WINDOW);
     if system.law > 1 {
         system.light = 1;
@@ -161,7 +171,7 @@ fn trouble(system: &mut System, range: Range, rng: &mut Rng) {
     }
     if one_in(rng, 3) {
         system.cost = match range {
-            Range::Narrow | Range::Untold => 1,
+            Range::Narrow | Range::Untold | Range::Classes => 1,
             Range::Wide => rng.u64(1..3),
         };
         system.cost_low = rng.u64(20..=100);

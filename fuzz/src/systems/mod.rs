@@ -13,11 +13,14 @@
 //!   what was in flight over a reset or overtaken by a later request;
 //! - *accounting*: when all is answered, what is left is what the service says.
 //!
+//! Background, where there is any, has promises beside these (`classes.rs`).
+//!
 //! Beside them: no waiter starves, a snapshot is plausible, and everything comes back when all is
 //! dropped. The bounds stand in `bounds.rs`.
 
 mod bounds;
 mod bytes;
+mod classes;
 mod draw;
 mod operations;
 mod oracle;

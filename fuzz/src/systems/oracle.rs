@@ -35,6 +35,10 @@ pub enum Fault {
     Drought(u64),
     /// So many hundredths were used, less than a law is to use.
     Unused(f64),
+    /// So many tokens of the foreground went before a request of background that waits for so many.
+    Trickle(u64, u64),
+    /// So many tokens of background went before a request of the foreground.
+    Overtaken(u64),
     /// A panic.
     Panic(String),
 }
@@ -54,6 +58,13 @@ impl fmt::Display for Fault {
             Self::Leak(tokens) => write!(f, "{tokens} retry tokens lost"),
             Self::Drought(seconds) => write!(f, "stalled after {seconds} idle seconds"),
             Self::Unused(hundredths) => write!(f, "used {hundredths:.1} %"),
+            Self::Trickle(past, asked) => {
+                write!(
+                    f,
+                    "{past} tokens of foreground before {asked} of background"
+                )
+            }
+            Self::Overtaken(tokens) => write!(f, "{tokens} tokens of background before foreground"),
             Self::Panic(text) => write!(f, "panic: {text}"),
         }
     }
@@ -85,6 +96,8 @@ impl Fault {
             Self::Leak(_) => "leak",
             Self::Drought(_) => "drought",
             Self::Unused(_) => "unused",
+            Self::Trickle(..) => "trickle",
+            Self::Overtaken(_) => "overtaken",
             Self::Panic(_) => "panic",
         }
     }
@@ -113,9 +126,22 @@ pub struct Played {
 }
 
 /// The names of the promises, those that matter most first.
-pub(super) const NAMES: [&str; 13] = [
-    "panic", "stopped", "gap", "not back", "accepted", "leak", "drought", "unused", "refused",
-    "door", "snapshot", "account", "starved",
+pub(super) const NAMES: [&str; 15] = [
+    "panic",
+    "stopped",
+    "gap",
+    "not back",
+    "trickle",
+    "overtaken",
+    "accepted",
+    "leak",
+    "drought",
+    "unused",
+    "refused",
+    "door",
+    "snapshot",
+    "account",
+    "starved",
 ];
 
 impl Played {

@@ -70,6 +70,8 @@ system! {
     clients: 1,
     /// The workers of each client.
     workers: 1,
+    /// How many of them are background.
+    background: 0,
     /// A round trip, in microseconds.
     trip: 100_000,
     /// By how much a trip may be longer, in hundredths of it.

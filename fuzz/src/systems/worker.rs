@@ -83,7 +83,14 @@ impl World<'_> {
         if self.one_in_thousand(system.above) {
             self.ask_too_much(now, client);
         }
-        let Ok(seat) = self.rates[client].reserve_n(self.at(client, now), to_u32(weight)) else {
+        let (rate, at) = (&self.rates[client], self.at(client, now));
+        let is_background = self.tasks[task].is_background;
+        let seat = if is_background {
+            rate.background().reserve_n(at, to_u32(weight))
+        } else {
+            rate.reserve_n(at, to_u32(weight))
+        };
+        let Ok(seat) = seat else {
             if system.change == 0 && weight <= system.limit {
                 self.played.fault(Fault::Door(weight));
             }
@@ -99,9 +106,17 @@ impl World<'_> {
         };
         let cost = self.true_cost(weight);
         self.waiting.join(weight);
+        let lines = &mut self.classes[client];
+        let number = if is_background {
+            lines.behind(weight)
+        } else {
+            lines.ahead(weight);
+            u64::MAX
+        };
         let ahead = self.waiting.sum + self.coming;
         let this = &mut self.tasks[task];
         (this.weight, this.cost, this.fate) = (weight, cost, fate);
+        this.number = number;
         (this.joined, this.ahead, this.seat) = (now, ahead, Some(seat));
         if fate == Fate::Go {
             self.ask(now, task);
@@ -126,15 +141,20 @@ impl World<'_> {
 
     fn ask(&mut self, now: u64, task: usize) {
         let at = self.at(self.tasks[task].client, now);
+        let longest = self.longest_sleep();
         let this = &mut self.tasks[task];
         let Some(mut seat) = this.seat.take() else {
             return;
         };
         if this.fate != Fate::Go {
+            let (weight, client) = (this.weight, this.client);
+            let number = this.is_background.then_some(this.number);
             if this.fate == Fate::Forget {
                 mem::forget(seat);
+                self.classes[client].forgotten(number);
+            } else {
+                self.classes[client].gone(number, weight);
             }
-            let weight = this.weight;
             self.waiting.leave(weight);
             return self.rest(now, task);
         }
@@ -143,11 +163,18 @@ impl World<'_> {
                 this.permit = Some(permit);
                 let weight = this.weight;
                 self.waiting.leave(weight);
+                self.turn_came(task);
                 self.go(now, task);
             }
             Err(wait) => {
                 this.seat = Some(seat);
-                let longest = self.longest_sleep();
+                let (joined, lines) = (this.joined, &mut self.classes[this.client]);
+                if this.is_background {
+                    lines.looked(this.number);
+                } else if this.number == u64::MAX && now > joined + 2 * (longest + MILLI) {
+                    // What had been released when it came is claimed by now.
+                    this.number = lines.background();
+                }
                 let wait = nanos(wait).clamp(longest / 50, longest);
                 let late = self.rng.u64(0..=MILLI);
                 self.waited(now, task);
@@ -156,12 +183,33 @@ impl World<'_> {
         }
     }
 
+    /// Holds a request that goes to the promises of its class.
+    fn turn_came(&mut self, task: usize) {
+        let this = &self.tasks[task];
+        let (weight, number) = (this.weight, this.number);
+        let lines = &mut self.classes[this.client];
+        if this.is_background {
+            lines.looked(number);
+            lines.background_goes(number, weight);
+            return;
+        }
+        let late = lines.foreground_goes(weight, true);
+        let before = lines.background().saturating_sub(number);
+        let overtaken =
+            (before > lines.saved_up(self.system.law == 0)).then_some(Fault::Overtaken(before));
+        for fault in [late, overtaken].into_iter().flatten() {
+            self.played.fault(fault);
+        }
+    }
+
     /// Notes how long a waiter has waited.
     fn waited(&mut self, now: u64, task: usize) {
         let this = &self.tasks[task];
         let wait = now - this.joined;
         self.played.wait = self.played.wait.max(wait / MILLI);
-        if wait > oracle::longest_wait(self.system, this.ahead, self.limit()) {
+        // A wait of background has no bound but its trickle.
+        if !this.is_background && wait > oracle::longest_wait(self.system, this.ahead, self.limit())
+        {
             let windows = wait / self.system.window_nanos();
             self.played.fault(Fault::Starved(windows));
         }
@@ -190,6 +238,8 @@ impl World<'_> {
         let every = every * MILLI;
         let next = now + every / 2 + self.rng.u64(0..=every);
         if let Some(permit) = permit {
+            let late = self.classes[client].foreground_goes(weight, false);
+            late.into_iter().for_each(|fault| self.played.fault(fault));
             let cost = self.true_cost(weight);
             let this = &mut self.tasks[task];
             (this.weight, this.cost, this.permit) = (weight, cost, Some(permit));
@@ -355,6 +405,12 @@ impl World<'_> {
     fn check(&mut self, now: u64, client: usize) {
         let system = self.system;
         let shown = self.rates[client].snapshot(self.at(client, now));
+        let lines = &self.classes[client];
+        let is_whole = system.law == 1 && system.cost == 0 && system.sets == 0;
+        let untrue = lines.shown(shown.waiting, shown.background, is_whole);
+        untrue
+            .into_iter()
+            .for_each(|fault| self.played.fault(fault));
         let Some(declared) = shown.declared else {
             return;
         };

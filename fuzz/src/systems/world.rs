@@ -11,6 +11,7 @@ use paceline::{
     law::{DeclaredSettings, LimitReports, PacedSettings},
 };
 
+use super::classes::Classes;
 use super::oracle::{self, Fault, Played};
 use super::service::Service;
 use super::system::System;
@@ -69,6 +70,9 @@ pub(super) struct Task<'a> {
     /// The true cost.
     pub(super) cost: u64,
     pub(super) fate: Fate,
+    pub(super) is_background: bool,
+    /// Of background: the number of its place. Of foreground: what background had sent.
+    pub(super) number: u64,
     pub(super) seat: Option<Reservation<'a>>,
     pub(super) permit: Option<SendPermit>,
     /// When it began to wait, and the tokens before it.
@@ -89,6 +93,8 @@ pub(super) struct World<'a> {
     pub(super) rng: Rng,
     pub(super) tasks: Vec<Task<'a>>,
     pub(super) waiting: Waiting,
+    /// The two lines of each client.
+    pub(super) classes: Vec<Classes>,
     pub(super) played: Played,
     /// Tokens on their way to the service, and requests that are not answered.
     pub(super) coming: u64,
@@ -149,6 +155,7 @@ pub fn play(system: &System) -> Played {
         rng: Rng::with_seed(system.seed),
         tasks: Vec::new(),
         waiting: Waiting::default(),
+        classes: (0..clients).map(|_| Classes::default()).collect(),
         played: Played::default(),
         coming: 0,
         in_flight: 0,
@@ -203,9 +210,10 @@ impl World<'_> {
     fn begin(&mut self) {
         let system = self.system;
         for client in 0..self.rates.len() {
-            for _ in 0..system.workers {
+            for worker in 0..system.workers {
                 let at = self.rng.u64(0..=(system.trip + system.pause) * 1_000);
-                self.spawn(client, Role::Worker, at);
+                let task = self.spawn(client, Role::Worker, at);
+                self.tasks[task].is_background = worker < system.background;
             }
             for (role, every) in [(Role::Poller, system.polls), (Role::SetPoller, system.sets)] {
                 if every > 0 {
@@ -299,9 +307,17 @@ impl World<'_> {
         let mut now = (self.system.run * MILLI).max(self.now()).max(self.pause);
         for client in 0..self.rates.len() {
             now += 2 * window + trip;
-            let end = now + oracle::longest_return(system);
+            // A wait of background is an estimate.
+            let times = 1 + u64::from(system.background > 0);
+            let end = now + times * oracle::longest_return(system);
             let rate = &self.rates[client];
-            let Ok(mut seat) = rate.reserve_n(self.at(client, now), to_u32(weight)) else {
+            let at = self.at(client, now);
+            let seat = if system.background > 0 {
+                rate.background().reserve_n(at, to_u32(weight))
+            } else {
+                rate.reserve_n(at, to_u32(weight))
+            };
+            let Ok(mut seat) = seat else {
                 if weight <= self.limit() {
                     self.played.fault(Fault::Door(weight));
                 }
@@ -352,6 +368,8 @@ impl World<'_> {
             weight: 0,
             cost: 0,
             fate: Fate::Go,
+            is_background: false,
+            number: 0,
             seat: None,
             permit: None,
             joined: 0,
