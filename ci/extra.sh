@@ -173,7 +173,7 @@ step_powerset() {
 docs() {
     export RUSTDOCFLAGS="-D warnings"
     local feature user="$CARGO_TARGET_DIR/user"
-    for feature in std quanta tokio async-io tracing metrics serde scopes http-date structured-fields http; do
+    for feature in std quanta tokio async-io tracing metrics serde scopes http-date http; do
         cargo doc -p paceline --no-deps --no-default-features --features "$feature" || return
     done
     mkdir -p "$user/src"

@@ -213,7 +213,7 @@ impl fmt::Display for HintError {
 
 impl Error for HintError {}
 
-/// What is wrong with a header on when to come back, or on how much is left until then.
+/// What is wrong with a header on when to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HintFault {
@@ -225,12 +225,6 @@ pub enum HintFault {
     NotDelayOrDate,
     /// It is no `google.rpc.Status` in base64 with a `google.rpc.RetryInfo` in its details.
     NotRetryInfo,
-    /// It is no list of quotas with `r` and `t`, and no dictionary with `remaining` and `reset`.
-    NotRateLimit,
-    /// It is not a count in digits, or more than `u64::MAX`.
-    NotCount,
-    /// It is not seconds or a time in digits, or more than `u64::MAX`.
-    NotReset,
 }
 
 impl fmt::Display for HintFault {
@@ -239,9 +233,6 @@ impl fmt::Display for HintFault {
             Self::NotMillis => "not milliseconds in digits",
             Self::TooLarge => "more milliseconds than 64 bits hold",
             Self::NotRetryInfo => "no status in base64 with a RetryInfo in its details",
-            Self::NotRateLimit => "neither a list of quotas nor a dictionary of one",
-            Self::NotCount => "not a count in digits",
-            Self::NotReset => "not seconds or a time in digits",
             #[cfg(feature = "http-date")]
             Self::NotDelayOrDate => "neither seconds nor a date",
             #[cfg(not(feature = "http-date"))]

@@ -113,8 +113,7 @@
 //! | `serde` | no | settings and snapshots in and out of text |
 //! | `scopes` | no | one strategy state for each resource that is throttled on its own |
 //! | `http-date` | no | dates in the header `Retry-After` |
-//! | `structured-fields` | no | the header `RateLimit` |
-//! | `http` | no | classifiers for the responses of the crate `http`; has both |
+//! | `http` | no | classifiers for the responses of the crate `http`, and limits in headers; has `http-date` |
 //!
 //! Without `std` only the buckets are available. [`SendRate`] needs an allocator.
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -9,7 +9,7 @@ use paceline::{
     Execution, Failure, Fault, Idempotency, RetryAfter,
     classify::{
         Chain, Classifier, ClockSkew, ClockSkewClassifier, HttpClassifier, HttpResponseParts,
-        ModelledError, RateLimitClassifier, ServiceUnavailable, aws_error_code,
+        ModelledError, RefusalClassifier, ServiceUnavailable, aws_error_code,
     },
 };
 
@@ -370,7 +370,7 @@ fn chain_asks_special_classifiers_first() {
     let headers = headers(&[("ratelimit", "a;r=0;t=9"), ("date", DATE)]);
     let answer = HttpResponseParts::new(status(403), &headers).with_local_time(Duration::ZERO);
     let mine = |answer: &HttpResponseParts<'_>| (answer.status() == 403).then(Failure::timeout);
-    let special = Chain::new(ClockSkewClassifier, RateLimitClassifier);
+    let special = Chain::new(ClockSkewClassifier, RefusalClassifier::new());
     let chain = special.or(HttpClassifier::new());
     assert!(chain.classify(&answer).unwrap().is_throttle());
     let skewed = chain.classify(&answer.with_code("AuthFailure")).unwrap();

@@ -19,7 +19,7 @@ use paceline::{
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
-        IoErrorClassifier, ModelledError, RateLimit, RateLimitClassifier, ServiceUnavailable,
+        IoErrorClassifier, ModelledError, ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
@@ -80,7 +80,7 @@ fn every_type() -> Shown {
     // classify
     let headers = HeaderMap::from_iter([("retry-after".parse().expect("a name"), 7.into())]);
     show!(
-        Chain::new(HttpClassifier::new(), RateLimitClassifier),
+        Chain::new(HttpClassifier::new(), IoErrorClassifier),
         ClockSkew::Ahead(SECOND),
         ClockSkewClassifier,
         HeaderLimits::new(),
@@ -88,10 +88,13 @@ fn every_type() -> Shown {
         HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers).with_code("SlowDown"),
         IoErrorClassifier,
         ModelledError::Final,
-        RateLimit::parse("\"a\";r=3;t=4").expect("well-formed"),
-        RateLimitClassifier,
         ServiceUnavailable::Throttle,
+        paceline::classify::RefusalClassifier::new(),
+        paceline::classify::RefusalScope::Caller,
     );
+    let busy = HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers);
+    let refusal = paceline::classify::RefusalClassifier::new().read(&busy);
+    show!(refusal.expect("429 is one"));
 
     // config
     let parse = |text| ProfileFile::parse(ProfileFileKind::Config, "/home/.aws/config", text);
@@ -343,6 +346,12 @@ fn every_type() -> Shown {
             .expect("it was just declared")
     );
     show!(declared.snapshot(at(1)));
+    show!(
+        declared.background(),
+        declared.snapshot(at(1)).background,
+        paceline::Class::Background,
+        paceline::strategy::InClass::new(Standard::new(), paceline::Class::Background),
+    );
     declared.record(at(1), SendPermit::sent_at(at(1)), Outcome::Throttled);
     show!(declared.learned(at(1)).expect("it is limited"));
 

@@ -49,7 +49,6 @@ fn names_that_were_replaced_are_gone() {
         ("HttpResponses", "HttpClassifier"),
         ("IoErrors", "IoErrorClassifier"),
         ("SkewedClock", "ClockSkewClassifier"),
-        ("RateLimits", "RateLimitClassifier"),
         ("SendGate", "gated"),
         ("paced_with_open_places", "PacedSettingsBuilder"),
         ("Answer", "Outcome"),

@@ -12,8 +12,8 @@ use paceline::{
     Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
-        Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, RateLimit,
-        RateLimitClassifier, ServiceUnavailable,
+        Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier,
+        ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
@@ -45,8 +45,8 @@ each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRef
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryBudget, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
-each!(value: AcquireError, Attempt, Chain<RateLimitClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
+each!(value: AcquireError, Attempt, Chain<IoErrorClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
-    PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RateLimit, RetryAfter, RetryCosts,
+    PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RetryAfter, RetryCosts,
     RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
     ClockSkewClassifier, StopReason, StrategyId, ThreadRandom, Timestamp, WeightError);

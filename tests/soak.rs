@@ -68,8 +68,7 @@ impl Scene {
             let now = self.now();
             let permit = match rng.u8(..16) {
                 0..3 => self.rate.try_acquire(now).ok(),
-                3 => self.rate.try_acquire_with(|| now).ok(),
-                4 => self.rate.try_acquire_until(now).ok(),
+                3..5 => self.rate.try_acquire_with(|| now).ok(),
                 5 => self.rate.try_acquire_n(now, weight).ok(),
                 6..9 => {
                     held.push(self.rate.reserve_n(now, weight).expect("it fits"));

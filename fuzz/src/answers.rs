@@ -1,9 +1,7 @@
-//! `answers`: error codes in bodies and quotas in headers, of any text, against what was put in.
-
-use core::{cmp::Reverse, time::Duration};
+//! `answers`: error codes in bodies of any text, against what was put in.
 
 use arbitrary::{Arbitrary, Unstructured};
-use paceline::classify::{RateLimit, aws_error_code};
+use paceline::classify::aws_error_code;
 
 #[derive(Arbitrary, Debug)]
 enum Input {
@@ -18,7 +16,6 @@ enum Input {
         members: Vec<Member>,
         cut: Option<u8>,
     },
-    Quotas(Vec<Quota>),
 }
 
 /// From the root to the error.
@@ -53,14 +50,6 @@ enum Member {
 #[derive(Arbitrary, Debug)]
 struct Text(Vec<u8>);
 
-#[derive(Arbitrary, Debug)]
-struct Quota {
-    name: Text,
-    remaining: Option<u32>,
-    reset: Option<u32>,
-    other: Option<Text>,
-}
-
 /// Reads what `data` encodes.
 ///
 /// # Panics
@@ -89,7 +78,6 @@ pub fn answers(data: &[u8]) {
             let body = format!("{{{}}}", texts.join(" , "));
             check(&body, cut, best(&members).as_deref());
         }
-        Input::Quotas(quotas) => check_quotas(&quotas),
     }
 }
 
@@ -108,11 +96,6 @@ fn check_any(bytes: &[u8]) {
     if !bytes.starts_with(b"\xef\xbb\xbf") {
         assert_eq!(aws_error_code(&[b" \n", bytes].concat()), code);
     }
-    if let Ok(limit) = RateLimit::parse(bytes) {
-        let again = [bytes, b", z;r=999999999999999"].concat();
-        assert!(RateLimit::parse(again).is_ok_and(|both| both.remaining() <= limit.remaining()));
-    }
-    let _ = RateLimit::parse_pair(bytes, bytes, Duration::ZERO);
 }
 
 /// A body has its code; one that ends too early has that or none.
@@ -141,20 +124,6 @@ fn best(members: &[Member]) -> Option<String> {
         codes.into_iter().next()
     };
     (0..3).find_map(of)
-}
-
-fn check_quotas(quotas: &[Quota]) {
-    let texts: Vec<String> = quotas.iter().map(Quota::text).collect();
-    let field = texts.join(", ");
-    let known = quotas
-        .iter()
-        .filter_map(|quota| Some((quota.remaining?, quota.reset)));
-    let want = known.max_by_key(|(remaining, reset)| (Reverse(*remaining), *reset));
-    let got = RateLimit::parse(&field);
-    let got = got.ok().map(|limit| (limit.remaining(), limit.reset()));
-    let seconds = |reset: u32| Duration::from_secs(reset.into());
-    let want = want.map(|(remaining, reset)| (u64::from(remaining), reset.map(seconds)));
-    assert_eq!(got, want, "{field}");
 }
 
 impl Way {
@@ -217,17 +186,5 @@ impl Text {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         (is_code && (1..=128).contains(&code.len())).then(|| code.to_owned())
-    }
-}
-
-impl Quota {
-    fn text(&self) -> String {
-        let number = |name: &str, number: Option<u32>| {
-            number.map_or_else(String::new, |number| format!("; {name}={number}"))
-        };
-        let other = self.other.as_ref();
-        let other = other.map_or_else(String::new, |text| format!(";pk=\"{};r=1\"", text.text()));
-        let (r, t) = (number("r", self.remaining), number("t", self.reset));
-        format!("\"{}\"{r}{other}{t}", self.name.text())
     }
 }

@@ -5,6 +5,7 @@
 
 mod counts;
 mod families;
+mod field;
 mod plain;
 mod reader;
 mod structured;

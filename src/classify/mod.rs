@@ -14,7 +14,6 @@ mod modelled;
 #[cfg(feature = "http")]
 mod parts;
 mod quoted;
-mod rate_limit;
 #[cfg(feature = "http")]
 mod refusal;
 #[cfg(feature = "http")]
@@ -27,12 +26,10 @@ pub use self::{
     limits::HeaderLimits,
     modelled::ModelledError,
     parts::HttpResponseParts,
-    rate_limit::RateLimitClassifier,
     refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;
-pub use rate_limit::RateLimit;
 
 pub use crate::strategy::failure::ServiceUnavailable;
 
@@ -42,7 +39,7 @@ use crate::Failure;
 ///
 /// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] the first that
 /// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
-/// `RateLimitClassifier` and `ClockSkewClassifier`.
+/// `RefusalClassifier` and `ClockSkewClassifier`.
 ///
 /// # Examples
 ///

@@ -76,18 +76,16 @@ impl AttemptCharge {
         }
         set.settle(self.0.clock.now(), *permit, costs)
     }
-
-    /// Returns `true` if it was settled.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.0.settled.peek() > 0
-    }
 }
 
 /// The estimate, in one line.
 impl fmt::Debug for AttemptCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settled = if self.is_settled() { ", settled" } else { "" };
+        let settled = if self.0.settled.peek() > 0 {
+            ", settled"
+        } else {
+            ""
+        };
         write!(f, "AttemptCharge({:?}{settled})", self.0.permit)
     }
 }

@@ -226,22 +226,6 @@ impl SendRate {
         Some((lease, words.changes.load(Relaxed)))
     }
 
-    /// As [`try_acquire`](Self::try_acquire), and says when there will be a token rather than in
-    /// how long.
-    ///
-    /// A caller that only compares the time spares itself the conversion.
-    ///
-    /// # Errors
-    ///
-    /// The time, later than `now`, and never before the start of the limiter.
-    #[inline]
-    pub fn try_acquire_until(&self, now: Timestamp) -> Result<SendPermit, Timestamp> {
-        match self.try_order(now) {
-            Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
-            Err(nanos) => Err(now.saturating_add(Duration::from_nanos(nanos))),
-        }
-    }
-
     /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
     ///
     /// It does not while nothing is limited and the calling thread is busy: see

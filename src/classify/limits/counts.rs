@@ -1,6 +1,6 @@
 //! Counts, and lists of them.
 
-use crate::classify::rate_limit::field::Number;
+use super::field::Number;
 use crate::headers::{is_digits, number};
 
 /// Reads a count: digits, with or without commas between thousands (`4,987`), and with a fraction,

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use super::counts::{Item, list};
+use super::field::Number;
 use super::reader::Reader;
-use crate::classify::rate_limit::field::Number;
 use crate::law::{LimitName, LimitReport, Reset};
 
 /// The names of the headers of a family.

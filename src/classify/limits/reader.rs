@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
+use super::field::Number;
 use super::{counts, time};
-use crate::classify::rate_limit::field::Number;
 use crate::law::{LimitReport, LimitReports, Reset};
 
 #[derive(Debug)]

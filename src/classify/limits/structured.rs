@@ -1,21 +1,22 @@
 //! "`RateLimit` header fields for HTTP", IETF drafts 07 to 11, and what the working group considers
 //! since.
 
+use alloc::borrow::Cow;
 use core::time::Duration;
 
+use http::{HeaderMap, HeaderValue};
+
+use super::field::{self, Member, Partition};
 use super::reader::Reader;
-use crate::classify::rate_limit::field::{self, Member, Partition};
-use crate::classify::rate_limit::headers::combined;
-use crate::classify::rate_limit::partition::{Parted, partitions};
 use crate::law::{Dimension, LimitName, LimitReport, Reset};
 
 pub(super) fn read(reader: &mut Reader<'_>) {
     let Some(value) = combined(reader.headers, "ratelimit") else {
         return;
     };
-    let policies = others(reader, "ratelimit-policy", field::list);
+    let policies = others(reader, "ratelimit-policy");
     if let Ok(members) = field::list(&value) {
-        let parted = others(reader, "ratelimit-partition", partitions);
+        let parted = others(reader, "ratelimit-partition");
         for member in &members {
             match member.left() {
                 Ok(Some((remaining, reset))) => {
@@ -54,17 +55,26 @@ pub(super) fn read(reader: &mut Reader<'_>) {
 }
 
 /// Reads another field, and counts it if it is wrong.
-fn others<T>(
-    reader: &mut Reader<'_>,
-    name: &str,
-    read: fn(&[u8]) -> Result<Vec<T>, field::Malformed>,
-) -> Vec<T> {
+fn others(reader: &mut Reader<'_>, name: &str) -> Vec<Member> {
     let value = combined(reader.headers, name);
-    let known = value.map_or(Ok(Vec::new()), |value| read(&value));
+    let known = value.map_or(Ok(Vec::new()), |value| field::list(&value));
     known.unwrap_or_else(|_| {
         reader.ignore();
         Vec::new()
     })
+}
+
+/// Returns the lines of a header as one value (RFC 9110, section 5.3; RFC 9651, section 4.2), or
+/// `None` if there are none.
+fn combined<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, [u8]>> {
+    let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let mut value = Cow::Borrowed(lines.next()?);
+    for line in lines {
+        let value = value.to_mut();
+        value.extend_from_slice(b", ");
+        value.extend_from_slice(line);
+    }
+    Some(value)
 }
 
 fn plain(remaining: u64, limit: Option<u64>, reset: Option<u64>) -> LimitReport {
@@ -79,7 +89,7 @@ fn of_member(
     mut report: LimitReport,
     member: &Member,
     policies: &[Member],
-    parted: &[Parted],
+    parted: &[Member],
     reader: &mut Reader<'_>,
 ) -> LimitReport {
     // A policy may be there once for each partition.
@@ -107,9 +117,9 @@ fn of_member(
         Partition::Is(key) => name = name.of_partition(key),
         Partition::Wrong => reader.ignore(),
     }
-    let by_name = parted.iter().find(|parted| parted.policy == member.name);
-    if let Some(parted) = by_name.filter(|parted| !parted.key.is_empty()) {
-        name = name.of_partition(&parted.key);
+    let by_name = parted.iter().find(|parted| parted.name == member.name);
+    if let Some(parted) = by_name.filter(|parted| !parted.parameters.is_empty()) {
+        name = name.of_partition(&parted.parameters);
     }
     let unit = policy.and_then(|policy| policy.unit.as_deref());
     let unit = unit.or(member.unit.as_deref());

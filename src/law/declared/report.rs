@@ -142,7 +142,7 @@ impl LimitReport {
 
     /// Returns the name of the policy, which may be empty.
     #[must_use]
-    pub const fn policy_name(&self) -> LimitName {
+    pub(crate) const fn policy_name(&self) -> LimitName {
         self.policy
     }
 
@@ -160,19 +160,20 @@ impl LimitReport {
 
     /// Returns in what time the limit may be used once, if the service said.
     #[must_use]
-    pub const fn declared_window(&self) -> Option<Duration> {
+    pub(crate) const fn declared_window(&self) -> Option<Duration> {
         self.window
     }
 
     /// Returns whether the limit comes back little by little, if that was said.
     #[must_use]
-    pub const fn declared_refills(&self) -> Option<bool> {
+    pub(crate) const fn declared_refills(&self) -> Option<bool> {
         self.refills
     }
 
     /// Returns what the request cost of this limit, if the service said.
     #[must_use]
-    pub const fn declared_cost(&self) -> Option<u64> {
+    #[cfg(test)]
+    pub(crate) const fn declared_cost(&self) -> Option<u64> {
         self.cost
     }
 

@@ -1,8 +1,8 @@
 //! Counts, lists, and resets.
 
+use super::super::field::Number;
 use super::*;
 use crate::classify::limits::{counts, time};
-use crate::classify::rate_limit::field::Number;
 use crate::law::Reset;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! The structured fields (RFC 9651) in which a service says its limits: lists and dictionaries of
 //! numbers.
 
-use core::{convert::Infallible, time::Duration};
+use core::convert::Infallible;
 
 use sfv::{
     BareItemFromInput, KeyRef, Parser,
@@ -11,11 +11,9 @@ use sfv::{
     },
 };
 
-use super::RateLimit;
-
 /// What stands in a place where a number that is not negative belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::classify) enum Number {
+pub(super) enum Number {
     #[default]
     Absent,
     Is(u64),
@@ -29,7 +27,7 @@ impl Number {
     /// # Errors
     ///
     /// Returns [`Malformed`] if something else is in its place.
-    pub(in crate::classify) fn get(self) -> Result<Option<u64>, Malformed> {
+    pub(super) fn get(self) -> Result<Option<u64>, Malformed> {
         match self {
             Self::Absent => Ok(None),
             Self::Is(number) => Ok(Some(number)),
@@ -40,7 +38,7 @@ impl Number {
 
 /// The field is no structured field of its type, or a value in it has the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::classify) struct Malformed;
+pub(super) struct Malformed;
 
 impl From<&BareItemFromInput<'_>> for Number {
     fn from(value: &BareItemFromInput<'_>) -> Self {
@@ -55,32 +53,34 @@ impl From<&BareItemFromInput<'_>> for Number {
 
 /// An item of a list, with the parameters that the drafts define.
 #[derive(Debug, Default)]
-pub(in crate::classify) struct Member {
+pub(super) struct Member {
     /// The item itself if it is a string or a token.
-    pub(in crate::classify) name: Option<String>,
+    pub(super) name: Option<String>,
     /// The item itself if it is a number, as in the policies of drafts 03 to 07.
-    pub(in crate::classify) value: Number,
+    pub(super) value: Number,
     /// `q`, the quota of a policy.
-    pub(in crate::classify) quota: Number,
+    pub(super) quota: Number,
     /// `w`, the window in seconds.
-    pub(in crate::classify) window: Number,
+    pub(super) window: Number,
     /// `r`, what remains.
-    pub(in crate::classify) remaining: Number,
+    pub(super) remaining: Number,
     /// `t`, the seconds until the reset.
-    pub(in crate::classify) reset: Number,
+    pub(super) reset: Number,
     /// `a`, what is available: the name that `r` may get.
-    pub(in crate::classify) available: Number,
+    pub(super) available: Number,
     /// `c`, what the request cost.
-    pub(in crate::classify) cost: Number,
+    pub(super) cost: Number,
     /// `qu`, what a quota counts.
-    pub(in crate::classify) unit: Option<String>,
+    pub(super) unit: Option<String>,
     /// `pk`, the key of the partition.
-    pub(in crate::classify) partition: Partition,
+    pub(super) partition: Partition,
+    /// All parameters: names and values, each with an end that none has in it.
+    pub(super) parameters: Vec<u8>,
 }
 
 /// The key of a partition: what stands in the place of a byte sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::classify) enum Partition {
+pub(super) enum Partition {
     #[default]
     Absent,
     Is(Vec<u8>),
@@ -103,7 +103,7 @@ impl From<&BareItemFromInput<'_>> for Partition {
 impl Member {
     /// Returns what remains and the seconds until the reset: `r` and `t`, or else `a` and `w`, of
     /// which `t` may still have its old name.
-    pub(in crate::classify) fn left(&self) -> Result<Option<(u64, Option<u64>)>, Malformed> {
+    pub(super) fn left(&self) -> Result<Option<(u64, Option<u64>)>, Malformed> {
         let (left, reset) = match self.remaining {
             Number::Absent if self.reset == Number::Absent => (self.available, self.window),
             Number::Absent => (self.available, self.reset),
@@ -117,7 +117,7 @@ impl Member {
 }
 
 /// Reads a list. Inner lists become members without anything.
-pub(in crate::classify) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> {
+pub(super) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> {
     let mut members = Vec::new();
     let read = Parser::new(field).parse_list_with_visitor(List(&mut members));
     read.map_or(Err(Malformed), |()| Ok(members))
@@ -125,38 +125,17 @@ pub(in crate::classify) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> 
 
 /// The dictionary of draft 07.
 #[derive(Debug, Default)]
-pub(in crate::classify) struct Dictionary {
-    pub(in crate::classify) limit: Number,
-    pub(in crate::classify) remaining: Number,
-    pub(in crate::classify) reset: Number,
+pub(super) struct Dictionary {
+    pub(super) limit: Number,
+    pub(super) remaining: Number,
+    pub(super) reset: Number,
 }
 
 /// Reads a dictionary. Other keys are checked and ignored.
-pub(in crate::classify) fn dictionary(field: &[u8]) -> Result<Dictionary, Malformed> {
+pub(super) fn dictionary(field: &[u8]) -> Result<Dictionary, Malformed> {
     let mut found = Dictionary::default();
     let read = Parser::new(field).parse_dictionary_with_visitor(&mut found);
     read.map_or(Err(Malformed), |()| Ok(found))
-}
-
-/// Returns the tightest quota of a field, or `None` if it is not well formed or names none.
-pub(super) fn parse(field: &[u8]) -> Option<RateLimit> {
-    let limit = |(remaining, reset): (u64, Option<u64>)| RateLimit {
-        remaining,
-        reset: reset.map(Duration::from_secs),
-    };
-    if let Ok(members) = list(field) {
-        let mut tightest: Option<RateLimit> = None;
-        for member in &members {
-            if let Some(left) = member.left().ok()? {
-                let left = limit(left);
-                tightest = Some(tightest.map_or(left, |other| other.tighter(left)));
-            }
-        }
-        return tightest;
-    }
-    let found = dictionary(field).ok()?;
-    let reset = found.reset.get().ok()?;
-    Some(limit((found.remaining.get().ok()??, reset)))
 }
 
 struct List<'a>(&'a mut Vec<Member>);
@@ -211,6 +190,13 @@ impl<'de> ParameterVisitor<'de> for &mut Member {
         key: &'de KeyRef,
         value: BareItemFromInput<'de>,
     ) -> Result<(), Infallible> {
+        self.parameters.extend_from_slice(key.as_str().as_bytes());
+        self.parameters.push(b'=');
+        match Partition::from(&value) {
+            Partition::Is(bytes) => self.parameters.extend(bytes),
+            _ => self.parameters.extend(format!("{value:?}").into_bytes()),
+        }
+        self.parameters.push(0x1f);
         let place = match key.as_str() {
             "q" => &mut self.quota,
             "w" => &mut self.window,
