@@ -367,3 +367,15 @@ async fn one_operation_can_do_without_retries() {
     copy(&client).await.expect_err("all are throttled");
     assert_eq!(server.requests(), 4, "others are retried");
 }
+
+#[tokio::test]
+async fn inside_of_an_attempt_an_operation_is_sent_once() {
+    let server = Server::with(&[Answer::SlowDown]).await;
+    let strategy = Arc::new(Standard::builder().build().expect("in range"));
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    let outer = Some(paceline::operation::OuterAttempt::new());
+    let copied = paceline::operation::within_async(outer, copy(&client)).await;
+    assert!(copied.is_err());
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+}

@@ -2,7 +2,9 @@
 
 use core::{fmt, time::Duration};
 
-use paceline::{Failure, Idempotency, RetryStrategy, RetryToken, strategy::Reports};
+use paceline::{
+    Failure, Idempotency, RetryStrategy, RetryToken, operation::OuterAttempt, strategy::Reports,
+};
 
 use crate::delays::{Delays, Due};
 
@@ -17,6 +19,10 @@ use crate::delays::{Delays, Due};
 /// condition, which sees the errors: the better one. And it is an iterator of delays itself, for
 /// loops that have no condition: to those every failure is the one that [`assume`](Self::assume)
 /// says.
+///
+/// Inside of an attempt of one of paceline's own loops it notes failures and grants no retry, since
+/// that loop sends again. Loops inside of the host's loop need the mark of [`outer`](Self::outer) to
+/// do the same.
 ///
 /// No operation waits until it is [admitted](RetryStrategy::admit) here, as these loops have no
 /// place for it: use [`Standard`](paceline::Standard), or paceline's own loop.
@@ -48,6 +54,8 @@ pub struct Retries<'a, S: ?Sized> {
     token: Option<RetryToken>,
     due: Due,
     assumed: Failure,
+    /// Whether the retries are left to an outer loop.
+    is_inside: bool,
 }
 
 impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
@@ -65,6 +73,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
             token: strategy.acquire_initial_token(scope).ok(),
             due: Due::none(),
             assumed: Failure::transient(),
+            is_inside: OuterAttempt::current().is_some(),
         }
     }
 
@@ -88,6 +97,41 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         self
     }
 
+    /// Returns the mark for each attempt of the host's loop, so that paceline's loops inside of it
+    /// send once: `within_async(outer, fetch())`, or `within`. `None` if the strategy allows one
+    /// attempt, or if an outer loop has set it already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use backon::BlockingRetryable;
+    /// use paceline::{Failure, RetryStrategyExt, Standard, operation::within};
+    /// use paceline_backoff::Retries;
+    ///
+    /// let strategy = Standard::builder().base_delay(Duration::from_millis(1)).build()?;
+    /// let mut sends = 0;
+    /// // A client with retries.
+    /// let mut fetch = || strategy.run(|_| { sends += 1; Err::<(), _>(Failure::transient()) });
+    ///
+    /// let mut retries = Retries::of(&strategy);
+    /// let outer = retries.outer();
+    /// let (delays, condition) = retries.split(|_| Failure::transient());
+    /// let answer = (|| within(outer, &mut fetch)).retry(delays).when(condition).call();
+    /// assert!(answer.is_err());
+    /// assert_eq!(sends, 3); // not 9
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    #[must_use]
+    pub fn outer(&self) -> Option<OuterAttempt> {
+        let max = self
+            .token
+            .as_ref()
+            .map_or(Some(1), RetryToken::max_attempts);
+        let alone = self.is_inside || matches!(max, Some(0 | 1));
+        (!alone).then(OuterAttempt::new)
+    }
+
     /// Returns the delay before the first send: zero, but for strategies of one's own.
     #[must_use]
     pub fn first_delay(&self) -> Duration {
@@ -109,12 +153,13 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
             strategy,
             token,
             due,
+            is_inside,
             ..
         } = self;
         let due = &*due;
         due.set(None);
         let condition = move |error: &E| {
-            let delay = refresh(*strategy, token, &classify(error));
+            let delay = refresh(*strategy, token, &classify(error), *is_inside);
             due.set(delay);
             delay.is_some()
         };
@@ -151,9 +196,16 @@ fn refresh<S: RetryStrategy + ?Sized>(
     strategy: &S,
     token: &mut Option<RetryToken>,
     failure: &Failure,
+    is_inside: bool,
 ) -> Option<Duration> {
     let last = token.take()?;
-    let permitted = last.idempotency().permits(failure);
+    let permitted = last.idempotency().permits(failure) && !is_inside;
+    // The outer loop sends again: without time the failure is recorded, and no quota is taken.
+    let last = if is_inside {
+        last.with_time_left(Some(Duration::ZERO))
+    } else {
+        last
+    };
     let next = strategy
         .refresh_retry_token(last, failure, Reports::new())
         .ok()?;
@@ -185,7 +237,12 @@ impl<S: RetryStrategy + ?Sized> Iterator for Retries<'_, S> {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        refresh(self.strategy, &mut self.token, &self.assumed)
+        refresh(
+            self.strategy,
+            &mut self.token,
+            &self.assumed,
+            self.is_inside,
+        )
     }
 }
 

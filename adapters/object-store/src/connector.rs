@@ -1,8 +1,9 @@
 //! The connector of stores that speak HTTP: below their operations, where each request is seen as
 //! it was answered.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, format, string::String, sync::Arc};
 use core::{
+    error::Error,
     fmt,
     future::poll_fn,
     mem,
@@ -26,6 +27,8 @@ use paceline::{
     classify::{
         Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier, ServiceUnavailable,
     },
+    headers::AttemptHeader,
+    operation::{Attempt, Stop},
 };
 
 use crate::{Lanes, bounds::Bounds};
@@ -42,10 +45,14 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 /// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
 /// with one connector share its lanes.
 ///
+/// The store's own retries come to nothing: an answer that the connector gives up on reaches the
+/// store as an error that it does not retry, with the same text. Inside of an attempt of another of
+/// paceline's loops requests are sent once ([`OuterAttempt`](paceline::operation::OuterAttempt)).
+///
 /// # Examples
 ///
 /// ```
-/// use object_store::{RetryConfig, aws::AmazonS3Builder, client::HttpConnector};
+/// use object_store::{aws::AmazonS3Builder, client::HttpConnector};
 /// use paceline::Adaptive;
 /// use paceline_object_store::{Lanes, PacedConnector};
 ///
@@ -55,13 +62,13 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 ///     AmazonS3Builder::from_env()
 ///         .with_bucket_name("logs")
 ///         .with_http_connector(PacedConnector::new(inner, lanes))
-///         .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
 /// }
 /// ```
 pub struct PacedConnector {
     inner: Box<dyn HttpConnector>,
     settings: Arc<Settings>,
     bounds: Bounds,
+    tells: Option<AttemptHeader>,
 }
 
 /// Which lanes are for which request, and what answers mean.
@@ -92,6 +99,7 @@ impl PacedConnector {
             inner: Box::new(inner),
             settings: Arc::new(settings),
             bounds: Bounds::default(),
+            tells: None,
         }
     }
 
@@ -112,6 +120,14 @@ impl PacedConnector {
         self.bounds.max_retry_after = Some(span);
         self
     }
+
+    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    /// Services that sign all headers may refuse a request to which one was added.
+    #[must_use]
+    pub fn tell_attempts(mut self, header: AttemptHeader) -> Self {
+        self.tells = Some(header);
+        self
+    }
 }
 
 impl HttpConnector for PacedConnector {
@@ -122,6 +138,7 @@ impl HttpConnector for PacedConnector {
             inner,
             settings,
             bounds: self.bounds,
+            tells: self.tells,
         }))
     }
 }
@@ -146,6 +163,7 @@ struct Paced {
     inner: HttpClient,
     settings: Arc<Settings>,
     bounds: Bounds,
+    tells: Option<AttemptHeader>,
 }
 
 /// What came of an attempt that did not succeed.
@@ -195,18 +213,68 @@ impl HttpService for Paced {
         let idempotency = Idempotency::of_method(request.method(), request.headers());
         let operation = Operation::new(&*strategy).idempotency(idempotency);
         let operation = self.bounds.apply(operation);
-        let send = |_| self.send(request.clone());
+        let operation = operation.inside(request.extensions().get().copied());
+        let send = |attempt: Attempt| {
+            let mut request = request.clone();
+            if let Some(header) = self.tells {
+                header.tell(&attempt, request.headers_mut());
+            }
+            self.send(request)
+        };
         let stopped = match operation.run_async_with(classify, send).await {
             Ok(response) => return Ok(response),
             Err(stopped) => stopped,
         };
+        // What is handed on as it is the store would send again: errors but those of unknown kind,
+        // and some of the statuses.
+        let stop = stopped.stop();
         match stopped.into_error() {
+            Ok(Unwell::Answered(_, response)) if store_retries(&response) => {
+                let (parts, body) = response.into_parts();
+                let (body, _) = read(body).await;
+                let body = String::from_utf8_lossy(&body);
+                let said = if parts.status.is_success() {
+                    format!("Server returned error response: {body}")
+                } else {
+                    let status = parts.status;
+                    format!("Server returned non-2xx status code: {status}: {body}")
+                };
+                let refused = GaveUp { said, stop };
+                Err(HttpError::new(HttpErrorKind::Unknown, refused))
+            }
             Ok(Unwell::Answered(_, response)) => Ok(response),
-            Ok(Unwell::Failed(error)) => Err(error),
-            // Nothing was sent, or it was cut off. Of another kind the store would try again at
-            // once.
+            Ok(Unwell::Failed(error)) => Err(HttpError::new(HttpErrorKind::Unknown, error)),
+            // Nothing was sent, or it was cut off.
             Err(stop) => Err(HttpError::new(HttpErrorKind::Unknown, stop)),
         }
+    }
+}
+
+/// Returns `true` if a store would send a request again that was answered so, and has no other use for
+/// the status.
+fn store_retries(response: &HttpResponse) -> bool {
+    let status = response.status();
+    let is_refusal = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
+    is_refusal || status.is_success()
+}
+
+/// The last answer to a request, as an error after which the store does not send it again.
+#[derive(Debug)]
+struct GaveUp {
+    /// In the words of the store's own error.
+    said: String,
+    stop: Stop,
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said)
+    }
+}
+
+impl Error for GaveUp {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.stop)
     }
 }
 

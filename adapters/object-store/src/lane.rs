@@ -34,6 +34,27 @@ impl Lane {
         F: Future<Output = Result<T>>,
     {
         let operation = Operation::new(&*self.strategy).idempotency(idempotency);
+        self.drive(operation, send).await
+    }
+
+    /// As [`run`](Self::run), for what the store makes several requests of, and is idempotent. A
+    /// connector in the store sends them again.
+    pub(crate) async fn run_composite<T, F>(&self, send: impl FnMut(Attempt) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let operation = Operation::new(&*self.strategy).composite();
+        self.drive(operation, send).await
+    }
+
+    async fn drive<'a, T, F>(
+        &'a self,
+        operation: Operation<'a, &'a dyn RetryStrategy>,
+        send: impl FnMut(Attempt) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let operation = self.pacing.bounds.apply(operation);
         let classify = |error: &Error| self.pacing.classify(error);
         let ended = operation.run_async_with(classify, send).await;

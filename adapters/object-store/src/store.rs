@@ -151,7 +151,7 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let list = |_| self.store().list_with_delimiter(prefix);
         let lane = self.pacing.lists(prefix);
-        lane.run(Idempotency::Idempotent, list).await
+        lane.run_composite(list).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {

@@ -18,8 +18,10 @@ use object_store::{
     aws::{AmazonS3, AmazonS3Builder},
     path::Path,
 };
-use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
-use paceline_object_store::{Lanes, PacedConnector};
+use paceline::{
+    Adaptive, Standard, classify::Classifier as _, law::PacedSettings, operation::Stop,
+};
+use paceline_object_store::{Lanes, PacedConnector, PacedStore, Pacing, StoreErrors};
 use support::{Paused, SECOND, fixed, hyper::Hyper, standard};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -302,4 +304,88 @@ async fn an_error_in_a_success_is_paced_and_retried() {
     let got = store.get(&Path::from("a")).await.expect("an object");
     assert!(got.bytes().await.expect("a body").starts_with(b"<?xml"));
     assert_eq!(server.requests(), "GET");
+}
+
+/// A store with the retries that stores have by default: ten of each request.
+fn by_default(server: &Server, lanes: Lanes) -> AmazonS3 {
+    let store = AmazonS3Builder::new()
+        .with_endpoint(&server.url)
+        .with_bucket_name("logs")
+        .with_skip_signature(true)
+        .with_allow_http(true)
+        .with_http_connector(PacedConnector::new(Hyper, lanes));
+    store.build().expect("a store")
+}
+
+#[tokio::test]
+async fn the_stores_own_retries_come_to_nothing() {
+    for (answer, sends, words) in [
+        (SLOW_DOWN, 3, "status code: 503 Service Unavailable"),
+        (BROKEN, 3, "status code: 500 Internal Server Error"),
+        (
+            Answer::Status(429, ""),
+            3,
+            "status code: 429 Too Many Requests",
+        ),
+        (
+            Answer::Status(501, ""),
+            1,
+            "status code: 501 Not Implemented",
+        ),
+        (Answer::Reset, 3, ""),
+    ] {
+        let server = Server::with(vec![answer].leak()).await;
+        let store = by_default(&server, one(&standard()));
+        let error = store.get(&Path::from("x")).await.expect_err("it fails");
+        assert_eq!(server.requests().split(' ').count(), sends, "{answer:?}");
+        assert!(format!("{error}").contains(words), "{error}");
+    }
+    // What the store has a use for is handed on as it is.
+    let server = Server::with(&[Answer::Status(404, "")]).await;
+    let store = by_default(&server, one(&standard()));
+    let missing = store.get(&Path::from("x")).await;
+    assert!(
+        matches!(missing, Err(Error::NotFound { .. })),
+        "{missing:?}"
+    );
+    // An error in a success.
+    let refused = "<Error><Code>SlowDown</Code></Error>";
+    let server = Server::with(vec![Answer::Body(refused)].leak()).await;
+    let store = by_default(&server, one(&standard()));
+    let error = store.copy(&Path::from("x"), &Path::from("y")).await;
+    let error = error.expect_err("it is refused");
+    assert_eq!(server.requests(), "PUT PUT PUT");
+    assert!(
+        StoreErrors
+            .classify(&error)
+            .is_some_and(|failure| failure.is_throttle())
+    );
+}
+
+#[tokio::test]
+async fn of_a_wrapper_over_a_connector_the_wrapper_sends_again() {
+    let server = Server::with(&[BROKEN]).await;
+    let (outer, inner) = (standard(), standard());
+    let pacing = Pacing::by({
+        let lanes = one(&outer);
+        move |_| lanes.clone()
+    });
+    let store = PacedStore::new(by_default(&server, one(&inner)), pacing);
+    store.get(&Path::from("x")).await.expect_err("it fails");
+    assert_eq!(server.requests(), "GET GET GET");
+    assert_eq!(
+        [outer, inner].map(|each| each.quota().available()),
+        [472, 500]
+    );
+
+    // A list with a delimiter is several requests: the connector sends each again.
+    let server = Server::with(&[BROKEN]).await;
+    let (outer, inner) = (standard(), standard());
+    let pacing = Pacing::by({
+        let lanes = one(&outer);
+        move |_| lanes.clone()
+    });
+    let store = PacedStore::new(by_default(&server, one(&inner)), pacing);
+    store.list_with_delimiter(None).await.expect_err("it fails");
+    assert_eq!(server.requests().split(' ').count(), 9);
 }

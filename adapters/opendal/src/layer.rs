@@ -11,6 +11,7 @@ use opendal_core::{
 use paceline::{
     Adaptive, RetryStrategy,
     classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
+    headers::AttemptHeader,
 };
 
 use crate::transport::Paced;
@@ -53,6 +54,11 @@ impl Lanes {
 ///
 /// Clones, and the operators that are given one, share quotas and rates.
 ///
+/// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside of
+/// an attempt of another of paceline's loops requests are sent once
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)); a loop around a whole `write` or `list`
+/// should be [composite](paceline::Operation::composite).
+///
 /// # Examples
 ///
 /// ```
@@ -75,6 +81,7 @@ pub(crate) struct Settings {
     pub(crate) answers: Box<Answers>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
+    pub(crate) tells: Option<AttemptHeader>,
 }
 
 impl PacingLayer {
@@ -115,6 +122,7 @@ impl PacingLayer {
             answers: Box::new(answers),
             deadline: None,
             max_retry_after: None,
+            tells: None,
         }))
     }
 
@@ -148,12 +156,20 @@ impl PacingLayer {
         self.with(|settings| settings.max_retry_after = Some(span))
     }
 
+    /// Tells the service in `header` which attempt of a request it gets. By default nothing does. To
+    /// be called before the layer is cloned.
+    #[must_use]
+    pub fn tell_attempts(self, header: AttemptHeader) -> Self {
+        self.with(|settings| settings.tells = Some(header))
+    }
+
     /// Changes a copy of the settings: those of clones stay.
     fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
         let mut settings = Settings {
             deadline: before.deadline,
             max_retry_after: before.max_retry_after,
+            tells: before.tells,
             choose: {
                 let before = Arc::clone(&before);
                 Box::new(move |request| (before.choose)(request))

@@ -4,7 +4,11 @@ use alloc::sync::Arc;
 
 use http::{Request, Response};
 use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Result};
-use paceline::{Failure, Idempotency, Operation, classify::HttpResponseParts, operation::Stop};
+use paceline::{
+    Failure, Idempotency, Operation,
+    classify::HttpResponseParts,
+    operation::{Attempt, Stop},
+};
 
 use crate::layer::Settings;
 
@@ -44,7 +48,14 @@ impl HttpTransport for Paced {
         if let Some(span) = self.settings.max_retry_after {
             operation = operation.max_retry_after(span);
         }
-        let send = |_| self.send(request.clone());
+        let operation = operation.inside(request.extensions().get().copied());
+        let send = |attempt: Attempt| {
+            let mut request = request.clone();
+            if let Some(header) = self.settings.tells {
+                header.tell(&attempt, request.headers_mut());
+            }
+            self.send(request)
+        };
         match operation.run_async_with(classify, send).await {
             Ok(response) => Ok(response),
             Err(stopped) => match stopped.into_error() {

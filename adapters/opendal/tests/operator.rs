@@ -193,3 +193,19 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert!(wait > Duration::ZERO && wait < SECOND, "{wait:?}");
     assert_eq!(server.requests(), ["PUT"]);
 }
+
+#[tokio::test]
+async fn inside_of_an_attempt_a_request_is_sent_once() {
+    let server = Server::with(&[BROKEN]).await;
+    let (layer, strategy) = standard();
+    let operator = operator(&server, layer);
+    let outer = paceline::operation::OuterAttempt::new();
+    let read = paceline::operation::within_async(Some(outer), operator.stat("x"));
+    read.await.expect_err("it is broken");
+    assert_eq!(
+        (server.requests().len(), strategy.quota().available()),
+        (1, 500)
+    );
+    operator.stat("x").await.expect_err("it is broken");
+    assert_eq!(server.requests().len(), 3);
+}

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use http::Extensions;
 use paceline::{
     Class, Failure, Idempotency, Operation, RetryStrategy as _,
-    operation::{Verdict, Waiter},
+    operation::{OuterAttempt, Verdict, Waiter, within_async},
     set::Weights,
     strategy::Reports,
     wait::DefaultSleep,
@@ -44,7 +44,12 @@ impl Middleware for Pacing {
         if let Some(span) = self.max_retry_after {
             operation = operation.max_retry_after(span);
         }
-        let mut attempts = operation.start();
+        if self.composite {
+            operation = operation.composite();
+        }
+        // Of a loop in another task: what this task is inside of is found without it.
+        let carried = extensions.get::<OuterAttempt>().copied();
+        let mut attempts = operation.inside(carried).start();
         let mut waiter = Waiter::new(DefaultSleep::new());
         // What the caller gets if there is no other answer.
         let mut last: Option<Result<Response>> = None;
@@ -62,10 +67,18 @@ impl Middleware for Pacing {
             // The last attempt spares itself the copy.
             let copy = (!attempt.is_last()).then(|| request.try_clone()).flatten();
             attempts.set_repeatable(copy.is_some() || attempt.is_last());
+            let outer = attempts.outer();
+            if let Some(outer) = outer.filter(|_| self.marks) {
+                extensions.insert(outer);
+            }
+            if let Some(header) = self.tells {
+                header.tell(&attempt, request.headers_mut());
+            }
             let sending = async {
                 let result = next.clone().run(request, extensions).await;
                 self.classify(result).await
             };
+            let sending = within_async(outer, sending);
             let sent = waiter.cut_off(attempt.time_limit(), sending).await;
             let (mut result, failure, is_whole) = sent.unwrap_or_else(|| {
                 let cut_off = Err(Error::middleware(DeadlinePassed));

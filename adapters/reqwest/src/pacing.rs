@@ -8,6 +8,7 @@ use paceline::{
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
     },
+    headers::AttemptHeader,
     law::LimitReports,
     set::Weights,
 };
@@ -31,6 +32,11 @@ type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 /// It ought to be the last that a client is given, so that all that the others do counts as one
 /// operation; those after it run for each attempt. Clones share strategies, quota and rate.
 ///
+/// Inside of an attempt of another of paceline's loops it sends once
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)), and so do loops of paceline in the
+/// middlewares after it. Retries of others have to be switched off, or they multiply: a retry
+/// middleware, and reqwest's `ClientBuilder::retry`.
+///
 /// # Examples
 ///
 /// ```
@@ -49,6 +55,9 @@ pub struct Pacing {
     pub(crate) one_shot: OneShotBody,
     pub(crate) deadline: Option<Duration>,
     pub(crate) max_retry_after: Option<Duration>,
+    pub(crate) composite: bool,
+    pub(crate) marks: bool,
+    pub(crate) tells: Option<AttemptHeader>,
     scope: Option<Arc<ScopeOf>>,
     limits: Arc<ReadLimits>,
     costs: Option<Arc<Costs>>,
@@ -151,6 +160,9 @@ impl Pacing {
             one_shot: OneShotBody::default(),
             deadline: None,
             max_retry_after: None,
+            composite: false,
+            marks: false,
+            tells: None,
             scope: None,
             limits: Arc::new(|parts| HeaderLimits::new().read(parts)),
             costs: None,
@@ -313,6 +325,42 @@ impl Pacing {
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.deadline = Some(span);
+        self
+    }
+
+    /// Says that the middlewares after it send several requests for one, as a paginator does: loops
+    /// of paceline in them may send theirs again. By default they send once.
+    #[must_use]
+    pub const fn composite(mut self) -> Self {
+        self.composite = true;
+        self
+    }
+
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
+    /// request, for middlewares after it that send it in another task: a loop of paceline there
+    /// finds it, and sends once.
+    ///
+    /// What the middlewares await finds it without. It allocates for a request that has no
+    /// extensions.
+    #[must_use]
+    pub const fn mark_requests(mut self) -> Self {
+        self.marks = true;
+        self
+    }
+
+    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, headers::AttemptHeader};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let pacing = Pacing::new(Adaptive::paced()).tell_attempts(AttemptHeader::EnvoyAttemptCount);
+    /// ```
+    #[must_use]
+    pub const fn tell_attempts(mut self, header: AttemptHeader) -> Self {
+        self.tells = Some(header);
         self
     }
 

@@ -12,7 +12,7 @@ use paceline::{
     classify::HttpResponseParts,
     config::{RetryGeneration, StrategyBuilder},
     law::PacedSettings,
-    operation::{Stop, StopReason},
+    operation::{OuterAttempt, Stop, StopReason, within_async},
     set::Weights,
     strategy::AttemptCharge,
 };
@@ -407,4 +407,93 @@ async fn what_stops_a_retry_leaves_the_last_answer() {
     let pacing = Pacing::new(builder.build().expect("in range"));
     let answer = client(pacing).get(&server.url).send().await;
     assert_eq!((status(answer), server.requests()), (500, 1));
+}
+
+#[tokio::test]
+async fn inside_of_an_attempt_a_request_is_sent_once() {
+    let outer = OuterAttempt::new();
+    // In the same task, and carried by the request from another one.
+    for carried in [false, true] {
+        let server = Server::with(&[BROKEN]).await;
+        let strategy = built(standard());
+        let request = client_of(&strategy).get(&server.url);
+        let answer = if carried {
+            let request = request.with_extension(outer);
+            tokio::spawn(request.send()).await.expect("no panic")
+        } else {
+            within_async(Some(outer), request.send()).await
+        };
+        let response = answer.expect("an answer");
+        let stop = response.extensions().get::<Stop>();
+        assert_eq!(stop.map(Stop::why), Some(StopReason::LeftToOuter));
+        assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+    }
+}
+
+/// Sends once through another client, in a task.
+struct Spawns(reqwest_middleware::ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Spawns {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut http::Extensions,
+        _next: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        let (inner, mut extensions) = (self.0.clone(), extensions.clone());
+        let sent = async move {
+            inner
+                .execute_with_extensions(request, &mut extensions)
+                .await
+        };
+        tokio::spawn(sent).await.expect("no panic")
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_another_task_sends_carries_its_mark_if_asked_to() {
+    for (marks, sends) in [(false, 9), (true, 3)] {
+        let server = Server::with(&[BROKEN]).await;
+        let pacing = Pacing::shared(built(standard()));
+        let pacing = if marks {
+            pacing.mark_requests()
+        } else {
+            pacing
+        };
+        let client = ClientBuilder::new(bare().build().expect("a client")).with(pacing);
+        let client = client.with(Spawns(client_of(&built(standard())))).build();
+        let answer = client.get(&server.url).send().await;
+        assert_eq!((status(answer), server.requests()), (500, sends), "{marks}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_sent_again_is_sent_again_by_none() {
+    // The outer attempt cannot be repeated: then the loop inside of it retries what it can.
+    let server = Server::with(&[BROKEN]).await;
+    let (outer, inner) = (built(standard()), built(standard()));
+    let inner = client_of(&inner);
+    let url = server.url.clone();
+    let client = ClientBuilder::new(bare().build().expect("a client")).with(Pacing::shared(outer));
+    let client = client.with(Elsewhere(inner, url)).build();
+    let body =
+        reqwest::Body::wrap_stream(futures_util::stream::iter([Ok::<_, std::io::Error>("x")]));
+    let answer = client.put(&server.url).body(body).send().await;
+    assert_eq!((status(answer), server.requests()), (500, 3));
+}
+
+/// Asks another client, whatever the request.
+struct Elsewhere(reqwest_middleware::ClientWithMiddleware, String);
+
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Elsewhere {
+    async fn handle(
+        &self,
+        _request: reqwest::Request,
+        _extensions: &mut http::Extensions,
+        _next: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        self.0.get(&self.1).send().await
+    }
 }

@@ -2,7 +2,12 @@
 
 use core::time::Duration;
 
-use paceline::{Class, Idempotency, set::Weights};
+use paceline::{
+    Class, Idempotency,
+    headers::AttemptHeader,
+    operation::{Attempt, OuterAttempt},
+    set::Weights,
+};
 
 /// Makes the requests of an operation's attempts out of the one that the caller made.
 ///
@@ -77,6 +82,26 @@ pub trait Replay<Req> {
     fn class(&self, request: &Self::Sent) -> Class {
         let _ = request;
         Class::Foreground
+    }
+
+    /// Returns the attempt of an outer loop that `request` carries among its extensions: then it is
+    /// sent once. `None` by default; the attempt that the task itself is inside of is found without
+    /// it.
+    fn outer(&self, request: &Self::Sent) -> Option<OuterAttempt> {
+        let _ = request;
+        None
+    }
+
+    /// Lets `request` carry its attempt to loops that run in other tasks: see
+    /// [`RetryLayer::mark_requests`](crate::RetryLayer::mark_requests). Does nothing by default.
+    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
+        let _ = (request, outer);
+    }
+
+    /// Tells the service which attempt `request` is: see
+    /// [`RetryLayer::tell_attempts`](crate::RetryLayer::tell_attempts). Does nothing by default.
+    fn tell(&self, request: &mut Self::Sent, attempt: &Attempt, header: AttemptHeader) {
+        let _ = (request, attempt, header);
     }
 }
 

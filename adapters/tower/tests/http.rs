@@ -22,8 +22,8 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use paceline::{
-    Adaptive, Clock, RetryStrategy, SendLimiter, SendRate, Standard, law::PacedSettings,
-    set::Weights, strategy::AttemptCharge,
+    Adaptive, Clock, RetryStrategy, SendLimiter, SendRate, Standard, headers::AttemptHeader,
+    law::PacedSettings, set::Weights, strategy::AttemptCharge,
 };
 use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer};
 use support::{Always, COST, TokioClock};
@@ -411,4 +411,69 @@ async fn a_cost_in_the_body_is_settled_by_the_caller() {
     charge.settle(&[2]).expect("a credit");
     let more = available() - before;
     assert!((4.0..5.0).contains(&more), "{more}");
+}
+
+#[tokio::test]
+async fn a_service_hears_which_attempt_it_gets() {
+    let (url, _) = serve(0, &[(200, &[], AT_ONCE)]).await;
+    for (header, expected) in [
+        (AttemptHeader::GrpcPreviousRpcAttempts, ["", "1", "2"]),
+        (AttemptHeader::EnvoyAttemptCount, ["1", "2", "3"]),
+        (
+            AttemptHeader::AmzSdkRequest,
+            ["attempt=1; max=3", "attempt=2; max=3", "attempt=3; max=3"],
+        ),
+    ] {
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = told.clone();
+        let busy = tower::service_fn(move |request: Request<String>| {
+            let value = request.headers().get(header.name());
+            let value = value
+                .map_or("", |value| value.to_str().expect("text"))
+                .to_owned();
+            seen.lock().expect("no panic").push(value);
+            async {
+                Ok::<_, BoxError>(Response::builder().status(500).body(()).expect("an answer"))
+            }
+        });
+        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let layer = RetryLayer::http(strategy.build().expect("in range")).tell_attempts(header);
+        let request = Request::get(&url).body(String::new()).expect("a request");
+        layer.layer(busy).oneshot(request).await.expect("an answer");
+        assert_eq!(*told.lock().expect("no panic"), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_service_in_another_task_finds_the_mark_if_asked_to() {
+    let standard = || {
+        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        RetryLayer::http(strategy.build().expect("in range"))
+    };
+    for (marks, sends) in [(false, 9), (true, 3)] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let busy = standard().layer(tower::service_fn(move |_: Request<String>| {
+            count.fetch_add(1, SeqCst);
+            async {
+                Ok::<_, BoxError>(Response::builder().status(500).body(()).expect("an answer"))
+            }
+        }));
+        let spawns = tower::service_fn(move |request: Request<String>| {
+            let sent = tokio::spawn(busy.clone().oneshot(request));
+            async move { sent.await.expect("no panic") }
+        });
+        let outer = if marks {
+            standard().mark_requests()
+        } else {
+            standard()
+        };
+        let request = Request::get("/").body(String::new()).expect("a request");
+        outer
+            .layer(spawns)
+            .oneshot(request)
+            .await
+            .expect("an answer");
+        assert_eq!(asked.load(SeqCst), sends, "{marks}");
+    }
 }

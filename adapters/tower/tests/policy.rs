@@ -139,3 +139,15 @@ async fn a_policy_of_ones_own_stops_when_the_budget_is_gone() {
     assert_eq!(call(&mut service).await.expect("an answer"), 500);
     assert_eq!(script.sent(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn inside_of_an_attempt_the_policy_retries_nothing() {
+    let strategy = standard(SECOND);
+    let script = Script::of([Ok(500), Ok(200)]);
+    let policy = RetryPolicy::shared(strategy.clone(), by_number);
+    let mut service = Retry::new(policy, script.clone());
+    let outer = Some(paceline::operation::OuterAttempt::new());
+    let answer = paceline::operation::within_async(outer, call(&mut service)).await;
+    assert_eq!((answer.expect("an answer"), script.sent()), (500, 1));
+    assert_eq!(strategy.quota().available(), 500);
+}

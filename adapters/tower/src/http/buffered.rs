@@ -10,7 +10,12 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::{Class, Idempotency, set::Weights};
+use paceline::{
+    Class, Idempotency,
+    headers::AttemptHeader,
+    operation::{Attempt, OuterAttempt},
+    set::Weights,
+};
 
 use super::timeout;
 use crate::Replay;
@@ -77,6 +82,18 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
 
     fn class(&self, request: &Self::Sent) -> Class {
         request.extensions().get().copied().unwrap_or_default()
+    }
+
+    fn outer(&self, request: &Self::Sent) -> Option<OuterAttempt> {
+        request.extensions().get().copied()
+    }
+
+    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
+        request.extensions_mut().insert(outer);
+    }
+
+    fn tell(&self, request: &mut Self::Sent, attempt: &Attempt, header: AttemptHeader) {
+        header.tell(attempt, request.headers_mut());
     }
 }
 

@@ -3,7 +3,12 @@
 use core::time::Duration;
 
 use http::Request;
-use paceline::{Class, Idempotency, set::Weights};
+use paceline::{
+    Class, Idempotency,
+    headers::AttemptHeader,
+    operation::{Attempt, OuterAttempt},
+    set::Weights,
+};
 
 use super::timeout;
 use crate::Replay;
@@ -44,5 +49,17 @@ impl<B: Clone> Replay<Request<B>> for HttpRequests {
 
     fn class(&self, request: &Request<B>) -> Class {
         request.extensions().get().copied().unwrap_or_default()
+    }
+
+    fn outer(&self, request: &Self::Sent) -> Option<OuterAttempt> {
+        request.extensions().get().copied()
+    }
+
+    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
+        request.extensions_mut().insert(outer);
+    }
+
+    fn tell(&self, request: &mut Self::Sent, attempt: &Attempt, header: AttemptHeader) {
+        header.tell(attempt, request.headers_mut());
     }
 }

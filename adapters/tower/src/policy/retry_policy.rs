@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 
-use paceline::{Idempotency, RetryStrategy, RetryToken, strategy::Reports};
+use paceline::{
+    Idempotency, RetryStrategy, RetryToken, operation::OuterAttempt, strategy::Reports,
+};
 use tokio::time::{Sleep, sleep};
 use tower::retry::Policy;
 
@@ -15,6 +17,9 @@ use crate::{Classify, Clones, Replay};
 /// [`SendRateLayer`](crate::SendRateLayer) under it, or use [`RetryLayer`](crate::RetryLayer),
 /// which does all of it. Responses whose outcome comes with their end, as gRPC's may, count as
 /// successes when they begin.
+///
+/// Inside of an attempt of paceline's own loops it leaves the retries to that loop. It sets no mark
+/// for loops inside of the service: switch those off, or use [`RetryLayer`](crate::RetryLayer).
 ///
 /// Clones share the strategy. Each operation has its own state, in the clone that tower makes
 /// for it.
@@ -132,12 +137,19 @@ where
             Some(span) => token.with_max_retry_after(span),
             None => token,
         };
+        // The outer loop sends again: without time the failure is recorded, and no quota is taken.
+        let is_inside = OuterAttempt::current().is_some();
+        let token = if is_inside {
+            token.with_time_left(Some(Duration::ZERO))
+        } else {
+            token
+        };
         let token = self
             .strategy
             .refresh_retry_token(token, &failure, Reports::new())
             .ok()?;
         // For strategies that do not ask: those of the crate have refused.
-        if !idempotency.permits(&failure) {
+        if !idempotency.permits(&failure) || is_inside {
             return None;
         }
         let delay = token.delay();

@@ -11,7 +11,7 @@ use core::{
 use paceline::{
     Failure, Operation, RetryStrategy,
     law::LimitReports,
-    operation::{Attempts, Verdict, Waiter},
+    operation::{Attempts, Verdict, Waiter, within},
     strategy::Reports,
     wait::DefaultSleep,
 };
@@ -165,6 +165,13 @@ where
                         *this.next = this.shared.replay.copy(&request);
                         attempts.set_repeatable(this.next.is_some());
                     }
+                    let (outer, settings) = (attempts.outer(), &this.shared.settings);
+                    if let Some(outer) = outer.filter(|_| settings.marks) {
+                        this.shared.replay.mark(&mut request, outer);
+                    }
+                    if let Some(header) = settings.tells {
+                        this.shared.replay.tell(&mut request, &attempt, header);
+                    }
                     let limit = attempt.time_limit();
                     if let Some(limit) = limit {
                         this.waiter.arm(limit);
@@ -173,11 +180,12 @@ where
                         }
                     }
                     *this.last = None;
-                    let (sent, limited) = (this.service.call(request), limit.is_some());
+                    let sent = within(outer, || this.service.call(request));
+                    let limited = limit.is_some();
                     this.stage.set(Stage::UnderWay { sent, limited });
                 }
-                (StageProj::UnderWay { sent, limited }, _) => {
-                    let result = match sent.poll(context) {
+                (StageProj::UnderWay { sent, limited }, Some(attempts)) => {
+                    let result = match within(attempts.outer(), || sent.poll(context)) {
                         // A service that ends a call by its own deadline ends it together with us.
                         Poll::Ready(Err(_))
                             if *limited && this.waiter.poll_elapsed(context).is_ready() =>
@@ -224,6 +232,7 @@ where
             operation = operation.deadline(span);
         }
         operation = operation.class(replay.class(&request));
+        operation = operation.inside(replay.outer(&request));
         if let Some(weights) = replay.weights(&request) {
             operation = operation.weights(weights);
             *this.has_weights = true;

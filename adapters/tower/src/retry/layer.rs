@@ -7,7 +7,7 @@ use core::{
     time::Duration,
 };
 
-use paceline::{Idempotency, Operation, RetryStrategy};
+use paceline::{Idempotency, Operation, RetryStrategy, headers::AttemptHeader};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -26,6 +26,10 @@ use crate::{BoxError, Classify, Clones, Replay};
 /// clones, and all services of one layer, share the strategy. A response that is not retried goes
 /// to the caller, and an error too, as the service in the layer made it; the layer's only own error
 /// is [`Refused`](crate::Refused).
+///
+/// Loops of paceline in the service, such as another of these layers, leave the retries to this one
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)). Other retries, tower's own among them,
+/// have to be switched off: they would multiply.
 ///
 /// Timeouts for one attempt belong under this layer, those for all of them around it, or
 /// [`deadline`](Self::deadline). A limit of concurrent requests belongs around it, or waiters
@@ -62,6 +66,9 @@ pub(super) struct Settings<S: ?Sized> {
     pub(super) idempotency: Option<Idempotency>,
     pub(super) deadline: Option<Duration>,
     pub(super) max_retry_after: Option<Duration>,
+    pub(super) composite: bool,
+    pub(super) marks: bool,
+    pub(super) tells: Option<AttemptHeader>,
 }
 
 impl<S: ?Sized> Settings<S> {
@@ -72,6 +79,9 @@ impl<S: ?Sized> Settings<S> {
         }
         if let Some(span) = self.max_retry_after {
             operation = operation.max_retry_after(span);
+        }
+        if self.composite {
+            operation = operation.composite();
         }
         operation
     }
@@ -102,6 +112,9 @@ impl<S: RetryStrategy + ?Sized, C> RetryLayer<S, C> {
                 idempotency: None,
                 deadline: None,
                 max_retry_after: None,
+                composite: false,
+                marks: false,
+                tells: None,
             },
             classifier,
             replay: Clones,
@@ -157,6 +170,45 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     #[must_use]
     pub fn max_retry_after(mut self, span: Duration) -> Self {
         self.settings.max_retry_after = Some(span);
+        self
+    }
+
+    /// Says that the service in the layer sends several requests for one, as a paginator does:
+    /// paceline's loops in it may send theirs again. By default they
+    /// [send once](paceline::operation::OuterAttempt), since this layer sends again.
+    #[must_use]
+    pub fn composite(mut self) -> Self {
+        self.settings.composite = true;
+        self
+    }
+
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
+    /// request, for a service that sends it in another task: a loop there finds it, and sends once.
+    ///
+    /// What the service's future polls finds it without. It allocates for a request that has no
+    /// extensions.
+    #[must_use]
+    pub fn mark_requests(mut self) -> Self {
+        self.settings.marks = true;
+        self
+    }
+
+    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "http")] {
+    /// use paceline::{Adaptive, headers::AttemptHeader};
+    /// use paceline_tower::RetryLayer;
+    ///
+    /// let header = AttemptHeader::EnvoyAttemptCount;
+    /// let layer = RetryLayer::http(Adaptive::paced()).tell_attempts(header);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tell_attempts(mut self, header: AttemptHeader) -> Self {
+        self.settings.tells = Some(header);
         self
     }
 
@@ -218,6 +270,9 @@ impl<S: ?Sized> Clone for Settings<S> {
             idempotency: self.idempotency,
             deadline: self.deadline,
             max_retry_after: self.max_retry_after,
+            composite: self.composite,
+            marks: self.marks,
+            tells: self.tells,
         }
     }
 }
@@ -249,7 +304,7 @@ impl<S: fmt::Debug + ?Sized> fmt::Debug for Settings<S> {
             .field("idempotency", &self.idempotency)
             .field("deadline", &self.deadline)
             .field("max_retry_after", &self.max_retry_after)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
