@@ -1,7 +1,11 @@
 //! The step between a token's delay and every send.
 
 use alloc::{boxed::Box, sync::Arc};
-use core::{fmt, mem, time::Duration};
+use core::{
+    fmt,
+    mem::{self, ManuallyDrop},
+    time::Duration,
+};
 
 use super::{
     refusal::{NotAdmitted, SendRefused},
@@ -56,7 +60,8 @@ enum Holds {
 /// ```
 #[must_use = "a turn that is dropped gives its place in line back"]
 pub struct SendTurn {
-    holds: Holds,
+    /// Dropped out of the way of the many turns that hold nothing, see `let_go`.
+    holds: ManuallyDrop<Holds>,
     /// How many strategies around this one ask at the moment.
     depth: u8,
     /// The outermost depth at which everything inside has let the attempt go.
@@ -70,7 +75,7 @@ impl SendTurn {
     /// Creates a turn without a place in line.
     pub const fn new() -> Self {
         Self {
-            holds: Holds::Nothing,
+            holds: ManuallyDrop::new(Holds::Nothing),
             depth: 0,
             passed: NOTHING_PASSED,
         }
@@ -78,8 +83,8 @@ impl SendTurn {
 
     /// Returns `true` if it holds a place in line.
     #[must_use]
-    pub const fn is_in_line(&self) -> bool {
-        matches!(self.holds, Holds::InLine(_) | Holds::InLines(_))
+    pub fn is_in_line(&self) -> bool {
+        matches!(*self.holds, Holds::InLine(_) | Holds::InLines(_))
     }
 
     /// Takes out what the attempt was granted of several send rates.
@@ -90,8 +95,11 @@ impl SendTurn {
         }
     }
 
-    const fn take(&mut self) -> Holds {
-        mem::replace(&mut self.holds, Holds::Nothing)
+    fn take(&mut self) -> Holds {
+        ManuallyDrop::into_inner(mem::replace(
+            &mut self.holds,
+            ManuallyDrop::new(Holds::Nothing),
+        ))
     }
 
     /// As [`wait`](Self::wait), of several send rates at once.
@@ -115,12 +123,12 @@ impl SendTurn {
         match places.look_by(time, request.waker) {
             Ok(permit) => {
                 let permit = owing(set, time, request, permit)?;
-                self.holds = Holds::Granted(Box::new(permit));
+                *self.holds = Holds::Granted(Box::new(permit));
                 // One of the weights is not 0.
                 Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
             }
             Err(rest) if rest.check(places.deadline()).is_ok() => {
-                self.holds = Holds::InLines(places);
+                *self.holds = Holds::InLines(places);
                 Err(rest.into())
             }
             Err(rest) => Err(NotAdmitted::Refused(SendRefused { wait: rest.wait() })),
@@ -188,7 +196,7 @@ impl SendTurn {
         };
         match place.look_by(time, request.waker) {
             Err(rest) if rest.check(place.deadline()).is_ok() => {
-                self.holds = Holds::InLine(place);
+                *self.holds = Holds::InLine(place);
                 Err(rest.into())
             }
             // Its tokens are taken, so there is nothing to give back, or it is refused.
@@ -221,8 +229,8 @@ impl SendTurn {
             let granted = inside(self);
             self.depth = depth;
             let own = granted?;
-            if matches!(self.holds, Holds::Nothing) {
-                self.holds = Holds::Passed(own);
+            if matches!(*self.holds, Holds::Nothing) {
+                *self.holds = Holds::Passed(own);
             }
             self.passed = depth;
         }
@@ -230,7 +238,7 @@ impl SendTurn {
             wait,
             look_in: wait.min(LOOK_AGAIN),
         })?;
-        Ok(match self.holds {
+        Ok(match *self.holds {
             Holds::Passed(own) if own.is_charged() || own.weight() > 1 => {
                 SendPermit::with_order(permit.time(), own.weight(), own.place())
             }
@@ -279,6 +287,23 @@ fn owing(
     // A debit that does not fit a line is left out: the request goes all the same.
     let _settled = set.settle(time.now(), permit, costs);
     Ok(permit.costing(costs))
+}
+
+impl Drop for SendTurn {
+    #[inline]
+    fn drop(&mut self) {
+        if !matches!(*self.holds, Holds::Nothing) {
+            let_go(self.take());
+        }
+    }
+}
+
+/// Out of the way of the many turns that hold nothing: what drops those stays small enough to be
+/// inlined.
+#[cold]
+#[inline(never)]
+fn let_go(holds: Holds) {
+    drop(holds);
 }
 
 impl fmt::Debug for SendTurn {

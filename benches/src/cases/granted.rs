@@ -22,13 +22,14 @@ use crate::case::{
     plain, stage,
 };
 use crate::path::Path::{Granted, GrantedByClock};
-use crate::target::Bound::{Nanos, TimeOf, TotalOf};
+use crate::target::Bound::{Nanos, Scales, TimeOf, TotalOf};
 
 /// More than any machine takes: a token each nanosecond.
 pub(super) const PLENTY: u32 = 1_000_000_000;
 /// Twice what is taken by the caller's time.
 const ENOUGH: u32 = 2_000_000;
 
+const PEER: &str = "governor";
 const GOVERNOR: &str = "governor, time stamp counter";
 const UPKEEP: &str = "governor, upkeep clock";
 const BETTER_BUCKET: &str = "better-bucket";
@@ -50,7 +51,7 @@ fn by_clock() -> Vec<Case> {
         })
         .uncountable()
         .target(
-            &[TimeOf(1.05, GOVERNOR)],
+            &[TimeOf(1.1, GOVERNOR)],
             "the clock, and what `granted` takes",
         ),
         case(Ours, "paceline SendRate, counter if need be", 1, || {
@@ -111,7 +112,13 @@ fn by_caller() -> Vec<Case> {
             told(fixed(ENOUGH), 1_000_000_000)
         })
         .target(
-            &[TimeOf(0.95, BETTER_BUCKET), TotalOf(1.2, BETTER_BUCKET)],
+            &[
+                TimeOf(0.6, PEER),
+                TimeOf(0.6, BETTER_BUCKET),
+                Scales(1.4),
+                TotalOf(5.0, PEER),
+                TotalOf(5.0, BETTER_BUCKET),
+            ],
             "six words loaded, one of them of 16 bytes, and two products, for a rate that may change; theirs is one \
              word, whose rate cannot",
         ),

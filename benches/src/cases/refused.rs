@@ -28,11 +28,7 @@ const LONG: Duration = Duration::from_secs(1_000);
 const BETTER_BUCKET: &str = "better-bucket";
 const GOVERNOR: &str = "governor";
 const GOVERNOR_BY_COUNTER: &str = "governor, time stamp counter";
-const REFUSED: [Bound; 3] = [
-    TimeOf(1.8, GOVERNOR),
-    TimeOf(0.4, BETTER_BUCKET),
-    ScalesAsEmptyLoop,
-];
+const REFUSED: [Bound; 2] = [TimeOf(2.3, GOVERNOR), ScalesAsEmptyLoop];
 /// When everybody asks, in nanoseconds.
 const NOW: u64 = 1_000_000_000;
 const ASKED: Duration = Duration::from_nanos(NOW);
