@@ -219,6 +219,15 @@ fleet() {
         cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet -- 16 10
 }
 
+# async-openai against a service that limits it: a scene of 40 seconds, and the example's lints.
+openai() {
+    local manifest=adapters/openai/Cargo.toml target="$CARGO_TARGET_DIR/openai"
+    cargo fmt --manifest-path "$manifest" --check &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" -- paceline drops
+}
+
+step_openai() { step openai openai; }
+
 step_fleet() {
     RUNLEVEL=1 apt redis-server openssl || { skip fleet "no redis-server among Debian's packages"; return; }
     step fleet fleet
@@ -292,7 +301,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters s3 soak fleet pictures prove
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters openai s3 soak fleet pictures prove
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

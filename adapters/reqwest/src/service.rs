@@ -21,7 +21,7 @@ use tower_service::Service;
 /// `with_http_service` of `async-openai` hands over a factory of requests:
 ///
 /// ```ignore
-/// use async_openai::{Client, executor::HttpRequestFactory};
+/// use async_openai::{Client, middleware::HttpRequestFactory};
 ///
 /// let service = ClientService::new(client, |factory: HttpRequestFactory| async move { factory.build().await });
 /// let openai = Client::new().with_http_service(service);
