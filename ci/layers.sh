@@ -56,7 +56,7 @@ refuse "words import upwards" "\\bcrate::($upper)\\b" "${words[@]}"
 
 # Adapters' requests take no lock either: the fleet's tasks and aws's waiting operation only try one.
 mapfile -t adapters < <(git ls-files --cached --others --exclude-standard 'adapters/*/src/*.rs' |
-    grep -vE '^adapters/(promises/.*|(fleet/src/engine|aws/src/turn)\.rs)$')
+    grep -vE '^adapters/(promises/.*|openai/.*|(fleet/src/engine|aws/src/turn)\.rs)$')
 refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${adapters[@]}"
 
 # No circle of imports between the files of the core. A folder's mod.rs holds it together, and is left out.
