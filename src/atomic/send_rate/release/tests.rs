@@ -432,3 +432,49 @@ fn random_requests_of_both_classes_get_what_is_minted() {
         plays(&spent(10), seed);
     }
 }
+
+#[test]
+fn a_snapshot_releases_nothing() {
+    let rate = spent(1);
+    let _place = rate.background().reserve(at(0));
+    for _ in 0..3 {
+        let shown = rate.snapshot(cents(100)).background;
+        assert_eq!((shown.waiting, shown.released), (1, 0));
+    }
+    assert_eq!(rate.about_to_limit().behind().unclaimed(), 0);
+    assert!(rate.try_acquire(cents(100)).is_ok(), "it is still there");
+}
+
+#[test]
+fn foreground_before_background_came_brings_no_trickle() {
+    let rate = spent(1);
+    let engaged = rate.about_to_limit();
+    assert!(rate.background().try_acquire(at(0)).is_err());
+    for nth in 1..=30 {
+        assert!(rate.try_acquire(cents(100 * nth)).is_ok());
+    }
+    let now = nanos(3_000);
+    let _line = [0; 19].map(|_| rate.reserve(at(now)));
+    let _place = rate.background().reserve(at(now));
+    engaged.release(now);
+    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    let _more = [0; 20].map(|_| rate.reserve(at(now)));
+    engaged.release(now);
+    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+}
+
+#[test]
+fn another_rate_gives_the_trickle_up() {
+    let rate = spent(1);
+    let _place = rate.background().reserve(at(0));
+    let _line = [0; 21].map(|_| rate.reserve(at(0)));
+    let engaged = rate.about_to_limit();
+    engaged.release(0);
+    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    let settings = PacedSettings::fixed(1, span(200)).expect("in range");
+    let settings = settings.to_builder().burst(span(100)).build();
+    assert_eq!(rate.set_paced(settings.expect("in range"), at(0)), Ok(()));
+    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    let promised = engaged.promised_to_foreground(engaged.behind());
+    assert_eq!(engaged.behind().mark.load(Relaxed), promised);
+}
