@@ -112,8 +112,12 @@ async fn dropped_everywhere(begin: impl AsyncFn(u32, &Service, &Moments, Pacing)
 
         let (requests, answers) = service.seen();
         stages.push((requests, answers));
-        // A retry that was decided is paid; what it cost is back with its own success.
-        let paid = if answers == 1 { COST } else { 0 };
+        // A retry that was sent is paid; what it cost is back with its own success.
+        let paid = if (requests, answers) == (2, 1) {
+            COST
+        } else {
+            0
+        };
         assert_eq!(
             strategy.quota().available(),
             500_u32.saturating_sub(paid),
