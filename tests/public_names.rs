@@ -25,8 +25,9 @@ fn at_the_root() -> BTreeSet<&'static str> {
 
 #[test]
 fn the_root_has_what_most_programs_name() {
-    let buckets = "RetryQuota RetryBudget SendRate SendSet SendCharge SendLimiter";
-    let permits = "QuotaPermit SendPermit Reservation Outcome Recorded SendRateSnapshot ControlLaw";
+    let buckets = "RetryQuota RetryBudget SendRate SendSet SendCharge SendLimiter Background";
+    let permits =
+        "QuotaPermit SendPermit Reservation Outcome Recorded SendRateSnapshot ControlLaw Class";
     let errors = "AcquireError WeightError QuotaSettingsError";
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";
     let failures =
