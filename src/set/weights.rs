@@ -52,7 +52,7 @@ impl Weights {
     ///
     /// For weights that are estimates, such as the tokens of a prompt and of the answer that may
     /// come: the request may cost less, and the service decides. Heeded by strategies with
-    /// [several send rates](crate::config::StrategyBuilder::also).
+    /// several send rates (`StrategyBuilder::also`).
     #[must_use]
     pub const fn up_to_capacity(mut self) -> Self {
         self.up_to_capacity = true;

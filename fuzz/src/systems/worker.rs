@@ -239,7 +239,9 @@ impl World<'_> {
         let next = now + every / 2 + self.rng.u64(0..=every);
         if let Some(permit) = permit {
             let late = self.classes[client].foreground_goes(weight, false);
-            late.into_iter().for_each(|fault| self.played.fault(fault));
+            if let Some(fault) = late {
+                self.played.fault(fault);
+            }
             let cost = self.true_cost(weight);
             let this = &mut self.tasks[task];
             (this.weight, this.cost, this.permit) = (weight, cost, Some(permit));
@@ -408,9 +410,9 @@ impl World<'_> {
         let lines = &self.classes[client];
         let is_whole = system.law == 1 && system.cost == 0 && system.sets == 0;
         let untrue = lines.shown(shown.waiting, shown.background, is_whole);
-        untrue
-            .into_iter()
-            .for_each(|fault| self.played.fault(fault));
+        if let Some(fault) = untrue {
+            self.played.fault(fault);
+        }
         let Some(declared) = shown.declared else {
             return;
         };
