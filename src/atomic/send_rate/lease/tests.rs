@@ -12,7 +12,7 @@ use std::{sync::Barrier, thread};
 use super::*;
 use crate::atomic::SendRate;
 use crate::atomic::counter::cores;
-use crate::fixed::SECOND;
+use crate::fixed::{Rate, SECOND};
 use crate::law::paced::PacedSettings;
 use crate::{Outcome, SendPermit, Timestamp};
 
@@ -151,6 +151,52 @@ fn one_thread_cannot_tell_leases_from_single_tokens() {
                     now += rng.u64(0..20) * rng.u64(0..200);
                 }
             }
+        }
+    }
+}
+
+/// A spend that goes by the age of the lease takes what one takes that looks where a full bucket
+/// stands.
+#[test]
+fn ages_decide_as_a_full_bucket_does() {
+    for seed in 0..2_000 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let rate = Rate::from_raw(u128::from(rng.u64(Leases::LEAST_RATE..u64::MAX)));
+        let minted = Minted::from_bits(u128::from(rng.u64(..)) << rng.u32(0..40));
+        let full = Place::from_bits(rng.u64(..));
+        let mut cursor = full.plus(TOKEN + rng.u64(0..4) * rng.u64(0..100 * TOKEN));
+        let last = cursor.plus(rng.u64(1..MOST) * TOKEN);
+        let lease = Lease::new();
+        let terms = Terms {
+            changes: 1,
+            from: SECOND,
+            full,
+            minted,
+            rate,
+        };
+        lease.ask(SECOND);
+        lease.begin(terms, cursor, last);
+        let fraction = minted.to_bits() & ((1 << FINER) - 1);
+        let pause = rng.u64(1..4_000);
+        let mut age = 0;
+        for step in 0..500 {
+            let since = u128::from(rate.raw()) * u128::from(age) + fraction;
+            let now = full.plus(u64::try_from(since >> FINER).unwrap());
+            let next = if now.since(cursor) > 0 { now } else { cursor }.plus(TOKEN);
+            let goes = age < LONGEST && last.since(next) >= 0;
+            if goes {
+                cursor = next;
+            }
+            let at = SECOND + age;
+            let taken = lease.spend(1, at) || lease.reckon(1, at, rng.bool());
+            assert_eq!(taken, goes, "seed {seed}, step {step}");
+            assert_eq!(lease.cursor(), cursor, "seed {seed}, step {step}");
+            age += if rng.u8(0..4) == 0 {
+                rng.u64(0..pause)
+            } else {
+                rng.u64(0..3)
+            };
+            age = age.saturating_sub(u64::from(rng.u8(0..50) == 0));
         }
     }
 }
