@@ -87,8 +87,12 @@ async fn nothing_is_lost_at_any_await() {
 
         let (requests, answers) = service.seen();
         stages.push((requests, answers));
-        // A retry that was decided is paid; what it cost is back with its own success.
-        let paid = if answers == 1 { COST } else { 0 };
+        // A retry that was sent is paid; what it cost is back with its own success.
+        let paid = if (requests, answers) == (2, 1) {
+            COST
+        } else {
+            0
+        };
         let available = strategy.quota().available();
         assert_eq!(available, 500_u32.saturating_sub(paid), "after {polls}");
         // One token for each request that was sent, and no place in line.

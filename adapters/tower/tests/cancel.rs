@@ -31,8 +31,12 @@ async fn retries() {
         let ended = polled(polls, call(&mut service)).await.is_some();
         let answered = script.answered.load(SeqCst);
         stages.push((script.sent(), answered));
-        // A retry that was decided is paid; what it cost is back with its own success.
-        let paid = if answered == 1 { COST } else { 0 };
+        // A retry that was sent is paid; what it cost is back with its own success.
+        let paid = if (script.sent(), answered) == (2, 1) {
+            COST
+        } else {
+            0
+        };
         assert_eq!(strategy.quota().available(), 500 - paid, "after {polls}");
         check_tokens(strategy.send_rate(), strategy.clock(), script.sent(), polls);
         if ended {
