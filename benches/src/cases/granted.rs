@@ -119,8 +119,7 @@ fn by_caller() -> Vec<Case> {
                 TotalOf(5.0, PEER),
                 TotalOf(5.0, BETTER_BUCKET),
             ],
-            "six words loaded, one of them of 16 bytes, and two products, for a rate that may change; theirs is one \
-             word, whose rate cannot",
+            "a spend of a lease is so short on one thread that the swaps of a shared word between two threads show",
         ),
         case(Ours, "paceline SendRate, 1,000/s", 1, || {
             // A part of that is taken: time passes 20,000 times as fast.
