@@ -195,7 +195,7 @@ impl<S: RetryStrategy> Attempts<S> {
         attempts
     }
 
-    /// Returns what comes next. Asked twice at the same time it changes nothing, but
+    /// Returns what comes next. A second call at the same time changes nothing, but
     /// [`Next::Send`] is returned once for each attempt.
     ///
     /// `waker` is woken when the turn of an operation in line comes sooner than it was said to.
@@ -296,8 +296,7 @@ impl<S: RetryStrategy> Attempts<S> {
             .with_outer(self.bounds.outer)
     }
 
-    /// Ends the backoff, whatever the clock says. For hosts whose sleep goes by
-    /// another clock.
+    /// Marks the backoff as slept. Use it if your sleep uses another clock.
     pub fn slept(&mut self) {
         if let Step::Backoff(_) = self.step {
             self.step = Step::Turn;

@@ -18,8 +18,8 @@ use crate::RetryStrategy;
 ///
 /// Looking a key up takes no lock, allocates nothing and writes no memory that threads share. An
 /// operation by name counts itself in and out, in its scope's own cache line: operations on
-/// different scopes do not meet, and threads that are busy with one scope had better each take a
-/// [`Scope`] once, through which nothing is counted.
+/// different scopes do not share one. A thread that uses one scope often should take a [`Scope`]
+/// once: through it nothing is counted.
 ///
 /// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes, of
 /// which each adaptive one takes about 500 bytes with a key of 24, until it is first throttled
@@ -28,21 +28,20 @@ use crate::RetryStrategy;
 /// # Bound
 ///
 /// There are at most [`max_scopes`](Self::max_scopes). A key for which there is room is never
-/// refused, and no scope is dropped for it, however many threads ask for it at once. When another
-/// is needed, the least recently used is dropped, more or less (the line is looked at in turn, up
-/// to 64 at once, and who was used since the last look is spared if possible), of those that are
+/// refused, and no scope is dropped for it, however many threads ask for it at once. When there is
+/// no room, an approximately least recently used scope is dropped (CLOCK, up to 64 are looked at).
+/// It has to be
 ///
 /// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
 ///   either; and
-/// - idle, as its strategy [says](RetryStrategy::is_idle): the quota is full and nothing is
-///   limited. What it had counted to measure its rate is lost. What was throttled and is limited
-///   still, is kept; by the published law, which never stops to limit, until it is
-///   [removed](Self::remove).
+/// - [idle](RetryStrategy::is_idle): the quota is full and nothing is limited. What it had counted
+///   to measure its rate is lost. A scope that is still limited is kept. Under the published law,
+///   which never stops limiting, it is kept until it is [removed](Self::remove).
 ///
 /// If there is none, [`get`](Self::get) returns [`ScopeRefused`], and an operation by name goes to
-/// the [`shared`](Self::shared) state, as do those that name no scope: it is limited and may be
-/// retried, together with others in the same position. So does one whose key is too long, or whose
-/// settings are wrong. All of them are counted.
+/// the [`shared`](Self::shared) state. So does an operation that names no scope, one whose key is
+/// too long, and one whose settings are wrong. There they are limited and retried together. Each
+/// refusal is counted.
 ///
 /// # Examples
 ///

@@ -69,13 +69,13 @@ impl Failure {
         }
     }
 
-    /// Returns a throttling error: safe to retry, and the send rate hears of it.
+    /// Returns a throttling error: safe to retry, and the send rate slows down.
     pub const fn throttling() -> Self {
         let failure = Self::from_fault(Fault::Other).with_throttle(true);
         failure.with_retry_safety(RetrySafety::Yes)
     }
 
-    /// Returns a passing fault of the server's that is safe to retry.
+    /// Returns a temporary server error that is safe to retry.
     pub const fn transient() -> Self {
         Self::from_fault(Fault::Server).with_retry_safety(RetrySafety::Yes)
     }

@@ -9,7 +9,7 @@ use super::{failure::Failure, info::Execution};
 /// | `Idempotent` | whatever is retryable |
 /// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
 ///
-/// It makes no failure retryable and passes no limit. A loop gets it from
+/// It does not make a failure retryable, nor lift a limit. A loop gets it from
 /// [`Operation::idempotency`](crate::Operation::idempotency). Without a loop, give it to
 /// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature
 /// `http`, `Idempotency::of_request` reads it from a request.

@@ -43,9 +43,9 @@ pub enum Execution {
     Maybe,
 }
 
-/// The service's own word on when to come back.
+/// The service's hint about when to retry.
 ///
-/// A hint changes the delay of a retry. It makes no failure retryable and passes no limit.
+/// A hint changes the delay of a retry. It does not make a failure retryable, nor lift a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryAfter {

@@ -4,7 +4,7 @@ use crate::Clock;
 use crate::law::LimitReports;
 use crate::set::Weights;
 
-/// What came with a response besides its outcome: when it came, and what the service reported.
+/// What is known about a response besides its outcome: when it came, and what the service reported.
 ///
 /// What a service declares about its limits ([`LimitReports`]) paces a strategy whose law is
 /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
@@ -38,8 +38,8 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp),
-    /// or a clock that is read only if the time matters. It has to be of the strategy's own clock.
+    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp) of
+    /// the strategy's clock, or that clock, which is read only if the time matters.
     pub const fn at(clock: &'a dyn Clock) -> Self {
         Self {
             clock: Some(clock),
@@ -54,9 +54,9 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Adds what the request cost of each send rate in truth, in tokens: a strategy with send rates
-    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). As many as it has
-    /// rates; others are ignored.
+    /// Adds what the request really cost, in tokens of each send rate. A strategy with send rates
+    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). Costs of another
+    /// number than the strategy has rates are ignored.
     pub const fn costing(mut self, costs: &'a Weights) -> Self {
         self.costs = Some(costs);
         self
@@ -68,7 +68,7 @@ impl<'a> Reports<'a> {
         self.limits.is_none() && self.costs.is_none()
     }
 
-    /// Returns what the request cost of each send rate, if that is known.
+    /// Returns what the request cost, in tokens of each send rate, if that is known.
     #[must_use]
     pub const fn costs(&self) -> Option<&'a Weights> {
         self.costs

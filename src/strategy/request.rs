@@ -7,11 +7,11 @@ use super::token::RetryToken;
 use crate::set::{MOST_RATES, SendSet, SetError, Weights};
 use crate::{Class, Clock, SendRate, Timestamp};
 
-/// What [`RetryStrategy::admit`](crate::RetryStrategy::admit) is asked for: leave to send one
-/// attempt.
+/// A request for permission to send one attempt, for
+/// [`RetryStrategy::admit`](crate::RetryStrategy::admit).
 ///
-/// By default an attempt of weight 1 without a token, at the time of the strategy's own clock, that
-/// no thread can wake.
+/// By default the attempt has weight 1, no token and no waker, and the time is that of the
+/// strategy's clock.
 ///
 /// # Examples
 ///

@@ -13,18 +13,18 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 ///
 /// The interface of Smithy's client guide, "Retrying Requests", and one step more: between a
 /// token's delay and every send, first or repeated, the strategy is asked to [`admit`](Self::admit)
-/// it. Tokens have to do with retries only, admission with the send rate only.
+/// it. Tokens concern only retries, admission only the send rate.
 ///
-/// An operation goes: initial token; then for each attempt its delay, admission, the send, and
-/// either [`record_success`](Self::record_success) or
+/// The order of calls is: an initial token; then for each attempt its delay, admission, the send,
+/// and either [`record_success`](Self::record_success) or
 /// [`refresh_retry_token`](Self::refresh_retry_token). [`Attempts`](crate::operation::Attempts)
-/// goes through these steps for any implementation.
+/// makes these calls for any implementation.
 ///
 /// References, `Box`es and `Arc`s of strategies are strategies.
 ///
 /// # Examples
 ///
-/// A strategy that retries twice, whatever it was and at once:
+/// A strategy that retries twice at once, whatever the failure was:
 ///
 /// ```
 /// use paceline::{strategy::*, *};

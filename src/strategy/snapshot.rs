@@ -8,12 +8,12 @@ use crate::atomic::cells::{Counts, Event};
 use crate::set::MOST_RATES;
 
 /// The state of a strategy, for diagnostics:
-/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints it in one line for
-/// people, `{:?}` all of it.
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints one line for
+/// logs, `{:?}` all of it.
 ///
-/// Taking one every second is free for others: it only loads. What is counted is counted where
-/// an operation fails or waits, in cache lines that a request that succeeds at once does not touch.
-/// Each field was true at some moment of the call, not necessarily the same one for all.
+/// Taking one does not slow other threads: it only loads. Counts are written where an operation
+/// fails or waits, in cache lines that a request that succeeds at once does not touch. Each field
+/// was true at some moment of the call, not necessarily the same one for all.
 ///
 /// # Examples
 ///

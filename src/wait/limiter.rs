@@ -12,8 +12,8 @@ use crate::{
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
 ///
-/// Ask for [one token](Self::token) or for [several](Self::tokens), say [how
-/// long](AcquireRequest::within) it may take if that matters, and choose a form. All mean the same:
+/// Ask for [one token](Self::token) or for [several](Self::tokens), set [how
+/// long](AcquireRequest::within) it may take if that matters, and choose a form:
 ///
 /// | form | waits |
 /// |---|---|
@@ -22,11 +22,13 @@ use crate::{
 /// | [`acquire_blocking`](AcquireRequest::acquire_blocking) | on a thread |
 /// | [`reserve`](AcquireRequest::reserve) | as the caller sees fit |
 ///
-/// First come, first served. Tokens that cannot come in time are refused at once, with how long it
-/// would have been; a waiter that gives up, or is dropped, leaves no debt. Each waiter sleeps on
-/// its own timer until its turn comes at today's rate, and is woken before only if it comes over
-/// 20 ms sooner: at a steady rate it is woken once. When the rate rises, those in line go within 50
-/// ms of their new turns; when it falls, they look again when their old ones have come.
+/// First come, first served. Tokens that cannot come in time are refused at once, and the error says how
+/// long the wait would have been. A waiter that gives up, or is dropped, leaves no debt.
+///
+/// Each waiter sleeps on its own timer until its turn comes at today's rate. At a steady rate it is
+/// woken once: another thread wakes it only if the turn comes over 20 ms sooner. When the rate
+/// rises, waiters go within 50 ms of their new turns. When it falls, they look again when their old
+/// turns have come.
 ///
 /// `R` is what holds the rate: an `Arc`, or a reference, as to that of
 /// [`Adaptive`](crate::Adaptive). Several limiters of one rate share its line. All timestamps of
@@ -236,7 +238,7 @@ impl Deadline {
 }
 
 /// A request for send tokens that is about to be made.
-#[must_use = "an ask does nothing until it takes a form"]
+#[must_use = "a request does nothing until it is tried, awaited or reserved"]
 #[derive(Clone)]
 pub struct AcquireRequest<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,

@@ -1,4 +1,4 @@
-//! Waiting for send tokens: in a task, on a thread, by oneself, or not at all.
+//! Waiting for send tokens: in a task, on a thread, by your own means, or not at all.
 
 #[cfg(feature = "async-io")]
 mod async_io;

@@ -45,24 +45,27 @@ pub(crate) use self::reserve::PlaceGuard;
 pub use self::reserve::Reservation;
 pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
-/// A token bucket for sends, refilled by time at a rate that answers to throttling.
+/// A token bucket for sends, refilled by time at a rate that adapts to throttling.
 ///
-/// Until the first throttle it limits nothing. From then on a request needs a token: take one with
-/// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Tell it
+/// A limiter from [`new`](Self::new) limits nothing until the first throttle. One with a ceiling
+/// limits from the start. While it limits, each request needs a token: take one with
+/// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Report
 /// every response with [`record`](Self::record).
 ///
-/// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free): a thread stopped
-/// at any instruction, and never goes on, keeps no other from acquiring, recording or reading.
-/// Until the first throttle a request writes one count, in a cache line that threads share only if
-/// there are more of them than four for each core (one for all without the feature `std`).
+/// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free). A thread that
+/// stops at any instruction, even for good, does not keep others from acquiring, recording or
+/// reading. While nothing is limited, a request writes one count. Threads share its cache line only
+/// if there are more than four threads for each core, or without the feature `std`.
 ///
 /// # Time
 ///
-/// Every call takes the time as an argument, from one monotonic clock for each limiter. A timestamp
-/// before the start counts as the start, one over 146 years after it as that instant. A caller with
-/// an older clock than another one's mints nothing: it finds what there was, and if it is over a
-/// second behind the last change of rate it waits. After a timestamp far in the future callers at
-/// true time wait until it has come.
+/// Every call takes the time as an argument, from one monotonic clock for each limiter.
+///
+/// - A timestamp before the start counts as the start. One over 146 years after the start counts as
+///   that instant.
+/// - A caller whose clock lags gets no extra tokens. If its clock is over a second behind the last
+///   change of rate, the caller is refused until the clock catches up.
+/// - After a timestamp far in the future, callers at true time wait until that time has come.
 ///
 /// # Leases
 ///
@@ -178,10 +181,10 @@ impl SendRate {
     /// # Errors
     ///
     /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
-    /// stays as it is, and never zero. While places in line are being given up it may be
-    /// refused as if some were not yet. A refusal writes nothing, but for a [lease](Self#leases)
-    /// that it gives back. Where a service has yet to declare its limits nothing can be foretold:
-    /// it is the time until another look, 50 ms.
+    /// stays as it is, and never zero. A caller may be refused although a place in line has just
+    /// been given up. A refusal writes nothing, but for a [lease](Self#leases) that it gives back.
+    /// Where a service has yet to declare its limits, nothing can be foretold, and the wait is the
+    /// time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         match self.try_order(now) {

@@ -55,19 +55,18 @@ impl SendRate {
     /// Records the outcome of a request like [`record`](Self::record), and asks for the time only
     /// if it matters.
     ///
-    /// A look at the clock costs more than all the rest of a request that nothing holds back. While
-    /// nothing is limited, a thread that counts requests one after the other asks for the time
-    /// of one of them, and then not before as many have come as came in a millisecond, 255 at
-    /// most. A thread whose requests come evenly looks every 2 ms or oftener, and one
-    /// that is slow looks each time.
+    /// Reading the clock costs more than the rest of an unlimited request. So while nothing is
+    /// limited, a thread reads it once for as many requests as came in a millisecond, at most 255.
+    /// A thread whose requests come evenly reads it every 2 ms or more often. A slow thread reads
+    /// it each time.
     ///
     /// # What it costs in exactness
     ///
-    /// No count is ever lost or late: only the ends of the windows, in which the rate is measured,
-    /// are noticed late; by 2 ms if requests come evenly, and by up to 255 requests of each
-    /// thread if their rate drops. So at the first throttle the measured rate may be off by
-    /// 1/250, and more if the traffic had just subsided. From then on every request looks.
-    /// Threads beyond 256, and all without the feature `std`, look each time.
+    /// No count is lost or late. Only the end of a window, in which the rate is measured, is noticed
+    /// late: by 2 ms if requests come evenly, by up to 255 requests of each thread if their rate
+    /// drops. So at the first throttle the measured rate may be off by 1/250, and by more if the
+    /// traffic had just subsided. From then on every request reads the clock. Threads beyond 256,
+    /// and all threads without the feature `std`, read it each time.
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"

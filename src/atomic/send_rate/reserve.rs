@@ -421,11 +421,10 @@ pub(super) enum Turn {
 
 /// A place in line for a [`SendRate`].
 ///
-/// Its turn comes when as many tokens have been minted as there are places before it, and itself,
-/// that were not given up. If the rate rises it comes sooner, if it falls later. Dropped unclaimed,
-/// its token goes back: places behind it move up by one, places ahead do not change. It has no
-/// clock, so that waiters who sleep are woken for that at the next response, or by their own
-/// timers.
+/// Its turn comes once there is a token for it and for every place still ahead of it. If the rate
+/// rises, the turn comes sooner; if it falls, later. Dropped unclaimed, its token goes back: places
+/// behind it move up by one, places ahead do not change. A reservation has no clock. So waiters
+/// that move up are woken by the next response, or by their own timers.
 ///
 /// Forgotten (`mem::forget`), its token is lost. A place must be claimed or dropped before another
 /// 2³⁸ tokens have been minted: at 10⁶ tokens/s, within three days.
