@@ -42,7 +42,7 @@ mapfile -t not_atomic < <(outside src/atomic/)
 mapfile -t not_sync < <(outside 'src/atomic/(sync|mocked).rs')
 mapfile -t not_clock < <(outside src/clock.rs)
 mapfile -t not_float < <(outside src/atomic/send_rate/snapshot.rs)
-mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff|budget)\.rs|src/law/')
+mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff)\.rs|src/law/')
 mapfile -t words < <(within src/atomic/)
 refuse "atomics belong in src/atomic" '\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b|\bAtomic[A-Z]\w*|\bsync::atomic\b|\bfence\(' "${not_atomic[@]}"
 refuse "the atomic types come from src/atomic/sync.rs" '\b(core|std|loom)::sync::atomic|\bportable_atomic\b' "${not_sync[@]}"

@@ -127,7 +127,6 @@ mod atomic;
 #[cfg(feature = "std")]
 pub mod backoff;
 mod bits;
-mod budget;
 mod charge;
 #[cfg(feature = "std")]
 pub mod classify;
@@ -163,8 +162,7 @@ pub use atomic::modelled;
 #[cfg(stall)]
 #[doc(hidden)]
 pub use atomic::stall;
-pub use atomic::{Background, Reservation, RetryBudget, RetryQuota, SendRate, SendRateSnapshot};
-pub use budget::QuotaSettingsError;
+pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
 pub use charge::SendCharge;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};

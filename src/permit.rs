@@ -355,9 +355,7 @@ pub struct QuotaPermit {
 
 impl QuotaPermit {
     /// Returns the permit of a retry that cost so much.
-    ///
-    /// For quotas that users write: what a permit took is known to its quota alone.
-    pub const fn of(cost: u32) -> Self {
+    pub(crate) const fn of(cost: u32) -> Self {
         Self { cost }
     }
 

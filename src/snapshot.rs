@@ -6,16 +6,11 @@ use core::fmt;
 
 use crate::{SendRate, SendRateSnapshot};
 
-pub use crate::atomic::{
-    BackgroundSnapshot, DeclaredLimit, RetryBudgetSnapshot, RetryQuotaSnapshot,
-};
+pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
 #[cfg(feature = "scopes")]
 pub use crate::scope::scopes::ScopesSnapshot;
 #[cfg(feature = "std")]
-pub use crate::strategy::{
-    quota::QuotaSnapshot,
-    snapshot::{StrategyCounts, StrategySnapshot},
-};
+pub use crate::strategy::snapshot::{StrategyCounts, StrategySnapshot};
 
 impl fmt::Display for DeclaredLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,12 +6,9 @@ mod support;
 
 use core::time::Duration;
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use paceline::{
-    Adaptive, Clock, Failure, Operation, Outcome, QuotaPermit, Recorded, RetryStrategy, SendPermit,
-    SendRate, Standard, Timestamp,
-    config::Quota,
+    Adaptive, Clock, Failure, Operation, Outcome, Recorded, RetryStrategy, SendPermit, SendRate,
+    Standard, Timestamp,
     law::{DeclaredSettings, PacedSettings},
     operation::{Attempts, Next, Verdict},
     strategy::Reports,
@@ -223,36 +220,6 @@ fn a_send_that_is_given_up_counts_once() {
     drop(last);
     // In tenths: nine in half a second, of which the law takes four fifths.
     assert_eq!(measured(), "144");
-}
-
-/// A quota of a user's gets back what it was paid with.
-#[test]
-fn a_quota_of_the_users_takes_retries_back() {
-    #[derive(Debug, Default)]
-    struct Noted(AtomicU32);
-    impl Quota for Noted {
-        fn try_acquire(&self, cost: u32, _: &dyn Clock) -> Option<QuotaPermit> {
-            self.0.fetch_add(1, Relaxed);
-            Some(QuotaPermit::of(cost))
-        }
-        fn give_back(&self, _: QuotaPermit) {
-            self.0.fetch_sub(1, Relaxed);
-        }
-        fn available(&self, _: &dyn Clock) -> u32 {
-            1
-        }
-    }
-    let (hands, quota) = (Arc::new(Hands::default()), Arc::new(Noted::default()));
-    let builder = Standard::builder().pay_from(Arc::clone(&quota) as Arc<dyn Quota>);
-    let strategy = builder
-        .clock(hands.clone() as Arc<dyn Clock>)
-        .build()
-        .unwrap();
-    let mut attempts = Operation::new(&strategy).start();
-    fail(&mut attempts, &hands, &Failure::transient());
-    assert_eq!(quota.0.load(Relaxed), 1);
-    drop(attempts);
-    assert_eq!(quota.0.load(Relaxed), 0);
 }
 
 /// What has gone to a scope comes back to that scope, and the scope is let go.

@@ -50,29 +50,6 @@ fn a_permit_released_elsewhere_brings_no_more_than_fits() {
 }
 
 #[test]
-fn a_change_of_capacity_leaves_what_is_missing() {
-    let quota = RetryQuota::new(500);
-    quota.set_capacity(u32::MAX);
-    assert_eq!(quota.available(), u32::MAX, "full is full");
-    quota.set_capacity(500);
-    let permit = quota.try_acquire(100).expect("it is full");
-    let available = [1_000, 101, 100, 99, 0, 500].map(|capacity| {
-        quota.set_capacity(capacity);
-        assert_eq!(quota.capacity(), capacity);
-        quota.available()
-    });
-    assert_eq!(available, [900, 1, 0, 0, 0, 400]);
-    quota.set_capacity(40);
-    assert!(quota.try_acquire(1).is_none() && quota.try_acquire(0).is_some());
-    quota.credit(60);
-    assert_eq!(quota.available(), 0, "it was owed");
-    quota.credit(1);
-    assert_eq!(quota.available(), 1);
-    quota.release(permit);
-    assert_eq!(quota.snapshot().available, 40);
-}
-
-#[test]
 fn a_quota_is_drained_and_refilled_by_what_there_is() {
     let quota = RetryQuota::new(10);
     assert_eq!(quota.refill(), 0, "it is full");
@@ -80,14 +57,5 @@ fn a_quota_is_drained_and_refilled_by_what_there_is() {
     assert_eq!((quota.drain(), quota.drain(), quota.available()), (7, 0, 0));
     quota.release(permit);
     assert_eq!((quota.refill(), quota.available()), (7, 10));
-    quota.set_capacity(4);
-    assert_eq!((quota.drain(), quota.refill()), (4, 4));
-    drop(quota.try_acquire(4));
-    quota.set_capacity(1);
-    assert_eq!((quota.drain(), quota.available()), (0, 0), "three are owed");
-    assert_eq!(
-        (quota.refill(), quota.available()),
-        (1, 1),
-        "and are no longer"
-    );
+    assert_eq!((quota.drain(), quota.refill()), (10, 10));
 }

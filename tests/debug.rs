@@ -13,9 +13,8 @@ use std::path::PathBuf;
 use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
-    MonotonicClock, Operation, Outcome, QuotaPermit, Recorded, RetryAfter, RetryBudget, RetryQuota,
-    RetrySafety, RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp,
-    WeightError,
+    MonotonicClock, Operation, Outcome, Recorded, RetryAfter, RetryQuota, RetrySafety,
+    RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
@@ -215,8 +214,6 @@ fn every_type() -> Shown {
     // snapshot
     let quota = RetryQuota::new(500);
     let _spent = quota.try_acquire(14).expect("it is full");
-    let budget = RetryBudget::new(200, 10, SECOND).expect("in range");
-    (0..3).for_each(|_| budget.count_request(at(1)));
     let quick = ExponentialBackoff::new(SECOND / 20, SECOND).with_jitter(Jitter::None);
     let strategy = Standard::builder().backoff(Arc::new(quick)).max_attempts(2);
     let strategy = strategy.build().expect("nothing is out of range");
@@ -224,12 +221,7 @@ fn every_type() -> Shown {
     let _failed = failing.run(|_| Err::<(), _>(Failure::transient()));
     show!(strategy.snapshot().counts);
     let snapshot = Adaptive::paced().snapshot();
-    show!(
-        quota.snapshot(),
-        budget.snapshot(at(1)),
-        snapshot.quota,
-        snapshot.counts
-    );
+    show!(quota.snapshot(), snapshot.quota, snapshot.counts);
     show!(snapshot, Standard::new().snapshot());
     let two = Adaptive::builder().declared(DeclaredSettings::new());
     let two = two.also(DeclaredSettings::new()).build();
@@ -307,7 +299,6 @@ fn every_type() -> Shown {
         Idempotency::Idempotent,
         Observed::Taken,
         Outcome::ThrottledFor(SECOND),
-        RetryBudget::new(2_000, 10, SECOND).unwrap_err(),
         Recorded::Cut,
         RetryAfter::Clamped(SECOND),
         RetrySafety::Maybe,
@@ -322,11 +313,10 @@ fn every_type() -> Shown {
         Legacy::new(),
         Failure::throttling().with_retry_after(RetryAfter::AtLeast(SECOND)),
         MonotonicClock::new(),
-        QuotaPermit::of(5),
+        quota.try_acquire(5).expect("it is there"),
         rate.reserve_n(at(1), 1).expect("it holds one"),
         slow.reserve_n(at(0), 2).expect("it holds two"),
         SendRate::new(ControlLaw::Aws, at(0)),
-        budget,
         quota,
         token(),
         limiter,
@@ -423,13 +413,10 @@ fn what_is_kept_in_bits_prints_as_values() {
         "ExponentialBackoff { base: 50ms, throttling_base: 50ms, throttling_floor: 0ns, \
          max_delay: 20s, jitter: Full }",
         "SeededRandom { seed: 7, .. }",
-        "RetryBudget { budget: Budget { permille: 200, minimum: 10, window: 1s }, \
-         requests: 3, .. }",
-        "RetryQuota { available: 486, capacity: 500 }",
+        "RetryQuota { available: 481, capacity: 500 }",
         "RetryToken { attempt: 2, max_attempts: Some(3), delay: 50ms, time_left: Some(9s), \
          idempotency: Idempotent, paid: Some(14), .. }",
-        "RetryRefused { reason: MaxAttempts { max: 3 }, backoff: 1s, delay: 1s, \
-         connection_reusable: true, .. }",
+        "RetryRefused { reason: MaxAttempts { max: 3 }, backoff: 1s, delay: 1s, .. }",
         "SendRate { law: Paced, limiting: true, paced: Some(PacedSettings { preset: Usual, \
          floor: 10/s, ceiling: 10/s, beta_permille: 900, burst: 100ms, .. }), .. }",
         "SendRate { law: Aws, limiting: false, paced: None, .. }",
@@ -441,7 +428,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None, cost: None }], \
          date: Some(5s), ignored: 1)",
-        "StrategySnapshot { quota: QuotaSnapshot { available: 500, capacity: Some(500) }, \
+        "StrategySnapshot { quota: RetryQuotaSnapshot { available: 500, capacity: 500 }, \
          rate: unlimited (nothing measured yet), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
         "StrategyCounts { granted: 1, refused_attempts: 1, .. }",

@@ -25,10 +25,10 @@ fn at_the_root() -> BTreeSet<&'static str> {
 
 #[test]
 fn the_root_has_what_most_programs_name() {
-    let buckets = "RetryQuota RetryBudget SendRate SendSet SendCharge SendLimiter Background";
+    let buckets = "RetryQuota SendRate SendSet SendCharge SendLimiter Background";
     let permits =
         "QuotaPermit SendPermit Reservation Outcome Recorded SendRateSnapshot ControlLaw Class";
-    let errors = "AcquireError WeightError QuotaSettingsError";
+    let errors = "AcquireError WeightError";
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";
     let failures =
         "Failure RetryInfo RetryToken RetryAfter RetrySafety Execution Fault Idempotency";

@@ -7,9 +7,8 @@ use core::hash::Hash;
 
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
-    MonotonicClock, Outcome, QuotaPermit, QuotaSettingsError, Reservation, RetryAfter, RetryBudget,
-    RetryQuota, RetrySafety, RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard,
-    Timestamp, WeightError,
+    MonotonicClock, Outcome, QuotaPermit, Reservation, RetryAfter, RetryQuota, RetrySafety,
+    RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard, Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier,
@@ -41,12 +40,12 @@ macro_rules! each {
 }
 
 each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
-    QuotaSettingsError, RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
-each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryBudget, RetryConfig,
+    RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
+each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
 each!(value: AcquireError, Attempt, Chain<IoErrorClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
-    PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, QuotaSettingsError, RetryAfter, RetryCosts,
+    PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, RetryAfter, RetryCosts,
     RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
     ClockSkewClassifier, StopReason, StrategyId, ThreadRandom, Timestamp, WeightError);

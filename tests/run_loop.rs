@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use paceline::{
     Adaptive, Failure, Legacy, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, RetryToken,
     SendPermit, Standard, Timestamp,
-    config::{RetryGeneration, StrategyBuilder},
+    config::StrategyBuilder,
     operation::{Attempt, RunError, StopReason},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
@@ -159,20 +159,6 @@ fn long_polling_sleeps_before_the_failure_is_returned() {
 }
 
 #[test]
-fn attempt_says_whether_the_connection_may_be_used_again() {
-    let builder = standard().generation(RetryGeneration::V2_0).max_attempts(4);
-    let strategy = builder.build().unwrap();
-    let failures = [http(500), Failure::throttling(), http(500), http(500)];
-    let (ended, attempts, _) = run(&strategy, &failures);
-    let reusable: Vec<bool> = attempts.iter().map(Attempt::connection_reusable).collect();
-    assert_eq!(reusable, [true, false, true, false]);
-    assert!(!ended.unwrap_err().connection_reusable());
-    let strategy = standard().build().unwrap();
-    let (ended, ..) = run(&strategy, &[Failure::not_retryable()]);
-    assert!(ended.unwrap_err().connection_reusable());
-}
-
-#[test]
 fn foreign_errors_are_classified_by_a_closure() {
     let strategy = Legacy::new();
     let sends = Cell::new(0);
@@ -231,8 +217,7 @@ impl RetryStrategy for Homemade {
         if self.refuses_initial {
             return Err(InitialTokenRefused);
         }
-        let token = RetryToken::new(self.id).with_delay(self.first_delay);
-        Ok(token.with_state(Box::new(0_u32)))
+        Ok(RetryToken::new(self.id).with_delay(self.first_delay))
     }
 
     fn refresh_retry_token(
@@ -241,16 +226,14 @@ impl RetryStrategy for Homemade {
         failure: &Failure,
         _: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
-        let mut token = self.id.check(token)?;
-        let retries = *token.take_state().unwrap().downcast::<u32>().unwrap();
+        let token = self.id.check(token)?;
+        let retries = token.attempt() - 1;
         self.note(format!("refresh {retries}"));
         assert!(token.send_permit().is_some());
         if retries == 2 || failure.is_timeout() {
             return Err(RetryRefused::new(RefusalReason::Other("enough")));
         }
-        let next = token.with_delay(ms(7)).with_state(Box::new(retries + 1));
-        assert_eq!(next.state().unwrap().downcast_ref(), Some(&(retries + 1)));
-        Ok(next)
+        Ok(token.with_delay(ms(7)).with_attempt(retries + 2, None))
     }
 
     fn record_success(&self, token: RetryToken, _: Reports<'_>) -> Result<(), ForeignToken> {

@@ -123,7 +123,6 @@ fn a_strategy_that_fails_fast_does_so_for_the_scope_alone() {
 fn a_key_is_any_string_up_to_its_bound_in_bytes() {
     let builder = Standard::builder().scopes().max_key_len(4);
     let scopes = builder.build().unwrap();
-    assert_eq!(scopes.max_key_len(), 4);
     for key in ["", "abcd", "\0\n", "\u{10ffff}"] {
         assert_eq!(scopes.get(key).unwrap().key(), key);
     }
@@ -263,7 +262,7 @@ fn what_they_print_names_what_counts() {
 #[test]
 fn scopes_answer_as_their_strategy_does() {
     let scopes = standard(3);
-    assert_eq!(scopes.max_scopes(), 3);
+    assert_eq!(scopes.snapshot().max_scopes, 3);
     assert!(!scopes.obeys_limits());
     let token = scopes.acquire_initial_token(Some("a")).unwrap();
     assert!(scopes.charge(&token).is_none());

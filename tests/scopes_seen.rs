@@ -3,10 +3,7 @@
 
 mod support;
 
-use paceline::{
-    Adaptive, Failure, RetryStrategy, Scopes, law::PacedSettings, scope::ScopeRefused,
-    strategy::Reports,
-};
+use paceline::{Adaptive, Failure, RetryStrategy, Scopes, law::PacedSettings, strategy::Reports};
 use support::scopes::{adaptive, standard, throttle};
 
 /// Fails an operation on `key`, which is retried once and given up.
@@ -50,17 +47,6 @@ fn the_snapshot_of_the_strategy_is_that_of_the_shared_state() {
     let shared = RetryStrategy::snapshot(&scopes);
     assert_eq!((shared.quota.available, shared.counts.granted), (486, 1));
     assert_eq!(shared, scopes.shared().snapshot());
-}
-
-#[test]
-fn a_scope_whose_capacity_was_changed_is_kept_until_it_is_changed_back() {
-    let scopes = standard(1);
-    let full = ScopeRefused::Full { max: 1 };
-    let scope = || scopes.get("a").unwrap();
-    scope().quota().set_capacity(7);
-    assert_eq!(scopes.get("b").unwrap_err(), full);
-    scope().quota().set_capacity(500);
-    assert!(scopes.get("b").is_ok());
 }
 
 #[test]

@@ -13,8 +13,7 @@ use core::{
 };
 
 use paceline::{
-    Adaptive, Clock, Failure, Operation, RetryStrategy, SendRate, SendRateSnapshot, Timestamp,
-    WeightError,
+    Adaptive, Clock, Failure, Operation, RetryStrategy, SendRateSnapshot, Timestamp, WeightError,
     config::SettingsError,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, StopReason},
@@ -68,15 +67,16 @@ fn reports(requests: u64, tokens: u64) -> LimitReports {
     reports
 }
 
-fn rates(strategy: &Adaptive) -> Vec<&SendRate> {
-    let set = strategy.send_set().expect("it has two");
-    set.rates().collect()
+fn rates(strategy: &Adaptive) -> Vec<SendRateSnapshot> {
+    let snapshot = strategy.snapshot();
+    let further = snapshot.further_rates.into_iter().flatten();
+    snapshot.rate.into_iter().chain(further).collect()
 }
 
 /// What is left of requests and tokens.
-fn left(strategy: &Adaptive, hands: &Hands) -> Vec<String> {
+fn left(strategy: &Adaptive) -> Vec<String> {
     let limits = rates(strategy).into_iter().map(|rate| {
-        let limit = rate.declared_limit(hands.now()).expect("it is declared");
+        let limit = rate.declared.expect("it is declared");
         format!("{:.0}", limit.remaining)
     });
     limits.collect()
@@ -99,7 +99,7 @@ fn reports_and_outcomes_go_to_every_limit() {
     send(&mut first, &hands);
     let heard = first.observe(Reports::at(&hands).declaring(&reports(60, 9_000)));
     heard.expect("it is under way");
-    assert_eq!(left(&strategy, &hands), ["60", "9000"]);
+    assert_eq!(left(&strategy), ["60", "9000"]);
     first.succeeded(Reports::at(&hands)).expect("it succeeded");
 
     // The next one waits for its tokens, 150 a second, and not for its request.
@@ -110,12 +110,12 @@ fn reports_and_outcomes_go_to_every_limit() {
     assert_eq!(rest.span(), Duration::from_millis(50), "it is not woken");
     hands.set(5_000);
     send(&mut second, &hands);
-    assert_eq!(left(&strategy, &hands), ["59", "8400"]);
+    assert_eq!(left(&strategy), ["59", "8400"]);
     // It cost 200, and the response does not say what is left.
     let costs = Weights::from([1, 200]);
     let told = second.succeeded(Reports::at(&hands).costing(&costs));
     told.expect("it succeeded");
-    assert_eq!(left(&strategy, &hands), ["59", "8400"], "a credit waits");
+    assert_eq!(left(&strategy), ["59", "8400"], "a credit waits");
 }
 
 /// The body of a response says what it cost, after its outcome was recorded.
@@ -140,7 +140,7 @@ fn a_cost_that_comes_with_the_body_is_settled_once() {
     attempts
         .succeeded(Reports::at(&hands))
         .expect("it succeeded");
-    assert_eq!(left(&strategy, &hands), ["59", "8400"]);
+    assert_eq!(left(&strategy), ["59", "8400"]);
     let (given, rates) = (1, 2);
     let wrong = charge.settle(&[200]);
     assert_eq!(wrong, Err(SetError::Weights { given, rates }));
@@ -150,7 +150,7 @@ fn a_cost_that_comes_with_the_body_is_settled_once() {
     );
     for cost in [1_000, 5_000] {
         charge.clone().settle(&[1, cost]).expect("a debit");
-        assert_eq!(left(&strategy, &hands), ["59", "8000"]);
+        assert_eq!(left(&strategy), ["59", "8000"]);
     }
     assert!(format!("{charge:?}").ends_with(", settled)"), "{charge:?}");
 }
@@ -223,13 +223,10 @@ fn a_throttle_is_the_limits_that_explains_it() {
     assert!(failed.is_ok());
     let contradicted: Vec<_> = rates(&strategy)
         .into_iter()
-        .map(|rate| {
-            let limit = rate.declared_limit(hands.now());
-            limit.is_some_and(|limit| limit.contradicted)
-        })
+        .map(|rate| rate.declared.is_some_and(|limit| limit.contradicted))
         .collect();
     assert_eq!(contradicted, [false, false]);
-    assert_eq!(left(&strategy, &hands), ["60", "200"]);
+    assert_eq!(left(&strategy), ["60", "200"]);
 }
 
 #[test]
@@ -243,9 +240,7 @@ fn a_dropped_operation_gives_back_its_places() {
     assert!(matches!(waiting.next(&hands, None), Next::InLine(_)));
     let in_line = |strategy| -> Vec<u64> {
         let rates = rates(strategy).into_iter();
-        rates
-            .map(|rate| rate.snapshot(hands.now()).waiting)
-            .collect()
+        rates.map(|rate| rate.waiting).collect()
     };
     assert_eq!(in_line(&strategy)[1], 593, "the bucket holds 7 and a half");
     drop(waiting);
@@ -325,7 +320,7 @@ fn one_rate_is_settled_too() {
         .clock(Arc::new(hands.clone()))
         .build()
         .expect("in range");
-    assert!(strategy.send_set().is_none());
+    assert_eq!(rates(&strategy).len(), 1);
     let left = || {
         let limit = strategy.send_rate().declared_limit(hands.now());
         format!("{:.0}", limit.expect("it is declared").remaining)
@@ -387,7 +382,7 @@ fn a_strategy_that_fails_fast_refuses_at_once() {
         panic!("it was made to wait");
     };
     assert!(matches!(stop.why(), StopReason::SendRefused { .. }));
-    assert_eq!(rates(&strategy)[1].snapshot(hands.now()).waiting, 0);
+    assert_eq!(rates(&strategy)[1].waiting, 0);
 }
 
 #[test]
@@ -397,7 +392,7 @@ fn a_strategy_has_eight_rates_at_most() {
         builder = builder.also(tokens());
     }
     let strategy = builder.clone().build().expect("eight");
-    assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(8));
+    assert_eq!(rates(&strategy).len(), 8);
     let ninth = builder.also(tokens()).build();
     assert_eq!(ninth.map(drop), Err(SettingsError::TooManyRates));
 }

@@ -128,7 +128,6 @@ fn initial_token_is_given_when_the_quota_is_empty() {
         (token.attempt(), token.max_attempts(), token.delay()),
         (1, Some(3), ms(0))
     );
-    assert!(token.connection_reusable());
     assert!(token.send_permit().is_none());
 }
 
@@ -262,44 +261,6 @@ fn hint_makes_no_failure_retryable_and_passes_no_limit() {
         answer(&strategy, http(500).with_retry_after(hint)),
         Then::QuotaExceeded(ms(0))
     );
-}
-
-/// Refresh once, and tell whether the connection may be used again: on a retry, and on a refusal.
-fn reusable(strategy: &dyn RetryStrategy, failure: Failure) -> bool {
-    let token = strategy.acquire_initial_token(None).unwrap();
-    match strategy.refresh_retry_token(token, &failure, Reports::new()) {
-        Ok(token) => token.connection_reusable(),
-        Err(refused) => refused.connection_reusable(),
-    }
-}
-
-#[test]
-fn connection_is_dropped_after_a_transient_error_before_2_1() {
-    let generation = |generation, sends| {
-        let builder = Standard::builder().generation(generation);
-        build(builder.max_attempts(sends))
-    };
-    let legacy = |sends| Legacy::builder().max_attempts(sends).build().unwrap();
-    for sends in [1, 3] {
-        let strategies: [(&dyn RetryStrategy, bool); 3] = [
-            (&generation(RetryGeneration::V2_0, sends), false),
-            (&generation(RetryGeneration::V2_1, sends), true),
-            (&legacy(sends), false),
-        ];
-        for (strategy, kept) in strategies {
-            assert_eq!(reusable(strategy, http(500)), kept, "{strategy:?}");
-            assert_eq!(reusable(strategy, Failure::timeout()), kept, "{strategy:?}");
-            assert!(reusable(strategy, Failure::throttling()), "{strategy:?}");
-            assert!(reusable(strategy, http(404)), "{strategy:?}");
-        }
-    }
-}
-
-#[test]
-fn connection_is_dropped_when_the_quota_refuses_in_2_0() {
-    let builder = Standard::builder().generation(RetryGeneration::V2_0);
-    let strategy = build(builder.quota_capacity(0));
-    assert!(!reusable(&strategy, http(500)));
 }
 
 #[test]

@@ -4,13 +4,12 @@
 
 mod support;
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, Failure, Legacy, QuotaPermit, RetryBudget, RetryQuota, RetrySafety,
-    RetryStrategy, RetryStrategyExt, RetryToken, SendRate, Standard, Timestamp,
-    config::{Quota, RetryCosts, RetryGeneration, SettingsError},
+    Adaptive, Clock, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt, RetryToken,
+    SendRate, Standard, Timestamp,
+    config::{RetryCosts, RetryGeneration},
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
     snapshot::{StrategyCounts, StrategySnapshot},
     strategy::{
@@ -55,7 +54,7 @@ fn counts_are_of_what_happened_and_by_cause() {
         counts,
         ..
     } = strategy.snapshot();
-    assert_eq!((quota.available, quota.capacity), (7, Some(30)));
+    assert_eq!((quota.available, quota.capacity), (7, 30));
     assert!(rate.is_none());
     assert_eq!((counts.granted, counts.throttled), (4, 3));
     assert_eq!(
@@ -170,88 +169,6 @@ fn credit_of_a_success_is_a_setting() {
     assert_eq!(Standard::new().settings().success_credit(), 1);
 }
 
-#[test]
-fn budget_pays_for_a_share_of_the_operations() {
-    let budget = Arc::new(RetryBudget::new(500, 0, Duration::from_secs(10)).unwrap());
-    let clock = Arc::new(Hands::default());
-    let strategy = Standard::builder()
-        .pay_from(Arc::clone(&budget) as Arc<dyn Quota>)
-        .clock(Arc::clone(&clock) as Arc<dyn Clock>)
-        .random(Fixed::whole())
-        .build()
-        .unwrap();
-    play(&strategy, &[OK]);
-    assert_eq!(
-        play(&strategy, &[FAILS, OK]),
-        Then::Success,
-        "two operations, one retry"
-    );
-    assert_eq!(play(&strategy, &[FAILS]), Then::QuotaExceeded(ms(0)));
-    assert_eq!(play(&strategy, &[FAILS, FAILS]), Then::QuotaExceeded(ms(0)));
-    let seen = strategy.snapshot();
-    assert_eq!((seen.quota.available, seen.quota.capacity), (0, None));
-    assert_eq!(
-        (
-            seen.counts.granted,
-            seen.counts.refused_quota,
-            seen.counts.credited
-        ),
-        (2, 2, 0)
-    );
-    clock.sleep(Duration::from_secs(20));
-    play(&strategy, &[OK]);
-    assert_eq!(
-        play(&strategy, &[FAILS, OK]),
-        Then::Success,
-        "in another window"
-    );
-    assert_eq!(
-        strategy.quota().available(),
-        0,
-        "the published quota is not asked"
-    );
-}
-
-/// Refuses everything.
-#[derive(Debug)]
-struct Nothing;
-
-impl Quota for Nothing {
-    fn try_acquire(&self, _cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
-        None
-    }
-
-    fn available(&self, _clock: &dyn Clock) -> u32 {
-        3
-    }
-}
-
-#[test]
-fn quota_of_ones_own_is_asked_and_contradicts_a_capacity() {
-    let builder = Standard::builder()
-        .random(Fixed::whole())
-        .pay_from(Arc::new(Nothing));
-    let strategy = builder.clone().build().unwrap();
-    let token = strategy.acquire_initial_token(None).unwrap();
-    let refused = strategy
-        .refresh_retry_token(token, &http(500), Reports::new())
-        .unwrap_err();
-    assert!(matches!(
-        refused.reason(),
-        RefusalReason::QuotaExhausted {
-            available: 3,
-            needed: 14
-        }
-    ));
-    assert_eq!(refused.backoff(), ms(50), "what a hot loop may wait");
-    play(&strategy, &[OK]);
-    let wrong = builder.clone().quota_capacity(1).build().unwrap_err();
-    assert_eq!(wrong, SettingsError::QuotaWithCapacity);
-    // The last of the two counts.
-    let published = builder.quota(Arc::new(RetryQuota::new(9))).build().unwrap();
-    assert_eq!(published.snapshot().quota.capacity, Some(9));
-}
-
 /// What is printed is one line of values, not words of bits.
 #[test]
 fn strategies_print_in_one_readable_line() {
@@ -273,72 +190,6 @@ fn strategies_print_in_one_readable_line() {
     );
 }
 
-/// Counts operations, and the tokens that come back.
-#[derive(Debug, Default)]
-struct Purse(AtomicU32, AtomicU32);
-
-impl Quota for Purse {
-    fn begin(&self, _clock: &dyn Clock) {
-        self.0.fetch_add(1, Relaxed);
-    }
-
-    fn try_acquire(&self, cost: u32, _clock: &dyn Clock) -> Option<QuotaPermit> {
-        Some(QuotaPermit::of(cost))
-    }
-
-    fn release(&self, permit: QuotaPermit) -> u32 {
-        self.1.fetch_add(permit.cost(), Relaxed);
-        permit.cost()
-    }
-
-    fn credit(&self, amount: u32) -> u32 {
-        self.1.fetch_add(amount, Relaxed);
-        amount
-    }
-
-    fn available(&self, _clock: &dyn Clock) -> u32 {
-        9
-    }
-}
-
-#[test]
-fn a_given_quota_sees_operations_and_successes() {
-    let purse = Arc::new(Purse::default());
-    let paying = Arc::clone(&purse) as Arc<dyn Quota>;
-    let strategy = Standard::builder().pay_from(paying).build().unwrap();
-    play(&strategy, &[FAILS, OK]);
-    play(&strategy, &[OK]);
-    let told = (purse.0.load(Relaxed), purse.1.load(Relaxed));
-    assert_eq!(told, (2, 14 + 1));
-    assert_eq!(strategy.snapshot().counts.credited, 15);
-}
-
-/// A quota that says what it has to by default.
-#[test]
-fn a_quota_gives_nothing_back_by_default() {
-    assert_eq!(Nothing.release(QuotaPermit::of(5)), 0);
-    assert_eq!(Nothing.credit(5), 0);
-    assert_eq!(Quota::capacity(&Nothing), None);
-}
-
-#[test]
-fn the_quotas_of_the_crate_keep_their_promises_behind_the_trait() {
-    let clock = Hands::default();
-    let quota: &dyn Quota = &RetryQuota::new(20);
-    let paid = quota.try_acquire(14, &clock).unwrap();
-    assert_eq!(quota.available(&clock), 6);
-    assert_eq!(quota.release(paid), 14);
-    assert!(quota.try_acquire(5, &clock).is_some());
-    assert_eq!((quota.credit(3), quota.available(&clock)), (3, 18));
-    let second = Duration::from_secs(1);
-    let budget: &dyn Quota = &RetryBudget::new(500, 3, second).unwrap();
-    assert_eq!(budget.available(&clock), 3);
-    for _ in 0..2 {
-        budget.begin(&clock);
-    }
-    assert_eq!(budget.available(&clock), 4);
-}
-
 #[test]
 fn refusals_for_want_of_time_are_counted() {
     let clock = Arc::new(Hands::default());
@@ -347,8 +198,8 @@ fn refusals_for_want_of_time_are_counted() {
     let strategy = builder.build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
     let refused = strategy.refresh_retry_token(token, &http(500), Reports::new());
-    let reason = refused.unwrap_err().into_reason();
-    assert!(matches!(reason, RefusalReason::OutOfTime { .. }));
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused.reason(), RefusalReason::OutOfTime { .. }));
     assert_eq!(strategy.snapshot().counts.refused_time, 1);
 }
 

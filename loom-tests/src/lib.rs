@@ -18,7 +18,6 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-mod budget;
 mod classes;
 mod counts;
 mod declared;

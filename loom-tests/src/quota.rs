@@ -175,40 +175,6 @@ fn available_is_in_range() {
     });
 }
 
-/// What is taken and given back while the capacity changes is missing in the end, no more and no
-/// less: there and back again is no change, and a permit that is out finds room.
-#[test]
-fn a_change_of_capacity_loses_nothing() {
-    model(|| {
-        let quota = Arc::new(RetryQuota::new(10));
-        let out = quota.try_acquire(4).expect("the quota is full");
-        let (taken, ()) = beside(
-            &quota,
-            |q| q.try_acquire(3).map(|permit| permit.cost()),
-            |q| {
-                q.set_capacity(5);
-                q.release(out);
-                assert!(q.available() <= 5, "never above the capacity");
-                q.set_capacity(10);
-            },
-        );
-        assert_eq!(quota.available(), 10 - taken.unwrap_or(0));
-    });
-}
-
-/// A capacity that has been lowered is obeyed by all who learn of it.
-#[test]
-fn a_lower_capacity_seen_elsewhere_is_obeyed() {
-    model(|| {
-        let quota = Arc::new(RetryQuota::new(10));
-        let shared = Arc::clone(&quota);
-        thread::spawn(move || shared.set_capacity(2))
-            .join()
-            .expect("it returns");
-        assert!(quota.try_acquire(3).is_none());
-    });
-}
-
 /// Of two threads that drain at once, each token goes to one.
 #[test]
 fn a_drain_takes_each_token_once() {

@@ -12,7 +12,6 @@ mod mocked;
 #[cfg(all(loom, feature = "loom"))]
 pub mod modelled;
 mod multi_word;
-mod retry_budget;
 mod retry_quota;
 mod send_rate;
 #[cfg(stall)]
@@ -21,7 +20,6 @@ pub(crate) mod sync;
 #[cfg(any(feature = "scopes", all(loom, feature = "loom")))]
 pub(crate) mod usage;
 
-pub use retry_budget::{RetryBudget, RetryBudgetSnapshot};
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
 pub(crate) use send_rate::PlaceGuard;
 pub use send_rate::{

@@ -1,10 +1,12 @@
-//! The retry quota: one word of what is missing, and a capacity that callers may change.
+//! The retry quota: one word of what is missing.
 
 use core::fmt;
 
+#[cfg(not(all(target_has_atomic = "64", not(narrow))))]
+use super::sync::AtomicU32;
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
 use super::sync::AtomicU64;
-use super::sync::{AtomicU32, Ordering::Relaxed};
+use super::sync::Ordering::Relaxed;
 use crate::QuotaPermit;
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
 use crate::fixed::to_signed;
@@ -16,9 +18,8 @@ use crate::fixed::to_signed;
 ///
 /// # Memory ordering
 ///
-/// None: no call synchronizes with any other, so do not publish data through a quota. While the
-/// capacity stays, each call takes effect at one instant, in one order that all threads agree on. A
-/// call that overlaps [`set_capacity`](Self::set_capacity) may go by the old one.
+/// None: no call synchronizes with any other, so do not publish data through a quota. Each call
+/// takes effect at one instant, in one order that all threads agree on.
 ///
 /// # Examples
 ///
@@ -36,11 +37,11 @@ pub struct RetryQuota {
     /// The tokens that are not there: taken, and not paid back. What is full knows no capacity, so
     /// that a success that finds it so loads this word only.
     missing: Missing,
-    capacity: AtomicU32,
+    capacity: u32,
 }
 
 /// The state of a [`RetryQuota`], for diagnostics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RetryQuotaSnapshot {
@@ -68,7 +69,7 @@ impl RetryQuota {
     pub const fn new(capacity: u32) -> Self {
         Self {
             missing: Missing(Word::new(0)),
-            capacity: AtomicU32::new(capacity),
+            capacity,
         }
     }
 
@@ -78,7 +79,7 @@ impl RetryQuota {
     pub fn new(capacity: u32) -> Self {
         Self {
             missing: Missing(Word::new(0)),
-            capacity: AtomicU32::new(capacity),
+            capacity,
         }
     }
 
@@ -87,9 +88,7 @@ impl RetryQuota {
     /// A cost of 0 is always granted, a cost above the capacity never.
     #[must_use = "a permit that is dropped is spent"]
     pub fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
-        // Relaxed, before the other word: see `set_capacity`.
-        let capacity = self.capacity.load(Relaxed);
-        let taken = cost == 0 || self.missing.take(cost, capacity);
+        let taken = cost == 0 || self.missing.take(cost, self.capacity);
         taken.then_some(QuotaPermit { cost })
     }
 
@@ -132,7 +131,7 @@ impl RetryQuota {
         reason = "called for its effect, which the models' atomics hide"
     )]
     pub fn drain(&self) -> u32 {
-        self.missing.take_all(self.capacity.load(Relaxed))
+        self.missing.take_all(self.capacity)
     }
 
     /// Fills the quota, and returns how many tokens more there are.
@@ -143,35 +142,7 @@ impl RetryQuota {
         reason = "called for its effect, which the models' atomics hide"
     )]
     pub fn refill(&self) -> u32 {
-        self.add(u32::MAX).min(self.capacity())
-    }
-
-    /// Changes the capacity. What is missing stays missing.
-    ///
-    /// So a full quota stays full, permits that are out still have room to come back, and there and
-    /// back again is no change. If more is missing than the new capacity, nothing is available
-    /// until the rest has been paid back. A call that overlaps this one may go by the old
-    /// capacity.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use paceline::RetryQuota;
-    ///
-    /// let quota = RetryQuota::new(500);
-    /// let permit = quota.try_acquire(100).expect("it is full");
-    /// quota.set_capacity(300);
-    /// assert_eq!(quota.available(), 200);
-    /// quota.set_capacity(50);
-    /// assert_eq!(quota.available(), 0); // 50 more than all of it are out
-    /// quota.release(permit);
-    /// assert_eq!(quota.available(), 50);
-    /// ```
-    pub fn set_capacity(&self, capacity: u32) {
-        // Relaxed: the word says nothing of any other. What is missing is the state, and no change
-        // of this word moves it; a taker that read the old capacity answers as it would
-        // have a moment sooner. Model: `quota::a_change_of_capacity_loses_nothing`.
-        self.capacity.store(capacity, Relaxed);
+        self.add(u32::MAX).min(self.capacity)
     }
 
     /// Returns the tokens that are there now. Another thread may take them at once.
@@ -182,19 +153,17 @@ impl RetryQuota {
 
     /// Returns the largest number of tokens that the quota holds.
     #[must_use]
-    pub fn capacity(&self) -> u32 {
-        self.capacity.load(Relaxed)
+    pub const fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// Returns the state, and changes nothing.
     #[must_use]
     pub fn snapshot(&self) -> RetryQuotaSnapshot {
         // Model: `quota::available_is_in_range`.
-        let missing = self.missing.get();
-        let capacity = self.capacity.load(Relaxed);
         RetryQuotaSnapshot {
-            available: capacity.saturating_sub(missing),
-            capacity,
+            available: self.capacity.saturating_sub(self.missing.get()),
+            capacity: self.capacity,
         }
     }
 }

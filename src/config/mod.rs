@@ -23,6 +23,5 @@ pub use crate::strategy::{
     builder::StrategyBuilder,
     costs::RetryCosts,
     legacy::LegacyBuilder,
-    quota::Quota,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
 };

@@ -11,17 +11,15 @@ use super::OuterAttempt;
 pub struct Attempt {
     number: u32,
     max: Option<u32>,
-    connection_reusable: bool,
     time_limit: Option<Duration>,
     outer: Option<OuterAttempt>,
 }
 
 impl Attempt {
-    pub(super) const fn new(number: u32, max: Option<u32>, connection_reusable: bool) -> Self {
+    pub(super) const fn new(number: u32, max: Option<u32>) -> Self {
         Self {
             number,
             max,
-            connection_reusable,
             time_limit: None,
             outer: None,
         }
@@ -55,13 +53,6 @@ impl Attempt {
             Some(max) => self.number >= max,
             None => false,
         }
-    }
-
-    /// Returns `true` if the connection of the attempt before may be used again. `true` for the
-    /// first.
-    #[must_use]
-    pub const fn connection_reusable(&self) -> bool {
-        self.connection_reusable
     }
 
     /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is none.

@@ -77,7 +77,6 @@ pub struct Attempts<S: RetryStrategy> {
     count: u32,
     /// Whether the request can be sent again.
     repeatable: bool,
-    connection_reusable: bool,
 }
 
 /// An operation that has not ended as long as there is a token. Dropped before it is given up.
@@ -179,7 +178,6 @@ impl<S: RetryStrategy> Attempts<S> {
             step: Step::Turn,
             count: 0,
             repeatable: true,
-            connection_reusable: true,
         };
         // No clock is read that is not needed.
         if total.is_some() || !delay.is_zero() {
@@ -291,7 +289,7 @@ impl<S: RetryStrategy> Attempts<S> {
             (Some(left), Some(limit)) => Some(left.min(limit)),
             (left, limit) => left.or(limit),
         };
-        Attempt::new(self.count, max, self.connection_reusable)
+        Attempt::new(self.count, max)
             .with_time_limit(limit)
             .with_outer(self.bounds.outer)
     }
@@ -402,7 +400,6 @@ impl<S: RetryStrategy> Attempts<S> {
             Ok(token) => {
                 let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
                 events::retry(&self.open.strategy, self.count, failure, delay);
-                self.connection_reusable = token.connection_reusable();
                 self.open.token = Some(token);
                 self.step = if delay.is_zero() {
                     Step::Turn
@@ -461,7 +458,6 @@ impl<S: RetryStrategy> Attempts<S> {
                     } else {
                         delay
                     },
-                    connection_reusable: refused.connection_reusable(),
                 });
             }
         };
@@ -583,7 +579,6 @@ impl<S: RetryStrategy> Attempts<S> {
             attempts: self.count,
             backoff: Duration::ZERO,
             delay: Duration::ZERO,
-            connection_reusable: self.connection_reusable,
         }
     }
 }

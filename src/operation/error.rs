@@ -15,7 +15,6 @@ pub struct Stop {
     pub(super) attempts: u32,
     pub(super) backoff: Duration,
     pub(super) delay: Duration,
-    pub(super) connection_reusable: bool,
 }
 
 impl Stop {
@@ -54,12 +53,6 @@ impl Stop {
             StopReason::RetryAfterTooLong { asked, .. } => asked,
             _ => self.backoff,
         }
-    }
-
-    /// Returns `true` if the connection of the last attempt may be used again.
-    #[must_use]
-    pub const fn connection_reusable(&self) -> bool {
-        self.connection_reusable
     }
 }
 
@@ -189,12 +182,6 @@ impl<E> RunError<E> {
     #[must_use]
     pub const fn is_cut_off(&self) -> bool {
         self.stop.attempts() > 0 && self.error.is_none()
-    }
-
-    /// Returns `true` if the connection of the last attempt may be used again.
-    #[must_use]
-    pub const fn connection_reusable(&self) -> bool {
-        self.stop.connection_reusable()
     }
 }
 

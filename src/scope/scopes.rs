@@ -27,10 +27,10 @@ use crate::RetryStrategy;
 ///
 /// # Bound
 ///
-/// There are at most [`max_scopes`](Self::max_scopes). A key for which there is room is never
-/// refused, and no scope is dropped for it, however many threads ask for it at once. When there is
-/// no room, an approximately least recently used scope is dropped (CLOCK, up to 64 are looked at).
-/// It has to be
+/// There are at most [`max_scopes`](crate::scope::ScopesBuilder::max_scopes). A key for which there
+/// is room is never refused, and no scope is dropped for it, however many threads ask for it at
+/// once. When there is no room, an approximately least recently used scope is dropped (CLOCK, up to
+/// 64 are looked at). It has to be
 ///
 /// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
 ///   either; and
@@ -126,7 +126,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
 
     /// Drops every scope that is idle and not in use, and returns how many there were.
     ///
-    /// There is no need to call it. It looks at every scope, one after the other.
+    /// Idle scopes stay until their room is needed. After a peak, this gives their memory back. It
+    /// looks at every scope, one after the other.
     #[expect(clippy::must_use_candidate, reason = "none is no failure")]
     pub fn evict_idle(&self) -> usize {
         self.0.evict_idle()
@@ -179,18 +180,6 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
             evicted: occupancy.evicted(),
             refused: occupancy.refused(),
         }
-    }
-
-    /// Returns the most scopes there may be.
-    #[must_use]
-    pub fn max_scopes(&self) -> u64 {
-        self.0.occupancy.most()
-    }
-
-    /// Returns the most bytes that a key may have.
-    #[must_use]
-    pub fn max_key_len(&self) -> usize {
-        self.0.max_key_len
     }
 }
 

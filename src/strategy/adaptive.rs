@@ -226,12 +226,6 @@ impl Adaptive {
         }
     }
 
-    /// Returns all send rates, if there are [several](crate::config::StrategyBuilder::also).
-    #[must_use]
-    pub fn send_set(&self) -> Option<&SendSet<Arc<SendRate>>> {
-        self.set.as_deref()
-    }
-
     /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
     #[inline(never)]
     fn record_set(
@@ -305,11 +299,9 @@ impl Adaptive {
     }
 
     /// Returns the quota that retries are paid from.
-    ///
-    /// With a quota of another kind ([`StrategyBuilder::pay_from`]) an empty one that is not asked.
     #[must_use]
     pub fn quota(&self) -> &RetryQuota {
-        self.engine.quota.published()
+        &self.engine.quota
     }
 
     /// Returns what retries cost.

@@ -8,7 +8,6 @@ use super::{
     choices::Choices,
     costs::RetryCosts,
     plan::Plan,
-    quota::Quota,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
 };
@@ -98,16 +97,7 @@ impl<M> StrategyBuilder<M> {
 
     /// Pays from `quota`, which other strategies may pay from as well.
     pub fn quota(mut self, quota: Arc<RetryQuota>) -> Self {
-        (self.choices.quota, self.choices.other_quota) = (Some(quota), None);
-        self
-    }
-
-    /// Pays from a quota of any kind, such as a [`RetryBudget`](crate::RetryBudget), in place of a
-    /// [`RetryQuota`].
-    ///
-    /// It is asked with the strategy's [`clock`](Self::clock).
-    pub fn pay_from(mut self, quota: Arc<dyn Quota>) -> Self {
-        (self.choices.quota, self.choices.other_quota) = (None, Some(quota));
+        self.choices.quota = Some(quota);
         self
     }
 
@@ -125,8 +115,8 @@ impl<M> StrategyBuilder<M> {
 
     /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
     ///
-    /// It times the sends of [`Adaptive`], quotas that ask for the time, and the
-    /// [deadlines](crate::Operation::deadline) of operations.
+    /// It times the sends of [`Adaptive`] and the [deadlines](crate::Operation::deadline) of
+    /// operations.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.choices.clock = Some(clock);
         self
@@ -339,13 +329,13 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// ```
     /// use paceline::{
-    ///     Adaptive, RetryStrategyExt, law::{DeclaredSettings, Dimension},
+    ///     Adaptive, RetryStrategy, law::{DeclaredSettings, Dimension},
     /// };
     ///
     /// let requests = DeclaredSettings::new();
     /// let tokens = requests.dimension(Dimension::Tokens);
     /// let strategy = Adaptive::builder().declared(requests).also(tokens).build()?;
-    /// assert_eq!(strategy.send_set().map(|set| set.rates().count()), Some(2));
+    /// assert!(strategy.snapshot().further_rates[0].is_some());
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn also(mut self, settings: DeclaredSettings) -> Self {

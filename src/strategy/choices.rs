@@ -7,7 +7,7 @@ use super::{
     costs::RetryCosts,
     engine::Common,
     plan::Plan,
-    quota::{Quota, QuotaSource},
+    quota::QuotaSource,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
     token::{MAX_RETRY_AFTER, Terms},
 };
@@ -53,8 +53,6 @@ pub(super) struct Choices {
     pub(super) quota_capacity: Option<u32>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) quota: Option<Arc<RetryQuota>>,
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub(super) other_quota: Option<Arc<dyn Quota>>,
     pub(super) costs: Option<RetryCosts>,
     pub(super) success_credit: Option<u32>,
     pub(super) maybe_policy: MaybePolicy,
@@ -102,7 +100,6 @@ impl fmt::Debug for Choices {
             ("backoff", given(self.backoff.as_ref())),
             ("quota_capacity", given(self.quota_capacity.as_ref())),
             ("quota", given(self.quota.as_ref())),
-            ("pay_from", given(self.other_quota.as_ref())),
             ("costs", given(self.costs.as_ref())),
             ("success_credit", given(self.success_credit.as_ref())),
             ("maybe_policy", other(&self.maybe_policy)),
@@ -144,9 +141,7 @@ impl Choices {
             Err(SettingsError::BackoffWithFloor)
         } else if self.throttling_floor > Some(self.max_backoff.unwrap_or(MAX_BACKOFF)) {
             Err(SettingsError::FloorAboveMaxBackoff)
-        } else if (self.quota.is_some() || self.other_quota.is_some())
-            && self.quota_capacity.is_some()
-        {
+        } else if self.quota.is_some() && self.quota_capacity.is_some() {
             Err(SettingsError::QuotaWithCapacity)
         } else if self.stall_timeout.is_some() && !self.bulk {
             Err(SettingsError::StallTimeoutWithoutBulk)
@@ -157,10 +152,8 @@ impl Choices {
         }
     }
 
-    pub(super) fn into_plan<P>(mut self, pace: P) -> Plan<P> {
+    pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
         let clock = self.clock();
-        // The one clock of quota and sends.
-        self.clock = Some(Arc::clone(&clock));
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
         let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
             DYNAMODB_MAX_ATTEMPTS
@@ -168,7 +161,9 @@ impl Choices {
             MAX_ATTEMPTS
         });
         let built_in = self.exponential(max_backoff);
-        let quota = self.quota_source();
+        let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
+        let given = self.quota.clone().map(QuotaSource::Given);
+        let quota = given.unwrap_or_else(|| QuotaSource::own(capacity));
         let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let stall_timeout = self.stall_timeout();
         let settings = Settings {
@@ -204,12 +199,6 @@ impl Choices {
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         let given = self.clock.clone();
         given.unwrap_or_else(|| Arc::new(MonotonicClock::new()))
-    }
-
-    fn quota_source(&self) -> QuotaSource {
-        let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
-        let (other, quota) = (self.other_quota.clone(), self.quota.clone());
-        QuotaSource::of(other, quota, capacity, || self.clock())
     }
 
     fn generation(&self) -> RetryGeneration {

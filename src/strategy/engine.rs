@@ -26,7 +26,7 @@ pub(super) struct Common<P> {
     pub(super) settings: Settings,
     /// What retries cost at first.
     pub(super) costs: RetryCosts,
-    /// Of sends, of quotas that ask for the time, and of deadlines.
+    /// Of sends and of deadlines.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
     /// Of a first attempt.
@@ -73,7 +73,6 @@ impl<P> Engine<P> {
     /// Returns the token of a first send. It is given whatever the quota holds.
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
-        self.quota.begin();
         RetryToken::of(self.mark, self.common.first)
     }
 
@@ -129,8 +128,7 @@ impl<P> Engine<P> {
         failure: &Failure,
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
-        let reusable = self.connection_reusable(failure);
-        let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
+        let refused = RetryRefused::new;
         if !self.settings().maybe_policy.permits(failure) {
             return Err(refused(RefusalReason::NotRetryable));
         }
@@ -153,10 +151,7 @@ impl<P> Engine<P> {
             return Err(refused(reason).with_backoff(delay));
         }
         let limit = token.max_attempts();
-        let token = token
-            .with_delay(delay)
-            .with_backoff(backoff)
-            .with_connection_reusable(reusable);
+        let token = token.with_delay(delay).with_backoff(backoff);
         if weighed == Weighed::Free {
             return Ok(token.with_attempt(attempt, limit));
         }
@@ -176,8 +171,8 @@ impl<P> Engine<P> {
     #[inline]
     pub(super) fn succeed(&self, paid: Option<QuotaPermit>) {
         let credited = match paid {
-            Some(permit) => self.quota.release(permit),
-            None => self.quota.credit(self.mark.success_credit),
+            Some(permit) => self.quota.add(permit.cost()),
+            None => self.quota.add(self.mark.success_credit),
         };
         if credited != 0 {
             self.note_credit(credited);
@@ -192,7 +187,7 @@ impl<P> Engine<P> {
             return;
         }
         if let Some(permit) = token.take_paid() {
-            self.quota.give_back(permit);
+            self.quota.release(permit);
         }
     }
 
@@ -234,16 +229,6 @@ impl<P> Engine<P> {
         };
         (backoff, delay)
     }
-
-    /// Returns `true` if the connection on which `failure` came may be used again.
-    fn connection_reusable(&self, failure: &Failure) -> bool {
-        match self.settings().generation {
-            RetryGeneration::V2_0 => {
-                !is_transient(failure, self.settings().maybe_policy.permits(failure))
-            }
-            RetryGeneration::V2_1 => true,
-        }
-    }
 }
 
 /// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.
@@ -260,9 +245,4 @@ pub(crate) fn hint_too_long(
 pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<RefusalReason> {
     let left = left.filter(|left| delay >= *left)?;
     Some(RefusalReason::OutOfTime { wait: delay, left })
-}
-
-/// Returns `true` if a failure is transient: retryable, and not because of throttling.
-pub(super) fn is_transient(failure: &Failure, retryable: bool) -> bool {
-    retryable && !failure.is_throttle()
 }

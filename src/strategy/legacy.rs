@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
-    engine::{is_transient, out_of_time},
+    engine::out_of_time,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
     reports::Reports,
@@ -123,10 +123,8 @@ impl RetryStrategy for Legacy {
         _reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
-        let retryable = self.maybe_policy.permits(failure);
-        let reusable = !is_transient(failure, retryable);
-        let refused = |reason| RetryRefused::new(reason).with_connection_reusable(reusable);
-        if !retryable {
+        let refused = RetryRefused::new;
+        if !self.maybe_policy.permits(failure) {
             return Err(refused(RefusalReason::NotRetryable));
         }
         if !token.idempotency().permits(failure) {
@@ -145,8 +143,7 @@ impl RetryStrategy for Legacy {
         Ok(token
             .with_attempt(attempt.saturating_add(1), Some(max))
             .with_delay(delay)
-            .with_backoff(delay)
-            .with_connection_reusable(reusable))
+            .with_backoff(delay))
     }
 
     fn record_success(&self, token: RetryToken, _reports: Reports<'_>) -> Result<(), ForeignToken> {

@@ -13,7 +13,7 @@ impl StrategySnapshot {
     /// | name | kind | value |
     /// |---|---|---|
     /// | `paceline_quota_available` | gauge | tokens |
-    /// | `paceline_quota_capacity` | gauge | tokens; absent if there is no bound |
+    /// | `paceline_quota_capacity` | gauge | tokens |
     /// | `paceline_retries_granted_total` | counter | |
     /// | `paceline_retries_refused_total` | counter | by `cause`: `attempts`, `safety`, `quota`, `time`, `other` |
     /// | `paceline_sends_delayed_total` | counter | |
@@ -46,9 +46,7 @@ impl StrategySnapshot {
         let labels = [strategy.clone()];
         let (quota, counts) = (&self.quota, &self.counts);
         gauge!("paceline_quota_available", labels.iter()).set(quota.available);
-        if let Some(capacity) = quota.capacity {
-            gauge!("paceline_quota_capacity", labels.iter()).set(capacity);
-        }
+        gauge!("paceline_quota_capacity", labels.iter()).set(quota.capacity);
         for (cause, count) in [
             ("attempts", counts.refused_attempts),
             ("safety", counts.refused_safety),

@@ -20,7 +20,7 @@ pub(crate) mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod plan;
-pub(crate) mod quota;
+mod quota;
 mod refusal;
 mod reports;
 mod request;

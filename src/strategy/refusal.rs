@@ -136,7 +136,6 @@ pub struct RetryRefused {
     reason: RefusalReason,
     backoff_ns: u64,
     waits: bool,
-    connection_reusable: bool,
 }
 
 impl RetryRefused {
@@ -146,7 +145,6 @@ impl RetryRefused {
             reason,
             backoff_ns: 0,
             waits: false,
-            connection_reusable: true,
         }
     }
 
@@ -159,12 +157,6 @@ impl RetryRefused {
     /// Sets whether to sleep the [`backoff`](Self::backoff) before the failure is returned.
     pub fn waiting(mut self, waits: bool) -> Self {
         self.waits = waits;
-        self
-    }
-
-    /// Sets whether the connection of the failed attempt may be used again.
-    pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
-        self.connection_reusable = reusable;
         self
     }
 
@@ -201,12 +193,6 @@ impl RetryRefused {
     pub const fn backoff(&self) -> Duration {
         Duration::from_nanos(self.backoff_ns)
     }
-
-    /// Returns `true` if the connection of the failed attempt may be used again.
-    #[must_use]
-    pub const fn connection_reusable(&self) -> bool {
-        self.connection_reusable
-    }
 }
 
 impl fmt::Debug for RetryRefused {
@@ -215,7 +201,6 @@ impl fmt::Debug for RetryRefused {
             .field("reason", &self.reason)
             .field("backoff", &self.backoff())
             .field("delay", &self.delay())
-            .field("connection_reusable", &self.connection_reusable)
             .finish_non_exhaustive()
     }
 }

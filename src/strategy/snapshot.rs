@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use super::quota::QuotaSnapshot;
 use crate::SendRateSnapshot;
+use crate::atomic::RetryQuotaSnapshot;
 use crate::atomic::cells::{Counts, Event};
 use crate::set::MOST_RATES;
 
@@ -31,7 +31,7 @@ use crate::set::MOST_RATES;
 #[non_exhaustive]
 pub struct StrategySnapshot {
     /// What retries are paid from.
-    pub quota: QuotaSnapshot,
+    pub quota: RetryQuotaSnapshot,
     /// The send rate, if there is one.
     pub rate: Option<SendRateSnapshot>,
     /// The [further](crate::config::StrategyBuilder::also) send rates, in order; `None` beyond the
@@ -56,10 +56,11 @@ impl fmt::Debug for StrategySnapshot {
 /// One line: what is left of the quota, each send rate, and what has happened at least once.
 impl fmt::Display for StrategySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "quota {}", self.quota.available)?;
-        if let Some(capacity) = self.quota.capacity {
-            write!(f, " of {capacity}")?;
-        }
+        let RetryQuotaSnapshot {
+            available,
+            capacity,
+        } = self.quota;
+        write!(f, "quota {available} of {capacity}")?;
         for rate in self.rate.iter().chain(self.further_rates.iter().flatten()) {
             write!(f, "; rate {rate}")?;
         }

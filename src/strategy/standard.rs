@@ -62,11 +62,9 @@ impl Standard {
     }
 
     /// Returns the quota that retries are paid from.
-    ///
-    /// With a quota of another kind ([`StrategyBuilder::pay_from`]) an empty one that is not asked.
     #[must_use]
     pub fn quota(&self) -> &RetryQuota {
-        self.engine.quota.published()
+        &self.engine.quota
     }
 
     /// Returns what retries cost.

@@ -9,7 +9,7 @@ use super::{
 use crate::ControlLaw;
 
 /// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`,
-/// `pay_from`, `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
+/// `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
 impl<M> Serialize for StrategyBuilder<M> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.choices.serialize(to)

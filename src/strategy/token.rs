@@ -1,7 +1,7 @@
 //! The state of one operation, handed from attempt to attempt.
 
 use alloc::boxed::Box;
-use core::{any::Any, fmt, time::Duration};
+use core::{fmt, time::Duration};
 
 #[cfg(feature = "scopes")]
 use super::hold::Hold;
@@ -75,7 +75,7 @@ impl StrategyId {
 // In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from
 // the strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
 // stores: a quarter of the time of a healthy request.
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct RetryToken {
     sent: Sent,
     mark: Mark,
@@ -84,7 +84,6 @@ pub struct RetryToken {
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
     paid: Paid,
-    state: Attachment,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
@@ -118,10 +117,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// In the flags: the connection is not to be used again.
-    const NEW_CONNECTION: u16 = 1;
     /// In the flags: the operation is not idempotent.
-    const ONCE: u16 = 2;
+    const ONCE: u16 = 1;
 
     const UNLIMITED: Self = Self {
         time_left_ns: u64::MAX,
@@ -129,18 +126,6 @@ impl Terms {
         max_retry_after_secs: 60,
         flags: 0,
     };
-
-    const fn has(&self, flag: u16) -> bool {
-        self.flags & flag != 0
-    }
-
-    const fn set(&mut self, flag: u16, on: bool) {
-        self.flags = if on {
-            self.flags | flag
-        } else {
-            self.flags & !flag
-        };
-    }
 
     /// Returns the terms of a first attempt that has so much time left, and may be asked to wait so
     /// long.
@@ -196,7 +181,6 @@ impl RetryToken {
             delay_ns: 0,
             backoff_ns: 0,
             paid: Paid::NOTHING,
-            state: Attachment(None),
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }
@@ -220,12 +204,6 @@ impl RetryToken {
         self
     }
 
-    /// Sets whether the connection of the failed attempt may be used again.
-    pub fn with_connection_reusable(mut self, reusable: bool) -> Self {
-        self.terms.set(Terms::NEW_CONNECTION, !reusable);
-        self
-    }
-
     /// Sets whether the operation may be carried out twice: it stays with the token. Yes by
     /// default.
     ///
@@ -246,8 +224,10 @@ impl RetryToken {
     /// assert!(matches!(refused.reason(), RefusalReason::MaybeExecuted));
     /// ```
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
-        let once = idempotency == Idempotency::NotIdempotent;
-        self.terms.set(Terms::ONCE, once);
+        self.terms.flags = match idempotency {
+            Idempotency::Idempotent => 0,
+            Idempotency::NotIdempotent => Terms::ONCE,
+        };
         self
     }
 
@@ -295,13 +275,6 @@ impl RetryToken {
         self
     }
 
-    /// Attaches what a strategy wants to remember of the operation. Those of this crate attach
-    /// nothing.
-    pub fn with_state(mut self, state: Box<dyn Any + Send + Sync>) -> Self {
-        self.state = Attachment(Some(Box::new(state)));
-        self
-    }
-
     /// Remembers what the next send's retry was paid with; an earlier permit is spent.
     pub(super) fn with_paid(mut self, permit: QuotaPermit) -> Self {
         self.paid = Paid::with(permit);
@@ -336,19 +309,10 @@ impl RetryToken {
         }
     }
 
-    /// Returns `true` if the connection of the failed attempt may be used for the next.
-    ///
-    /// `true` on a first token. Generation 2.0 and [`Legacy`](crate::Legacy) drop it after a
-    /// transient error; generation 2.1 keeps it, and so does every generation after throttling.
-    #[must_use]
-    pub const fn connection_reusable(&self) -> bool {
-        !self.terms.has(Terms::NEW_CONNECTION)
-    }
-
     /// Returns whether the operation may be carried out twice.
     #[must_use]
     pub const fn idempotency(&self) -> Idempotency {
-        if self.terms.has(Terms::ONCE) {
+        if self.terms.flags == Terms::ONCE {
             Idempotency::NotIdempotent
         } else {
             Idempotency::Idempotent
@@ -408,17 +372,6 @@ impl RetryToken {
     /// Whether its attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
         !matches!(self.sent, Sent::Set(None))
-    }
-
-    /// Returns what [`with_state`](Self::with_state) attached.
-    #[must_use]
-    pub fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.state.0.as_deref().map(|state| &**state)
-    }
-
-    /// Takes out what [`with_state`](Self::with_state) attached.
-    pub fn take_state(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
-        self.state.0.take().map(|state| *state)
     }
 
     /// Attaches what the token belongs to.
@@ -494,28 +447,6 @@ pub(super) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A strategy's own state, if it has attached one. Nothing of it can be printed.
-struct Attachment(Option<Attached>);
-
-/// Boxed twice, so that a token has one word for it.
-type Attached = Box<Box<dyn Any + Send + Sync>>;
-
-impl Drop for Attachment {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(state) = self.0.take() {
-            let_go(state);
-        }
-    }
-}
-
-/// Out of the way of the many tokens without a state: what drops those stays small enough to be
-/// inlined.
-#[cold]
-fn let_go(state: Attached) {
-    drop(state);
-}
-
 impl fmt::Debug for RetryToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryToken")
@@ -561,15 +492,10 @@ mod tests {
 
     #[test]
     fn what_a_token_says_is_what_it_was_told() {
-        for reusable in [true, false] {
-            for idempotency in [Idempotency::Idempotent, Idempotency::NotIdempotent] {
-                let token = token()
-                    .with_connection_reusable(!reusable)
-                    .with_idempotency(idempotency)
-                    .with_connection_reusable(reusable);
-                assert_eq!(token.connection_reusable(), reusable);
-                assert_eq!(token.idempotency(), idempotency);
-            }
+        for idempotency in [Idempotency::NotIdempotent, Idempotency::Idempotent] {
+            let once = token().with_idempotency(Idempotency::NotIdempotent);
+            let told = once.with_idempotency(idempotency);
+            assert_eq!(told.idempotency(), idempotency);
         }
         let delay = |span| token().with_delay(span).delay();
         let longest = Duration::from_nanos(u64::MAX);

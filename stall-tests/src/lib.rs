@@ -28,8 +28,6 @@
 extern crate alloc;
 
 #[cfg(not(feature = "counts"))]
-mod budget;
-#[cfg(not(feature = "counts"))]
 mod classes;
 #[cfg(feature = "counts")]
 mod counts;
