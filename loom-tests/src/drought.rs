@@ -42,7 +42,8 @@ fn a_drought_begins_once() {
     });
 }
 
-/// A request that comes after a silence, beside a delivery and a throttle: what went before is over.
+/// A request that comes after a silence, beside a delivery and a throttle: what went before is
+/// over.
 #[test]
 fn a_silence_ends_what_came_before_it() {
     explore(None, || {

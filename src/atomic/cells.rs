@@ -103,7 +103,7 @@ impl Counts {
         word.is_some_and(|word| word.load(Relaxed) != 0)
     }
 
-    /// Notes whether `state` is so, and tells whether that is news: to one caller for each change.
+    /// Notes whether `state` is so. Returns `true` if that is news: to one caller for each change.
     pub(crate) fn note(&self, state: Condition, so: bool) -> bool {
         let words = match self.0.get() {
             None if !so => return false,

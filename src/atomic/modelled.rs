@@ -56,7 +56,7 @@ impl News {
         Self(Counts::new())
     }
 
-    /// Notes whether it is so, and tells whether that is news.
+    /// Notes whether it is so. Returns `true` if that is news.
     #[must_use]
     pub fn note(&self, so: bool) -> bool {
         self.0.note(Condition::Limiting, so)

@@ -33,8 +33,8 @@ impl Usage {
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
         // Relaxed, here and below: read-modify-writes of one word are totally ordered at any
-        // ordering, so that either this comes before a retirement, which then fails, or
-        // after it. The thing itself was published by the map.
+        // ordering. If this comes before a retirement, the retirement fails; if it comes after, it
+        // finds the thing retired. The thing itself was published by the map.
         // Models: `usage::what_is_used_is_never_retired`,
         // `usage::a_user_in_between_is_noticed`.
         let before = self.0.fetch_add(1, Relaxed);
@@ -60,7 +60,8 @@ impl Usage {
 
     /// Ends a use.
     pub(crate) fn leave(&self) {
-        // Release, with the acquire of `look`: a retiring thread sees what a user did to the thing.
+        // Release, with the acquire of `look`. If the look comes first, it finds a user, and
+        // retires nothing; if this comes first, the retiring thread sees what the user did.
         // Model: `usage::what_a_user_did_is_seen_before_it_is_retired`.
         self.0.fetch_sub(1, Release);
     }
@@ -200,8 +201,9 @@ impl Occupancy {
 
     /// Returns the places taken.
     pub(crate) fn taken(&self) -> Taken {
-        // Acquire, with the release of `take`: what is noted at all things named before the last
-        // one is seen. Model: `occupancy::a_thing_takes_one_place`.
+        // Acquire, with the release of `take`. If the load comes first, a swap by it fails; if the
+        // take comes first, what is noted at all things named before the last one is seen.
+        // Model: `occupancy::a_thing_takes_one_place`.
         Taken(self.taken.load(Acquire))
     }
 

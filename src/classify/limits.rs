@@ -42,14 +42,14 @@ use crate::law::LimitReports;
 /// | `X-Shopify-Shop-Api-Call-Limit` | none | refills in 20 s | Shopify |
 /// | `X-MBX-Used-Weight-1M` | none | windows of a minute | Binance, with [`mbx_weight`](Self::mbx_weight) |
 ///
-/// A count may have a fraction, which is left off, and commas between thousands. A reset may also be
-/// milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset that is
-/// a time needs the header `Date`. What cannot be read is ignored and
+/// A count may have a fraction, which is left off, and commas between thousands. A reset may also
+/// be milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset
+/// that is a time needs the header `Date`. What cannot be read is ignored and
 /// [counted](LimitReports::ignored), value by value: the rest of its report counts.
 ///
 /// Some services repeat the limit of which the least is left under one name: `RateLimit-Limit` of
-/// Kong, `anthropic-ratelimit-tokens`. Where each limit has headers, or the policies are listed, they
-/// are told apart. Otherwise they look like one limit that changes, and cannot be kept well.
+/// Kong, `anthropic-ratelimit-tokens`. Where each limit has headers, or the policies are listed,
+/// they are told apart. Otherwise they look like one limit that changes, and cannot be kept well.
 ///
 /// # Examples
 ///

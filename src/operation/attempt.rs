@@ -55,8 +55,8 @@ impl Attempt {
         }
     }
 
-    /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is none.
-    /// Inside of one there is a single attempt.
+    /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is
+    /// none. Inside of one there is a single attempt.
     #[must_use]
     pub const fn outer(&self) -> Option<OuterAttempt> {
         self.outer

@@ -221,8 +221,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Use it when each attempt consists of several requests, as a paginator's or an upload in parts:
-    /// loops inside of an attempt may send theirs again.
+    /// Use it when each attempt consists of several requests, as a paginator's or an upload in
+    /// parts: loops inside of an attempt may send theirs again.
     ///
     /// By default an attempt is one request, and paceline's loops inside of it
     /// [send once](OuterAttempt).
@@ -246,9 +246,9 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Use it when the operation runs inside of an attempt of another loop: it sends once. For hosts
-    /// that find an [`OuterAttempt`] with the request: among the extensions of an `http` request,
-    /// say. `None` changes nothing.
+    /// Use it when the operation runs inside of an attempt of another loop: it sends once. For
+    /// hosts that find an [`OuterAttempt`] with the request: among the extensions of an `http`
+    /// request, say. `None` changes nothing.
     ///
     /// What runs inside of an attempt on this thread is found without it.
     ///

@@ -230,8 +230,8 @@ pub enum StopReason {
     },
     /// The failure would be retried, and the request cannot be sent again.
     NotRepeatable,
-    /// The failure would be retried, and that is left to the loop [around it](super::OuterAttempt), which
-    /// owns the retries of the request.
+    /// The failure would be retried, and that is left to the loop [around it](super::OuterAttempt),
+    /// which owns the retries of the request.
     LeftToOuter,
     /// The retry quota held less than the retry costs.
     QuotaExhausted {

@@ -624,8 +624,8 @@ impl RetryStrategy for Adaptive {
 }
 
 impl Adaptive {
-    /// Records it in the send rate too. Out of the way of an attempt that nothing limited, and that was the
-    /// first.
+    /// Records it in the send rate too. Out of the way of an attempt that nothing limited, and that
+    /// was the first.
     #[inline(never)]
     fn record_success_closely(
         &self,

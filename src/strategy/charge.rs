@@ -10,8 +10,8 @@ use crate::{Clock, SendRate, SendSet};
 /// What one attempt took of its strategy's send rates as an estimate, to be settled with its true
 /// cost after its outcome was recorded: when the body of the response says what it was.
 ///
-/// From [`Attempts::charge`](crate::operation::Attempts::charge); the adapters for reqwest and tower
-/// put it into the extensions of a response. Where the cost is known with the outcome,
+/// From [`Attempts::charge`](crate::operation::Attempts::charge); the adapters for reqwest and
+/// tower put it into the extensions of a response. Where the cost is known with the outcome,
 /// [`Reports::costing`](super::Reports::costing) takes it, and no charge is needed.
 ///
 /// Clones are of the same attempt, which is settled once. Dropped unsettled it leaves the estimate

@@ -109,8 +109,8 @@ impl Operation {
     }
 
     /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client. If
-    /// that may be of another crate (`sees_us`), the turn is left to it in any case, and is missed if it is
-    /// not taken.
+    /// that may be of another crate (`sees_us`), the turn is left to it in any case, and is missed
+    /// if it is not taken.
     ///
     /// Nothing is awaited between here and there, so a token that is taken is sent with.
     pub(crate) fn take_turn(

@@ -83,7 +83,7 @@ impl AsyncSleep for Moments {
     }
 }
 
-/// Polls `operation` so often at most, then drops it. Tells whether it had ended well by then.
+/// Polls `operation` so often at most, then drops it. Returns `true` if it ended well by then.
 async fn polled<T, E>(times: u32, operation: impl Future<Output = Result<T, E>>) -> bool {
     let mut operation = pin!(operation);
     let mut left = times;

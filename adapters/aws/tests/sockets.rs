@@ -43,7 +43,7 @@ fn paced(url: &str, strategy: Arc<dyn RetryStrategy>, scope: &str) -> Builder {
         .retry_classifier(pacing.classifier())
 }
 
-/// Copies an object, and tells whether that succeeded.
+/// Copies an object. Returns `true` if that succeeded.
 fn copies(config: Builder) -> impl Fn() -> Read + Clone + Send + 'static {
     let client = Client::from_conf(config.build());
     move || {

@@ -21,8 +21,8 @@ use crate::delays::{Delays, Due};
 /// says.
 ///
 /// Inside of an attempt of one of paceline's own loops it notes failures and grants no retry, since
-/// that loop sends again. Loops inside of the host's loop need the mark of [`outer`](Self::outer) to
-/// do the same.
+/// that loop sends again. Loops inside of the host's loop need the mark of [`outer`](Self::outer)
+/// to do the same.
 ///
 /// No operation waits until it is [admitted](RetryStrategy::admit) here, as these loops have no
 /// place for it: use [`Standard`](paceline::Standard), or paceline's own loop.

@@ -121,7 +121,7 @@ impl PacedConnector {
         self
     }
 
-    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    /// Sends the number of each attempt in `header`. By default none is sent.
     /// Services that sign all headers may refuse a request to which one was added.
     #[must_use]
     pub fn tell_attempts(mut self, header: AttemptHeader) -> Self {
@@ -250,8 +250,8 @@ impl HttpService for Paced {
     }
 }
 
-/// Returns `true` if a store would send a request again that was answered so, and has no other use for
-/// the status.
+/// Returns `true` if a store would send a request again that was answered so, and has no other use
+/// for the status.
 fn store_retries(response: &HttpResponse) -> bool {
     let status = response.status();
     let is_refusal = status.is_server_error() || matches!(status.as_u16(), 408 | 429);

@@ -24,7 +24,7 @@ fn connector(strategy: &Strategy, scope: &'static str) -> PacedConnector {
     PacedConnector::new(Hyper, Lanes::shared(strategy.clone(), strategy))
 }
 
-/// Reads an object of a store that does not retry, and tells whether that succeeded.
+/// Reads an object of a store that does not retry. Returns `true` if that succeeded.
 fn reads(url: String, connector: PacedConnector) -> impl Fn() -> Read + Clone + Send + 'static {
     let store = AmazonS3Builder::new()
         .with_endpoint(url.trim_end_matches('/'))

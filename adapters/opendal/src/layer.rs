@@ -54,8 +54,8 @@ impl Lanes {
 ///
 /// Clones, and the operators that are given one, share quotas and rates.
 ///
-/// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside of
-/// an attempt of another of paceline's loops requests are sent once
+/// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside
+/// of an attempt of another of paceline's loops requests are sent once
 /// ([`OuterAttempt`](paceline::operation::OuterAttempt)); a loop around a whole `write` or `list`
 /// should be [composite](paceline::Operation::composite).
 ///
@@ -156,8 +156,8 @@ impl PacingLayer {
         self.with(|settings| settings.max_retry_after = Some(span))
     }
 
-    /// Tells the service in `header` which attempt of a request it gets. By default nothing does. To
-    /// be called before the layer is cloned.
+    /// Sends the number of each attempt in `header`. By default none is sent.
+    /// To be called before the layer is cloned.
     #[must_use]
     pub fn tell_attempts(self, header: AttemptHeader) -> Self {
         self.with(|settings| settings.tells = Some(header))

@@ -348,7 +348,7 @@ impl Pacing {
         self
     }
 
-    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    /// Sends the number of each attempt in `header`. By default none is sent.
     ///
     /// # Examples
     ///

@@ -98,7 +98,7 @@ pub trait Replay<Req> {
         let _ = (request, outer);
     }
 
-    /// Tells the service which attempt `request` is: see
+    /// Adds the number of the attempt to `request`: see
     /// [`RetryLayer::tell_attempts`](crate::RetryLayer::tell_attempts). Does nothing by default.
     fn tell(&self, request: &mut Self::Sent, attempt: &Attempt, header: AttemptHeader) {
         let _ = (request, attempt, header);

@@ -172,7 +172,8 @@ impl Played {
     }
 }
 
-/// Returns the window that a limiter may take the system's for: one that is not told may be a minute.
+/// Returns the window that a limiter may take the system's for: one that is not told may be a
+/// minute.
 fn believed(system: &System) -> u64 {
     let window = system.window_nanos();
     if system.tells_window() {

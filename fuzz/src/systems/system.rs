@@ -43,8 +43,8 @@ macro_rules! system {
 system! {
     /// The seed of all chance in the run.
     seed: 0,
-    /// 0: clients of one service, 1: sets over two limits, 2: tenants under a limit that they share,
-    /// 3: operations of a strategy.
+    /// 0: clients of one service, 1: sets over two limits, 2: tenants under a limit that they
+    /// share, 3: operations of a strategy.
     shape: 0,
     /// The law: 0 declared, 1 a fixed rate, 2 paced, 3 published.
     law: 0,

@@ -74,12 +74,13 @@ impl GateWord {
     }
 }
 
-// Relaxed but for two: a hint. What is decided is decided by the words it points to, which order
-// themselves. A thread that does not see a bit yet goes as it would have a moment sooner; one that
-// has learned of a throttle from another thread sees it by coherence. Model:
-// `send_rate::a_throttle_seen_elsewhere_is_obeyed`. `disturb` and `quiet_until` release, and `look`
-// acquires: a thread that has seen the version after a change finds what has changed, so that what
-// it computes may be noted as a hint. Model:
+// Relaxed but for two. The word is a hint: the words that it points to decide, and order
+// themselves. If a thread's load comes before a bit is set, the thread goes as it would have a
+// moment sooner; if it comes after, or the thread has learned of the throttle from another one, it
+// sees the bit. Model: `send_rate::a_throttle_seen_elsewhere_is_obeyed`.
+// `disturb` and `quiet_until` release, and `look` acquires. If the look comes before the change,
+// its version is the old one, and what is noted by that is void; if it comes after, the thread
+// finds what has changed, and may note what it computes. Model:
 // `paced::a_rate_that_rises_voids_what_refused_threads_noted`.
 impl Gate {
     pub(super) fn new(window_end: u64) -> Self {

@@ -50,9 +50,10 @@ impl Meter {
     }
 
     pub(super) fn reading(&self) -> u128 {
-        // Acquire: a thread that sums the counts after this load must see at least those that went
-        // into the base that it has read, or the difference would wrap. Pairs with the
-        // release in `replace`. Model: `send_rate::a_window_never_counts_below_zero`.
+        // Acquire, with the release in `replace`. If this load comes before a replacement, the base
+        // is the old one, and each later sum is above it. If it comes after, a sum must have at
+        // least the counts that went into the new base, or the difference would wrap.
+        // Model: `send_rate::a_window_never_counts_below_zero`.
         self.reading.load(Acquire)
     }
 
@@ -70,8 +71,9 @@ impl Meter {
 
     /// Replaces `seen` by `next`. False if another thread has replaced it first.
     fn replace(&self, seen: u128, next: u128) -> bool {
-        // Release publishes the counts behind the base to the next thread that sums. Strong,
-        // because one caller alone must never fail; after a loss all is loaded again.
+        // Release publishes the counts behind the base to the next thread that sums. Of two threads
+        // that replace one reading the first succeeds, and the second loads all again. Strong,
+        // because one caller alone must never fail.
         // Models: `send_rate::a_window_never_counts_below_zero`,
         // `send_rate::no_count_is_lost_at_a_turn`.
         let replaced = self

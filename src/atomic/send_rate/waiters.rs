@@ -599,8 +599,8 @@ impl Waiters {
             return;
         };
         slot.hush();
-        // Relaxed: before the slot's word, whose release orders it before it is retired. Model of two
-        // at once: `line::places_given_up_at_once_are_both_counted`.
+        // Relaxed: before the slot's word, whose release orders it before it is retired. Model of
+        // two at once: `line::places_given_up_at_once_are_both_counted`.
         self.gaps.fetch_add(1, Relaxed);
         slot.word.store(word.0, Release); // only by its owner: rule 2
         if let Some(table) = self.table(number.table()) {
@@ -725,7 +725,8 @@ impl Waiters {
         if !(word.is_given_up() && retired.names(retired.slot(), word)) {
             return;
         }
-        // A loss means that another thread has freed it: a slot that is taken again keeps its place.
+        // A loss means that another thread has freed it: a slot that is taken again keeps its
+        // place.
         let freed = slot
             .word
             .compare_exchange(word.0, Word::FREE.0, Release, Relaxed);

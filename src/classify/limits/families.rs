@@ -81,7 +81,8 @@ const OUTPUT: Dimension = Dimension::Named(LimitName::of(b"output-tokens"));
 
 #[rustfmt::skip]
 const FAMILIES: [Family; 8] = [
-    // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time, too.
+    // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time,
+    // too.
     openai("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests", "x-ratelimit-renewalperiod-requests", REQUESTS),
     openai("x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens", "x-ratelimit-renewalperiod-tokens", TOKENS),
     // "Rate limits", Claude Docs: a token bucket, whose limits are all of a minute.

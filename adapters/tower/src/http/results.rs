@@ -19,8 +19,8 @@ use crate::{
 ///
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
 /// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
-/// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost that stands in
-/// its body. A response that is not retried has a [`Stop`] in its extensions: why, and after how
+/// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost that stands
+/// in its body. A response that is not retried has a [`Stop`] in its extensions: why, and after how
 /// many attempts.
 ///
 /// # Examples

@@ -173,7 +173,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Says that the service in the layer sends several requests for one, as a paginator does:
+    /// Use it when the service in the layer sends several requests for one, as a paginator does:
     /// paceline's loops in it may send theirs again. By default they
     /// [send once](paceline::operation::OuterAttempt), since this layer sends again.
     #[must_use]
@@ -193,7 +193,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Tells the service in `header` which attempt of a request it gets. By default nothing does.
+    /// Sends the number of each attempt in `header`. By default none is sent.
     ///
     /// # Examples
     ///
