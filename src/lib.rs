@@ -168,9 +168,7 @@ pub use charge::SendCharge;
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
-pub use permit::{
-    AcquireError, Class, ControlLaw, Outcome, QuotaPermit, Recorded, SendPermit, WeightError,
-};
+pub use permit::{AcquireError, Class, ControlLaw, Outcome, QuotaPermit, SendPermit, WeightError};
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;
 pub use set::SendSet;

@@ -47,8 +47,7 @@ pub enum Class {
 
 impl Class {
     /// Returns `true` for [`Background`](Self::Background).
-    #[must_use]
-    pub const fn is_background(self) -> bool {
+    pub(crate) const fn is_background(self) -> bool {
         matches!(self, Self::Background)
     }
 }

@@ -7,9 +7,9 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, Failure, Operation, Outcome, Recorded, RetryStrategy, SendPermit, SendRate,
-    Standard, Timestamp,
-    law::{DeclaredSettings, PacedSettings},
+    Adaptive, Clock, Failure, Operation, Outcome, RetryStrategy, SendPermit, SendRate, Standard,
+    Timestamp,
+    law::{DeclaredSettings, PacedSettings, Recorded},
     operation::{Attempts, Next, Verdict},
     strategy::Reports,
 };

@@ -9,7 +9,7 @@ use paceline::{
     Execution, Failure, Fault, Idempotency, RetryAfter,
     classify::{
         Chain, Classifier, ClockSkew, ClockSkewClassifier, HttpClassifier, HttpResponseParts,
-        ModelledError, RefusalClassifier, ServiceUnavailable, aws_error_code,
+        RefusalClassifier, ServiceUnavailable, aws_error_code,
     },
 };
 
@@ -137,39 +137,6 @@ fn codes_of_a_service_count_if_it_is_named() {
     assert_eq!(coded(500, internal), bare(500));
     assert_eq!(classify("s3", 429, internal), transient(Fault::Client));
     assert_eq!(classify("s3", 429, "Whatever"), bare(429));
-}
-
-/// As `ThrottlingStatusCodeChecker` and `TransientRetryableChecker` of botocore 1.44.5 do.
-#[test]
-fn modelled_errors_come_before_statuses() {
-    let none = HeaderMap::new();
-    let classify = |of, code: Option<&'static str>, modelled| {
-        let parts = HttpResponseParts::new(status(of), &none);
-        let parts = code.map_or(parts, |code| parts.with_code(code));
-        let parts = parts.with_modelled_error(modelled);
-        assert_eq!(parts.modelled_error(), Some(modelled));
-        HttpClassifier::new().classify(&parts)
-    };
-    let mine = Some("MonthlyQuotaExceeded");
-    for of in [400, 403, 408, 429, 509] {
-        let fault = bare(of).unwrap().fault();
-        let fatal = Some(Failure::not_retryable().with_fault(fault));
-        assert_eq!(classify(of, mine, ModelledError::Final), fatal, "{of}");
-    }
-    for of in [500, 502, 503, 504] {
-        assert_eq!(classify(of, mine, ModelledError::Final), bare(of), "{of}");
-    }
-    let client = Fault::Client;
-    assert_eq!(
-        classify(400, mine, ModelledError::Throttling),
-        Some(Failure::throttling().with_fault(client))
-    );
-    let transient = Some(Failure::transient().with_fault(client));
-    assert_eq!(classify(429, mine, ModelledError::Retryable), transient);
-    // The codes that every service shares come first.
-    let throttled = Some(Failure::throttling().with_fault(client));
-    let slow_down = Some("SlowDown");
-    assert_eq!(classify(429, slow_down, ModelledError::Final), throttled);
 }
 
 #[test]

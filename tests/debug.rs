@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
-    MonotonicClock, Operation, Outcome, Recorded, RetryAfter, RetryQuota, RetrySafety,
-    RetryStrategy, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
+    MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
+    SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
-        IoErrorClassifier, ModelledError, ServiceUnavailable,
+        IoErrorClassifier, ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
@@ -28,7 +28,7 @@ use paceline::{
     headers::{AttemptHeader, HintFault},
     law::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
-        Reset, Spend,
+        Recorded, Reset, Spend,
     },
     operation::{
         Next, NotSending, OuterAttempt, Plain, Reported, Reporting, StopReason, Verdict, Waiter,
@@ -37,7 +37,7 @@ use paceline::{
     set::{Binding, SetError, Weights},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
-        SendRefused, SendRequest, SendTurn, StrategyId,
+        SendRequest, SendTurn, StrategyId,
     },
     wait::{AsyncIoSleep, DefaultSleep, Sleep, Timer},
 };
@@ -86,7 +86,6 @@ fn every_type() -> Shown {
         HttpClassifier::new().with_service("sts"),
         HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers).with_code("SlowDown"),
         IoErrorClassifier,
-        ModelledError::Final,
         ServiceUnavailable::Throttle,
         paceline::classify::RefusalClassifier::new(),
         paceline::classify::RefusalScope::Caller,
@@ -255,7 +254,6 @@ fn every_type() -> Shown {
         InitialTokenRefused,
         Reports::at(&at(1)),
         refused,
-        SendRefused { wait: SECOND },
         SendRequest::new().at(&at(1)),
         SendTurn::new(),
         StrategyId::new(),

@@ -9,8 +9,10 @@ use core::time::Duration;
 
 use fastrand::Rng;
 use paceline::{
-    ControlLaw, Outcome, Recorded, SendPermit, SendRate, Timestamp,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset, Spend},
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
+    law::{
+        DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Recorded, Reset, Spend,
+    },
 };
 
 const SECOND: u64 = 1_000_000_000;

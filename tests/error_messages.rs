@@ -21,9 +21,7 @@ use paceline::{
     operation::NotSending,
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError},
-    strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused, SendRefused,
-    },
+    strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -91,7 +89,7 @@ fn messages_are_whole_and_have_no_second_source() {
         ),
         (
             "the send rate asks for a wait of 1s",
-            Box::new(SendRefused { wait: SECOND }),
+            Box::new(NotAdmitted::Refused { wait: SECOND }),
         ),
         ("all 3 attempts made", Box::new(RetryRefused::new(max))),
         (

@@ -26,8 +26,7 @@ fn at_the_root() -> BTreeSet<&'static str> {
 #[test]
 fn the_root_has_what_most_programs_name() {
     let buckets = "RetryQuota SendRate SendSet SendCharge SendLimiter Background";
-    let permits =
-        "QuotaPermit SendPermit Reservation Outcome Recorded SendRateSnapshot ControlLaw Class";
+    let permits = "QuotaPermit SendPermit Reservation Outcome SendRateSnapshot ControlLaw Class";
     let errors = "AcquireError WeightError";
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";
     let failures =

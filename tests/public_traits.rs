@@ -24,8 +24,7 @@ use paceline::{
     operation::{Attempt, RunError, StopReason},
     scope::{Scope, ScopeRefused, ScopesError},
     strategy::{
-        ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused, SendRefused, SendTurn,
-        StrategyId,
+        ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused, SendTurn, StrategyId,
     },
     wait::{Acquire, DefaultSleep, PlaceInLine, TokioTimer},
 };
@@ -40,12 +39,12 @@ macro_rules! each {
 }
 
 each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
-    RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SendRefused, SettingsError, WeightError);
+    RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
 each!(value: AcquireError, Attempt, Chain<IoErrorClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, RetryAfter, RetryCosts,
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, SendRefused, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
     ClockSkewClassifier, StopReason, StrategyId, ThreadRandom, Timestamp, WeightError);

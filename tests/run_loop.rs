@@ -23,7 +23,7 @@ use paceline::{
     operation::{Attempt, RunError, StopReason},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
-        SendRefused, SendRequest, SendTurn, StrategyId,
+        SendRequest, SendTurn, StrategyId,
     },
 };
 use support::{Fixed, http, ms};
@@ -245,7 +245,7 @@ impl RetryStrategy for Homemade {
         let mut turns = self.turns.lock().unwrap();
         *turns += 1;
         if *turns > self.refuses_sends_from {
-            return Err(NotAdmitted::Refused(SendRefused { wait: ms(9) }));
+            return Err(NotAdmitted::Refused { wait: ms(9) });
         }
         Ok(SendPermit::sent_at(Timestamp::ZERO))
     }

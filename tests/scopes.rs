@@ -14,7 +14,7 @@ use paceline::{
     config::SettingsError,
     operation::StopReason,
     scope::{ScopeRefused, ScopesBuilder, ScopesError},
-    strategy::{NotAdmitted, RefusalReason, Reports, SendRefused, SendRequest, SendTurn},
+    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn},
 };
 use support::{
     Arc, Hands,
@@ -114,7 +114,7 @@ fn a_strategy_that_fails_fast_does_so_for_the_scope_alone() {
     assert!(run("cold").is_ok());
     let token = scopes.acquire_initial_token(Some("hot")).unwrap();
     let admit = |request| scopes.admit(&mut SendTurn::new(), request);
-    let refused = NotAdmitted::Refused(SendRefused { wait });
+    let refused = NotAdmitted::Refused { wait };
     assert_eq!(admit(SendRequest::new().token(&token)), Err(refused));
     assert!(admit(SendRequest::new()).is_ok(), "the shared state");
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, Recorded, Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::Recorded};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 24 * 3_600 * SECOND;

@@ -456,7 +456,7 @@ fn a_turn_of_several_limits_that_moves_too_far_is_refused() {
         .set_paced(settings(5))
         .expect("it has the paced law");
     assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
-    assert!(matches!(admit(third), Err(NotAdmitted::Refused(_))));
+    assert!(matches!(admit(third), Err(NotAdmitted::Refused { .. })));
     assert!(!third.is_in_line());
 }
 

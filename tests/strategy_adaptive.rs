@@ -307,7 +307,7 @@ fn a_turn_beyond_the_longest_wait_is_refused_at_once() {
     assert!(matches!(admit(second), Err(NotAdmitted::Wait { .. })));
     assert!(matches!(admit(third), Err(NotAdmitted::Wait { wait, .. }) if wait.as_millis() == 200));
     let wait = |refused| match refused {
-        Err(NotAdmitted::Refused(refused)) => refused.wait.as_micros(),
+        Err(NotAdmitted::Refused { wait }) => wait.as_micros(),
         other => panic!("{other:?}"),
     };
     assert_eq!(wait(admit(fourth)), 300_000);
@@ -337,7 +337,7 @@ fn a_turn_that_has_moved_beyond_the_longest_wait_is_refused_in_line() {
     assert!(matches!(admit(&mut turn), Err(NotAdmitted::Wait { .. })));
     let refused = admit(&mut behind).unwrap_err();
     assert!(
-        matches!(refused, NotAdmitted::Refused(refused) if refused.wait.as_millis() == 300),
+        matches!(refused, NotAdmitted::Refused { wait } if wait.as_millis() == 300),
         "{refused:?}"
     );
     assert!(!behind.is_in_line());

@@ -3,7 +3,7 @@
 use loom::sync::Arc;
 use loom::thread;
 use paceline::modelled::go_by;
-use paceline::{ControlLaw, Outcome, Recorded, SendPermit, SendRate, Timestamp};
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::Recorded};
 
 use crate::explore;
 

@@ -154,6 +154,13 @@ impl Sequence {
 /// | 62 | when the first throttle came after the last delivery, in nanoseconds |
 /// | 62 | when the last throttle came |
 /// | 1 | whether there was a throttle since the last delivery; else all is zero |
+///
+/// | call | before | after |
+/// |---|---|---|
+/// | `throttled` | zero, or the last throttle is longer ago than `longest` | dry since now |
+/// | `throttled` | dry | dry since then, with a later last throttle |
+/// | `resumed` | dry, and the last throttle is longer ago than `longest` | dry since now |
+/// | `delivered` | any | zero |
 #[derive(Debug)]
 pub(crate) struct Drought(AtomicU128);
 

@@ -13,6 +13,26 @@ use crate::bits::Field;
 /// that has come and gone. Bit 63 is set once, when the thing is retired; then the count means
 /// nothing.
 ///
+/// | state | users | bit 61 | bit 62 | bit 63 |
+/// |---|---|---|---|---|
+/// | made | 1 or more | 0 | any | 0 |
+/// | in use | 1 or more | 1 | any | 0 |
+/// | left | 0 | 1 | 1 | 0 |
+/// | idle | 0 | 1 | 0 | 0 |
+/// | retired | any | any | any | 1 |
+///
+/// | call | before | after |
+/// |---|---|---|
+/// | `enter` | made | made |
+/// | `enter` | in use, left, idle | in use |
+/// | `enter` | retired | retired, and the call is refused |
+/// | `place` | made | in use |
+/// | `leave`, the last | in use | left, or idle if a look came after the last `enter` |
+/// | `leave_unplaced`, the last | made | retired |
+/// | `look` | left | idle |
+/// | `retire` | idle | retired |
+/// | `retire_unlooked` | left, idle | retired |
+///
 /// At most one thread may be between [`look`](Self::look) and [`retire`](Self::retire).
 #[derive(Debug)]
 pub(crate) struct Usage(AtomicU64);

@@ -5,13 +5,11 @@ use http::{Response, response::Parts};
 use super::{Classifier, HttpResponseParts};
 use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
 
-/// Classifies responses over HTTP by their error code, else by the operation's model, else by their
-/// status.
+/// Classifies responses over HTTP by their error code, else by their status.
 ///
 /// | response | failure |
 /// |---|---|
 /// | an error code of [`Failure::from_error_code`], or one of the [service](Self::with_service), whatever the status | as that says |
-/// | another code, and the caller [says](HttpResponseParts::with_modelled_error) what the model has of it | as [`ModelledError`](super::ModelledError) says; one that is final stays retryable with status 500, 502, 503 and 504 |
 /// | status 400 and above, with another code or none | as [`Failure::from_http_status`] says, and 504 is a timeout |
 /// | any other | unknown: it is no failure |
 ///
@@ -27,7 +25,6 @@ use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
 /// | | here | elsewhere |
 /// |---|---|---|
 /// | bare 429 | throttling | the same in botocore 1.44 and JavaScript; not retried in smithy-rs |
-/// | modelled, final error with a 429 | final | the same in botocore 1.44.5; throttling in JavaScript |
 /// | 504 | timeout, as Smithy's guide allows: in generation 2.0 a retry costs 10 | 10 in smithy-rs, 5 in botocore |
 /// | 500, 502, 503 | transient: in generation 2.0 a retry costs 5 | 5 in botocore, Go and Java; 10 in smithy-rs, JavaScript and Kotlin, where every transient error costs that |
 /// | throttling | in generation 2.0 a retry costs 5 | 5 in all but Kotlin: 10 |
@@ -107,8 +104,7 @@ impl Classifier<HttpResponseParts<'_>> for HttpClassifier {
     fn classify(&self, parts: &HttpResponseParts<'_>) -> Option<Failure> {
         let status = parts.status().as_u16();
         let by_code = parts.code().and_then(|code| self.by_code(code));
-        let by_model = || parts.modelled_error()?.failure(status);
-        let failure = match by_code.or_else(by_model) {
+        let failure = match by_code {
             Some(failure) => failure.with_fault(parts.fault()),
             None if status >= 400 => Failure::from_http_status(status, self.unavailable),
             None => return None,

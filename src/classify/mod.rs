@@ -10,8 +10,6 @@ mod io;
 #[cfg(feature = "http")]
 mod limits;
 #[cfg(feature = "http")]
-mod modelled;
-#[cfg(feature = "http")]
 mod parts;
 mod quoted;
 #[cfg(feature = "http")]
@@ -24,7 +22,6 @@ pub use self::{
     clock_skew::{ClockSkew, ClockSkewClassifier},
     http::HttpClassifier,
     limits::HeaderLimits,
-    modelled::ModelledError,
     parts::HttpResponseParts,
     refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
 };

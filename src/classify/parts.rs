@@ -4,7 +4,7 @@ use core::{fmt, time::Duration};
 
 use http::{HeaderMap, Response, StatusCode, header};
 
-use super::{body::bare_code, clock_skew::ClockSkew, modelled::ModelledError};
+use super::{body::bare_code, clock_skew::ClockSkew};
 use crate::{
     Fault, RetryAfter,
     clock::wall_time,
@@ -35,7 +35,6 @@ pub struct HttpResponseParts<'a> {
     headers: &'a HeaderMap,
     code: Option<&'a str>,
     refusal: Option<&'a [u8]>,
-    modelled: Option<ModelledError>,
     local_time: Option<Duration>,
 }
 
@@ -49,7 +48,6 @@ impl<'a> HttpResponseParts<'a> {
             headers,
             code: code.and_then(|value| bare_code(value.as_bytes())),
             refusal: None,
-            modelled: None,
             local_time: None,
         }
     }
@@ -92,14 +90,6 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Sets what the operation's model says of the error.
-    pub fn with_modelled_error(self, modelled: ModelledError) -> Self {
-        Self {
-            modelled: Some(modelled),
-            ..self
-        }
-    }
-
     /// Sets when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
     /// middle between sending and receiving. Without it the system is asked for the time when
     /// it matters.
@@ -132,12 +122,6 @@ impl<'a> HttpResponseParts<'a> {
     #[must_use]
     pub const fn refusal(&self) -> Option<&'a [u8]> {
         self.refusal
-    }
-
-    /// Returns what the operation's model says of the error, if the caller said so.
-    #[must_use]
-    pub const fn modelled_error(&self) -> Option<ModelledError> {
-        self.modelled
     }
 
     /// Returns the service's hint: `x-amz-retry-after` if it is valid, else `Retry-After`.
@@ -209,7 +193,6 @@ impl fmt::Debug for HttpResponseParts<'_> {
         f.debug_struct("HttpResponseParts")
             .field("status", &self.status)
             .field("code", &self.code)
-            .field("modelled", &self.modelled)
             .field("local_time", &self.local_time)
             .finish_non_exhaustive()
     }

@@ -15,6 +15,7 @@ pub(crate) mod declared;
 pub(crate) mod paced;
 mod state;
 
+pub use crate::permit::Recorded;
 pub use declared::{
     DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset, Spend,
 };

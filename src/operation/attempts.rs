@@ -264,10 +264,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 let until = self.deadline.map_or(until, |by| until.min(by));
                 Next::InLine(Rest::between(now, until))
             }
-            NotAdmitted::Refused(refused) => {
-                let wait = refused.wait;
-                self.stop(StopReason::SendRefused { wait }, clock)
-            }
+            NotAdmitted::Refused { wait } => self.stop(StopReason::SendRefused { wait }, clock),
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
             NotAdmitted::Set(error) => self.stop(StopReason::Set(error), clock),

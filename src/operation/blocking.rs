@@ -9,9 +9,9 @@ use crate::{
     wait::{DefaultSleep, thread_waker},
 };
 
-impl<S: RetryStrategy, A: Answers> Operation<'_, S, DefaultSleep, A> {
+impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it. Its thread sleeps, and parks until its
-    /// turn to send.
+    /// turn to send, unless the operation [sleeps otherwise](Self::sleep_by).
     ///
     /// # Errors
     ///
@@ -38,58 +38,23 @@ impl<S: RetryStrategy, A: Answers> Operation<'_, S, DefaultSleep, A> {
             scope,
             bounds,
             clock,
-            sleep: DefaultSleep,
+            mut sleep,
             ..
         } = self;
         let clock = clock.unwrap_or(strategy.clock());
         let attempts = Attempts::start(&strategy, scope, bounds, Some(clock));
-        run::<A, _, _, _>(attempts, clock, &mut Park, classify, op)
+        run::<A, _, _, _>(attempts, clock, &mut sleep, classify, op)
     }
 }
 
-impl<S: RetryStrategy, Z: FnMut(Duration), A: Answers> Operation<'_, S, Z, A> {
-    /// Runs `op` until it succeeds or the strategy stops it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
-    pub fn run<T, E: RetryInfo>(
-        self,
-        op: impl FnMut(Attempt) -> A::Output<T, E>,
-    ) -> Result<T, RunError<E>> {
-        self.run_with(|error| Failure::of(error), op)
-    }
-
-    /// Runs `op` like [`run`](Self::run), with `classify` to classify its errors.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError`] with the last error of `op` and why there was no further attempt.
-    pub fn run_with<T, E>(
-        self,
-        classify: impl Fn(&E) -> Failure,
-        op: impl FnMut(Attempt) -> A::Output<T, E>,
-    ) -> Result<T, RunError<E>> {
-        let Self {
-            strategy,
-            scope,
-            bounds,
-            clock,
-            sleep,
-            ..
-        } = self;
-        let clock = clock.unwrap_or(strategy.clock());
-        let attempts = Attempts::start(&strategy, scope, bounds, Some(clock));
-        run::<A, _, _, _>(attempts, clock, &mut By(sleep), classify, op)
-    }
-}
-
-/// What puts a thread to sleep.
-trait Pause {
+/// What puts a thread to sleep: its own sleep, or a function of the caller's.
+#[expect(unnameable_types, reason = "callers pass a function")]
+pub trait ThreadSleep {
     /// Sleeps for `span`.
     fn sleep(&mut self, span: Duration);
 
     /// Waits until there is an attempt to send.
+    #[expect(clippy::missing_errors_doc, reason = "no caller sees it")]
     fn wait<S: RetryStrategy>(
         &mut self,
         attempts: &mut Attempts<S>,
@@ -97,10 +62,8 @@ trait Pause {
     ) -> Result<Attempt, Stop>;
 }
 
-/// The thread's own sleep, out of which a waker can wake it.
-struct Park;
-
-impl Pause for Park {
+/// Out of it a waker can wake the thread.
+impl ThreadSleep for DefaultSleep {
     fn sleep(&mut self, span: Duration) {
         if !span.is_zero() {
             thread::sleep(span);
@@ -116,13 +79,11 @@ impl Pause for Park {
     }
 }
 
-/// A sleep of the caller's, which cannot be ended early.
-struct By<Z>(Z);
-
-impl<Z: FnMut(Duration)> Pause for By<Z> {
+/// It cannot be ended early.
+impl<Z: FnMut(Duration)> ThreadSleep for Z {
     fn sleep(&mut self, span: Duration) {
         if !span.is_zero() {
-            (self.0)(span);
+            self(span);
         }
     }
 
@@ -172,7 +133,7 @@ impl<S: RetryStrategy> Attempts<S> {
 fn run<A: Answers, S: RetryStrategy, T, E>(
     mut attempts: Attempts<S>,
     clock: &dyn Clock,
-    pause: &mut impl Pause,
+    pause: &mut impl ThreadSleep,
     classify: impl Fn(&E) -> Failure,
     mut op: impl FnMut(Attempt) -> A::Output<T, E>,
 ) -> Result<T, RunError<E>> {

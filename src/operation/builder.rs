@@ -324,11 +324,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Sleeps by `sleep` instead of on the thread, so that tests can move a clock of their own.
-    ///
-    /// For the blocking loop. Such a sleep cannot be ended early, so an operation in line looks
-    /// every 50 ms.
-    pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y, A> {
+    fn with<Y>(self, sleep: Y) -> Operation<'a, S, Y, A> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
@@ -337,6 +333,14 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
             sleep,
             answers: PhantomData,
         }
+    }
+
+    /// Sleeps by `sleep` instead of on the thread, so that tests can move a clock of their own.
+    ///
+    /// For the blocking loop. Such a sleep cannot be ended early, so an operation in line looks
+    /// every 50 ms.
+    pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y, A> {
+        self.with(sleep)
     }
 
     /// Sleeps by the timers of another runtime than tokio's. For the asynchronous loop.
@@ -354,14 +358,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// # }
     /// ```
     pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y, A> {
-        Operation {
-            strategy: self.strategy,
-            scope: self.scope,
-            bounds: self.bounds,
-            clock: self.clock,
-            sleep,
-            answers: PhantomData,
-        }
+        self.with(sleep)
     }
 }
 

@@ -5,7 +5,7 @@ use core::{error::Error, fmt, time::Duration};
 use crate::{
     WeightError,
     set::SetError,
-    strategy::{InitialTokenRefused, RefusalReason, SendRefused},
+    strategy::{InitialTokenRefused, RefusalReason},
 };
 
 /// The end of an operation that did not succeed: why, and after how many attempts.
@@ -303,7 +303,9 @@ impl fmt::Display for StopReason {
                 RefusalReason::QuotaExhausted { available, needed }.fmt(f)
             }
             Self::Stalled { span } => RefusalReason::Stalled { span }.fmt(f),
-            Self::SendRefused { wait } => SendRefused { wait }.fmt(f),
+            Self::SendRefused { wait } => {
+                write!(f, "the send rate asks for a wait of {wait:?}")
+            }
             Self::Weight(error) => error.fmt(f),
             Self::Set(error) => error.fmt(f),
             Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),

@@ -19,6 +19,19 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         let slot = hold.get::<Slot<S>>()?;
         (slot.owner() == self.store().id).then_some(slot.strategy())
     }
+
+    /// Lets `record` end a token with the strategy that is responsible for it.
+    fn ended(
+        &self,
+        mut token: RetryToken,
+        record: impl FnOnce(&S, RetryToken) -> Result<(), ForeignToken>,
+    ) -> Result<(), ForeignToken> {
+        let hold = token.take_hold();
+        match self.responsible(&hold) {
+            Some(strategy) => record(strategy, token),
+            None => Err(foreign(token, hold)),
+        }
+    }
 }
 
 /// Returns the token unless it has a scope already, as that of scopes within scopes has: it can
@@ -64,28 +77,20 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         Ok(token.with_hold(hold))
     }
 
-    fn record_success(
-        &self,
-        mut token: RetryToken,
-        reports: Reports<'_>,
-    ) -> Result<(), ForeignToken> {
-        let hold = token.take_hold();
-        match self.responsible(&hold) {
-            Some(strategy) => strategy.record_success(token, reports),
-            None => Err(foreign(token, hold)),
-        }
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.ended(token, |strategy, token| {
+            strategy.record_success(token, reports)
+        })
     }
 
     fn record_cancelled(
         &self,
-        mut token: RetryToken,
+        token: RetryToken,
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
-        let hold = token.take_hold();
-        match self.responsible(&hold) {
-            Some(strategy) => strategy.record_cancelled(token, reports),
-            None => Err(foreign(token, hold)),
-        }
+        self.ended(token, |strategy, token| {
+            strategy.record_cancelled(token, reports)
+        })
     }
 
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {

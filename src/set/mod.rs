@@ -22,10 +22,10 @@ pub use weights::Weights;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::law::{LimitReports, Observed};
+use crate::law::{LimitReports, Observed, Recorded};
 use crate::{
-    AcquireError, Background, Class, Outcome, Recorded, SendCharge, SendPermit, SendRate,
-    Timestamp, WeightError,
+    AcquireError, Background, Class, Outcome, SendCharge, SendPermit, SendRate, Timestamp,
+    WeightError,
 };
 
 /// The most send rates that a set has.

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::atomic::cells::{Condition, Drought, Event};
 use crate::{
-    AcquireError, Clock, ControlLaw, Outcome, Recorded, RetryQuota, SendPermit, SendRate, SendSet,
-    Timestamp, WeightError,
-    law::{DeclaredSettings, LimitReports, Observed, PacedSettings, PacedSettingsError},
+    AcquireError, Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet, Timestamp,
+    WeightError,
+    law::{DeclaredSettings, LimitReports, Observed, PacedSettings, PacedSettingsError, Recorded},
     set::{MOST_RATES, SetPermit, Weights},
 };
 
@@ -755,7 +755,7 @@ impl Adaptive {
                 admitted
             }
         };
-        if let Err(NotAdmitted::Refused(_)) = admitted {
+        if let Err(NotAdmitted::Refused { .. }) = admitted {
             self.engine.counts.one(Event::RefusedSend);
         }
         let (Err(NotAdmitted::Wait { wait, look_in }), Some((drought, longest))) =

@@ -38,9 +38,7 @@ pub use charge::AttemptCharge;
 pub(crate) use engine::hint_too_long;
 pub use in_class::InClass;
 pub(crate) use legacy::LegacyBuilder;
-pub use refusal::{
-    ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused, SendRefused,
-};
+pub use refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused};
 pub use reports::Reports;
 pub use request::SendRequest;
 pub(crate) use settings::RetryGeneration;

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
 use super::token::{RetryToken, nanos};
+use crate::operation::StopReason;
 use crate::set::SetError;
 use crate::wait::Rest;
 use crate::{AcquireError, WeightError};
@@ -21,7 +22,10 @@ pub enum NotAdmitted {
         look_in: Duration,
     },
     /// It would have to wait, and the strategy refuses rather than makes wait.
-    Refused(SendRefused),
+    Refused {
+        /// The time until the send would have been let go, at today's rate. Never zero.
+        wait: Duration,
+    },
     /// It would have to wait, and the service has throttled everything for the
     /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
     /// [bulk](crate::Adaptive::bulk) strategy.
@@ -38,7 +42,7 @@ pub enum NotAdmitted {
 impl From<SetError> for NotAdmitted {
     fn from(error: SetError) -> Self {
         match error {
-            SetError::NotInTime(binding) => Self::Refused(SendRefused { wait: binding.wait }),
+            SetError::NotInTime(binding) => Self::Refused { wait: binding.wait },
             error => Self::Set(error),
         }
     }
@@ -47,7 +51,7 @@ impl From<SetError> for NotAdmitted {
 impl From<AcquireError> for NotAdmitted {
     fn from(error: AcquireError) -> Self {
         match error {
-            AcquireError::NotInTime { wait } => Self::Refused(SendRefused { wait }),
+            AcquireError::NotInTime { wait } => Self::Refused { wait },
             AcquireError::Weight(error) => Self::Weight(error),
         }
     }
@@ -66,7 +70,7 @@ impl fmt::Display for NotAdmitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
-            Self::Refused(refused) => refused.fmt(f),
+            Self::Refused { wait } => StopReason::SendRefused { wait: *wait }.fmt(f),
             Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
             Self::Set(error) => error.fmt(f),
@@ -75,21 +79,6 @@ impl fmt::Display for NotAdmitted {
 }
 
 impl Error for NotAdmitted {}
-
-/// A send was refused rather than made to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SendRefused {
-    /// The time until a send would have been let go, at today's rate. Never zero.
-    pub wait: Duration,
-}
-
-impl fmt::Display for SendRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the send rate asks for a wait of {:?}", self.wait)
-    }
-}
-
-impl Error for SendRefused {}
 
 /// A strategy gave no token for an operation that begins.
 ///

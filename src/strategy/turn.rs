@@ -7,10 +7,7 @@ use core::{
     time::Duration,
 };
 
-use super::{
-    refusal::{NotAdmitted, SendRefused},
-    request::SendRequest,
-};
+use super::{refusal::NotAdmitted, request::SendRequest};
 use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit};
 use crate::wait::{LOOK_AGAIN, PlaceInLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
@@ -131,7 +128,7 @@ impl SendTurn {
                 *self.holds = Holds::InLines(places);
                 Err(rest.into())
             }
-            Err(rest) => Err(NotAdmitted::Refused(SendRefused { wait: rest.wait() })),
+            Err(rest) => Err(NotAdmitted::Refused { wait: rest.wait() }),
         }
     }
 
@@ -200,9 +197,7 @@ impl SendTurn {
                 Err(rest.into())
             }
             // Its tokens are taken, so there is nothing to give back, or it is refused.
-            looked => {
-                looked.map_err(|rest| NotAdmitted::Refused(SendRefused { wait: rest.wait() }))
-            }
+            looked => looked.map_err(|rest| NotAdmitted::Refused { wait: rest.wait() }),
         }
     }
 

@@ -1,5 +1,43 @@
 //! HTTP: what responses mean, and which requests can be sent twice.
 
+/// What [`Replay`](crate::Replay) asks of a request over HTTP whose answer is in its head.
+macro_rules! of_the_head {
+    () => {
+        fn weights(&self, request: &Self::Sent) -> Option<paceline::set::Weights> {
+            request.extensions().get().copied()
+        }
+
+        fn deadline(&self, request: &Self::Sent) -> Option<core::time::Duration> {
+            crate::http::timeout::read(request.headers())
+        }
+
+        fn set_time_left(&self, request: &mut Self::Sent, left: core::time::Duration) {
+            crate::http::timeout::shorten(request.headers_mut(), left);
+        }
+
+        fn class(&self, request: &Self::Sent) -> paceline::Class {
+            request.extensions().get().copied().unwrap_or_default()
+        }
+
+        fn outer(&self, request: &Self::Sent) -> Option<paceline::operation::OuterAttempt> {
+            request.extensions().get().copied()
+        }
+
+        fn mark(&self, request: &mut Self::Sent, outer: paceline::operation::OuterAttempt) {
+            request.extensions_mut().insert(outer);
+        }
+
+        fn tell(
+            &self,
+            request: &mut Self::Sent,
+            attempt: &paceline::operation::Attempt,
+            header: paceline::headers::AttemptHeader,
+        ) {
+            header.tell(attempt, request.headers_mut());
+        }
+    };
+}
+
 mod buffered;
 mod requests;
 mod results;

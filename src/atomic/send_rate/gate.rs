@@ -16,6 +16,13 @@ use crate::atomic::sync::{
 /// | 1 | whether responses have to look all the same: any of them may end the window |
 /// | 1 | whether a throttle is on its way or has come |
 ///
+/// | a throttle | the time | what that means |
+/// |---|---|---|
+/// | no | is to come | nothing limits: a request goes, and a response is counted |
+/// | no | is over | nothing limits: a request goes, and a response looks |
+/// | yes | is to come | the rate limits, and is what the last look made of it |
+/// | yes | is over, or cleared | the rate limits, and may be about to change: all look |
+///
 /// A thread that has looked writes until when there is nothing to do, if the version is still the
 /// one that it read before it looked. A change of the law's state or settings raises the version
 /// and clears the time before it takes effect and once more afterwards: a thread that read the old

@@ -11,7 +11,7 @@ use crate::law::declared::{
     DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::line::{LONGEST_QUEUE, TOKEN};
-use crate::{Class, Outcome, Recorded, WeightError};
+use crate::{Class, Outcome, WeightError, law::Recorded};
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)

@@ -51,7 +51,7 @@ impl From<&BareItemFromInput<'_>> for Number {
     }
 }
 
-/// An item of a list, with the parameters that the drafts define.
+/// An item of a list or a dictionary, with the parameters that the drafts define.
 #[derive(Debug, Default)]
 pub(super) struct Member {
     /// The item itself if it is a string or a token.
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// Reads a list. Inner lists become members without anything.
+/// Reads a list. Inner lists become members of the wrong type.
 pub(super) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> {
     let mut members = Vec::new();
     let read = Parser::new(field).parse_list_with_visitor(List(&mut members));
@@ -126,9 +126,9 @@ pub(super) fn list(field: &[u8]) -> Result<Vec<Member>, Malformed> {
 /// The dictionary of draft 07.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
-    pub(super) limit: Number,
-    pub(super) remaining: Number,
-    pub(super) reset: Number,
+    pub(super) limit: Member,
+    pub(super) remaining: Member,
+    pub(super) reset: Member,
 }
 
 /// Reads a dictionary. Other keys are checked and ignored.
@@ -162,6 +162,7 @@ impl<'de> EntryVisitor<'de> for &mut Member {
     }
 
     fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
+        self.value = Number::Wrong;
         Ok(Ignored)
     }
 }
@@ -247,31 +248,5 @@ impl<'de> DictionaryVisitor<'de> for &mut Dictionary {
 
     fn finish(self) -> Result<(), Infallible> {
         Ok(())
-    }
-}
-
-impl<'de> EntryVisitor<'de> for &mut Number {
-    type Error = Infallible;
-
-    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
-        Ok(self)
-    }
-
-    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
-        *self = Number::Wrong;
-        Ok(Ignored)
-    }
-}
-
-impl<'de> ItemVisitor<'de> for &mut Number {
-    type Out = ();
-    type Error = Infallible;
-
-    fn bare_item(
-        self,
-        item: BareItemFromInput<'de>,
-    ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
-        *self = Number::from(&item);
-        Ok(Ignored)
     }
 }

@@ -36,7 +36,11 @@ pub(super) fn read(reader: &mut Reader<'_>) {
     let Ok(found) = field::dictionary(&value) else {
         return reader.ignore();
     };
-    let numbers = (found.remaining.get(), found.limit.get(), found.reset.get());
+    let numbers = (
+        found.remaining.value.get(),
+        found.limit.value.get(),
+        found.reset.value.get(),
+    );
     let (Ok(Some(remaining)), Ok(limit), Ok(reset)) = numbers else {
         return reader.ignore();
     };

@@ -4,20 +4,13 @@ use core::{
     fmt, mem,
     pin::Pin,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::{
-    Class, Idempotency,
-    headers::AttemptHeader,
-    operation::{Attempt, OuterAttempt},
-    set::Weights,
-};
+use paceline::Idempotency;
 
-use super::timeout;
 use crate::Replay;
 
 /// Keeps bodies that are there in full when the request is made, and up to a limit long, to send
@@ -68,33 +61,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<Request<B>> for Buffered {
         }
     }
 
-    fn weights(&self, request: &Self::Sent) -> Option<Weights> {
-        request.extensions().get().copied()
-    }
-
-    fn deadline(&self, request: &Self::Sent) -> Option<Duration> {
-        timeout::read(request.headers())
-    }
-
-    fn set_time_left(&self, request: &mut Self::Sent, left: Duration) {
-        timeout::shorten(request.headers_mut(), left);
-    }
-
-    fn class(&self, request: &Self::Sent) -> Class {
-        request.extensions().get().copied().unwrap_or_default()
-    }
-
-    fn outer(&self, request: &Self::Sent) -> Option<OuterAttempt> {
-        request.extensions().get().copied()
-    }
-
-    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
-        request.extensions_mut().insert(outer);
-    }
-
-    fn tell(&self, request: &mut Self::Sent, attempt: &Attempt, header: AttemptHeader) {
-        header.tell(attempt, request.headers_mut());
-    }
+    of_the_head!();
 }
 
 /// Returns `true` if these are the headers of a call of gRPC.
