@@ -54,7 +54,6 @@ pub trait ThreadSleep {
     fn sleep(&mut self, span: Duration);
 
     /// Waits until there is an attempt to send.
-    #[expect(clippy::missing_errors_doc, reason = "no caller sees it")]
     fn wait<S: RetryStrategy>(
         &mut self,
         attempts: &mut Attempts<S>,

@@ -209,12 +209,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     /// # main() }
     /// ```
     pub const fn into_tokens(self, weight: u32) -> AcquireRequest<R, C, Z> {
-        AcquireRequest {
-            limiter: self,
-            weight,
-            class: Class::Foreground,
-            deadline: Deadline::Never,
-        }
+        AcquireRequest::new(self, weight)
     }
 }
 
@@ -237,17 +232,27 @@ impl Deadline {
     }
 }
 
-/// A request for send tokens that is about to be made.
+/// A request for send tokens that is about to be made, from [`SendLimiter`]: for a weight, or for
+/// one of each limit of a [`SendSet`](crate::SendSet).
 #[must_use = "a request does nothing until it is tried, awaited or reserved"]
 #[derive(Clone)]
-pub struct AcquireRequest<R, C, Z> {
-    limiter: SendLimiter<R, C, Z>,
-    weight: u32,
-    class: Class,
-    deadline: Deadline,
+pub struct AcquireRequest<R, C, Z, W = u32> {
+    pub(super) limiter: SendLimiter<R, C, Z>,
+    pub(super) weight: W,
+    pub(super) class: Class,
+    pub(super) deadline: Deadline,
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
+impl<R, C, Z, W> AcquireRequest<R, C, Z, W> {
+    pub(super) const fn new(limiter: SendLimiter<R, C, Z>, weight: W) -> Self {
+        Self {
+            limiter,
+            weight,
+            class: Class::Foreground,
+            deadline: Deadline::Never,
+        }
+    }
+
     /// Lets it take `span` at most from when it is made: a future is made when it is first polled.
     ///
     /// What comes later is refused at once; so is a request whose turn has moved past the deadline,
@@ -288,7 +293,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     pub fn class(self, class: Class) -> Self {
         Self { class, ..self }
     }
+}
 
+impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// Takes the tokens if they are there. The deadline is now.
     ///
     /// # Errors
@@ -458,7 +465,7 @@ impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendLimiter<R, C, Z> {
     }
 }
 
-impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for AcquireRequest<R, C, Z> {
+impl<R: fmt::Debug, C: fmt::Debug, Z, W: fmt::Debug> fmt::Debug for AcquireRequest<R, C, Z, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcquireRequest")
             .field("limiter", &self.limiter)

@@ -24,6 +24,6 @@ pub(crate) use place::LOOK_AGAIN;
 pub use place::PlaceInLine;
 pub use place::Rest;
 pub(crate) use place::Waiting;
-pub use set::{SetPlaces, SetRequest};
+pub use set::SetPlaces;
 pub(crate) use sleep::name_of;
 pub use sleep::{DefaultSleep, Sleep, Timer};

@@ -1,13 +1,12 @@
 //! Waiting for the tokens of a set: one wait, one deadline, one cancellation.
 
-use core::{fmt, future::poll_fn, ops::Deref, time::Duration};
+use core::{fmt, future::poll_fn, ops::Deref};
 
-use super::limiter::Deadline;
 use super::place::Waiting;
-use super::{Alarm, Rest, SendLimiter, Sleep, blocking, name_of};
+use super::{AcquireRequest, Alarm, Rest, SendLimiter, Sleep, blocking};
 use crate::set::{Binding, SetError, SetGuard, SetPermit};
 use crate::{
-    AcquireError, Class, Clock, Outcome, SendRate, SendSet, Timestamp,
+    AcquireError, Clock, Outcome, SendRate, SendSet, Timestamp,
     law::{LimitReports, Observed},
 };
 
@@ -70,70 +69,40 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
     }
 
     /// Asks for the weight of each limit at once: as many as the set has rates.
-    pub fn tokens(&self, weights: impl AsRef<[u32]>) -> SetRequest<&SendRate, &C, &Z, N> {
+    pub fn tokens(
+        &self,
+        weights: impl AsRef<[u32]>,
+    ) -> AcquireRequest<SendSet<&SendRate, N>, &C, &Z, Checked<N>> {
         self.by(self.of().by_ref()).into_tokens(weights)
     }
 
     /// As [`tokens`](Self::tokens), and owns what it takes: with `Arc`s for the rates, the future
     /// of a clone is `'static`.
-    pub fn into_tokens(self, weights: impl AsRef<[u32]>) -> SetRequest<R, C, Z, N> {
-        SetRequest {
-            weights: self.of().checked(weights.as_ref()),
-            limiter: self,
-            class: Class::Foreground,
-            deadline: Deadline::Never,
-        }
+    pub fn into_tokens(
+        self,
+        weights: impl AsRef<[u32]>,
+    ) -> AcquireRequest<SendSet<R, N>, C, Z, Checked<N>> {
+        let weights = self.of().checked(weights.as_ref());
+        AcquireRequest::new(self, weights)
     }
 }
 
-/// A request for the tokens of a set that is about to be made, from
-/// [`SendLimiter`](crate::SendLimiter::tokens).
-#[must_use = "a request does nothing until it takes a form"]
-#[derive(Clone)]
-pub struct SetRequest<R, C, Z, const N: usize> {
-    limiter: SendLimiter<SendSet<R, N>, C, Z>,
-    weights: Result<[u32; N], SetError>,
-    class: Class,
-    deadline: Deadline,
-}
+/// The weights of a request, if they fit its set.
+type Checked<const N: usize> = Result<[u32; N], SetError>;
 
-impl<R, C, Z, const N: usize> SetRequest<R, C, Z, N>
+/// The forms of a request for the tokens of a set.
+impl<R, C, Z, const N: usize> AcquireRequest<SendSet<R, N>, C, Z, Checked<N>>
 where
     R: Deref<Target = SendRate> + Clone,
     C: Clock,
 {
-    /// Lets it take `span` at most from when it is made: a future is made when it is first polled.
-    ///
-    /// What comes later is refused at once; so is a request whose turn has moved past the deadline,
-    /// when it finds out.
-    pub fn within(self, span: Duration) -> Self {
-        Self {
-            deadline: Deadline::Within(span),
-            ..self
-        }
-    }
-
-    /// Lets it take until `deadline`, by the limiter's clock.
-    pub fn by(self, deadline: Timestamp) -> Self {
-        Self {
-            deadline: Deadline::At(deadline),
-            ..self
-        }
-    }
-
-    /// Sets whether something waits for the tokens: foreground by default. See
-    /// [`AcquireRequest::class`](super::AcquireRequest::class).
-    pub fn class(self, class: Class) -> Self {
-        Self { class, ..self }
-    }
-
     /// Takes the tokens if they are there. The deadline is now.
     ///
     /// # Errors
     ///
     /// As [`SendSet::try_acquire`].
     pub fn try_acquire(self) -> Result<SetPermit<N>, SetError> {
-        let weights = self.weights?;
+        let weights = self.weight?;
         let set = self.limiter.of();
         let now = self.limiter.now();
         if self.class.is_background() {
@@ -184,7 +153,7 @@ where
     }
 
     fn take_places(self) -> Result<(Waiting<SetGuard<R, N>, C>, Z), SetError> {
-        let weights = self.weights?;
+        let weights = self.weight?;
         let (set, clock, sleep) = self.limiter.into_parts();
         let now = clock.now();
         let deadline = self.deadline.of(now);
@@ -211,22 +180,8 @@ fn refused<R: Deref<Target = SendRate>, C: Clock, const N: usize>(
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> fmt::Debug
-    for SetRequest<R, C, Z, N>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetRequest")
-            .field("set", self.limiter.of())
-            .field("weights", &self.weights)
-            .field("class", &self.class)
-            .field("deadline", &self.deadline)
-            .field("sleep", &name_of::<Z>())
-            .finish()
-    }
-}
-
 /// A place in the line of each rate of a set, for callers that do the waiting themselves. From
-/// [`SetRequest::reserve`].
+/// [`AcquireRequest::reserve`].
 ///
 /// It has a clock, so that dropping it wakes the waiters behind it at once. A
 /// [`SetReservation`](crate::set::SetReservation) is the same without a clock.

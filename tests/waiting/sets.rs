@@ -14,7 +14,7 @@ use paceline::{
     SendSet, Timestamp,
     law::{DeclaredSettings, PacedSettings},
     set::{Binding, SetError},
-    wait::{SetRequest, Sleep},
+    wait::{AcquireRequest, Sleep},
 };
 
 use crate::steady::fixed;
@@ -22,6 +22,8 @@ use crate::world::{Hands, MILLI, Task, World, at, ms};
 
 type Rates = [Arc<SendRate>; 2];
 type Set = SendLimiter<SendSet<Arc<SendRate>, 2>, Hands, Hands>;
+type Weights = Result<[u32; 2], SetError>;
+type Request<Z> = AcquireRequest<SendSet<Arc<SendRate>, 2>, Hands, Z, Weights>;
 
 /// A limiter of 5 requests and 1,000 tokens a second, both empty.
 fn limiter(hands: &Hands) -> (Set, Rates) {
@@ -38,9 +40,7 @@ fn not_in_time(limit: usize, millis: u64) -> SetError {
 }
 
 /// Waits for a set as for one rate: the permit of the first limit.
-async fn first<Z: Sleep>(
-    request: SetRequest<Arc<SendRate>, Hands, Z, 2>,
-) -> Result<SendPermit, AcquireError> {
+async fn first<Z: Sleep>(request: Request<Z>) -> Result<SendPermit, AcquireError> {
     match request.acquire().await {
         Ok(permit) => Ok(permit.get(0).expect("it has a weight in the first")),
         Err(error) => Err(AcquireError::NotInTime {
