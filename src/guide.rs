@@ -6,12 +6,14 @@
 //! | [`throttled_less`] | be throttled less, in an existing client |
 //! | [`bulk_copy`] | copy, load or delete many objects through a limit |
 //! | [`clients`] | write a client with many threads and many requests |
+//! | [`client_crates`] | know what to write for your client crate |
 //! | [`the_loop`] | put the retry loop into another crate |
 //! | [`embedding`] | put one bucket into another crate |
 //! | [`declared`] | stay under a limit that a service says in its responses |
 //! | [`two_classes`] | let what someone waits for go first, before work that can wait |
 //! | [`several_limits`] | stay under several limits at once, with costs known afterwards |
 //! | [`machines`] | share a limit between machines |
+//! | [`operating`] | see what it does: names, events, hooks, metrics, a dashboard |
 //! | [`comparing`] | compare limiters |
 //! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
 //! | [`architecture`] | understand how paceline is built, or change it |
@@ -51,6 +53,9 @@ pub mod bulk_copy {}
 #[doc = include_str!("guide/clients.md")]
 pub mod clients {}
 
+#[doc = include_str!("guide/client_crates.md")]
+pub mod client_crates {}
+
 #[doc = include_str!("guide/the_loop.md")]
 pub mod the_loop {}
 
@@ -68,6 +73,9 @@ pub mod several_limits {}
 
 #[doc = include_str!("guide/machines.md")]
 pub mod machines {}
+
+#[doc = include_str!("guide/operating.md")]
+pub mod operating {}
 
 #[doc = include_str!("guide/comparing.md")]
 pub mod comparing {}

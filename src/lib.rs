@@ -15,8 +15,9 @@
 //! - [be throttled less](guide::throttled_less), [never fail a bulk copy](guide::bulk_copy), [obey
 //!   a limit that the service declares](guide::declared), [several limits on one
 //!   request](guide::several_limits), [foreground before background](guide::two_classes), [share a
-//!   limit between machines](guide::machines)
-//! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients)
+//!   limit between machines](guide::machines), [see what it does](guide::operating)
+//! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients);
+//!   [your client crate](guide::client_crates)
 //! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
 //! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a
 //!   term](guide::glossary)
@@ -108,8 +109,8 @@
 //! | `quanta` | yes | a clock that reads the processor's time stamp counter |
 //! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop |
 //! | `async-io` | no | tasks sleep by async-io's timer, as smol's do |
-//! | `tracing` | no | events when a limiter engages, cuts or recovers, and when a quota is exhausted or recovers |
-//! | `metrics` | no | a strategy's snapshot as counters and gauges |
+//! | `tracing` | no | events: changes of state, retries, refusals, giving up, long waits |
+//! | `metrics` | no | a strategy's snapshot as counters and gauges, and what each request adds if asked for |
 //! | `serde` | no | settings and snapshots in and out of text |
 //! | `scopes` | no | one strategy state for each resource that is throttled on its own |
 //! | `http-date` | no | dates in the header `Retry-After` |

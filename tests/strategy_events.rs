@@ -39,9 +39,15 @@ impl Visit for Line {
         match field.name() {
             "message" => self.0.insert_str(0, &format!("{value:?}")),
             "available" | "needed" => write!(self.0, " {}={value:?}", field.name()).unwrap(),
-            "limit" | "dimension" => write!(self.0, " {value:?}").unwrap(),
-            "window" | "policy" => {}
-            "strategy" | "fill_rate" => write!(self.0, " {}", field.name()).unwrap(),
+            "limit" => {
+                let limit = format!("{value:?}");
+                let shown = limit.split(" of ").nth(1).unwrap();
+                let shown = shown.split(" in ").next().unwrap();
+                write!(self.0, " {shown}").unwrap();
+            }
+            "dimension" => write!(self.0, " {value:?}").unwrap(),
+            "policy" => {}
+            "strategy" | "rate" => write!(self.0, " {}", field.name()).unwrap(),
             other => panic!("the docs know no {other}"),
         }
     }
@@ -49,7 +55,7 @@ impl Visit for Line {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "paceline"
+        metadata.target() == "paceline" && *metadata.level() <= tracing::Level::INFO
     }
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
@@ -111,7 +117,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         }
         assert_eq!(log.lines(), [""; 0]);
         fail(&strategy, &Failure::throttling());
-        assert_eq!(log.lines(), ["send rate engaged strategy fill_rate"]);
+        assert_eq!(log.lines(), ["send rate engaged strategy rate"]);
         fail(&strategy, &Failure::throttling());
         assert_eq!(log.lines(), [""; 0], "the same overshoot cuts once");
         clock.sleep(Duration::from_secs(1));
@@ -120,7 +126,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         token.sent(SendPermit::sent_at(clock.now()));
         clock.sleep(Duration::from_millis(1));
         drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
-        assert_eq!(log.lines(), ["send rate cut strategy fill_rate"]);
+        assert_eq!(log.lines(), ["send rate cut strategy rate"]);
         for _ in 0..600 {
             succeed(&strategy);
             clock.sleep(Duration::from_millis(100));
@@ -128,7 +134,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         assert_eq!(log.lines(), ["send rate recovered strategy"]);
         assert_eq!(strategy.snapshot().counts.cuts, 2);
         fail(&strategy, &Failure::throttling());
-        assert_eq!(log.lines(), ["send rate engaged strategy fill_rate"]);
+        assert_eq!(log.lines(), ["send rate engaged strategy rate"]);
     });
 }
 

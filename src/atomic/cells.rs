@@ -95,7 +95,6 @@ impl Counts {
     }
 
     /// Returns `true` if `state` was so when it was noted last.
-    #[cfg(feature = "tracing")]
     pub(crate) fn is(&self, state: Condition) -> bool {
         let words = self.0.get();
         let word = words.and_then(|words| words.states.get(state as usize));
@@ -276,7 +275,6 @@ mod tests {
         assert_eq!(news, 1);
     }
 
-    #[cfg(feature = "tracing")]
     #[test]
     fn a_state_is_as_it_was_noted_last() {
         let counts = Counts::new();

@@ -1,13 +1,14 @@
 //! One operation under way: everything that a retry loop does but waiting and sending.
 
+use alloc::sync::Arc;
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::{Attempt, OuterAttempt, Stop, StopReason, bounds::Bounds, events};
+use super::{Attempt, OuterAttempt, Stop, StopReason, bounds::Bounds};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
-        AttemptCharge, MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn,
-        hint_too_long,
+        AttemptCharge, Event, EventKind, MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports,
+        SendRequest, SendTurn, StrategyId, hint_too_long,
     },
     wait::Rest,
 };
@@ -77,6 +78,14 @@ pub struct Attempts<S: RetryStrategy> {
     count: u32,
     /// Whether the request can be sent again.
     repeatable: bool,
+    /// Of an operation that has ended without a success.
+    name: Option<Arc<str>>,
+}
+
+/// The strategy, or the scope, that an operation belongs to.
+struct Who {
+    strategy: Option<StrategyId>,
+    name: Option<Arc<str>>,
 }
 
 /// An operation that has not ended as long as there is a token. Dropped before it is given up.
@@ -178,16 +187,18 @@ impl<S: RetryStrategy> Attempts<S> {
             step: Step::Turn,
             count: 0,
             repeatable: true,
+            name: None,
         };
         // No clock is read that is not needed.
         if total.is_some() || !delay.is_zero() {
             let now = clock.unwrap_or(attempts.open.strategy.clock()).now();
             attempts.deadline = total.map(|total| now.saturating_add(total));
             if !delay.is_zero() {
-                attempts.step = match attempts.out_of_time(now, delay) {
-                    Some(reason) => Step::Stopped(attempts.stop_for(reason)),
-                    None => Step::Backoff(now.saturating_add(delay)),
-                };
+                attempts.step = Step::Backoff(now.saturating_add(delay));
+                if let Some(reason) = attempts.out_of_time(now, delay) {
+                    let clock = clock.unwrap_or(&now);
+                    let _stopped = attempts.stop(reason, clock);
+                }
             }
         }
         attempts
@@ -393,10 +404,19 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Ends an attempt that failed.
     fn conclude(&mut self, failure: &Failure, reports: Reports<'_>) -> Verdict {
         let now = reports.clock(self.open.strategy.clock()).now();
+        let who = self.who();
         match self.decide(failure, reports, now) {
             Ok(token) => {
                 let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
-                events::retry(&self.open.strategy, self.count, failure, delay);
+                let attempt = self.count;
+                self.tell(
+                    &who,
+                    EventKind::Retrying {
+                        attempt,
+                        failure,
+                        delay,
+                    },
+                );
                 self.open.token = Some(token);
                 self.step = if delay.is_zero() {
                     Step::Turn
@@ -406,7 +426,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 Verdict::Again(Rest::between(now, until))
             }
             Err(stop) => {
-                events::gave_up(&self.open.strategy, &stop, Some(failure));
+                self.gave_up(who, &stop, Some(failure));
                 self.step = Step::Stopped(stop);
                 Verdict::Stop(stop)
             }
@@ -563,11 +583,52 @@ impl<S: RetryStrategy> Attempts<S> {
 
     fn stop(&mut self, reason: StopReason, clock: &dyn Clock) -> Next {
         let stop = self.stop_for(reason);
-        events::gave_up(&self.open.strategy, &stop, None);
+        self.gave_up(self.who(), &stop, None);
         self.turn = SendTurn::new();
         self.open.cancel(Reports::at(clock));
         self.step = Step::Stopped(stop);
         Next::Stop(stop)
+    }
+
+    /// Returns the strategy, or the scope, that the operation belongs to.
+    fn who(&self) -> Who {
+        let token = self.open.token.as_ref();
+        Who {
+            strategy: token
+                .map(RetryToken::strategy)
+                .or_else(|| self.open.strategy.id()),
+            name: self.open.strategy.name(token),
+        }
+    }
+
+    /// Hands an event to `tracing` and to the strategy's hook.
+    fn tell(&self, who: &Who, kind: EventKind<'_>) {
+        let event = Event::new(who.strategy, who.name.as_deref(), kind);
+        #[cfg(feature = "tracing")]
+        event.trace();
+        self.open.strategy.notify(&event);
+    }
+
+    fn gave_up(&mut self, who: Who, stop: &Stop, failure: Option<&Failure>) {
+        let kind = EventKind::GaveUp {
+            attempts: stop.attempts(),
+            reason: format_args!("{}", stop.why()),
+            failure,
+        };
+        self.tell(&who, kind);
+        self.name = who.name;
+    }
+
+    /// Returns the name of the strategy or of the scope, once the operation has ended without a
+    /// success.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Takes out the name, for an error.
+    pub(super) fn take_name(&mut self) -> Option<Arc<str>> {
+        self.name.take()
     }
 
     const fn stop_for(&self, reason: StopReason) -> Stop {

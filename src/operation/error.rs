@@ -1,5 +1,6 @@
 //! What a retry loop returns when it gives up.
 
+use alloc::sync::Arc;
 use core::{error::Error, fmt, time::Duration};
 
 use crate::{
@@ -103,11 +104,18 @@ impl Error for Stop {}
 pub struct RunError<E> {
     error: Option<E>,
     stop: Stop,
+    name: Option<Arc<str>>,
 }
 
 impl<E> RunError<E> {
-    pub(super) const fn new(error: Option<E>, stop: Stop) -> Self {
-        Self { error, stop }
+    pub(super) const fn new(error: Option<E>, stop: Stop, name: Option<Arc<str>>) -> Self {
+        Self { error, stop, name }
+    }
+
+    /// Returns the [name](crate::RetryStrategy::name) of the strategy, or of the scope.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Returns the error of the last attempt, or `None` if that was [cut off](Self::is_cut_off) or
@@ -187,6 +195,9 @@ impl<E> RunError<E> {
 
 impl<E> fmt::Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}: ")?;
+        }
         self.stop.fmt(f)
     }
 }

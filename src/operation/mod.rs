@@ -7,7 +7,6 @@ mod blocking;
 mod bounds;
 pub(crate) mod builder;
 mod error;
-mod events;
 pub(crate) mod ext;
 mod outer;
 mod task;

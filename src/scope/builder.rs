@@ -127,9 +127,9 @@ impl StrategyBuilder<Standard> {
     /// shows at `build`.
     pub fn scopes(self) -> ScopesBuilder<Standard> {
         let make = self.many();
-        ScopesBuilder::new(move |_| {
+        ScopesBuilder::new(move |key| {
             make.as_ref()
-                .map_or_else(|error| Err(*error), |make| Ok(make()))
+                .map_or_else(|error| Err(*error), |make| Ok(make(key)))
         })
     }
 }
@@ -141,9 +141,9 @@ impl StrategyBuilder<Adaptive> {
     /// A send rate starts when its scope is first used.
     pub fn scopes(self) -> ScopesBuilder<Adaptive> {
         let make = self.many();
-        ScopesBuilder::new(move |_| {
+        ScopesBuilder::new(move |key| {
             make.as_ref()
-                .map_or_else(|error| Err(*error), |make| Ok(make()))
+                .map_or_else(|error| Err(*error), |make| Ok(make(key)))
         })
     }
 }

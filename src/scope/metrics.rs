@@ -5,6 +5,20 @@ use alloc::string::String;
 use ::metrics::{Label, counter, gauge};
 
 use super::scopes::ScopesSnapshot;
+use crate::strategy::metrics::{Described, describe};
+
+pub(crate) const PUBLISHED: [Described; 4] = [
+    Described::gauge("paceline_scopes", "Scopes that there are."),
+    Described::gauge("paceline_scopes_max", "The most scopes that there may be."),
+    Described::counter(
+        "paceline_scopes_evicted_total",
+        "Scopes dropped since the beginning.",
+    ),
+    Described::counter(
+        "paceline_scopes_refused_total",
+        "Scopes refused for want of room.",
+    ),
+];
 
 impl ScopesSnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `scopes` with `name`.
@@ -30,6 +44,7 @@ impl ScopesSnapshot {
     /// # Ok::<(), paceline::scope::ScopesError>(())
     /// ```
     pub fn publish(&self, name: &str) {
+        describe(&PUBLISHED);
         let labels = [Label::new("scopes", String::from(name))];
         // A gauge takes no 64 bits.
         let shown = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);

@@ -30,7 +30,7 @@
 mod builder;
 mod error;
 #[cfg(feature = "metrics")]
-mod metrics;
+pub(crate) mod metrics;
 pub(crate) mod scopes;
 mod slot;
 mod store;

@@ -1,11 +1,13 @@
 //! Scopes as a strategy: every call goes to the state that its token belongs to.
 
+use alloc::sync::Arc;
+
 use super::{scopes::Scopes, slot::Slot};
 use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
-        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-        SendRequest, SendTurn, hold::Hold, snapshot::StrategySnapshot,
+        AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
+        RetryRefused, SendRequest, SendTurn, hold::Hold, snapshot::StrategySnapshot,
     },
 };
 
@@ -112,6 +114,15 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     /// [`snapshot`](Scopes::snapshot) that is no trait's.
     fn snapshot(&self) -> StrategySnapshot {
         self.shared().snapshot()
+    }
+
+    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+        let strategy = token.and_then(|token| self.responsible(token.hold()));
+        strategy.unwrap_or(self.shared()).name(token)
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.shared().notify(event);
     }
 
     /// Asks the scope of the operation. An operation without a token, or with a token of

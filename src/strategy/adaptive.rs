@@ -8,7 +8,7 @@ use super::{
     charge::AttemptCharge,
     costs::RetryCosts,
     engine::{Engine, Weighed},
-    events,
+    event::{Event, EventKind},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
@@ -19,13 +19,17 @@ use super::{
     token::{RetryToken, StrategyId, nanos},
     turn::SendTurn,
 };
-use crate::atomic::cells::{Condition, Drought, Event};
+use crate::atomic::cells::{self, Condition, Drought};
 use crate::{
     AcquireError, Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet, Timestamp,
     WeightError,
     law::{DeclaredSettings, LimitReports, Observed, PacedSettings, PacedSettingsError, Recorded},
     set::{MOST_RATES, SetPermit, Weights},
+    snapshot::DeclaredLimit,
 };
+
+/// A wait that is explained.
+const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
@@ -73,7 +77,7 @@ pub struct Adaptive {
     /// Shared with the places in its line.
     rate: Arc<SendRate>,
     /// Whether a request that nothing limits needs no clock and leaves no more than a count: one
-    /// send rate, no exact timing, not in bulk.
+    /// send rate, no exact timing, not in bulk, no hook.
     is_plain: bool,
     /// That one and the further ones, if there are any.
     set: Option<Box<SendSet<Arc<SendRate>>>>,
@@ -218,7 +222,10 @@ impl Adaptive {
             .ok()
             .filter(|set| set.rates().count() > 1);
         Self {
-            is_plain: set.is_none() && !bulk && !engine.common.pace.exact_timing,
+            is_plain: set.is_none()
+                && !bulk
+                && !engine.common.pace.exact_timing
+                && !engine.is_watched(),
             set: set.map(Box::new),
             engine,
             rate,
@@ -247,7 +254,6 @@ impl Adaptive {
         set.record_each(now, &permit, outcome, |rate, recorded| {
             self.note(rate, now, recorded);
         });
-        #[cfg(feature = "tracing")]
         self.look_for_changes();
     }
 
@@ -348,7 +354,6 @@ impl Adaptive {
         }
         // The next answers without a report are news again.
         self.engine.counts.note(Condition::Unheard, false);
-        #[cfg(feature = "tracing")]
         self.look_for_changes();
     }
 
@@ -418,7 +423,7 @@ impl Adaptive {
     /// Takes note of a limit that was not known, or has changed.
     fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
         if observed > Observed::Taken {
-            events::declared(self.engine.id(), || rate.declared_limit(now));
+            self.tell_limit(rate, now, |limit| EventKind::LimitDeclared { limit });
         }
     }
 
@@ -433,7 +438,6 @@ impl Adaptive {
         } else {
             self.rate.record_with(|| now, permit, outcome);
         }
-        #[cfg(feature = "tracing")]
         self.look_for_changes();
     }
 
@@ -446,21 +450,41 @@ impl Adaptive {
     /// Takes note of what `rate` made of an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, recorded: Recorded) {
         if recorded == Recorded::Contradicted {
-            events::contradicted(self.engine.id(), || rate.declared_limit(now));
+            self.tell_limit(rate, now, |limit| EventKind::LimitContradicted { limit });
         }
         if recorded == Recorded::Cut {
-            let state = || rate.snapshot(now);
-            self.engine.counts.one(Event::Cut);
-            if self.engine.counts.note(Condition::Limiting, true) {
-                events::engaged(self.engine.id(), state);
-            } else {
-                events::cut(self.engine.id(), state);
+            self.engine.counts.one(cells::Event::Cut);
+            let is_news = self.engine.counts.note(Condition::Limiting, true);
+            if self.is_heard() {
+                let rate = &rate.snapshot(now);
+                self.engine.tell(|| match is_news {
+                    true => EventKind::Engaged { rate },
+                    false => EventKind::Cut { rate },
+                });
+            }
+        }
+    }
+
+    /// Returns `true` if something may listen to events, so that what they say is worth a look.
+    fn is_heard(&self) -> bool {
+        cfg!(feature = "tracing") || self.engine.is_watched()
+    }
+
+    /// Tells of the limit that a service declares.
+    fn tell_limit(
+        &self,
+        rate: &SendRate,
+        now: Timestamp,
+        kind: impl FnOnce(&DeclaredLimit) -> EventKind<'_>,
+    ) {
+        if self.is_heard() {
+            if let Some(limit) = rate.declared_limit(now) {
+                self.engine.tell(|| kind(&limit));
             }
         }
     }
 
     /// Returns all send rates.
-    #[cfg(feature = "tracing")]
     fn rates(&self) -> impl Iterator<Item = &SendRate> {
         let further = self.set.iter().flat_map(|set| set.rates().skip(1));
         core::iter::once(&*self.rate).chain(further)
@@ -469,19 +493,22 @@ impl Adaptive {
     /// Emits that the send rate limits no longer, and that one that listens hears nothing. Only a
     /// limiter that has been announced is looked at for its end, and each is told of as unheard
     /// once.
-    #[cfg(feature = "tracing")]
     fn look_for_changes(&self) {
+        if !self.is_heard() {
+            return;
+        }
         let counts = &self.engine.counts;
         if counts.is(Condition::Limiting)
             && !self.rates().any(SendRate::is_limiting)
             && counts.note(Condition::Limiting, false)
         {
-            events::recovered(self.engine.id());
+            self.engine.tell(|| EventKind::Recovered);
         }
         if self.obeys_limits() && !counts.is(Condition::Unheard) {
             let unheard = self.rates().find(|rate| rate.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
-                events::unheard(self.engine.id(), rate.obeys());
+                let dimension = rate.obeys().unwrap_or_default();
+                self.engine.tell(|| EventKind::LimitsUnheard { dimension });
             }
         }
     }
@@ -612,8 +639,16 @@ impl RetryStrategy for Adaptive {
         &*self.engine.common.clock
     }
 
+    fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
+        self.engine.name.clone()
+    }
+
     fn id(&self) -> Option<StrategyId> {
         Some(self.engine.id())
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.engine.notify(event);
     }
 
     fn is_idle(&self) -> bool {
@@ -635,13 +670,14 @@ impl Adaptive {
         if token.strategy() != self.engine.id() {
             return Err(ForeignToken(token));
         }
-        let paid = token.take_paid();
+        let (paid, attempts) = (token.take_paid(), token.attempt());
         self.record_of(&token, Outcome::NotThrottled, reports);
         drop(token);
         if let Some(drought) = &self.drought {
             drought.delivered();
         }
         self.engine.succeed(paid);
+        self.engine.show(|| EventKind::Succeeded { attempts });
         Ok(())
     }
 
@@ -652,13 +688,18 @@ impl Adaptive {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if turn.is_in_line() || self.set.is_some() {
-            return self.wait(turn, request);
+        let admitted = if turn.is_in_line() || self.set.is_some() {
+            self.wait(turn, request)
+        } else {
+            match self.try_admit(request) {
+                Ok(permit) => Ok(permit),
+                Err(why) => self.queue(turn, request, why),
+            }
+        };
+        if self.engine.is_watched() {
+            self.show_sent(turn, request, &admitted);
         }
-        match self.try_admit(request) {
-            Ok(permit) => Ok(permit),
-            Err(why) => self.queue(turn, request, why),
-        }
+        admitted
     }
 
     #[inline]
@@ -677,13 +718,19 @@ impl Adaptive {
 
     /// Counts an attempt that has to wait.
     fn count_delayed(&self, request: SendRequest<'_>) {
-        self.engine.counts.one(Event::Delayed);
+        self.engine.counts.one(cells::Event::Delayed);
         if request.is_background() {
-            self.engine.counts.one(Event::DelayedBackground);
+            self.engine.counts.one(cells::Event::DelayedBackground);
             if self.engine.counts.note(Condition::Classes, true) {
-                events::background(self.engine.id());
+                self.engine.tell(|| EventKind::BackgroundWaits);
             }
         }
+    }
+
+    /// Counts a send that is refused.
+    fn note_refused(&self, wait: Duration) {
+        self.engine.counts.one(cells::Event::RefusedSend);
+        self.engine.tell(|| EventKind::SendRefused { wait });
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
@@ -717,8 +764,8 @@ impl Adaptive {
             // The line knows whether it may save up for a heavy one.
             AcquireError::Weight(WeightError::AboveCapacity { .. }) if !self.pace().fail_fast => {}
             AcquireError::Weight(_) => return Err(why.into()),
-            AcquireError::NotInTime { .. } if self.pace().fail_fast => {
-                self.engine.counts.one(Event::RefusedSend);
+            AcquireError::NotInTime { wait } if self.pace().fail_fast => {
+                self.note_refused(wait);
                 return Err(why.into());
             }
             AcquireError::NotInTime { .. } => {}
@@ -728,6 +775,47 @@ impl Adaptive {
             self.count_delayed(request);
         }
         admitted
+    }
+
+    /// Explains a wait of a second or more, once for each attempt.
+    fn note_wait(&self, turn: &mut SendTurn, request: SendRequest<'_>, wait: Duration) {
+        if wait < LONG_WAIT || !self.is_heard() || !turn.explains() {
+            return;
+        }
+        let (limit, now) = (turn.limit(), request.now(self.clock()));
+        if let Some(rate) = self.rates().nth(limit) {
+            let dimension = rate.obeys().unwrap_or_default();
+            let rate = &rate.snapshot(now);
+            self.engine.tell(|| EventKind::LongWait {
+                wait,
+                limit,
+                dimension,
+                rate,
+                background: request.is_background(),
+            });
+        }
+    }
+
+    /// Tells the hook of an attempt that is let go, and of how long it has waited.
+    #[cold]
+    fn show_sent(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+        admitted: &Result<SendPermit, NotAdmitted>,
+    ) {
+        let began = turn.began();
+        match admitted {
+            Ok(_) => {
+                let now = || request.now(self.clock());
+                let waited = began.map_or(Duration::ZERO, |began| now().saturating_since(began));
+                self.engine.show(|| EventKind::Sent { waited });
+            }
+            Err(NotAdmitted::Wait { .. }) if began.is_none() => {
+                turn.begin(request.now(self.clock()));
+            }
+            Err(_) => {}
+        }
     }
 
     /// Looks at the place in line of an attempt, or takes one. In bulk it is given up when
@@ -755,8 +843,10 @@ impl Adaptive {
                 admitted
             }
         };
-        if let Err(NotAdmitted::Refused { .. }) = admitted {
-            self.engine.counts.one(Event::RefusedSend);
+        match admitted {
+            Err(NotAdmitted::Refused { wait }) => self.note_refused(wait),
+            Err(NotAdmitted::Wait { wait, .. }) => self.note_wait(turn, request, wait),
+            _ => {}
         }
         let (Err(NotAdmitted::Wait { wait, look_in }), Some((drought, longest))) =
             (admitted, self.bulk_limits())
@@ -785,7 +875,11 @@ impl fmt::Debug for Adaptive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let snapshot = self.snapshot();
         let rate = self.rate.snapshot(self.clock().now());
-        f.debug_struct("Adaptive")
+        let mut shown = f.debug_struct("Adaptive");
+        if let Some(name) = &self.engine.name {
+            shown.field("name", name);
+        }
+        shown
             .field("law", &self.law())
             .field("max_attempts", &self.settings().max_attempts())
             .field("quota", &snapshot.quota.available)

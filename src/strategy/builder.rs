@@ -7,6 +7,7 @@ use super::{
     adaptive::{Adaptive, Pace},
     choices::Choices,
     costs::RetryCosts,
+    event::{Event, Hook},
     plan::Plan,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
@@ -63,6 +64,57 @@ impl<M> StrategyBuilder<M> {
             choices,
             mode: PhantomData,
         }
+    }
+
+    /// Names the strategy in its [events](Event), in `Debug`, and in the errors of its operations.
+    /// No name by default; a scope's is its key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, RetryStrategyExt, Standard};
+    ///
+    /// let orders = Standard::builder().name("orders").build()?;
+    /// let failed = orders.run(|_| Err::<(), _>(Failure::not_retryable())).unwrap_err();
+    /// let shown = "orders: stopped after 1 attempt: the failure is not retryable";
+    /// assert_eq!(failed.to_string(), shown);
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn name(mut self, name: &str) -> Self {
+        self.choices.name = Some(name.into());
+        self
+    }
+
+    /// Calls `hook` for each [event](Event) of the strategy and of its operations, on the thread
+    /// where it happens. Called twice, both hooks are called.
+    ///
+    /// A hook is called for each request, so it has to be fast, and must not use the strategy. A
+    /// strategy without one pays nothing for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use paceline::{Failure, RetryStrategyExt, Standard, strategy::EventKind};
+    ///
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let log = Arc::clone(&seen);
+    /// let orders = Standard::builder().name("orders").on_event(move |event| {
+    ///     if let EventKind::GaveUp { .. } = event.kind {
+    ///         log.lock().unwrap().push(event.to_string());
+    ///     }
+    /// });
+    /// let _failed = orders.build()?.run(|_| Err::<(), _>(Failure::not_retryable()));
+    /// let line = "orders: gave up: attempts 1, the failure is not retryable, error; not retryable";
+    /// assert_eq!(*seen.lock().unwrap(), [line]);
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn on_event(mut self, hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.choices.hook = Some(match self.choices.hook.take() {
+            Some(first) => first.and(hook),
+            None => Hook::new(hook),
+        });
+        self
     }
 
     /// Follows the rules of `generation`.
@@ -240,16 +292,18 @@ impl StrategyBuilder<Standard> {
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(self) -> Standard {
-        Standard::from_engine(self.choices.into_plan(()).engine())
+        Standard::from_engine(self.choices.into_plan(()).engine(None))
     }
 
     /// Checks the choices once, and returns what builds any number of strategies that share their
-    /// settings.
+    /// settings, by name.
     #[cfg(feature = "scopes")]
-    pub(crate) fn many(self) -> Result<impl Fn() -> Standard + Send + Sync, SettingsError> {
+    pub(crate) fn many(
+        self,
+    ) -> Result<impl Fn(Option<&str>) -> Standard + Send + Sync, SettingsError> {
         self.choices.check()?;
         let plan = self.choices.into_plan(());
-        Ok(move || Standard::from_engine(plan.engine()))
+        Ok(move |name: Option<&str>| Standard::from_engine(plan.engine(name)))
     }
 }
 
@@ -399,16 +453,18 @@ impl StrategyBuilder<Adaptive> {
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(self) -> Adaptive {
-        Adaptive::from_engine(self.into_plan().engine())
+        Adaptive::from_engine(self.into_plan().engine(None))
     }
 
     /// Checks the choices once, and returns what builds any number of strategies that share their
-    /// settings.
+    /// settings, by name.
     #[cfg(feature = "scopes")]
-    pub(crate) fn many(self) -> Result<impl Fn() -> Adaptive + Send + Sync, SettingsError> {
+    pub(crate) fn many(
+        self,
+    ) -> Result<impl Fn(Option<&str>) -> Adaptive + Send + Sync, SettingsError> {
         self.choices.check()?;
         let plan = self.into_plan();
-        Ok(move || Adaptive::from_engine(plan.engine()))
+        Ok(move |name: Option<&str>| Adaptive::from_engine(plan.engine(name)))
     }
 
     fn into_plan(self) -> Plan<Pace> {

@@ -1,11 +1,12 @@
 //! The choices of a builder, the defaults for the rest, and whether they fit together.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
 
 use super::{
     costs::RetryCosts,
     engine::Common,
+    event::Hook,
     plan::Plan,
     quota::QuotaSource,
     settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
@@ -40,6 +41,9 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {
+    pub(super) name: Option<Box<str>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) hook: Option<Hook>,
     pub(super) generation: Option<RetryGeneration>,
     pub(super) dynamodb: bool,
     pub(super) max_attempts: Option<u32>,
@@ -86,6 +90,8 @@ impl fmt::Debug for Choices {
             (*choice != T::default()).then_some(choice as &dyn fmt::Debug)
         }
         let choices = [
+            ("name", given(self.name.as_ref())),
+            ("on_event", given(self.hook.as_ref())),
             ("generation", given(self.generation.as_ref())),
             ("dynamodb", other(&self.dynamodb)),
             ("max_attempts", given(self.max_attempts.as_ref())),
@@ -186,8 +192,13 @@ impl Choices {
             costs,
             clock,
             pace,
+            hook: self.hook,
         });
-        Plan { common, quota }
+        Plan {
+            common,
+            quota,
+            name: self.name.map(Arc::from),
+        }
     }
 
     /// Returns how long all may be throttled, in bulk.

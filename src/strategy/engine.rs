@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::{
     costs::RetryCosts,
-    events,
+    event::{Event, EventKind, Hook},
     failure::Failure,
     info::RetryAfter,
     quota::QuotaSource,
@@ -14,7 +14,7 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{Condition, Counts, Event};
+use crate::atomic::cells::{self, Condition, Counts};
 use crate::{Clock, QuotaPermit};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
@@ -29,6 +29,8 @@ pub(super) struct Common<P> {
     /// Of sends and of deadlines.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
+    /// What is called for each event.
+    pub(super) hook: Option<Hook>,
     /// Of a first attempt.
     pub(super) first: Terms,
     /// The most attempts, as a token has them.
@@ -49,6 +51,7 @@ pub(super) enum Weighed {
 /// Everything that retries have to do with, and nothing that sends have.
 pub(super) struct Engine<P = ()> {
     pub(super) mark: Mark,
+    pub(super) name: Option<Arc<str>>,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
     pub(super) counts: Counts,
@@ -59,6 +62,37 @@ impl<P> Engine<P> {
     #[inline]
     pub(super) const fn id(&self) -> StrategyId {
         self.mark.issuer
+    }
+
+    /// Returns `true` if there is a hook.
+    #[inline]
+    pub(super) fn is_watched(&self) -> bool {
+        self.common.hook.is_some()
+    }
+
+    /// Calls the hook, if there is one.
+    #[inline]
+    pub(super) fn show<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
+        if let Some(hook) = &self.common.hook {
+            hook.call(&Event::new(Some(self.id()), self.name.as_deref(), kind()));
+        }
+    }
+
+    /// Hands an event to `tracing` and to the hook. Without either, `kind` is not asked.
+    pub(super) fn tell<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
+        if cfg!(feature = "tracing") || self.is_watched() {
+            let event = Event::new(Some(self.id()), self.name.as_deref(), kind());
+            #[cfg(feature = "tracing")]
+            event.trace();
+            self.notify(&event);
+        }
+    }
+
+    /// Calls the hook with an event of an operation.
+    pub(super) fn notify(&self, event: &Event<'_>) {
+        if let Some(hook) = &self.common.hook {
+            hook.call(event);
+        }
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -84,34 +118,46 @@ impl<P> Engine<P> {
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         if failure.is_throttle() {
-            self.counts.one(Event::Throttled);
+            self.counts.one(cells::Event::Throttled);
         }
+        let attempt = token.attempt();
         let answer = self.decide(token, failure, weighed);
         match &answer {
             Ok(_) => {
-                self.counts.one(Event::Granted);
+                self.counts.one(cells::Event::Granted);
                 if self.counts.note(Condition::Exhausted, false) {
-                    events::quota_recovered(self.id(), || self.quota.available());
+                    let available = self.quota.available();
+                    self.tell(|| EventKind::QuotaRecovered { available });
                 }
             }
-            Err(refused) => self.note_refusal(refused.reason()),
+            Err(refused) => {
+                let reason = refused.reason();
+                self.note_refusal(reason);
+                self.tell(|| EventKind::RetryRefused {
+                    attempt,
+                    failure,
+                    reason,
+                });
+            }
         }
         answer
     }
 
     fn note_refusal(&self, reason: &RefusalReason) {
         self.counts.one(match *reason {
-            RefusalReason::MaxAttempts { .. } => Event::RefusedAttempts,
-            RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => Event::RefusedSafety,
+            RefusalReason::MaxAttempts { .. } => cells::Event::RefusedAttempts,
+            RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => {
+                cells::Event::RefusedSafety
+            }
             RefusalReason::OutOfTime { .. }
             | RefusalReason::RetryAfterTooLong { .. }
-            | RefusalReason::Stalled { .. } => Event::RefusedTime,
-            RefusalReason::QuotaExhausted { .. } => Event::RefusedQuota,
-            _ => Event::RefusedOther,
+            | RefusalReason::Stalled { .. } => cells::Event::RefusedTime,
+            RefusalReason::QuotaExhausted { .. } => cells::Event::RefusedQuota,
+            _ => cells::Event::RefusedOther,
         });
         if let RefusalReason::QuotaExhausted { available, needed } = *reason {
             if self.counts.note(Condition::Exhausted, true) {
-                events::quota_exhausted(self.id(), available, needed);
+                self.tell(|| EventKind::QuotaExhausted { available, needed });
             }
         }
     }
@@ -183,6 +229,9 @@ impl<P> Engine<P> {
     ///
     /// An attempt that was sent has used up what it was paid with.
     pub(super) fn give_back(&self, token: &mut RetryToken) {
+        self.show(|| EventKind::Cancelled {
+            attempts: token.attempt().saturating_sub(u32::from(!token.is_sent())),
+        });
         if token.is_sent() {
             return;
         }
@@ -194,7 +243,7 @@ impl<P> Engine<P> {
     // Out of the way of a success that finds the quota full.
     #[cold]
     fn note_credit(&self, credited: u32) {
-        self.counts.add(Event::Credited, credited);
+        self.counts.add(cells::Event::Credited, credited);
     }
 
     /// Returns the state of all that has to do with retries.

@@ -1,7 +1,10 @@
 //! A second handle on a strategy, for the requests of one class.
 
+use alloc::sync::Arc;
+
 use super::{
     charge::AttemptCharge,
+    event::Event,
     failure::Failure,
     refusal::NotAdmitted,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
@@ -9,7 +12,7 @@ use super::{
     request::SendRequest,
     retry_strategy::RetryStrategy,
     snapshot::StrategySnapshot,
-    token::RetryToken,
+    token::{RetryToken, StrategyId},
     turn::SendTurn,
 };
 use crate::{Class, Clock, SendPermit};
@@ -99,6 +102,18 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
 
     fn clock(&self) -> &dyn Clock {
         self.strategy.clock()
+    }
+
+    fn id(&self) -> Option<StrategyId> {
+        self.strategy.id()
+    }
+
+    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+        self.strategy.name(token)
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.strategy.notify(event);
     }
 
     fn snapshot(&self) -> StrategySnapshot {

@@ -1,14 +1,210 @@
-//! A snapshot as the counters and gauges of the crate `metrics`.
+//! What the crate `metrics` gets: a snapshot as counters and gauges, and what each request adds.
 
-use ::metrics::{Label, counter, gauge};
+use ::metrics::{Key, Label, Level, Metadata, Unit, counter, gauge, with_recorder};
 
-use super::snapshot::StrategySnapshot;
+use super::{builder::StrategyBuilder, event::EventKind, snapshot::StrategySnapshot};
+
+/// How a metric is described to the recorder.
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) unit: Unit,
+    pub(crate) help: &'static str,
+}
+
+/// What a metric is.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Described {
+    pub(crate) const fn counter(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Counter,
+            unit: Unit::Count,
+            help,
+        }
+    }
+
+    pub(crate) const fn gauge(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Gauge,
+            unit: Unit::Count,
+            help,
+        }
+    }
+
+    const fn histogram(name: &'static str, unit: Unit, help: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Histogram,
+            unit,
+            help,
+        }
+    }
+}
+
+/// Those of a [snapshot](StrategySnapshot::publish).
+const PUBLISHED: [Described; 17] = [
+    Described::gauge("paceline_quota_available", "Tokens in the retry quota."),
+    Described::gauge(
+        "paceline_quota_capacity",
+        "The most tokens that the retry quota holds.",
+    ),
+    Described::counter("paceline_retries_granted_total", "Retries granted."),
+    Described::counter(
+        "paceline_retries_refused_total",
+        "Retries refused, by cause.",
+    ),
+    Described::counter(
+        "paceline_sends_delayed_total",
+        "Attempts that had to wait in line.",
+    ),
+    Described::counter(
+        "paceline_sends_delayed_background_total",
+        "Background attempts that had to wait.",
+    ),
+    Described::counter(
+        "paceline_sends_refused_total",
+        "Attempts refused because they would have had to wait.",
+    ),
+    Described::counter("paceline_throttled_total", "Failures that were throttling."),
+    Described::counter(
+        "paceline_cuts_total",
+        "Throttles that lowered the send rate.",
+    ),
+    Described::counter(
+        "paceline_credited_tokens_total",
+        "Tokens that successes paid into the quota.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_engaged",
+        "1 while sends are limited, else 0.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_fill",
+        "Tokens per second of the send rate.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_available",
+        "Tokens in the bucket of the send rate.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_measured",
+        "Requests per second, as measured.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_waiting",
+        "Tokens promised to the attempts in line.",
+    ),
+    Described::gauge(
+        "paceline_send_rate_background_waiting",
+        "Tokens that background attempts wait for.",
+    ),
+    Described::counter(
+        "paceline_send_rate_background_released_total",
+        "Tokens that background attempts got.",
+    ),
+];
+
+/// Those of [each request](StrategyBuilder::metrics).
+const RECORDED: [Described; 3] = [
+    Described::counter("paceline_sends_total", "Attempts sent."),
+    Described::histogram(
+        "paceline_send_wait_seconds",
+        Unit::Seconds,
+        "How long attempts waited in line.",
+    ),
+    Described::histogram(
+        "paceline_attempts",
+        Unit::Count,
+        "Attempts that operations took, whether they succeeded or not.",
+    ),
+];
+
+/// Describes metrics to the recorder.
+pub(crate) fn describe(metrics: &[Described]) {
+    for Described {
+        name,
+        kind,
+        unit,
+        help,
+    } in metrics
+    {
+        match kind {
+            Kind::Counter => ::metrics::describe_counter!(*name, *unit, *help),
+            Kind::Gauge => ::metrics::describe_gauge!(*name, *unit, *help),
+            Kind::Histogram => ::metrics::describe_histogram!(*name, *unit, *help),
+        }
+    }
+}
+
+impl<M> StrategyBuilder<M> {
+    /// Records each request with the recorder of the crate `metrics`, labelled `strategy` with
+    /// `name`.
+    ///
+    /// | name | kind | value |
+    /// |---|---|---|
+    /// | `paceline_sends_total` | counter | attempts sent |
+    /// | `paceline_send_wait_seconds` | histogram | how long each of them waited in line |
+    /// | `paceline_attempts` | histogram | attempts of each operation that has ended |
+    ///
+    /// All [scopes](Self::scopes) of one builder are recorded together. Without this call, requests
+    /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Failure, RetryStrategy, RetryStrategyExt, Standard};
+    ///
+    /// let orders = Standard::builder().name("orders").metrics("orders").build()?;
+    /// orders.run(|_| Ok::<_, Failure>(())).unwrap(); // one send, one attempt
+    /// orders.snapshot().publish("orders"); // every few seconds
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn metrics(self, name: &str) -> Self {
+        describe(&RECORDED);
+        let key = |metric: &'static str| {
+            Key::from_parts(metric, vec![Label::new("strategy", String::from(name))])
+        };
+        let [sends, waits, taken] = RECORDED.map(|metric| key(metric.name));
+        // The recorder is asked each time: an exporter may have dropped an idle series, and then
+        // what was registered before leads nowhere.
+        self.on_event(move |event| {
+            with_recorder(|recorder| match event.kind {
+                EventKind::Sent { waited } => {
+                    recorder.register_counter(&sends, &METADATA).increment(1);
+                    recorder
+                        .register_histogram(&waits, &METADATA)
+                        .record(waited);
+                }
+                EventKind::Succeeded { attempts }
+                | EventKind::Cancelled { attempts }
+                | EventKind::RetryRefused {
+                    attempt: attempts, ..
+                } => recorder
+                    .register_histogram(&taken, &METADATA)
+                    .record(attempts),
+                _ => {}
+            });
+        })
+    }
+}
+
+const METADATA: Metadata<'_> = Metadata::new("paceline", Level::INFO, Some("paceline"));
 
 impl StrategySnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `strategy` with `name`.
     ///
-    /// To be called from wherever metrics are collected, every second for example: requests
-    /// themselves record nothing.
+    /// To be called from wherever metrics are collected, every few seconds for example: requests
+    /// themselves record nothing. A series that is published no more, as that of a scope that was
+    /// dropped, keeps its last value until the exporter drops it: set an idle timeout there, of a
+    /// few times the interval. [`guide::operating`](crate::guide::operating) shows one.
     ///
     /// | name | kind | value |
     /// |---|---|---|
@@ -26,7 +222,7 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_fill` | gauge | tokens per second |
     /// | `paceline_send_rate_available` | gauge | tokens |
     /// | `paceline_send_rate_measured` | gauge | requests per second |
-    /// | `paceline_send_rate_waiting` | gauge | tokens promised to those in line |
+    /// | `paceline_send_rate_waiting` | gauge | tokens promised to the attempts in line |
     /// | `paceline_send_rate_background_waiting` | gauge | tokens that background waits for |
     /// | `paceline_send_rate_background_released_total` | counter | tokens that background got |
     ///
@@ -42,6 +238,8 @@ impl StrategySnapshot {
     /// orders.snapshot().publish("orders");
     /// ```
     pub fn publish(&self, name: &str) {
+        describe(&PUBLISHED);
+        describe(&RECORDED); // again, if the recorder was installed after the strategies were built
         let strategy = Label::new("strategy", String::from(name));
         let labels = [strategy.clone()];
         let (quota, counts) = (&self.quota, &self.counts);
@@ -87,5 +285,54 @@ impl StrategySnapshot {
             )
             .absolute(rate.background.released);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_lists_every_metric_as_it_is_described() {
+        let page = include_str!("../guide/operating.md");
+        let mut listed: Vec<_> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `paceline_"))
+            .map(|row| {
+                let cells: Vec<_> = row.split(" | ").collect();
+                let [name, kind, _labels, help] = cells[..] else {
+                    panic!("{row}: four columns")
+                };
+                let help = help.strip_suffix(" |").expect("the end of a row");
+                (
+                    format!("paceline_{}", name.trim_end_matches('`')),
+                    kind,
+                    help,
+                )
+            })
+            .collect();
+        #[cfg(feature = "scopes")]
+        let scopes = crate::scope::metrics::PUBLISHED.iter();
+        #[cfg(not(feature = "scopes"))]
+        let scopes = {
+            listed.retain(|(name, ..)| !name.starts_with("paceline_scopes"));
+            [].iter()
+        };
+        let mut described: Vec<_> = PUBLISHED
+            .iter()
+            .chain(&RECORDED)
+            .chain(scopes)
+            .map(|metric| {
+                let kind = match metric.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram => "histogram",
+                };
+                (metric.name.to_owned(), kind, metric.help)
+            })
+            .collect();
+        listed.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(listed, described);
     }
 }

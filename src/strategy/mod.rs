@@ -9,7 +9,7 @@ mod charge;
 mod choices;
 pub(crate) mod costs;
 mod engine;
-mod events;
+mod event;
 pub(crate) mod failure;
 #[cfg(feature = "scopes")]
 pub(crate) mod hold;
@@ -18,7 +18,7 @@ mod in_class;
 pub(crate) mod info;
 pub(crate) mod legacy;
 #[cfg(feature = "metrics")]
-mod metrics;
+pub(crate) mod metrics;
 mod plan;
 mod quota;
 mod refusal;
@@ -36,6 +36,7 @@ mod turn;
 pub(crate) use builder::StrategyBuilder;
 pub use charge::AttemptCharge;
 pub(crate) use engine::hint_too_long;
+pub use event::{Event, EventKind};
 pub use in_class::InClass;
 pub(crate) use legacy::LegacyBuilder;
 pub use refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused};

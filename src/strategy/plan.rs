@@ -14,11 +14,12 @@ use crate::atomic::cells::Counts;
 pub(super) struct Plan<P> {
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
+    pub(super) name: Option<Arc<str>>,
 }
 
 impl<P> Plan<P> {
-    /// Makes one more engine.
-    pub(super) fn engine(&self) -> Engine<P> {
+    /// Makes one more engine, of this name if it is not that of all.
+    pub(super) fn engine(&self, name: Option<&str>) -> Engine<P> {
         let mark = Mark {
             issuer: StrategyId::new(),
             max_attempts: self.common.most,
@@ -26,6 +27,7 @@ impl<P> Plan<P> {
         };
         Engine {
             mark,
+            name: name.map(Arc::from).or_else(|| self.name.clone()),
             common: Arc::clone(&self.common),
             quota: self.quota.another(),
             counts: Counts::new(),

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
 
 use super::{
-    AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+    AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
     SendRequest, SendTurn, StrategyId, snapshot::StrategySnapshot,
 };
 use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
@@ -168,10 +168,26 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         crate::clock::system()
     }
 
-    /// Returns the strategy's identity, by which its events name it (`strategy=3`). By default
+    /// Returns the strategy's identity, which its events have (`strategy=3`). By default
     /// `None`.
     fn id(&self) -> Option<StrategyId> {
         None
+    }
+
+    /// Returns the name by which its events and metrics call the strategy, or the scope that
+    /// `token` belongs to. By default `None`.
+    ///
+    /// [`StrategyBuilder::name`](crate::config::StrategyBuilder::name) sets it; a scope's is its
+    /// key.
+    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+        let _ = token;
+        None
+    }
+
+    /// Calls the strategy's [hook](crate::config::StrategyBuilder::on_event) with an event of one
+    /// of its operations. By default there is none.
+    fn notify(&self, event: &Event<'_>) {
+        let _ = event;
     }
 
     /// Returns the state for diagnostics, and changes nothing. By default there is nothing to see,
@@ -253,6 +269,14 @@ macro_rules! by_pointer {
 
             fn id(&self) -> Option<StrategyId> {
                 (**self).id()
+            }
+
+            fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+                (**self).name(token)
+            }
+
+            fn notify(&self, event: &Event<'_>) {
+                (**self).notify(event);
             }
 
             fn snapshot(&self) -> StrategySnapshot {

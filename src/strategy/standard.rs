@@ -1,20 +1,24 @@
 //! Standard mode: a retry quota, and no say in when a first attempt is sent.
 
-use core::fmt;
+use alloc::sync::Arc;
+use core::{fmt, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
     costs::RetryCosts,
     engine::{Engine, Weighed},
+    event::{Event, EventKind},
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
+    request::SendRequest,
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
     token::{RetryToken, StrategyId},
+    turn::SendTurn,
 };
-use crate::{Clock, RetryQuota};
+use crate::{Clock, RetryQuota, SendPermit, Timestamp};
 
 /// The standard mode of the AWS SDKs: backoff with full jitter, and a quota that ends retries when
 /// too many fail.
@@ -76,7 +80,11 @@ impl Standard {
 
 impl fmt::Debug for Standard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standard")
+        let mut shown = f.debug_struct("Standard");
+        if let Some(name) = &self.engine.name {
+            shown.field("name", name);
+        }
+        shown
             .field("max_attempts", &self.settings().max_attempts())
             .field("quota", &self.snapshot().quota.available)
             .finish_non_exhaustive()
@@ -116,9 +124,10 @@ impl RetryStrategy for Standard {
         if token.strategy() != self.engine.id() {
             return Err(ForeignToken(token));
         }
-        let paid = token.take_paid();
+        let (paid, attempts) = (token.take_paid(), token.attempt());
         drop(token);
         self.engine.succeed(paid);
+        self.engine.show(|| EventKind::Succeeded { attempts });
         Ok(())
     }
 
@@ -135,8 +144,28 @@ impl RetryStrategy for Standard {
         self.engine.snapshot()
     }
 
+    #[inline]
+    fn admit(
+        &self,
+        _turn: &mut SendTurn,
+        _request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        self.engine.show(|| EventKind::Sent {
+            waited: Duration::ZERO,
+        });
+        Ok(SendPermit::sent_at(Timestamp::ZERO))
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.engine.notify(event);
+    }
+
     fn clock(&self) -> &dyn Clock {
         &*self.engine.common.clock
+    }
+
+    fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
+        self.engine.name.clone()
     }
 
     fn id(&self) -> Option<StrategyId> {

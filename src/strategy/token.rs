@@ -460,6 +460,13 @@ impl fmt::Debug for RetryToken {
     }
 }
 
+/// The number by which events name the strategy.
+impl fmt::Display for StrategyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl StrategyId {
     /// Returns `token` if this strategy issued it.
     ///

@@ -63,6 +63,10 @@ pub struct SendTurn {
     depth: u8,
     /// The outermost depth at which everything inside has let the attempt go.
     passed: u8,
+    /// Whether its wait has been explained.
+    explained: bool,
+    /// When it began to wait, if a hook asks how long.
+    began: Option<Timestamp>,
 }
 
 /// No strategy inside another has let the attempt go.
@@ -75,6 +79,31 @@ impl SendTurn {
             holds: ManuallyDrop::new(Holds::Nothing),
             depth: 0,
             passed: NOTHING_PASSED,
+            explained: false,
+            began: None,
+        }
+    }
+
+    /// Returns `true` the first time.
+    pub(super) const fn explains(&mut self) -> bool {
+        !mem::replace(&mut self.explained, true)
+    }
+
+    /// Notes when the attempt began to wait.
+    pub(super) const fn begin(&mut self, now: Timestamp) {
+        self.began = Some(now);
+    }
+
+    /// Returns when the attempt began to wait, if that was noted.
+    pub(super) const fn began(&self) -> Option<Timestamp> {
+        self.began
+    }
+
+    /// Returns the limit that it waits for, of several.
+    pub(super) fn limit(&mut self) -> usize {
+        match &mut *self.holds {
+            Holds::InLines(places) => places.held().latest().map_or(0, |(limit, _)| limit),
+            _ => 0,
         }
     }
 

@@ -116,7 +116,7 @@ impl SendRate {
     }
 
     /// Returns of what the limiter obeys declared limits.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "std")]
     pub(crate) fn obeys(&self) -> Option<Dimension> {
         self.law.obeys()
     }

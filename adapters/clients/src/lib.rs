@@ -1,0 +1,1 @@
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/pages.md"))]

@@ -1,0 +1,512 @@
+//! What happens to requests and limits: for hooks, and for `tracing`.
+
+use alloc::sync::Arc;
+use core::{fmt, time::Duration};
+
+use super::{RefusalReason, StrategyId};
+use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
+
+/// Something that happened to a strategy or to one of its operations: what a
+/// [hook](crate::config::StrategyBuilder::on_event) is called with.
+///
+/// `{}` prints it in one line for people. [`guide::operating`](crate::guide::operating) lists all
+/// of them, with their levels and fields in `tracing`.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// The strategy's number; `None` if it has none.
+    pub strategy: Option<StrategyId>,
+    /// The [name](crate::RetryStrategy::name) of the strategy or of the scope.
+    pub name: Option<&'a str>,
+    /// What happened.
+    pub kind: EventKind<'a>,
+}
+
+/// What happened, in an [`Event`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum EventKind<'a> {
+    /// An attempt is let go. Not for `tracing`.
+    Sent {
+        /// How long it has waited in line.
+        waited: Duration,
+    },
+    /// An operation succeeded. Not for `tracing`.
+    Succeeded {
+        /// The attempts that it took. In bulk, what was throttled does not count.
+        attempts: u32,
+    },
+    /// The caller has given up an operation. Not for `tracing`.
+    Cancelled {
+        /// The attempts that were sent, counted as for a success.
+        attempts: u32,
+    },
+    /// An attempt failed, and another one follows.
+    Retrying {
+        /// The number of the attempt that failed.
+        attempt: u32,
+        /// How it failed.
+        failure: &'a Failure,
+        /// The backoff before the next one.
+        delay: Duration,
+    },
+    /// The strategy refused a retry.
+    RetryRefused {
+        /// The number of the attempt that failed, counted as for a success.
+        attempt: u32,
+        /// How it failed.
+        failure: &'a Failure,
+        /// Why there is no other one.
+        reason: &'a RefusalReason,
+    },
+    /// The strategy refused to send an attempt, because it would have had to wait for too long.
+    SendRefused {
+        /// The time until its turn would have come, at the rate of the moment.
+        wait: Duration,
+    },
+    /// An operation ended without a success.
+    GaveUp {
+        /// The attempts that were made.
+        attempts: u32,
+        /// Why there is no further one: a [`StopReason`](crate::operation::StopReason), as text.
+        reason: fmt::Arguments<'a>,
+        /// How the last attempt failed; `None` if the operation ended between two attempts.
+        failure: Option<&'a Failure>,
+    },
+    /// An attempt has to wait for a second or more. Once for each attempt.
+    LongWait {
+        /// The time until its turn, at the rate of the moment.
+        wait: Duration,
+        /// The limit that it waits for, of a strategy with several: 0 is the first.
+        limit: usize,
+        /// What that limit counts.
+        dimension: Dimension,
+        /// The state of that limit. The tokens that
+        /// [wait](SendRateSnapshot::waiting) are those of the line, this attempt's included.
+        rate: &'a SendRateSnapshot,
+        /// Whether it waits behind the line, as background.
+        background: bool,
+    },
+    /// The quota refused a retry, after it had granted the one before.
+    QuotaExhausted {
+        /// The tokens that were left.
+        available: u32,
+        /// The tokens that the retry costs.
+        needed: u32,
+    },
+    /// The quota granted a retry, after it had refused the one before.
+    QuotaRecovered {
+        /// The tokens that are left.
+        available: u32,
+    },
+    /// Sends are limited from now on.
+    Engaged {
+        /// The state of the send rate.
+        rate: &'a SendRateSnapshot,
+    },
+    /// A throttle lowered a send rate that limited already.
+    Cut {
+        /// The state of the send rate.
+        rate: &'a SendRateSnapshot,
+    },
+    /// Sends are no longer limited.
+    Recovered,
+    /// A background request waits for the first time.
+    BackgroundWaits,
+    /// The service declares a limit that was not known, or has changed one.
+    LimitDeclared {
+        /// The limit.
+        limit: &'a DeclaredLimit,
+    },
+    /// The service throttled although enough was left of the limit that it declares.
+    LimitContradicted {
+        /// The limit.
+        limit: &'a DeclaredLimit,
+    },
+    /// A send rate that obeys declared limits has had several answers and no report.
+    LimitsUnheard {
+        /// What the limits would count that it listens for.
+        dimension: Dimension,
+    },
+}
+
+/// The message in `tracing`, and what it is about.
+impl fmt::Display for EventKind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())?;
+        match *self {
+            Self::Sent { waited } => write!(f, " after {waited:?} in line"),
+            Self::Succeeded { attempts } | Self::Cancelled { attempts } => {
+                write!(f, ": attempts {attempts}")
+            }
+            Self::Retrying {
+                attempt,
+                failure,
+                delay,
+            } => write!(f, ": attempt {attempt}, {failure}, in {delay:?}"),
+            Self::RetryRefused {
+                attempt,
+                failure,
+                reason,
+            } => write!(f, ": attempt {attempt}, {failure}, {reason}"),
+            Self::SendRefused { wait } => write!(f, ": its turn would come in {wait:?}"),
+            Self::GaveUp {
+                attempts,
+                reason,
+                failure,
+            } => {
+                write!(f, ": attempts {attempts}, {reason}")?;
+                failure.map_or(Ok(()), |failure| write!(f, ", {failure}"))
+            }
+            Self::LongWait {
+                wait,
+                limit,
+                dimension,
+                rate,
+                background,
+            } => {
+                let class = if background { ", in background" } else { "" };
+                write!(
+                    f,
+                    ": {wait:?} for limit {limit} ({dimension}){class}, {rate}"
+                )
+            }
+            Self::QuotaExhausted { available, needed } => {
+                write!(f, ": {available} left, {needed} needed")
+            }
+            Self::QuotaRecovered { available } => write!(f, ": {available} left"),
+            Self::Engaged { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
+            Self::LimitDeclared { limit } | Self::LimitContradicted { limit } => {
+                write!(f, ": {limit}")
+            }
+            Self::LimitsUnheard { dimension } => write!(f, ": {dimension}"),
+            Self::Recovered | Self::BackgroundWaits => Ok(()),
+        }
+    }
+}
+
+impl EventKind<'_> {
+    const fn message(&self) -> &'static str {
+        match self {
+            Self::Sent { .. } => "sent",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Retrying { .. } => "attempt failed, retrying",
+            Self::RetryRefused { .. } => "retry refused",
+            Self::SendRefused { .. } => "send refused",
+            Self::GaveUp { .. } => "gave up",
+            Self::LongWait { .. } => "waits for a second or more",
+            Self::QuotaExhausted { .. } => "retry quota exhausted",
+            Self::QuotaRecovered { .. } => "retry quota recovered",
+            Self::Engaged { .. } => "send rate engaged",
+            Self::Cut { .. } => "send rate cut",
+            Self::Recovered => "send rate recovered",
+            Self::BackgroundWaits => "background waits for the first time",
+            Self::LimitDeclared { .. } => "limit declared",
+            Self::LimitContradicted { .. } => "declared limit contradicted",
+            Self::LimitsUnheard { .. } => "no declared limits heard",
+        }
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name, self.strategy) {
+            (Some(name), _) => write!(f, "{name}: ")?,
+            (None, Some(strategy)) => write!(f, "strategy {strategy}: ")?,
+            (None, None) => {}
+        }
+        self.kind.fmt(f)
+    }
+}
+
+impl<'a> Event<'a> {
+    pub(crate) const fn new(
+        strategy: Option<StrategyId>,
+        name: Option<&'a str>,
+        kind: EventKind<'a>,
+    ) -> Self {
+        Self {
+            strategy,
+            name,
+            kind,
+        }
+    }
+
+    /// Emits it to `tracing`, if it is for that.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn trace(&self) {
+        use tracing::field::display;
+
+        /// Emits an event with the fields that all have, and its own.
+        macro_rules! emit {
+            ($level:ident $target:literal $($field:tt)*) => {
+                tracing::event!(
+                    target: $target, tracing::Level::$level, strategy = self.strategy.map(display),
+                    name = self.name, $($field)* "{}", self.kind.message()
+                )
+            };
+        }
+        match self.kind {
+            EventKind::Sent { .. } | EventKind::Succeeded { .. } | EventKind::Cancelled { .. } => {}
+            EventKind::Retrying {
+                attempt,
+                failure,
+                delay,
+            } => emit!(DEBUG "paceline::operation" attempt, %failure, ?delay,),
+            EventKind::RetryRefused {
+                attempt,
+                failure,
+                reason,
+            } => emit!(DEBUG "paceline" attempt, %failure, %reason,),
+            EventKind::SendRefused { wait } => emit!(DEBUG "paceline" ?wait,),
+            EventKind::GaveUp {
+                attempts,
+                reason,
+                failure,
+            } => {
+                let failure = failure.map(display);
+                emit!(DEBUG "paceline::operation" attempts, failure, %reason,);
+            }
+            EventKind::LongWait {
+                wait,
+                limit,
+                dimension,
+                rate,
+                background,
+            } => emit!(INFO "paceline" ?wait, limit, %dimension, background, %rate,),
+            EventKind::QuotaExhausted { available, needed } => {
+                emit!(WARN "paceline" available, needed,);
+            }
+            EventKind::QuotaRecovered { available } => emit!(INFO "paceline" available,),
+            EventKind::Engaged { rate } => emit!(WARN "paceline" %rate,),
+            EventKind::Cut { rate } => emit!(INFO "paceline" %rate,),
+            EventKind::Recovered => emit!(INFO "paceline"),
+            EventKind::BackgroundWaits => emit!(INFO "paceline"),
+            EventKind::LimitDeclared { limit } => {
+                emit!(INFO "paceline" %limit, policy = %limit.policy,)
+            }
+            EventKind::LimitContradicted { limit } => {
+                emit!(WARN "paceline" %limit, policy = %limit.policy,);
+            }
+            EventKind::LimitsUnheard { dimension } => emit!(WARN "paceline" %dimension,),
+        }
+    }
+}
+
+/// What a builder was given to call for each event.
+#[derive(Clone)]
+pub(super) struct Hook(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
+
+impl Hook {
+    pub(super) fn new(hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+
+    /// Returns a hook that calls both.
+    pub(super) fn and(self, other: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        Self::new(move |event| {
+            self.call(event);
+            other(event);
+        })
+    }
+
+    pub(super) fn call(&self, event: &Event<'_>) {
+        (self.0)(event);
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+#[cfg(all(test, feature = "tracing"))]
+mod tests {
+    use alloc::{collections::BTreeSet, string::String, vec::Vec};
+    use std::sync::Mutex;
+
+    use tracing::{
+        Metadata, Subscriber,
+        field::{Field, Visit},
+        span::{Attributes, Id, Record},
+    };
+
+    use super::*;
+    use crate::{SendRate, Timestamp, law::LimitName};
+
+    /// One of each. A variant that is added does not compile before it has a number here.
+    fn each<'a>(
+        failure: &'a Failure,
+        reason: &'a RefusalReason,
+        rate: &'a SendRateSnapshot,
+        limit: &'a DeclaredLimit,
+    ) -> [EventKind<'a>; 17] {
+        let (dimension, background) = (Dimension::Tokens, false);
+        let wait = Duration::from_secs(7);
+        let failed = Some(failure);
+        let all = [
+            EventKind::Sent { waited: wait },
+            EventKind::Succeeded { attempts: 1 },
+            EventKind::Cancelled { attempts: 1 },
+            EventKind::Retrying {
+                attempt: 1,
+                failure,
+                delay: wait,
+            },
+            EventKind::RetryRefused {
+                attempt: 1,
+                failure,
+                reason,
+            },
+            EventKind::SendRefused { wait },
+            EventKind::GaveUp {
+                attempts: 1,
+                reason: format_args!("enough"),
+                failure: failed,
+            },
+            EventKind::LongWait {
+                wait,
+                limit: 1,
+                dimension,
+                rate,
+                background,
+            },
+            EventKind::QuotaExhausted {
+                available: 1,
+                needed: 5,
+            },
+            EventKind::QuotaRecovered { available: 5 },
+            EventKind::Engaged { rate },
+            EventKind::Cut { rate },
+            EventKind::Recovered,
+            EventKind::BackgroundWaits,
+            EventKind::LimitDeclared { limit },
+            EventKind::LimitContradicted { limit },
+            EventKind::LimitsUnheard { dimension },
+        ];
+        for (number, kind) in all.iter().enumerate() {
+            let expected = match kind {
+                EventKind::Sent { .. } => 0,
+                EventKind::Succeeded { .. } => 1,
+                EventKind::Cancelled { .. } => 2,
+                EventKind::Retrying { .. } => 3,
+                EventKind::RetryRefused { .. } => 4,
+                EventKind::SendRefused { .. } => 5,
+                EventKind::GaveUp { .. } => 6,
+                EventKind::LongWait { .. } => 7,
+                EventKind::QuotaExhausted { .. } => 8,
+                EventKind::QuotaRecovered { .. } => 9,
+                EventKind::Engaged { .. } => 10,
+                EventKind::Cut { .. } => 11,
+                EventKind::Recovered => 12,
+                EventKind::BackgroundWaits => 13,
+                EventKind::LimitDeclared { .. } => 14,
+                EventKind::LimitContradicted { .. } => 15,
+                EventKind::LimitsUnheard { .. } => 16,
+            };
+            assert_eq!(number, expected);
+        }
+        all
+    }
+
+    /// Keeps a row of the page for each event.
+    #[derive(Clone, Default)]
+    struct Rows(Arc<Mutex<Vec<String>>>);
+
+    #[derive(Default)]
+    struct Row {
+        message: String,
+        fields: Vec<String>,
+    }
+
+    impl Visit for Row {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            match field.name() {
+                "message" => self.message = format!("{value:?}"),
+                "strategy" | "name" => {}
+                name => self.fields.push(format!("`{name}`")),
+            }
+        }
+    }
+
+    impl Subscriber for Rows {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &tracing::Event<'_>) {
+            let (mut row, about) = (Row::default(), event.metadata());
+            event.record(&mut row);
+            let Row { message, fields } = row;
+            let (level, target, fields) = (about.level(), about.target(), fields.join(", "));
+            let row =
+                format!("| {message} | {level} | `{target}` | {fields} |").replace("|  |", "| |");
+            let names: Vec<_> = about.fields().iter().map(|field| field.name()).collect();
+            assert!(
+                names.contains(&"strategy") && names.contains(&"name"),
+                "{row}"
+            );
+            self.0.lock().unwrap().push(row);
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    fn limit() -> DeclaredLimit {
+        DeclaredLimit {
+            dimension: Dimension::Tokens,
+            policy: LimitName::default(),
+            limit: 100,
+            window: Duration::from_secs(60),
+            refills: None,
+            remaining: 60.0,
+            heard_ago: Duration::ZERO,
+            contradicted: false,
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_event_as_it_is_emitted() {
+        let rate = SendRate::new(crate::ControlLaw::Aws, Timestamp::ZERO);
+        let (failure, reason) = (Failure::transient(), RefusalReason::NotRetryable);
+        let rows = Rows::default();
+        let (rate, limit) = (rate.snapshot(Timestamp::ZERO), limit());
+        tracing::subscriber::with_default(rows.clone(), || {
+            for kind in each(&failure, &reason, &rate, &limit) {
+                Event::new(Some(StrategyId::new()), Some("orders"), kind).trace();
+            }
+        });
+        let page = include_str!("../guide/operating.md");
+        let events = page
+            .split("\n# ")
+            .find(|section| section.starts_with("Events"));
+        let listed: BTreeSet<_> = events
+            .expect("a section")
+            .lines()
+            .filter(|line| line.starts_with("| ") && !line.starts_with("| message"))
+            .map(|line| line.rsplitn(3, '|').last().expect("columns").to_owned() + "|")
+            .collect();
+        let emitted: BTreeSet<_> = rows.0.lock().unwrap().iter().cloned().collect();
+        assert_eq!(listed, emitted);
+    }
+
+    #[test]
+    fn an_event_reads_as_one_line_with_its_name_or_number() {
+        let id = StrategyId::new();
+        let named = Event::new(Some(id), Some("orders"), EventKind::Recovered);
+        assert_eq!(named.to_string(), "orders: send rate recovered");
+        let exhausted = EventKind::QuotaExhausted {
+            available: 1,
+            needed: 5,
+        };
+        let numbered = Event::new(Some(id), None, exhausted);
+        let line = format!("strategy {id}: retry quota exhausted: 1 left, 5 needed");
+        assert_eq!(numbered.to_string(), line);
+    }
+}
