@@ -457,9 +457,12 @@ impl Adaptive {
             let is_news = self.engine.counts.note(Condition::Limiting, true);
             if self.is_heard() {
                 let rate = &rate.snapshot(now);
-                self.engine.tell(|| match is_news {
-                    true => EventKind::Engaged { rate },
-                    false => EventKind::Cut { rate },
+                self.engine.tell(|| {
+                    if is_news {
+                        EventKind::Engaged { rate }
+                    } else {
+                        EventKind::Cut { rate }
+                    }
                 });
             }
         }

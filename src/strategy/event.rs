@@ -284,7 +284,7 @@ impl<'a> Event<'a> {
             EventKind::Recovered => emit!(INFO "paceline"),
             EventKind::BackgroundWaits => emit!(INFO "paceline"),
             EventKind::LimitDeclared { limit } => {
-                emit!(INFO "paceline" %limit, policy = %limit.policy,)
+                emit!(INFO "paceline" %limit, policy = %limit.policy,);
             }
             EventKind::LimitContradicted { limit } => {
                 emit!(WARN "paceline" %limit, policy = %limit.policy,);
