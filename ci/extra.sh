@@ -134,7 +134,7 @@ step_deny() {
     local manifest
     has_cargo deny || { skip deny "cargo-deny does not install"; return; }
     step deny cargo deny check bans licenses sources
-    for manifest in adapters adapters/fleet; do
+    for manifest in adapters adapters/clients adapters/fleet adapters/openai; do
         step "deny $manifest" cargo deny --manifest-path "$manifest/Cargo.toml" --config adapters/deny.toml check bans licenses sources
     done
 }
@@ -219,12 +219,25 @@ fleet() {
         cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet -- 16 10
 }
 
-# async-openai against a service that limits it: a scene of 40 seconds, and the example's lints.
+# async-openai against a service that limits it: a scene of 20 seconds, a stream's first byte, a body of a gigabyte,
+# and the example's lints.
 openai() {
     local manifest=adapters/openai/Cargo.toml target="$CARGO_TARGET_DIR/openai"
     cargo fmt --manifest-path "$manifest" --check &&
-        cargo run --manifest-path "$manifest" --target-dir "$target" -- paceline drops
+        cargo clippy --manifest-path "$manifest" --target-dir "$target" --release -- -D warnings &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release -- paceline drops &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release -- figures
 }
+
+# What the guide and the READMEs say about client crates, with the real ones: it compiles, and some of it is run.
+clients() {
+    local manifest=adapters/clients/Cargo.toml target="$CARGO_TARGET_DIR/clients"
+    cargo fmt --manifest-path "$manifest" --check &&
+        cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets -- -D warnings &&
+        cargo test --manifest-path "$manifest" --target-dir "$target"
+}
+
+step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
 
@@ -301,7 +314,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters openai s3 soak fleet pictures prove
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet pictures prove
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

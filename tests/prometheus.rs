@@ -1,10 +1,13 @@
 //! The metrics in a real exporter: what the dashboard shows exists, and is described.
 #![cfg(all(feature = "metrics", feature = "scopes"))]
 
+extern crate alloc;
+
 mod support;
 
+use alloc::collections::BTreeSet;
 use core::time::Duration;
-use std::{collections::BTreeSet, time::Instant};
+use std::time::Instant;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use metrics_util::MetricKindMask;

@@ -2,6 +2,7 @@
 
 extern crate alloc;
 
+mod figures;
 #[path = "../../../examples/common/policer.rs"]
 #[allow(dead_code, reason = "shared with other examples")]
 mod policer;
@@ -187,6 +188,9 @@ async fn run(mode: &str, scene: &str, seed: u64) -> Result<(), Box<dyn Error>> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
     let mode = args.next().unwrap_or("paceline".to_owned());
+    if mode == "figures" {
+        return figures::print().await;
+    }
     let scene = args.next().unwrap_or("plain".to_owned());
     let seed = args.next().map_or(Ok(1), |seed| seed.parse())?;
     run(&mode, &scene, seed).await

@@ -2,7 +2,10 @@
 
 use core::str;
 
-use super::{Refusal, RefusalScope, json::Member};
+use super::{
+    Refusal, RefusalScope,
+    json::{self, Member},
+};
 use crate::{Execution, Failure};
 
 /// Names of members whose values are error codes.
@@ -113,6 +116,18 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
             };
             Refusal::new(failure, scope)
         }
+    })
+}
+
+/// What the caller's money, plan, month or day is used up for.
+pub(super) const SPENT: Refusal = finally(RefusalScope::Caller);
+
+/// Returns `true` if a `google.rpc.QuotaFailure` in a body names a quota of a day, as Gemini's free
+/// tier has one. The `RetryInfo` beside it says seconds all the same.
+pub(super) fn is_spent(body: &[u8]) -> bool {
+    json::members(body).any(|member| {
+        let is_daily = |name: &[u8]| name.windows(6).any(|part| part == b"PerDay");
+        member.name == b"quotaId" && is_daily(member.value)
     })
 }
 
