@@ -127,7 +127,7 @@ fn two_sets_do_not_wait_for_each_other() {
         SendRate::declared(settings, Timestamp::ZERO)
     };
     let (one, two) = (rate(), rate());
-    let (mut first, mut second) = (Service::new(60, MINUTE), Service::new(60, MINUTE));
+    let (mut first, mut second) = (Service::new(60, MINUTE), Service::new(60, 2 * MINUTE));
     let known = |rate: &SendRate, service: &mut Service, now| {
         let permit = rate.try_acquire(at(now)).expect("it is the first");
         service.send(rate, now, permit, 1);
@@ -136,19 +136,20 @@ fn two_sets_do_not_wait_for_each_other() {
     known(&one, &mut first, 0);
     let mut places = vec![set.reserve(at(10), &[40, 40]).expect("in range")];
     known(&two, &mut second, 20);
-    places.push(set.reserve(at(30), &[40, 40]).expect("in range"));
+    places.push(set.reserve(at(30), &[30, 40]).expect("in range"));
     let mut gone = Vec::new();
-    for now in (100..4 * MINUTE).step_by(50) {
+    for now in (100..8 * MINUTE).step_by(50) {
         for (index, place) in places.iter_mut().enumerate() {
             if gone.iter().any(|(waiter, _)| *waiter == index) {
                 continue;
             }
             if let Ok(permit) = place.claim(at(now)) {
                 let both = [(&one, &mut first), (&two, &mut second)];
-                for (index, (rate, service)) in both.into_iter().enumerate() {
-                    let (goes, reports) = service.answer(now, 40);
+                for (limit, (rate, service)) in both.into_iter().enumerate() {
+                    let weight = [[40, 40], [30, 40]][index][limit];
+                    let (goes, reports) = service.answer(now, weight);
                     assert!(goes);
-                    let permit = permit.get(index).expect("it has two");
+                    let permit = permit.get(limit).expect("it has two");
                     rate.observe(at(now), permit, &reports);
                 }
                 gone.push((index, now));
@@ -157,7 +158,7 @@ fn two_sets_do_not_wait_for_each_other() {
     }
     // Each is the first in one line. What is promised and unclaimed for a window ends that, and one
     // goes within two windows.
-    assert_eq!(gone, [(0, 2 * MINUTE), (1, 3 * MINUTE + 1_000)]);
+    assert_eq!(gone, [(1, 2 * MINUTE), (0, 4 * MINUTE + 3_000)]);
 }
 
 /// What a set asks of one limit while another one refuses costs nothing, however often, and no

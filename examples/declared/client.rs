@@ -46,7 +46,7 @@ impl Law {
             } else {
                 Dimension::Requests
             };
-            DeclaredSettings::new().dimension(dimension)
+            DeclaredSettings::new().dimension(dimension).first_burst(1)
         };
         let declared = |settings| SendRate::declared(settings, start);
         match self {
@@ -106,6 +106,7 @@ pub(crate) fn record(
         rate.observe(now, permit, reports);
         let outcome = match throttled {
             None => Outcome::NotThrottled,
+            Some(0) => Outcome::Throttled,
             Some(hint) => Outcome::ThrottledFor(Duration::from_nanos(hint)),
         };
         rate.record(now, permit, outcome);

@@ -21,6 +21,8 @@ pub(crate) enum Style {
     Ietf,
     /// The reset as seconds since 1970, beside a `Date`: GitHub.
     Epoch,
+    /// As `Ietf`, under seven names in turn.
+    Renamed,
     /// What was used and the window, and no reset: Binance.
     Used,
     /// Nothing.
@@ -35,14 +37,18 @@ pub(crate) enum Fault {
     Missing,
     /// They say 1.2 times what is left.
     Factor,
-    /// They say a fifth of the limit more than is left.
-    More,
+    /// They say a fifth of the limit more than is left, until this second.
+    More(u64),
     /// They are off by up to 3 % of the limit, either way.
     Noise,
     /// They are three seconds old.
     Lag,
     /// There is another limit of so many in ten seconds, which they do not say.
     Untold(u64),
+    /// The same, and its refusals do not say when to come back.
+    Unhinted(u64),
+    /// From half time on there are none, and refusals do not say when to come back.
+    End,
     /// Refused requests count as well.
     Refused,
 }
@@ -169,6 +175,7 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "b8", what: "the same, four clients", limit: &[(0, 6_000)], workers: 128, trip: (40, 60), clients: 4, ..GITHUB },
     Scene { name: "c1", what: "weights 1 to 50, 6,000/min", style: Style::Used, limit: &[(0, 6_000)], weight: 50, ..GITHUB },
     Scene { name: "c2", what: "the same, four clients", style: Style::Used, limit: &[(0, 6_000)], weight: 50, clients: 4, ..GITHUB },
+    Scene { name: "c3", what: "100 each, 6,000/min, four clients", limit: &[(0, 6_000)], least: 100, weight: 100, clients: 4, ..GITHUB },
     Scene { name: "d1", what: "IETF, window of 600/min", ..IETF },
     Scene { name: "d2", what: "the same, four clients", clients: 4, ..IETF },
     Scene { name: "d3", what: "twice as much is asked for", open: 20, ..IETF },
@@ -180,11 +187,13 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "e6", what: "window, headers missing on a third", fault: Fault::Missing, ..IETF },
     Scene { name: "e7", what: "refill, four clients, missing on a third", fault: Fault::Missing, ..FOUR },
     Scene { name: "e8", what: "window, 1.2 times what is left", fault: Fault::Factor, ..IETF },
-    Scene { name: "e9", what: "window, a fifth of the limit too much", fault: Fault::More, ..IETF },
+    Scene { name: "e9", what: "window, a fifth of the limit too much", fault: Fault::More(u64::MAX), ..IETF },
     Scene { name: "ea", what: "refill, 1.2 times what is left", fault: Fault::Factor, ..API },
-    Scene { name: "eb", what: "refill, a fifth of the limit too much", fault: Fault::More, ..API },
-    Scene { name: "ed", what: "window, four clients, a fifth too much", fault: Fault::More, clients: 4, ..IETF },
+    Scene { name: "eb", what: "refill, a fifth of the limit too much", fault: Fault::More(u64::MAX), ..API },
+    Scene { name: "ec", what: "window of 60/min, a fifth too much at first", limit: SIXTY, fault: Fault::More(600), workers: 8, windows: 300, ..IETF },
+    Scene { name: "ed", what: "window, four clients, a fifth too much", fault: Fault::More(u64::MAX), clients: 4, ..IETF },
     Scene { name: "ee", what: "window, refused requests count", fault: Fault::Refused, ..IETF },
+    Scene { name: "ef", what: "window, halved when headers end", limit: HALVED, fault: Fault::End, ..IETF },
     Scene { name: "f1", what: "refill, three of four leave", leave: 3, ..FOUR },
     Scene { name: "f2", what: "window, three of four leave", leave: 3, clients: 4, ..IETF },
     Scene { name: "f3", what: "refill, trips x1, 2, 4, 8", far: true, ..FOUR },
@@ -215,6 +224,7 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "ha", what: "sliding window of 600/min", policer: Policer::Sliding, ..API },
     Scene { name: "hb", what: "the same, four clients", policer: Policer::Sliding, ..FOUR },
     Scene { name: "hc", what: "refill of 6,000/min, 100 in 10 s untold", limit: &[(0, 6_000)], fault: Fault::Untold(100), ..API },
+    Scene { name: "hd", what: "the same, with no time to come back at", limit: &[(0, 6_000)], fault: Fault::Unhinted(100), ..API },
     Scene { name: "k2", what: "refill of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..API },
     Scene { name: "k3", what: "window of 6,000/min, fifty clients", limit: &[(0, 6_000)], clients: 50, workers: 8, ..GITHUB },
     Scene { name: "k4", what: "window of 600/min, twenty clients", clients: 20, workers: 8, ..GITHUB },
@@ -226,6 +236,7 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "m6", what: "refill of 50/min, resets as dates", ..ANTHROPIC },
     Scene { name: "m7", what: "the same, four clients", clients: 4, ..ANTHROPIC },
     Scene { name: "m8", what: "50,000 each of a refill of 60,000/min", limit: &[(0, 60_000)], least: 50_000, weight: 50_000, workers: 4, windows: 100, ..API },
+    Scene { name: "m9", what: "window of 300/min, seven names in turn", style: Style::Renamed, limit: &[(0, 300)], ..IETF },
 ];
 
 impl Scene {

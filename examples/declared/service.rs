@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use fastrand::Rng;
-use paceline::law::{Dimension, LimitReport, LimitReports, Reset};
+use paceline::law::{Dimension, LimitName, LimitReport, LimitReports, Reset};
 
 use crate::policer::{Counting as Policer, Policer as Count};
 use crate::scene::{Fault, MILLI, SECOND, Scene, Style};
@@ -50,7 +50,7 @@ impl Service {
     pub(crate) fn answer(&mut self, now: u64, weight: u64, rng: &mut Rng) -> Response {
         let left = self.count.look(now, self.scene.limit_at(now));
         let most = match self.scene.fault {
-            Fault::Untold(most) => most,
+            Fault::Untold(most) | Fault::Unhinted(most) => most,
             _ => u64::MAX >> 1,
         };
         let untold = self.untold.look(now, most) == 0;
@@ -66,8 +66,11 @@ impl Service {
         }
     }
 
-    /// Returns when it is worth coming back, in whole seconds.
+    /// Returns when it is worth coming back, in whole seconds; 0 if the service does not say.
     fn hint(&self, now: u64, weight: u64, untold: bool) -> u64 {
+        if matches!(self.scene.fault, Fault::Unhinted(_) | Fault::End) {
+            return 0;
+        }
         let wait = if untold {
             self.untold.until(1, 1)
         } else {
@@ -83,8 +86,9 @@ impl Service {
         self.history.push_back((now, left));
         match self.scene.fault {
             Fault::Missing if rng.u8(0..3) == 0 => return LimitReports::new(),
+            Fault::End if now >= self.scene.end() / 2 => return LimitReports::new(),
             Fault::Factor => left = left * 6 / 5,
-            Fault::More => left += limit / 5,
+            Fault::More(until) if now / SECOND < until => left += limit / 5,
             Fault::Noise => {
                 let noise = limit * 3 / 100;
                 left = (left + rng.u64(0..=2 * noise))
@@ -120,6 +124,10 @@ impl Service {
             Style::Told => told.reset(millis),
             Style::Seconds => report.reset(seconds),
             Style::Ietf => told.reset(seconds),
+            Style::Renamed => {
+                let name = format!("policy {}", left % 7);
+                told.reset(seconds).policy(LimitName::new(&name))
+            }
             Style::Epoch => report.reset(Reset::At(stamp)),
             Style::Stamp => report.reset(Reset::At(stamp)).refills(true),
             Style::Used => told,

@@ -1,4 +1,4 @@
-//! What a report does to a ledger (rules 6 and 9).
+//! What a report does to a ledger (rule 6).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -87,7 +87,7 @@ impl Ledger {
         if !self.is_declared() {
             next.policy = told.policy;
             next.anchor(told, reset, false);
-            (next.first, next.fresh) = (true, true);
+            next.fresh = true;
             return (next, Heard::Declared);
         }
         let Some(same_window) = next.is_news(told, reset) else {
@@ -124,8 +124,7 @@ impl Ledger {
             return news.then_some(true);
         };
         if self.reset.meets(reset) {
-            let opens = self.fresh && !self.first;
-            return (newer || opens).then_some(true);
+            return (newer || self.fresh).then_some(true);
         }
         if reset.lo > self.reset.hi {
             let ended = signed(told.now) >= self.reset.lo;
@@ -174,7 +173,7 @@ impl Ledger {
         if counted {
             self.note_rates(told, left, at.saturating_sub(self.at));
         }
-        (self.fresh, self.first) = (false, false);
+        self.fresh = false;
         (self.left, self.position, self.at) = (left, told.order, at);
         if let Some(reset) = reset {
             self.reset = if self.reset.meets(reset) {

@@ -58,7 +58,8 @@ impl DeclaredSettings {
     ///
     /// By default one, and all where something other than requests is counted: a rate of tokens
     /// says little of requests. The rate of requests beside it, in a
-    /// [`SendSet`](crate::SendSet), holds them back.
+    /// [`SendSet`](crate::SendSet), holds them back. Without one, set 1 where requests are heavy
+    /// and wait in line: of several that go at once the service would refuse all but one.
     pub const fn first_burst(mut self, requests: u32) -> Self {
         self.first = Some(requests);
         self
