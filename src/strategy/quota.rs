@@ -14,7 +14,7 @@ pub(super) enum QuotaSource {
 }
 
 impl QuotaSource {
-    pub(super) const fn own(capacity: u32) -> Self {
+    pub(super) fn own(capacity: u32) -> Self {
         Self::Own(RetryQuota::new(capacity))
     }
 
