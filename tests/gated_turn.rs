@@ -78,8 +78,8 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let gate = || match self.asked.fetch_add(1, SeqCst) {
-            0..3 => Err(self.wait),
+        let gate = |_: &mut _| match self.asked.fetch_add(1, SeqCst) {
+            0..3 => Err(NotAdmitted::wait(self.wait)),
             _ => Ok(SendPermit::sent_at(Timestamp::from_nanos(7)).costing(2)),
         };
         turn.gated(|turn| self.inside.admit(turn, request), gate)
@@ -176,6 +176,51 @@ fn a_gate_leaves_the_strategy_inside_what_it_took() {
     attempts.succeeded(Reports::at(&*clock)).unwrap();
     charge.settle(&[150]).unwrap();
     assert_eq!(available(), "850");
+}
+
+/// Counts itself, and says so when it is dropped.
+struct Kept(Arc<AtomicU32>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_gate_finds_its_place_again_and_it_ends_with_the_turn() {
+    let (dropped, strategy) = (Arc::new(AtomicU32::new(0)), Standard::new());
+    let mut made = 0;
+    let mut ask = |turn: &mut SendTurn, opens: bool| {
+        turn.gated(
+            |turn| strategy.admit(turn, SendRequest::new()),
+            |place| {
+                let kept = place.take::<Kept>().unwrap_or_else(|| {
+                    made += 1;
+                    Box::new(Kept(Arc::clone(&dropped)))
+                });
+                if opens {
+                    return Ok(SendPermit::sent_at(Timestamp::ZERO));
+                }
+                place.put(kept);
+                Err(NotAdmitted::wait(WAIT))
+            },
+        )
+    };
+    let mut turn = SendTurn::new();
+    let (wait, look_in) = (WAIT, WAIT);
+    for _ in 0..2 {
+        let not_yet = Err(NotAdmitted::Wait { wait, look_in });
+        assert_eq!(ask(&mut turn, false), not_yet);
+        assert!(turn.is_in_line());
+    }
+    assert_eq!(dropped.load(SeqCst), 0);
+    assert!(ask(&mut turn, true).is_ok());
+    assert_eq!(dropped.load(SeqCst), 1);
+    let mut given_up = SendTurn::new();
+    assert!(ask(&mut given_up, false).is_err());
+    drop(given_up);
+    assert_eq!((made, dropped.load(SeqCst)), (2, 2));
 }
 
 #[test]

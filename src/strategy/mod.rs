@@ -45,4 +45,4 @@ pub use request::SendRequest;
 pub(crate) use settings::RetryGeneration;
 pub use token::StrategyId;
 pub(crate) use token::{MAX_RETRY_AFTER, rounded_cap};
-pub use turn::SendTurn;
+pub use turn::{GatePlace, SendTurn};

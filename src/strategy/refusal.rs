@@ -6,7 +6,7 @@ use core::{error::Error, fmt, time::Duration};
 use super::token::{RetryToken, nanos};
 use crate::operation::StopReason;
 use crate::set::SetError;
-use crate::wait::Rest;
+use crate::wait::{LOOK_AGAIN, Rest};
 use crate::{AcquireError, WeightError};
 
 /// Why an attempt may not be sent now.
@@ -37,6 +37,25 @@ pub enum NotAdmitted {
     Weight(WeightError),
     /// One of several limits refused, or there is no such request.
     Set(SetError),
+}
+
+impl NotAdmitted {
+    /// Returns the answer of a gate whose turn comes in `wait`, to be asked again after that or
+    /// after 50 ms.
+    #[must_use]
+    pub const fn wait(wait: Duration) -> Self {
+        let wait = if wait.is_zero() {
+            Duration::from_nanos(1)
+        } else {
+            wait
+        };
+        let look_in = if wait.as_nanos() < LOOK_AGAIN.as_nanos() {
+            wait
+        } else {
+            LOOK_AGAIN
+        };
+        Self::Wait { wait, look_in }
+    }
 }
 
 impl From<SetError> for NotAdmitted {

@@ -113,6 +113,12 @@ impl<'a> SendRequest<'a> {
         self
     }
 
+    /// Returns what to wake if the turn comes sooner than it was said to, for gates with a line.
+    #[must_use]
+    pub const fn to_wake(&self) -> Option<&'a Waker> {
+        self.waker
+    }
+
     /// Returns the token of the operation, or `None` if its strategy gave none.
     #[must_use]
     pub const fn operation(&self) -> Option<&'a RetryToken> {

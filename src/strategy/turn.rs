@@ -2,6 +2,7 @@
 
 use alloc::{boxed::Box, sync::Arc};
 use core::{
+    any::Any,
     fmt,
     mem::{self, ManuallyDrop},
     time::Duration,
@@ -9,7 +10,7 @@ use core::{
 
 use super::{refusal::NotAdmitted, request::SendRequest};
 use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit};
-use crate::wait::{LOOK_AGAIN, PlaceInLine, Waiting};
+use crate::wait::{PlaceInLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
 /// A place in line that owns what it needs.
@@ -26,8 +27,47 @@ enum Holds {
     InLines(Box<Places>),
     /// What it was granted by several send rates.
     Granted(Box<SetPermit<MOST_RATES>>),
-    /// What it was granted behind a gate.
-    Passed(SendPermit),
+    /// It waits at a gate.
+    AtGate(Box<AtGate>),
+}
+
+/// An attempt that its strategy has let go, and that waits at a gate behind it.
+struct AtGate {
+    /// What it was granted, and by several send rates.
+    own: SendPermit,
+    granted: Option<Box<SetPermit<MOST_RATES>>>,
+    place: GatePlace,
+}
+
+/// What a gate keeps for one attempt while it waits: its place in a line, say. See
+/// [`SendTurn::gated`].
+///
+/// Dropped with the turn, and once the gate has let the attempt go.
+#[derive(Default)]
+pub struct GatePlace(Option<Box<dyn Any + Send + Sync>>);
+
+impl GatePlace {
+    /// Takes out what the gate keeps, if it is of this type.
+    pub fn take<T: Any + Send + Sync>(&mut self) -> Option<Box<T>> {
+        self.0.take().and_then(|kept| kept.downcast().ok())
+    }
+
+    /// Keeps `place` until the gate is asked again.
+    pub fn put<T: Any + Send + Sync>(&mut self, place: Box<T>) {
+        self.0 = Some(place);
+    }
+
+    /// Returns `true` if the gate keeps something.
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl fmt::Debug for GatePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GatePlace").field(&self.is_kept()).finish()
+    }
 }
 
 /// How far an attempt has come on its way to being sent: a value that
@@ -110,7 +150,11 @@ impl SendTurn {
     /// Returns `true` if it holds a place in line.
     #[must_use]
     pub fn is_in_line(&self) -> bool {
-        matches!(*self.holds, Holds::InLine(_) | Holds::InLines(_))
+        match &*self.holds {
+            Holds::InLine(_) | Holds::InLines(_) => true,
+            Holds::AtGate(gate) => gate.place.is_kept(),
+            Holds::Nothing | Holds::Granted(_) => false,
+        }
     }
 
     /// Takes out what the attempt was granted of several send rates.
@@ -236,16 +280,18 @@ impl SendTurn {
     /// The permit is the gate's. Where `inside` took tokens or was asked for a weight, it is the
     /// one of `inside`, at the time of the gate's: `inside` then records and settles what it took.
     ///
-    /// Given up between the two, what `inside` granted is spent. A gate wakes no waiter, so it is
-    /// asked every 50 ms, or sooner if it says so.
+    /// A gate with a line keeps the attempt's place in the [`GatePlace`] that it is handed each
+    /// time. [`NotAdmitted::wait`] is the answer of one that has to wait.
+    ///
+    /// Given up between the two, what `inside` granted is spent, and the place is dropped.
     ///
     /// # Errors
     ///
-    /// What `inside` says, or [`NotAdmitted::Wait`] for as long as `gate` says.
+    /// What `inside` says, or `gate`.
     pub fn gated(
         &mut self,
         inside: impl FnOnce(&mut Self) -> Result<SendPermit, NotAdmitted>,
-        gate: impl FnOnce() -> Result<SendPermit, Duration>,
+        gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
     ) -> Result<SendPermit, NotAdmitted> {
         let depth = self.depth;
         if self.passed > depth {
@@ -253,21 +299,51 @@ impl SendTurn {
             let granted = inside(self);
             self.depth = depth;
             let own = granted?;
-            if matches!(*self.holds, Holds::Nothing) {
-                *self.holds = Holds::Passed(own);
-            }
-            self.passed = depth;
+            let granted = self.take_granted();
+            return self.at_gate(own, granted, GatePlace::default(), gate);
         }
-        let permit = gate().map_err(|wait| NotAdmitted::Wait {
-            wait,
-            look_in: wait.min(LOOK_AGAIN),
-        })?;
-        Ok(match *self.holds {
-            Holds::Passed(own) if own.is_charged() || own.weight() > 1 => {
-                SendPermit::with_order(permit.time(), own.weight(), own.place())
+        match self.take() {
+            Holds::AtGate(gated) => {
+                let AtGate {
+                    own,
+                    granted,
+                    place,
+                } = *gated;
+                self.at_gate(own, granted, place, gate)
             }
-            _ => permit,
-        })
+            // Asked again after it was let go: what was granted is in the caller's hands.
+            _ => gate(&mut GatePlace::default()),
+        }
+    }
+
+    fn at_gate(
+        &mut self,
+        own: SendPermit,
+        granted: Option<Box<SetPermit<MOST_RATES>>>,
+        mut place: GatePlace,
+        gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        self.passed = self.depth;
+        match gate(&mut place) {
+            Ok(permit) => Ok(match granted {
+                Some(granted) => {
+                    *self.holds = Holds::Granted(granted);
+                    permit
+                }
+                None if own.is_charged() || own.weight() > 1 => {
+                    SendPermit::with_order(permit.time(), own.weight(), own.place())
+                }
+                None => permit,
+            }),
+            Err(not_yet) => {
+                *self.holds = Holds::AtGate(Box::new(AtGate {
+                    own,
+                    granted,
+                    place,
+                }));
+                Err(not_yet)
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use paceline::Timestamp;
 use crate::pool::since;
 use crate::wire::Milli;
 
-/// A plain bucket at a last share, lowered by throttles.
+/// A plain bucket at what the engine last allowed a member alone, lowered by throttles.
 ///
 /// No more than that: what the service allows is learned by the fleet, and this is for the time
 /// until it is back.
@@ -19,6 +19,18 @@ pub(crate) struct Alone {
     cut: Timestamp,
     /// A part of a token, in thousandths of a billionth.
     carry: u64,
+}
+
+/// In so long without the engine, what a member sends halves.
+const HALVES: u128 = 300_000_000_000;
+
+/// Returns what is left of `part` after `span` without the engine: straight lines between halves.
+pub(crate) fn left_of(part: Milli, span: Duration) -> Milli {
+    let nanos = span.as_nanos();
+    let halves = u32::try_from(nanos / HALVES).unwrap_or(u32::MAX);
+    let part = u128::from(part.checked_shr(halves).unwrap_or(0));
+    let gone = part.saturating_mul(nanos % HALVES) / HALVES.saturating_mul(2);
+    u64::try_from(part.saturating_sub(gone)).unwrap_or(u64::MAX)
 }
 
 /// One token, in the units of `carry`.
@@ -39,9 +51,8 @@ impl Alone {
 
     /// Makes `share` what it returns to after throttles, and goes no faster than that.
     pub(crate) fn set_share(&mut self, share: Milli) {
-        if self.share != share {
-            (self.share, self.rate) = (share, share);
-        }
+        self.share = share;
+        self.rate = self.rate.min(share);
     }
 
     pub(crate) const fn rate(&self) -> Milli {
@@ -73,7 +84,7 @@ impl Alone {
 
 #[cfg(test)]
 mod tests {
-    use super::{Alone, Timestamp};
+    use super::{Alone, Duration, Timestamp, left_of};
 
     const fn at(millis: u64) -> Timestamp {
         Timestamp::from_nanos(millis.wrapping_mul(1_000_000))
@@ -86,6 +97,23 @@ mod tests {
             .map(|step| alone.mint(at(100 * step + 1_000)))
             .collect();
         assert_eq!(minted, [0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn without_the_engine_a_part_halves_every_five_minutes() {
+        let left = [0, 150, 300, 450, 900, 1_000_000]
+            .map(|seconds| left_of(8_000, Duration::from_secs(seconds)));
+        assert_eq!(left, [8_000, 6_000, 4_000, 3_000, 1_000, 0]);
+    }
+
+    #[test]
+    fn a_lower_share_lowers_the_rate_and_a_higher_one_does_not_undo_a_cut() {
+        let mut alone = Alone::new(at(1_000), 10_000);
+        alone.throttle(at(1_000));
+        alone.set_share(9_000);
+        assert_eq!(alone.rate(), 7_000);
+        alone.set_share(6_000);
+        assert_eq!(alone.rate(), 6_000);
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! The handle of a scope of send tokens.
 
 use core::fmt;
+use core::task::Waker;
 use core::time::Duration;
 use std::sync::Arc;
 
+use paceline::strategy::{GatePlace, NotAdmitted};
 use paceline::{Clock, Outcome, SendPermit, SendRate, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::line::Place;
 use crate::pool::Pool;
 use crate::snapshot::BudgetSnapshot;
 use crate::wait::{self, DeadlinePassed};
@@ -108,11 +111,52 @@ impl Budget {
     /// overtaken.
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         let Shared { pool, local, .. } = &*self.shared;
-        pool.try_take(now)?;
+        pool.try_take(now, 1)?;
         let Some(local) = local else {
             return Ok(SendPermit::sent_at(now));
         };
-        local.try_acquire(now).inspect_err(|_| pool.untake())
+        local.try_acquire(now).inspect_err(|_| pool.untake(1))
+    }
+
+    /// Returns leave for a request of `weight`, or takes a place in line for it. `kept` is that
+    /// place, from the last time. For strategies.
+    pub(crate) fn admit(
+        &self,
+        kept: &mut GatePlace,
+        weight: u32,
+        background: bool,
+        waker: Option<&Waker>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let Shared {
+            pool, clock, local, ..
+        } = &*self.shared;
+        let now = clock.now();
+        let permit = || SendPermit::sent_at(now).costing(weight);
+        let mut place = match kept.take::<Place>() {
+            Some(place) => place,
+            None if local.is_none() && pool.take_in_turn(now, weight) => return Ok(permit()),
+            None => Box::new(Place::take(pool, weight, background)),
+        };
+        let looked = place.look(now, waker).and_then(|()| match local {
+            // The head of the line asks for all members of it: what it waits for it waits for here.
+            Some(local) => local.try_acquire(now).map(drop),
+            None => Ok(()),
+        });
+        match looked {
+            Ok(()) => {
+                place.goes();
+                Ok(permit())
+            }
+            Err(wait) => {
+                kept.put(place);
+                Err(NotAdmitted::wait(wait))
+            }
+        }
+    }
+
+    /// Returns `true` if no request waits for a token.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.shared.pool.has_backlog()
     }
 
     /// Waits for a token: first come, first served.
@@ -130,7 +174,8 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// Returns [`DeadlinePassed`] if there was none; nothing was taken.
+    /// Returns [`DeadlinePassed`] as soon as it is known that there will be none, by what waits
+    /// before and the member's rate; nothing was taken.
     pub async fn acquire_before(&self, deadline: Instant) -> Result<SendPermit, DeadlinePassed> {
         self.wait(Some(deadline)).await
     }
@@ -139,7 +184,7 @@ impl Budget {
         let Shared {
             pool, clock, local, ..
         } = &*self.shared;
-        let now = wait::take(pool, &**clock, deadline).await?;
+        let now = wait::take(pool, &**clock, 1, deadline).await?;
         let Some(local) = local else {
             return Ok(SendPermit::sent_at(now));
         };
@@ -206,7 +251,7 @@ struct Token<'a>(&'a Pool);
 
 impl Drop for Token<'_> {
     fn drop(&mut self) {
-        self.0.untake();
+        self.0.untake(1);
     }
 }
 

@@ -58,15 +58,38 @@
 //!   of them is a fleet: `k` engines grant `k·(R·w + C + H)` at most. `min-replicas-to-write` ends
 //!   that within `min-replicas-max-lag`.
 //! * **Without the engine**, [`Away::Closed`] sends nothing. With [`Away::Alone`] each member sends
-//!   its last known share, or its [safe rate](Scope::safe_rate) if it never had one: about `R` and
-//!   the sum of the safe rates, if all members are cut off; about `2·R` and that sum if some are,
-//!   since the others get the whole allowance.
+//!   the part that the engine has lent it, or its [safe rate](Scope::safe_rate). All members that
+//!   are cut off send `R` and the sum of the safe rates at most, in whatever order they lost the
+//!   engine. If some are cut off and others are not, all send `2·R` and that sum at most, since the
+//!   engine grants `R`. [Without the engine](#without-the-engine) derives that.
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends with the next turn, and its effect on
 //!   the rate within a minute.
 //!
 //! Tests hold each of these: with arbitrary members and the engine's script in virtual time
 //! (`tests/fleet/bounds.rs`), and with real processes and faults (`tests/fleet/faults.rs`).
+//!
+//! # Without the engine
+//!
+//! With each answer the engine lends a member a part: what it may send alone, by [`Away::Alone`].
+//! The part is its share, but no more than `R` less what is lent to the others. A member that falls
+//! silent may be cut off and send its part, so that stays lent. When the engine forgets the member,
+//! the part is set aside, and what is set aside halves every 400 s. A member halves its part every
+//! 300 s without the engine. So in any order of losses and returns:
+//!
+//! * What the members may send alone is no more than what is lent and set aside, which is `R` at
+//!   most. Safe rates, and the floor of members that never had an answer, come on top.
+//! * Members that the engine answers send no more than it grants: `R·w + C + H` in any window.
+//! * A member that comes back takes its part out of what is set aside. One that leaves gives it
+//!   back. One that was killed is not told from one that is cut off: after a `kill -9` of all
+//!   members but one, that one has the whole allowance from the engine, and its old part alone. That
+//!   part grows to a half of the rest in 400 s.
+//! * An engine that was emptied has forgotten what is lent. A member that it forgot keeps its old
+//!   part for a minute, whatever it answers. Each loss of its memory may lend `R` once more, to new
+//!   members or after that minute.
+//!
+//! The example `simulate` plays it, with members that lose the engine one after the other, and come
+//! back one by one.
 //!
 //! # Shares
 //!
@@ -156,6 +179,7 @@ mod demand;
 mod engine;
 mod fault;
 mod fleet;
+mod line;
 mod member;
 mod pool;
 mod pour;
@@ -170,7 +194,7 @@ mod wire;
 pub use budget::Budget;
 pub use fault::{EngineFault, FleetError};
 pub use fleet::{Fleet, FleetBuilder, Scope};
-pub use quota::{RetryBudget, RetryBudgetSnapshot, RetryScope};
+pub use quota::{FleetRetryBudget, FleetRetrySnapshot, RetryScope};
 pub use settings::Away;
 pub use snapshot::{BudgetSnapshot, Standing};
 pub use strategy::FleetStrategy;

@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use paceline::Timestamp;
 
-use crate::alone::Alone;
+use crate::alone::{Alone, left_of};
 use crate::demand::Demand;
 use crate::fault::EngineFault;
 use crate::pool::{Pool, Throttles, after, since};
 use crate::pour::Pour;
-use crate::settings::{Away, LONG_AWAY, Reach, Settings, in_milli};
+use crate::settings::{Away, Reach, Settings, in_milli};
 use crate::snapshot::{BudgetSnapshot, Standing};
 use crate::wire::{Answer, Ask, Milli, Report};
 
@@ -28,6 +28,9 @@ const LAST_BACKOFF: Duration = Duration::from_millis(250);
 const TRIPS: usize = 8;
 /// An engine that forgets a member twice within this time is emptied again and again.
 const FORGETFUL: Duration = Duration::from_secs(2);
+/// For how long an engine that forgot a member has to know it again, before the member takes its
+/// word for what it may send alone.
+const AGREED: Duration = Duration::from_secs(60);
 /// After how long without a token a member with requests says so.
 const STARVED: Duration = Duration::from_secs(1);
 
@@ -53,6 +56,9 @@ pub(crate) struct Member {
     demand: Demand,
     alone: Alone,
     answer: Option<Answer>,
+    /// What it may send alone, by the last answer of an engine that knew it for long enough.
+    part: Milli,
+    agrees_from: Timestamp,
     answered_at: Timestamp,
     lease_until: Timestamp,
     next_ask: Timestamp,
@@ -83,6 +89,8 @@ impl Member {
             demand: Demand::new(now),
             alone: Alone::new(now, settings.unseen()),
             answer: None,
+            part: 0,
+            agrees_from: Timestamp::ZERO,
             answered_at: now,
             lease_until: Timestamp::ZERO,
             next_ask: now,
@@ -133,6 +141,7 @@ impl Member {
         pool.pour(poured);
         self.expected = self.expected.saturating_add(poured);
         pool.set_hint(self.hint(now));
+        pool.set_rate(self.rate());
     }
 
     /// Returns `true` if there is nothing left of the lease, and for twice its length the engine
@@ -151,10 +160,7 @@ impl Member {
         }
         self.standing = match self.settings.away {
             Away::Alone => {
-                let share = self
-                    .answer
-                    .map_or(self.settings.unseen(), |answer| answer.share);
-                self.alone = Alone::new(now, share.max(1));
+                self.alone = Alone::new(now, self.alone_share(now));
                 Standing::Alone
             }
             Away::Closed => {
@@ -168,17 +174,27 @@ impl Member {
         };
     }
 
+    /// Returns what is left of the part that it may send alone.
+    fn part_left(&self, now: Timestamp) -> Milli {
+        left_of(self.part, since(self.answered_at, now))
+    }
+
+    /// Returns what it sends alone: what is left of its part, and no less than its safe rate.
+    fn alone_share(&self, now: Timestamp) -> Milli {
+        if self.answer.is_none() {
+            return self.settings.unseen();
+        }
+        let safe = self.settings.safe.map_or(1, in_milli);
+        self.part_left(now).max(safe)
+    }
+
     fn alone_tick(&mut self, now: Timestamp, room: u32, pool: &Pool) -> u32 {
         if pool.has_throttles() {
             self.alone.throttle(now);
             let told = pool.throttles();
             self.told.throttled = self.told.throttled.saturating_add(told.count);
         }
-        if let Some(safe) = self.settings.safe {
-            if since(self.answered_at, now) >= LONG_AWAY {
-                self.alone.set_share(in_milli(safe));
-            }
-        }
+        self.alone.set_share(self.alone_share(now));
         pool.good_until(after(now, ALONE_FOR));
         self.alone.mint(now).min(room)
     }
@@ -200,6 +216,22 @@ impl Member {
             _ => self.share().max(self.demand.rate()),
         };
         tokens_in(share, POOLED).max(1)
+    }
+
+    /// Returns what requests may expect: the share, and if that is not what limits them no less than
+    /// an equal part of the fleet's rate.
+    fn rate(&self) -> Milli {
+        match (self.standing, self.answer) {
+            (Standing::Alone, _) => self.alone.rate(),
+            (Standing::Leased, Some(answer)) => {
+                let equal = answer
+                    .rate
+                    .checked_div(u64::from(answer.members))
+                    .unwrap_or(0);
+                answer.share.max(equal)
+            }
+            _ => 0,
+        }
     }
 
     fn hint(&self, now: Timestamp) -> Duration {
@@ -271,6 +303,7 @@ impl Member {
             demand,
             report,
             reach: self.reach,
+            alone: self.part_left(now),
         };
         Pending {
             ask,
@@ -322,6 +355,9 @@ impl Member {
         self.failures = 0;
         self.told.fault = None;
         self.answer = Some(answer);
+        if now >= self.agrees_from {
+            self.part = answer.alone;
+        }
         self.answered_at = now;
         self.trips[self.heard % TRIPS] = since(asked, now);
         self.heard = self.heard.wrapping_add(1);
@@ -356,6 +392,9 @@ impl Member {
     /// it had before. One that would be closed or open takes what there is.
     fn is_forgotten(&mut self, now: Timestamp, answer: Answer) -> bool {
         let forgotten = answer.joined && answer.granted == 0 && self.answer.is_some();
+        if answer.joined && self.answer.is_some() {
+            self.agrees_from = after(now, AGREED);
+        }
         if forgotten {
             let last = self.forgotten_at.replace(now);
             if last.is_some_and(|last| since(last, now) < FORGETFUL) {
@@ -437,7 +476,7 @@ fn tokens_in(rate: Milli, span: Duration) -> u32 {
 
 /// Returns nine to eleven tenths of `span`: members that ask in step would find the same of them
 /// first each time.
-fn jittered(span: Duration) -> Duration {
+pub(crate) fn jittered(span: Duration) -> Duration {
     let percent = fastrand::u32(90..=110);
     span.saturating_mul(percent)
         .checked_div(100)

@@ -4,7 +4,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 use paceline::{RetryQuota, SendPermit, Timestamp};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
+
+use crate::line::Line;
 
 /// Everything is let go: the end of a lease that has none, nor tokens.
 const OPEN: u64 = u64::MAX;
@@ -35,11 +37,12 @@ pub(crate) struct Pool {
     last_sent: AtomicU64,
     trip: AtomicU64,
     pause_until: AtomicU64,
-    /// One permit: its holder is the first waiter, and the others queue for it.
-    pub(crate) line: Semaphore,
+    /// What tokens may be expected at, in thousandths a second, or 0 if that is not known.
+    rate: AtomicU64,
+    pub(crate) line: Line,
+    /// How many requests are in it, and the tokens that they still need.
+    pub(crate) in_line: AtomicU64,
     pub(crate) waiting: AtomicU64,
-    /// Tokens have been poured.
-    pub(crate) poured: Notify,
     /// A request was refused or throttled: the task should look.
     pub(crate) need: Notify,
     /// The last handle is gone.
@@ -49,7 +52,7 @@ pub(crate) struct Pool {
 /// Requests without a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
-    /// How many wait now.
+    /// The tokens that requests wait for now.
     pub(crate) waiting: u64,
     /// Whether one was refused. It may have asked any number of times.
     pub(crate) refused: bool,
@@ -77,9 +80,10 @@ impl Pool {
             last_sent: AtomicU64::new(0),
             trip: AtomicU64::new(0),
             pause_until: AtomicU64::new(0),
-            line: Semaphore::new(1),
+            rate: AtomicU64::new(0),
+            line: Line::default(),
+            in_line: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
-            poured: Notify::new(),
             need: Notify::new(),
             stop: Notify::new(),
         }
@@ -87,16 +91,30 @@ impl Pool {
 
     /// Takes a token of a lease that is good at `now`: one load, and one exchange as on a limited
     /// [`paceline::SendRate`].
-    pub(crate) fn take(&self, now: Timestamp) -> bool {
+    pub(crate) fn take(&self, now: Timestamp, weight: u32) -> bool {
         match self.until.0.load(Relaxed) {
             OPEN => true,
-            until => now.as_nanos() < until && self.tokens.0.try_acquire(1).is_some(),
+            until => now.as_nanos() < until && self.tokens.0.try_acquire(weight).is_some(),
         }
     }
 
-    /// Like [`take`](Self::take), but not before the waiters.
-    pub(crate) fn try_take(&self, now: Timestamp) -> Result<(), Duration> {
-        if self.line.available_permits() > 0 && self.take(now) {
+    /// Takes as many of `most` tokens as there are, and returns how many.
+    pub(crate) fn take_some(&self, now: Timestamp, most: u32) -> u32 {
+        match self.until.0.load(Relaxed) {
+            OPEN => most,
+            until if now.as_nanos() < until => self.withdraw(most),
+            _ => 0,
+        }
+    }
+
+    /// Like [`take`](Self::take), but not before the waiters. It says nothing to the task.
+    pub(crate) fn take_in_turn(&self, now: Timestamp, weight: u32) -> bool {
+        self.in_line.load(Relaxed) == 0 && self.take(now, weight)
+    }
+
+    /// Like [`take_in_turn`](Self::take_in_turn), or returns how long it may take.
+    pub(crate) fn try_take(&self, now: Timestamp, weight: u32) -> Result<(), Duration> {
+        if self.take_in_turn(now, weight) {
             return Ok(());
         }
         // Relaxed: a hint. The load spares other pollers the line.
@@ -104,7 +122,20 @@ impl Pool {
             self.refused.0.store(true, Relaxed);
         }
         self.need.notify_one();
-        Err(self.hint())
+        let waiting = self.waiting.load(Relaxed);
+        Err(self.wait_for(waiting.saturating_add(u64::from(weight))))
+    }
+
+    /// Returns how long it may be until so many tokens have come, beside those that are there. Never
+    /// zero.
+    pub(crate) fn wait_for(&self, tokens: u64) -> Duration {
+        let rate = self.rate.load(Relaxed);
+        let tokens = tokens.saturating_sub(u64::from(self.available()));
+        let nanos = u128::from(tokens)
+            .saturating_mul(1_000_000_000_000)
+            .checked_div(u128::from(rate));
+        let nanos = u64::try_from(nanos.unwrap_or(0)).unwrap_or(u64::MAX);
+        self.hint().max(Duration::from_nanos(nanos))
     }
 
     /// Returns how long it may be until there is a token. Never zero.
@@ -112,9 +143,9 @@ impl Pool {
         Duration::from_nanos(self.hint.load(Relaxed).max(1))
     }
 
-    /// Puts back a token that was taken and not used.
-    pub(crate) fn untake(&self) {
-        self.tokens.0.credit(1);
+    /// Puts back tokens that were taken and not used.
+    pub(crate) fn untake(&self, tokens: u32) {
+        self.tokens.0.credit(tokens);
     }
 
     /// Takes note of a throttle.
@@ -166,7 +197,7 @@ impl Pool {
     pub(crate) fn pour(&self, tokens: u32) {
         if tokens > 0 {
             self.tokens.0.credit(tokens);
-            self.poured.notify_one();
+            self.line.wake();
         }
     }
 
@@ -183,7 +214,7 @@ impl Pool {
 
     pub(crate) fn open(&self) {
         self.until.0.store(OPEN, Relaxed);
-        self.poured.notify_one();
+        self.line.wake();
     }
 
     pub(crate) fn close(&self) {
@@ -194,6 +225,10 @@ impl Pool {
     pub(crate) fn good_until(&self, until: Timestamp) {
         let until = until.as_nanos().clamp(1, OPEN.wrapping_sub(1));
         self.until.0.store(until, Relaxed);
+    }
+
+    pub(crate) fn set_rate(&self, rate: u64) {
+        self.rate.store(rate, Relaxed);
     }
 
     pub(crate) fn set_hint(&self, hint: Duration) {
@@ -220,11 +255,10 @@ pub(crate) fn after(time: Timestamp, span: Duration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use core::future::Future;
-    use core::pin::pin;
-    use core::task::{Context, Waker};
+    use std::sync::Arc;
 
     use super::{Duration, Pool, Relaxed, SendPermit, Timestamp};
+    use crate::line::Place;
 
     const fn at(nanos: u64) -> Timestamp {
         Timestamp::from_nanos(nanos)
@@ -233,9 +267,9 @@ mod tests {
     #[test]
     fn a_pool_starts_empty_and_closed() {
         let pool = Pool::new();
-        assert_eq!((pool.available(), pool.take(at(0))), (0, false));
+        assert_eq!((pool.available(), pool.take(at(0), 1)), (0, false));
         pool.pour(1);
-        assert!(!pool.take(at(0)));
+        assert!(!pool.take(at(0), 1));
     }
 
     #[test]
@@ -243,8 +277,8 @@ mod tests {
         let pool = Pool::new();
         pool.pour(3);
         pool.good_until(at(10));
-        assert!(pool.take(at(9)));
-        assert!(!pool.take(at(10)));
+        assert!(pool.take(at(9), 1));
+        assert!(!pool.take(at(10), 1));
         assert_eq!(pool.available(), 2);
     }
 
@@ -253,9 +287,9 @@ mod tests {
         let pool = Pool::new();
         pool.pour(1);
         pool.open();
-        assert!((0..5).all(|_| pool.take(at(u64::MAX))));
+        assert!((0..5).all(|_| pool.take(at(u64::MAX), 1)));
         pool.close();
-        assert!(!pool.take(at(0)));
+        assert!(!pool.take(at(0), 1));
         assert_eq!(pool.available(), 1);
     }
 
@@ -263,21 +297,29 @@ mod tests {
     fn a_refusal_is_backlog_and_comes_with_a_wait() {
         let pool = Pool::new();
         pool.set_hint(Duration::ZERO);
-        assert_eq!(pool.try_take(at(0)), Err(Duration::from_nanos(1)));
+        assert_eq!(pool.try_take(at(0), 1), Err(Duration::from_nanos(1)));
         assert!(pool.has_backlog());
         assert!(pool.backlog().refused);
         assert!(!pool.backlog().refused);
     }
 
     #[test]
+    fn the_wait_of_a_refusal_is_that_of_all_before_it() {
+        let pool = Arc::new(Pool::new());
+        pool.set_rate(10_000);
+        let _waits = Place::take(&pool, 4, false);
+        assert_eq!(pool.try_take(at(0), 1), Err(Duration::from_millis(500)));
+    }
+
+    #[test]
     fn a_newcomer_does_not_overtake_the_line() {
-        let pool = Pool::new();
+        let pool = Arc::new(Pool::new());
         pool.pour(1);
         pool.good_until(at(10));
-        let head = pool.line.try_acquire();
-        assert!(pool.try_take(at(0)).is_err());
+        let head = Place::take(&pool, 1, false);
+        assert!(pool.try_take(at(0), 1).is_err());
         drop(head);
-        assert_eq!(pool.try_take(at(0)), Ok(()));
+        assert_eq!(pool.try_take(at(0), 1), Ok(()));
     }
 
     #[test]
@@ -302,17 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn only_tokens_wake_the_line() {
-        let pool = Pool::new();
-        for (tokens, wakes) in [(0, false), (1, true)] {
-            pool.pour(tokens);
-            let mut notice = pin!(pool.poured.notified());
-            let mut context = Context::from_waker(Waker::noop());
-            assert_eq!(notice.as_mut().poll(&mut context).is_ready(), wakes);
-        }
-    }
-
-    #[test]
     fn a_waiter_is_backlog() {
         let pool = Pool::new();
         assert!(!pool.has_backlog());
@@ -324,7 +355,7 @@ mod tests {
     #[test]
     fn a_token_that_was_not_used_is_there_again() {
         let pool = Pool::new();
-        pool.untake();
+        pool.untake(1);
         assert_eq!(pool.available(), 1);
     }
 }

@@ -1,6 +1,6 @@
 -- One step of one member of a scope of retry tokens, which time does not mint: successes pay in,
--- retries pay out. Field `s` is what the pool holds, `m<id>` the last lease of a member. Answers
--- {tokens granted, what is left, members}.
+-- retries pay out. Field `s` is what the pool holds, `c` its capacity and when a member said so,
+-- `m<id>` the last lease of a member. Answers {tokens granted, what is left, members}.
 local key, member = KEYS[1], 'm' .. ARGV[1]
 
 local function number(text, most)
@@ -17,12 +17,18 @@ for _, name in ipairs({'seq', 'leave', 'want', 'back', 'capacity', 'absent', 'ke
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local stored = redis.call('HMGET', key, 's', member)
+local stored = redis.call('HMGET', key, 's', member, 'c')
 local pool = 0 -- a pool that is not remembered starts empty
 if stored[1] then
   pool = number(stored[1], LARGEST)
   if not pool then return redis.error_reply('BROKEN the field s') end
 end
+
+-- The capacity is the largest that was said in the last minute: one member with less does not cut
+-- the pool of the others.
+local capacity, said = string.match(stored[3] or '', '^(%d+) (%d+)$')
+capacity, said = number(capacity, 1e9) or 0, math.min(number(said, LARGEST) or 0, now)
+if a.capacity >= capacity or now - said > 60000000 then capacity, said = a.capacity, now end
 
 local function record(text)
   local a, b, c = string.match(text, '^(%d+) (%d+) (%d+)$')
@@ -30,15 +36,15 @@ local function record(text)
   if a and b and c then return {seen = a, seq = b, grant = c} end
 end
 
-local function members() return math.max(0, redis.call('HLEN', key) - 1) end
+local function members() return math.max(0, redis.call('HLEN', key) - 2) end
 
 if stored[2] then
   local last = record(stored[2])
   if not last then return redis.error_reply('BROKEN the field ' .. member) end
-  if a.seq == last.seq then return {last.grant, math.floor(math.min(pool, a.capacity)), members()} end
+  if a.seq == last.seq then return {last.grant, math.floor(math.min(pool, capacity)), members()} end
   if a.seq < last.seq then return redis.error_reply('STALE the lease is not the last one') end
 end
-pool = math.floor(math.min(pool + a.back, a.capacity))
+pool = math.floor(math.min(pool + a.back, capacity))
 
 -- Those silent for too long are forgotten, a few at each step: what they held was theirs to spend,
 -- and is lost.
@@ -61,6 +67,6 @@ else
   redis.call('HSET', key, member, string.format('%.0f %.0f %.0f', now, a.seq, grant))
 end
 pool = pool - grant
-redis.call('HSET', key, 's', string.format('%.0f', pool))
+redis.call('HSET', key, 's', string.format('%.0f', pool), 'c', string.format('%.0f %.0f', capacity, said))
 redis.call('PEXPIRE', key, a.keep)
 return {grant, pool, members()}

@@ -11,14 +11,21 @@ use tokio::sync::{Notify, watch};
 use crate::engine::{Engine, Step};
 use crate::fault::{EngineFault, FleetError};
 use crate::fleet::Fleet;
+use crate::member::jittered;
 use crate::settings::{Away, name};
 use crate::task::new_name;
 
-/// How often a quota is looked at, and the longest that its member is silent.
+/// How often a quota is looked at, and the longest that its member is silent in a small fleet.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often one is that is closed: successes pay in less than a retry costs meanwhile, up to 2,500
+/// of them a second.
+const CLOSED_LOOK: Duration = Duration::from_millis(2);
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// After how long a silent member, and a silent pool, are forgotten.
-const ABSENT: Duration = Duration::from_secs(4);
+/// How many steps a second all members take that have nothing to ask for.
+const IDLE_STEPS: u64 = 2_500;
+/// After how many heartbeats a silent member is forgotten.
+const MISSED: u32 = 4;
+/// After how long a silent pool is forgotten.
 const KEPT: Duration = Duration::from_secs(600);
 const PATIENCE: Duration = Duration::from_millis(250);
 const LARGEST: u32 = 1_000_000_000;
@@ -83,7 +90,8 @@ impl RetryScope {
     /// Sets how retries are handled while the engine is away.
     ///
     /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in;
-    /// [`Away::Closed`] empties it, [`Away::Open`] fills it.
+    /// [`Away::Closed`] empties it every 2 ms, so that only what successes pay in meanwhile is there;
+    /// [`Away::Open`] fills it every 50 ms.
     pub fn when_away(mut self, away: Away) -> Self {
         self.away = away;
         self
@@ -95,11 +103,11 @@ impl RetryScope {
     /// # Errors
     ///
     /// [`FleetError::NoRuntime`] outside of a tokio runtime.
-    pub fn join(self, quota: &Arc<RetryQuota>) -> Result<RetryBudget, FleetError> {
+    pub fn join(self, quota: &Arc<RetryQuota>) -> Result<FleetRetryBudget, FleetError> {
         let runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
         let stop = Arc::new(Notify::new());
-        let (shown, seen) = watch::channel(RetryBudgetSnapshot::default());
-        empty(quota, u32::MAX);
+        let (shown, seen) = watch::channel(FleetRetrySnapshot::default());
+        quota.drain();
         let keeper = Keeper {
             hold: self.hold.min(quota.capacity()),
             scope: self,
@@ -107,10 +115,11 @@ impl RetryScope {
             member: new_name(),
             seq: 0,
             pending: None,
-            told: RetryBudgetSnapshot::default(),
+            wait: LOOK,
+            told: FleetRetrySnapshot::default(),
         };
         runtime.spawn(keeper.run(Arc::clone(&stop), shown));
-        Ok(RetryBudget { stop, seen })
+        Ok(FleetRetryBudget { stop, seen })
     }
 }
 
@@ -135,23 +144,23 @@ impl RetryScope {
 /// # }
 /// ```
 #[must_use = "dropped, it leaves the fleet"]
-pub struct RetryBudget {
+pub struct FleetRetryBudget {
     stop: Arc<Notify>,
-    seen: watch::Receiver<RetryBudgetSnapshot>,
+    seen: watch::Receiver<FleetRetrySnapshot>,
 }
 
-impl fmt::Debug for RetryBudget {
+impl fmt::Debug for FleetRetryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RetryBudget")
+        f.debug_tuple("FleetRetryBudget")
             .field(&self.snapshot())
             .finish()
     }
 }
 
-impl RetryBudget {
+impl FleetRetryBudget {
     /// Returns how the membership stood when its task last looked, at most a second ago.
     #[must_use]
-    pub fn snapshot(&self) -> RetryBudgetSnapshot {
+    pub fn snapshot(&self) -> FleetRetrySnapshot {
         let mut shown = *self.seen.borrow();
         if self.seen.has_changed().is_err() {
             shown.fault = Some(EngineFault::TaskEnded);
@@ -160,7 +169,7 @@ impl RetryBudget {
     }
 }
 
-impl Drop for RetryBudget {
+impl Drop for FleetRetryBudget {
     fn drop(&mut self) {
         self.stop.notify_one();
     }
@@ -169,7 +178,7 @@ impl Drop for RetryBudget {
 /// A membership in a retry budget, as it was when its task last looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RetryBudgetSnapshot {
+pub struct FleetRetrySnapshot {
     /// What the pool held after the last answer.
     pub pool: u32,
     /// How many members there are.
@@ -193,7 +202,10 @@ struct Keeper {
     seq: u64,
     /// The last ask, if it has no answer.
     pending: Option<Ask>,
-    told: RetryBudgetSnapshot,
+    /// How long it waits before it asks again. It doubles while the pool has nothing, and while the
+    /// engine is away.
+    wait: Duration,
+    told: FleetRetrySnapshot,
 }
 
 /// One ask, repeated as it is until it is answered: what goes back goes back once.
@@ -204,22 +216,22 @@ struct Ask {
 }
 
 impl Keeper {
-    async fn run(mut self, stop: Arc<Notify>, shown: watch::Sender<RetryBudgetSnapshot>) {
-        let mut silent = HEARTBEAT;
+    async fn run(mut self, stop: Arc<Notify>, shown: watch::Sender<FleetRetrySnapshot>) {
+        let mut silent = self.heartbeat();
         loop {
-            let ask = self.next();
-            if ask.want > 0 || ask.back > 0 || silent >= HEARTBEAT {
-                silent = Duration::ZERO;
-                if let Err(fault) = self.step(ask, false).await {
-                    self.failed(ask, fault);
+            if silent >= self.wait {
+                let ask = self.next();
+                if ask.want > 0 || ask.back > 0 || silent >= self.heartbeat() {
+                    silent = Duration::ZERO;
+                    match self.step(ask, false).await {
+                        Ok(granted) => self.answered(ask, granted),
+                        Err(fault) => self.failed(ask, fault),
+                    }
+                    shown.send_replace(self.told);
                 }
-                shown.send_replace(self.told);
             }
-            let span = if self.told.fault.is_some() {
-                LOOK.saturating_mul(4)
-            } else {
-                LOOK
-            };
+            self.go_without();
+            let span = self.look();
             tokio::select! {
                 () = stop.notified() => break,
                 () = tokio::time::sleep(span) => silent = silent.saturating_add(span),
@@ -230,7 +242,7 @@ impl Keeper {
             let _unheard = self.step(ask, false).await;
         }
         self.seq = self.seq.saturating_add(1);
-        let back = empty(&self.quota, u32::MAX);
+        let back = self.quota.drain();
         let _unheard = self.step(Ask { want: 0, back }, true).await;
     }
 
@@ -257,7 +269,35 @@ impl Keeper {
         Ask { want: 0, back }
     }
 
-    async fn step(&mut self, ask: Ask, leave: bool) -> Result<(), EngineFault> {
+    /// Returns the longest that it is silent: longer with many members, whose heartbeats are all
+    /// that the engine has to do in quiet times.
+    fn heartbeat(&self) -> Duration {
+        let nanos = 1_000_000_000_u64.saturating_mul(u64::from(self.told.members));
+        HEARTBEAT.max(Duration::from_nanos(nanos.div_ceil(IDLE_STEPS)))
+    }
+
+    fn look(&self) -> Duration {
+        if self.told.fault.is_some() && self.scope.away == Away::Closed {
+            CLOSED_LOOK
+        } else {
+            LOOK
+        }
+    }
+
+    fn answered(&mut self, ask: Ask, granted: u32) {
+        if granted < ask.want {
+            self.back_off();
+        } else {
+            self.wait = LOOK;
+        }
+    }
+
+    fn back_off(&mut self) {
+        let doubled = self.wait.saturating_mul(2).min(self.heartbeat());
+        self.wait = jittered(doubled);
+    }
+
+    async fn step(&mut self, ask: Ask, leave: bool) -> Result<u32, EngineFault> {
         let scope = &self.scope;
         let words = format!(
             "{} {} {} {} {} {} {}",
@@ -266,7 +306,7 @@ impl Keeper {
             ask.want,
             ask.back,
             scope.capacity,
-            ABSENT.as_micros(),
+            self.heartbeat().saturating_mul(MISSED).as_micros(),
             KEPT.as_millis(),
         );
         let key = scope.engine.key(Step::Quota, &scope.name);
@@ -279,7 +319,7 @@ impl Keeper {
             return Err(EngineFault::Broken);
         }
         self.quota.credit(granted);
-        self.told = RetryBudgetSnapshot {
+        self.told = FleetRetrySnapshot {
             pool,
             members,
             granted: self.told.granted.saturating_add(u64::from(granted)),
@@ -287,7 +327,7 @@ impl Keeper {
             fault: None,
             ..self.told
         };
-        Ok(())
+        Ok(granted)
     }
 
     fn failed(&mut self, ask: Ask, fault: EngineFault) {
@@ -297,10 +337,19 @@ impl Keeper {
         if let EngineFault::Broken = fault {
             self.member = new_name();
         }
+        self.back_off();
+        self.go_without();
+    }
+
+    /// Keeps the quota as the caller wants it without the engine.
+    fn go_without(&mut self) {
+        if self.told.fault.is_none() {
+            return;
+        }
         match self.scope.away {
             Away::Alone => {}
-            Away::Closed => _ = empty(&self.quota, u32::MAX),
-            Away::Open => self.quota.credit(u32::MAX),
+            Away::Closed => _ = self.quota.drain(),
+            Away::Open => _ = self.quota.refill(),
         }
     }
 }
@@ -326,8 +375,8 @@ fn empty(quota: &RetryQuota, most: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{
-        Arc, Ask, Away, EngineFault, Fleet, FleetError, Keeper, RetryBudgetSnapshot, RetryQuota,
-        read,
+        Arc, Ask, Away, CLOSED_LOOK, Duration, EngineFault, Fleet, FleetError, FleetRetrySnapshot,
+        HEARTBEAT, Keeper, LOOK, RetryQuota, read,
     };
 
     fn keeper() -> Keeper {
@@ -341,7 +390,8 @@ mod tests {
             member: "a".to_owned(),
             seq: 0,
             pending: None,
-            told: RetryBudgetSnapshot::default(),
+            wait: LOOK,
+            told: FleetRetrySnapshot::default(),
         }
     }
 
@@ -355,6 +405,44 @@ mod tests {
         keeper.quota.credit(200);
         assert_eq!((keeper.next(), keeper.seq), (first, 1));
         assert_eq!((keeper.next(), keeper.seq), (Ask { want: 0, back: 200 }, 2));
+    }
+
+    #[test]
+    fn a_member_that_gets_nothing_asks_less_and_less() {
+        let mut keeper = keeper();
+        let nothing = Ask { want: 50, back: 0 };
+        let mut last = keeper.wait;
+        for _ in 0..3 {
+            keeper.answered(nothing, 49);
+            assert!(keeper.wait > last * 17 / 10 && keeper.wait < last * 23 / 10);
+            last = keeper.wait;
+        }
+        for _ in 0..5 {
+            keeper.failed(nothing, EngineFault::TimedOut);
+        }
+        assert!(keeper.wait >= HEARTBEAT * 9 / 10 && keeper.wait <= HEARTBEAT * 11 / 10);
+        keeper.answered(nothing, 50);
+        assert_eq!(keeper.wait, LOOK);
+        // Ten thousand of them are heard from once in four seconds each.
+        keeper.told.members = 10_000;
+        assert_eq!(keeper.heartbeat(), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn a_closed_quota_is_emptied_at_each_look_and_looked_at_often() {
+        let mut keeper = keeper();
+        keeper.scope.away = Away::Closed;
+        assert_eq!(keeper.look(), LOOK);
+        let ask = Ask { want: 1, back: 0 };
+        keeper.failed(ask, EngineFault::TimedOut);
+        keeper.quota.credit(200);
+        keeper.go_without();
+        assert_eq!((keeper.look(), keeper.quota.available()), (CLOSED_LOOK, 0));
+        // With the engine back it is left alone.
+        keeper.told.fault = None;
+        keeper.quota.credit(200);
+        keeper.go_without();
+        assert_eq!((keeper.look(), keeper.quota.available()), (LOOK, 200));
     }
 
     #[test]

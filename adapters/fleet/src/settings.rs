@@ -15,8 +15,9 @@ use crate::wire::{Milli, Nano};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Away {
-    /// Goes on alone at its last share, or at the safe rate if it never had one. A throttle takes
-    /// three tenths of that, which come back within seconds.
+    /// Goes on alone at its last share, as far as the engine has lent it: together, members that
+    /// are cut off send no more than the allowance. That halves every five minutes, down to the
+    /// safe rate. A throttle takes three tenths of it, which come back within seconds.
     #[default]
     Alone,
     /// Lets nothing go.
@@ -31,7 +32,7 @@ pub(crate) struct Settings {
     pub(crate) allowance: Nano,
     pub(crate) initial: Nano,
     pub(crate) floor: Nano,
-    /// The rate of a member that has never seen the engine, or not for [`LONG_AWAY`].
+    /// The rate of a member that has never seen the engine, and the least of one that is alone.
     pub(crate) safe: Option<Nano>,
     /// Derived from the lease if not set, as the validity is.
     pub(crate) burst: Option<Duration>,
@@ -118,9 +119,6 @@ impl Settings {
 
 /// The longest round trip to the engine that leases are made for.
 const FARTHEST: Duration = Duration::from_secs(2);
-/// After how long without the engine a member's last share is old, and the safe rate takes its
-/// place.
-pub(crate) const LONG_AWAY: Duration = Duration::from_secs(60);
 
 /// What is derived from the lease, and from how far the engine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 -- `s` is the scope, `m<id>` a member. Times are microseconds of the engine's clock; rates are
 -- tokens per second.
 --
--- Answers {tokens granted, share, rate, members, whether the member was not known}, the rates in
--- thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
+-- Answers {tokens granted, share, rate, members, whether the member was not known, what it may send
+-- alone}, the rates in thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
 -- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
 -- what is told in a window was granted before it.
 --
@@ -12,17 +12,20 @@
 -- something else, the key's version changes.
 local key, member = KEYS[1], 'm' .. ARGV[1]
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
-  'crest', 'sent', 'thrown', 'drained', 'done', 'refused'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut'}
+  'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone'}
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
 local AGED = 30
 -- What a scope may count of requests and throttles to tell a sick member by, and how fast it
 -- forgets them, in seconds.
 local FORGET = 2
+-- In so many seconds what forgotten members may send alone halves. The members halve it in 300 s, by
+-- straight lines between the halves, which are never above this.
+local HALVES = 400
 
 -- Reads numbers by their names, of which the first `least` have to be there; or nothing if it is
 -- anything else.
@@ -49,7 +52,7 @@ end
 
 local function broken(field) return redis.error_reply('BROKEN the field ' .. field) end
 
-local a = numbers(ARGV[2], ARGS, #ARGS)
+local a = numbers(ARGV[2], ARGS, 19)
 if not a then return redis.error_reply('BROKEN the ask') end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * SECOND + tonumber(time[2])
@@ -61,12 +64,13 @@ if stored[1] then
 else -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
-    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0}
+    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
+    lent = 0, lost = 0, lost_at = now}
 end
 local joins = not stored[2]
 if joins then
   m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
-    thrown = 0, own = 1, cut = 0}
+    thrown = 0, own = 1, cut = 0, alone = 0}
 else
   m = member_of(stored[2])
   if not m then return broken(member) end
@@ -75,7 +79,7 @@ end
 -- The engine's clock may be set back, and another engine's may be behind: what it has not lived
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
-for _, name in ipairs({'last', 'window', 'woke', 'drained'}) do s[name] = math.min(s[name], now) end
+for _, name in ipairs({'last', 'window', 'woke', 'drained', 'lost_at'}) do s[name] = math.min(s[name], now) end
 s.pause = math.min(s.pause, now + 60 * SECOND)
 -- A cut that came with a pause is made when the pause ends.
 s.since = math.min(s.since, math.max(now, s.pause))
@@ -90,6 +94,12 @@ s.crest = math.min(s.crest, s.ceiling)
 if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
 m.seen, m.cut = math.min(m.seen, now), math.min(m.cut, now)
 m.weight, m.absent = a.weight, a.absent
+-- What members may send alone that are forgotten: they may be cut off, and not gone. One that comes
+-- back takes its part out of it.
+s.lost = math.min(s.lost, s.ceiling) * 2 ^ ((s.lost_at - now) / SECOND / HALVES)
+s.lost_at = now
+if joins then s.lost = math.max(0, s.lost - a.alone) end
+m.alone = math.min(m.alone, s.ceiling)
 -- No member asked for so long that leases have died: the engine was away, and it is not for the
 -- members to pay. What was minted then is dropped, since they may have gone on alone.
 local away = now - s.last > a.absent / 2
@@ -153,7 +163,7 @@ end
 
 local function answer(grant)
   local share = share_now()
-  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0}
+  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000)}
 end
 
 -- A lease that was asked for again is the same lease.
@@ -286,7 +296,7 @@ s.tokens = math.min(s.tokens + a.back, most())
 local function turn()
   local all = redis.call('HGETALL', key)
   local each, weights = {{demand = m.demand, weight = m.weight}}, m.weight
-  s.out = m.out
+  s.out, s.lent = m.out, m.alone
   for i = 1, #all, 2 do
     local name = all[i]
     if string.sub(name, 1, 1) == 'm' and name ~= member then
@@ -295,7 +305,9 @@ local function turn()
       local absent, silent = math.min(other.absent, 240 * SECOND), math.abs(now - math.max(other.seen, s.woke))
       if silent > absent then
         redis.call('HDEL', key, name)
+        s.lost = s.lost + math.min(other.alone, s.ceiling)
       else
+        s.lent = s.lent + math.min(other.alone, s.ceiling)
         local weight = math.max(1, math.min(other.weight, 1000))
         weights = weights + weight
         -- One that has missed its time to ask wants nothing, until it does again.
@@ -335,7 +347,7 @@ if a.leave > 0 then
   if not joins then
     redis.call('HDEL', key, member)
     s.members, s.weights = math.max(0, s.members - 1), math.max(0, s.weights - m.weight)
-    s.out = math.max(0, s.out - m.out)
+    s.out, s.lent = math.max(0, s.out - m.out), math.max(0, s.lent - m.alone)
     s.turn = 0
   end
   close()
@@ -366,6 +378,11 @@ s.tokens, s.granted = s.tokens - grant, s.granted + grant
 m.credit = math.max(0, m.credit - grant)
 m.out = a.held + grant
 s.out = others + m.out
+-- What it may send without the engine: its share, as far as that is not lent to others. So all that
+-- are cut off, in any order, never send more than the rate together.
+local lent = math.max(0, s.lent - m.alone)
+m.alone = math.max(0, math.min(share, rate_at(now) - lent - s.lost))
+s.lent = lent + m.alone
 m.seen, m.seq, m.grant = now, a.seq, grant
 close(member, text(m, MEMBER))
 return answer(grant)

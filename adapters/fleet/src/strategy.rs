@@ -5,13 +5,17 @@ use paceline::{
     snapshot::StrategySnapshot,
     strategy::{
         AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-        SendRequest, SendTurn,
+        SendRequest, SendTurn, StrategyId,
     },
 };
 
 use crate::budget::Budget;
 
 /// A strategy whose sends are paid from a [`Budget`], and whose throttles slow the fleet.
+///
+/// An attempt waits in the line of the budget: first come, first served, with background behind
+/// foreground. It takes as many tokens as it has weight. One whose turn comes after its deadline is
+/// refused at once, with the wait. The line is that of [`Budget::acquire`] as well.
 ///
 /// Retries are decided by the strategy inside, whose own turn to send is asked for first: with
 /// [`Standard`](paceline::Standard) there is none, with [`Adaptive`](paceline::Adaptive) both have
@@ -57,8 +61,7 @@ impl<S> FleetStrategy<S> {
         &self.budget
     }
 
-    /// Records the outcome of a send in the budget, of which it took one token, whatever it took of
-    /// the strategy inside.
+    /// Records the outcome of a send in the budget, whatever it took of the strategy inside.
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
         let time = sent.map_or_else(|| self.budget.clock().now(), SendPermit::time);
         self.budget.record(SendPermit::sent_at(time), outcome);
@@ -124,16 +127,25 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let gate = || {
-            let taken = self.budget.try_acquire(self.budget.clock().now());
-            // What a rate underneath the budget took is not for the strategy inside to settle.
-            taken.map(|permit| SendPermit::sent_at(permit.time()))
+        // What a rate underneath the budget took is not for the strategy inside to settle.
+        let gate = |place: &mut _| {
+            let (weight, background) = (request.tokens(), request.is_background());
+            self.budget
+                .admit(place, weight, background, request.to_wake())
         };
         turn.gated(|turn| self.inside.admit(turn, request), gate)
     }
 
     fn clock(&self) -> &dyn Clock {
         self.inside.clock()
+    }
+
+    fn id(&self) -> Option<StrategyId> {
+        self.inside.id()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.inside.is_idle() && self.budget.is_idle()
     }
 
     /// Returns the state of the strategy inside. The budget has a
@@ -149,8 +161,10 @@ mod tests {
     use std::sync::Arc;
 
     use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
-    use paceline::operation::Next;
-    use paceline::{Adaptive, Operation, SendRate, Standard, Timestamp};
+    use paceline::operation::{Next, StopReason};
+    use paceline::scope::ScopesBuilder;
+    use paceline::strategy::InClass;
+    use paceline::{Adaptive, Class, Operation, RetryStrategyExt, SendRate, Standard, Timestamp};
     use tokio::sync::watch;
 
     use super::*;
@@ -256,5 +270,118 @@ mod tests {
         // A hundred a second were sent, and the last one was too many.
         let limited = local.snapshot(clock.now()).fill_rate;
         assert!((75.0..100.0).contains(&limited), "{limited}");
+    }
+
+    /// A pool that gets a hundred tokens a second, of the clock of the runtime.
+    fn hundred() -> (Arc<Pool>, Budget, Arc<Goes>) {
+        let (pool, clock) = (Arc::new(Pool::new()), Arc::new(Goes::new()));
+        pool.good_until(Timestamp::from_nanos(u64::MAX));
+        pool.set_rate(100_000);
+        let (_, seen) = watch::channel(BudgetSnapshot::default());
+        let budget = Budget::new(Arc::clone(&pool), clock.clone(), None, seen);
+        let pours = Arc::clone(&pool);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                pours.pour(1);
+            }
+        });
+        (pool, budget, clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_workers_are_served_in_turn() {
+        let (_pool, budget, _) = hundred();
+        let strategy = Arc::new(FleetStrategy::new(Standard::new(), budget));
+        let workers: Vec<_> = (0..100)
+            .map(|_| {
+                let strategy = Arc::clone(&strategy);
+                tokio::spawn(async move {
+                    let mut waits = Vec::new();
+                    for _ in 0..5 {
+                        let began = tokio::time::Instant::now();
+                        let sent = strategy.run_async(async |_| Ok::<_, Failure>(())).await;
+                        assert!(sent.is_ok());
+                        waits.push(began.elapsed().as_millis());
+                    }
+                    waits.split_off(1)
+                })
+            })
+            .collect();
+        for worker in workers {
+            let waits = worker.await.unwrap();
+            // Each is behind the 99 others; the timer has steps of a millisecond.
+            assert!(
+                waits.iter().all(|wait| (998..=1_002).contains(wait)),
+                "{waits:?}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_refused_at_once_with_the_wait_of_the_line() {
+        let (pool, budget, clock) = hundred();
+        let inside = Standard::builder().clock(clock.clone()).build();
+        let strategy = FleetStrategy::new(inside.unwrap(), budget);
+        let _before = crate::line::Place::take(&pool, 399, false);
+        let deadline = |span| Operation::new(&strategy).deadline(span).start();
+        let mut early = deadline(Duration::from_millis(3_999));
+        let Next::Stop(stop) = early.next(&*clock, None) else {
+            panic!("it cannot be in time");
+        };
+        assert!(
+            matches!(stop.why(), StopReason::OutOfTime { wait, .. } if wait == Duration::from_secs(4)),
+            "{stop:?}"
+        );
+        drop(early);
+        let mut late = deadline(Duration::from_millis(4_001));
+        assert!(matches!(late.next(&*clock, None), Next::InLine(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_takes_its_weight_and_background_goes_last() {
+        let (pool, budget, clock) = hundred();
+        let strategy = Arc::new(FleetStrategy::new(Standard::new(), budget));
+        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let mut behind = Operation::new(&backfill).start();
+        let mut heavy = Operation::new(&strategy).weight(10).start();
+        pool.pour(9);
+        assert!(matches!(heavy.next(&*clock, None), Next::InLine(_)));
+        assert!(matches!(behind.next(&*clock, None), Next::InLine(_)));
+        pool.pour(1);
+        assert!(matches!(behind.next(&*clock, None), Next::InLine(_)));
+        assert!(matches!(heavy.next(&*clock, None), Next::Send(_)));
+        assert_eq!(pool.available(), 0);
+        pool.pour(1);
+        assert!(matches!(behind.next(&*clock, None), Next::Send(_)));
+        // Given up in line, a place is free, and its tokens are back.
+        let mut given_up = Operation::new(&strategy).weight(10).start();
+        pool.pour(5);
+        assert!(matches!(given_up.next(&*clock, None), Next::InLine(_)));
+        assert!(!strategy.is_idle());
+        drop(given_up);
+        assert_eq!((pool.available(), pool.has_backlog()), (5, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_stands_in_scopes_and_around_them() {
+        let (pool, budget, clock) = hundred();
+        let each = budget.clone();
+        let scopes =
+            ScopesBuilder::new(move |_| Ok(FleetStrategy::new(Standard::new(), each.clone())));
+        let inner = Standard::builder().scopes().build().unwrap();
+        let strategies: [Box<dyn RetryStrategy>; 2] = [
+            Box::new(scopes.build().unwrap()),
+            Box::new(FleetStrategy::new(inner, budget)),
+        ];
+        for strategy in &strategies {
+            let mut attempts = Operation::new(strategy).scope("a").weight(3).start();
+            pool.pour(2);
+            assert!(matches!(attempts.next(&*clock, None), Next::InLine(_)));
+            pool.pour(1);
+            assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+            attempts.succeeded(Reports::at(&*clock)).unwrap();
+            assert_eq!(pool.available(), 0);
+        }
     }
 }

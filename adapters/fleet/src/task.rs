@@ -227,7 +227,7 @@ mod tests {
                 (*seen.borrow(), heard.lock().unwrap().last()),
                 (end, Some(&end))
             );
-            assert!(!pool.take(Timestamp::ZERO));
+            assert!(!pool.take(Timestamp::ZERO, 1));
         }
     }
 

@@ -1,15 +1,21 @@
 //! Waiting for a token: first come, first served, until a deadline. The only file that waits on a
 //! caller's behalf.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use core::{error::Error, fmt, time::Duration};
+use std::sync::Arc;
 
 use paceline::{Clock, Timestamp};
 use tokio::time::Instant;
 
+use crate::line::Place;
 use crate::pool::Pool;
 
-/// The deadline passed before there was a token. Nothing was taken.
+/// The deadline passes before there is a token. Nothing was taken.
+///
+/// It is known as soon as the wait is longer than the time that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadlinePassed {
@@ -32,57 +38,53 @@ impl Error for DeadlinePassed {}
 /// How often the head of the line looks without a notice, for a clock that another one moves.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A waiter, counted until dropped.
-struct Waiting<'a>(&'a AtomicU64);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        // Relaxed: a count for the task to read, which publishes nothing.
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
-/// Takes a token as soon as it is this caller's turn. Dropped, it gives the turn up and nothing is
-/// lost.
+/// Takes `weight` tokens as soon as it is this caller's turn. Dropped, it gives the turn up and
+/// nothing is lost.
 pub(crate) async fn take(
-    pool: &Pool,
+    pool: &Arc<Pool>,
     clock: &dyn Clock,
+    weight: u32,
     deadline: Option<Instant>,
 ) -> Result<Timestamp, DeadlinePassed> {
     let now = clock.now();
-    if pool.line.available_permits() > 0 && pool.take(now) {
+    if pool.take_in_turn(now, weight) {
         return Ok(now);
     }
-    pool.waiting.fetch_add(1, Relaxed);
-    let _counted = Waiting(&pool.waiting);
-    pool.need.notify_one();
-    let late = DeadlinePassed { wait: pool.hint() };
-    let Some(deadline) = deadline else {
-        return in_line(pool, clock).await.ok_or(late);
-    };
-    let taken = tokio::time::timeout_at(deadline, in_line(pool, clock)).await;
-    taken.ok().flatten().ok_or(late)
+    let mut place = Place::take(pool, weight, false);
+    loop {
+        let now = clock.now();
+        let looked = poll_fn(|context| Poll::Ready(place.look(now, Some(context.waker())))).await;
+        let Err(wait) = looked else {
+            place.goes();
+            return Ok(now);
+        };
+        let left = deadline.map(|by| by.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| wait > left) {
+            return Err(DeadlinePassed { wait });
+        }
+        woken_or_after(left.map_or(LOOK, |left| left.min(LOOK))).await;
+    }
 }
 
-/// Stands in line, and at its head waits for a token. The semaphore is fair.
-async fn in_line(pool: &Pool, clock: &dyn Clock) -> Option<Timestamp> {
-    let _head = pool.line.acquire().await.ok()?;
-    loop {
-        let poured = pool.poured.notified();
-        let now = clock.now();
-        if pool.take(now) {
-            return Some(now);
+/// Returns when the task is woken, or after `span`.
+async fn woken_or_after(span: Duration) {
+    let mut sleep = pin!(tokio::time::sleep(span));
+    let mut asked = false;
+    poll_fn(|context| {
+        let slept = sleep.as_mut().poll(context).is_ready();
+        if slept || asked {
+            return Poll::Ready(());
         }
-        // A notice that came before is kept: there is one head, and one permit.
-        let _either = tokio::time::timeout(LOOK, poured).await;
-    }
+        asked = true;
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
 mod tests {
-    use core::future::Future;
-    use core::pin::pin;
-    use core::task::{Context, Poll, Waker};
+    use core::sync::atomic::Ordering::Relaxed;
+    use core::task::{Context, Waker};
 
     use super::*;
 
@@ -98,14 +100,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiter_is_counted_and_takes_its_token_after_the_head() {
-        let pool = Pool::new();
+        let pool = Arc::new(Pool::new());
         pool.good_until(Timestamp::from_nanos(10));
-        let head = pool.line.try_acquire();
+        let head = Place::take(&pool, 1, false);
         let mut context = Context::from_waker(Waker::noop());
         {
-            let mut waiter = pin!(take(&pool, &Stands, None));
+            let mut waiter = pin!(take(&pool, &Stands, 1, None));
             assert!(waiter.as_mut().poll(&mut context).is_pending());
-            assert_eq!(pool.waiting.load(Relaxed), 1);
+            assert_eq!(pool.waiting.load(Relaxed), 2);
             pool.pour(1);
             assert!(waiter.as_mut().poll(&mut context).is_pending());
             drop(head);
@@ -114,29 +116,36 @@ mod tests {
         }
         assert_eq!((pool.waiting.load(Relaxed), pool.available()), (0, 0));
         // Without tokens a free line is no turn.
-        let mut waiter = pin!(take(&pool, &Stands, None));
+        let mut waiter = pin!(take(&pool, &Stands, 1, None));
         assert!(waiter.as_mut().poll(&mut context).is_pending());
     }
 
-    #[tokio::test]
-    async fn a_newcomer_does_not_overtake_the_head() {
-        let pool = Pool::new();
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_cannot_be_met_is_refused_at_once_with_the_wait() {
+        let pool = Arc::new(Pool::new());
         pool.good_until(Timestamp::from_nanos(10));
-        pool.pour(1);
-        let head = pool.line.try_acquire();
-        let mut context = Context::from_waker(Waker::noop());
-        let mut waiter = pin!(take(&pool, &Stands, None));
-        assert!(waiter.as_mut().poll(&mut context).is_pending());
-        assert_eq!(pool.available(), 1);
-        drop(head);
+        pool.set_rate(10_000);
+        let _before = Place::take(&pool, 29, false);
+        let began = Instant::now();
+        let within = |millis| began + Duration::from_millis(millis);
+        let wait = Duration::from_secs(3);
+        let early = take(&pool, &Stands, 1, Some(within(2_999))).await;
+        assert_eq!(
+            (early, began.elapsed()),
+            (Err(DeadlinePassed { wait }), Duration::ZERO)
+        );
+        // One that can be met is waited for, until it cannot.
+        let late = take(&pool, &Stands, 1, Some(within(3_020))).await;
+        assert_eq!(late, Err(DeadlinePassed { wait }));
+        assert_eq!(began.elapsed(), Duration::from_millis(50));
     }
 
     #[tokio::test]
     async fn a_token_that_is_there_is_taken_without_a_word_to_the_task() {
-        let pool = Pool::new();
+        let pool = Arc::new(Pool::new());
         pool.good_until(Timestamp::from_nanos(10));
         pool.pour(1);
-        assert!(take(&pool, &Stands, None).await.is_ok());
+        assert!(take(&pool, &Stands, 1, None).await.is_ok());
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(pool.need.notified()).poll(&mut context).is_pending());
     }

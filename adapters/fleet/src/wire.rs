@@ -37,6 +37,8 @@ pub(crate) struct Ask {
     pub(crate) demand: Milli,
     pub(crate) report: Report,
     pub(crate) reach: Reach,
+    /// What the member may still send alone, for an engine that has forgotten it.
+    pub(crate) alone: Milli,
 }
 
 /// What the engine answered.
@@ -48,6 +50,8 @@ pub(crate) struct Answer {
     pub(crate) members: u32,
     /// The engine did not know the member: the first ask, or it was emptied.
     pub(crate) joined: bool,
+    /// What the member may send without the engine.
+    pub(crate) alone: Milli,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -80,6 +84,7 @@ impl Ask {
             micros(self.reach.absent()),
             self.reach.keep().as_millis().to_string(),
             settings.weight.to_string(),
+            thousandths(self.alone),
         ];
         words.join(" ")
     }
@@ -88,7 +93,7 @@ impl Ask {
     ///
     /// More than was asked for is no answer to it, and grants nothing.
     pub(crate) fn read(&self, numbers: &[i64]) -> Result<Answer, EngineFault> {
-        let &[granted, share, rate, members, joined @ (0 | 1)] = numbers else {
+        let &[granted, share, rate, members, joined @ (0 | 1), alone] = numbers else {
             return Err(EngineFault::Broken);
         };
         let granted = u32::try_from(granted).map_err(|_| EngineFault::Broken)?;
@@ -102,6 +107,7 @@ impl Ask {
             rate: milli(rate)?,
             members,
             joined: joined == 1,
+            alone: milli(alone)?,
         })
     }
 }
@@ -146,34 +152,37 @@ mod tests {
             reach: Settings::new(1, Duration::from_secs(1))
                 .expect("in range")
                 .reach(Duration::ZERO),
+            alone: 0,
         }
     }
 
     #[test]
-    fn an_answer_is_five_numbers_in_range() {
+    fn an_answer_is_six_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
             rate: 2_000,
             members: 3,
             joined: true,
+            alone: 1_250,
         };
-        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3, 1]), Ok(answer));
+        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250]), Ok(answer));
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 10] = [
+        let hostile: [&[i64]; 11] = [
             &[],
-            &[5, 1, 1, 1],
-            &[5, 1, 1, 1, 1, 1],
-            &[6, 1, 1, 1, 0],
-            &[-1, 1, 1, 1, 0],
-            &[i64::MAX, 1, 1, 1, 0],
-            &[5, -1, 1, 1, 0],
-            &[5, 1, i64::MAX, 1, 0],
-            &[5, 1, 1, i64::MIN, 0],
-            &[5, 1, 1, 1, 2],
+            &[5, 1, 1, 1, 0],
+            &[5, 1, 1, 1, 1, 1, 1],
+            &[6, 1, 1, 1, 0, 1],
+            &[-1, 1, 1, 1, 0, 1],
+            &[i64::MAX, 1, 1, 1, 0, 1],
+            &[5, -1, 1, 1, 0, 1],
+            &[5, 1, i64::MAX, 1, 0, 1],
+            &[5, 1, 1, i64::MIN, 0, 1],
+            &[5, 1, 1, 1, 2, 1],
+            &[5, 1, 1, 1, 0, -1],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -205,10 +214,11 @@ mod tests {
             back: 6,
             demand: 1_050,
             report,
+            alone: 2_500,
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
-                     100000 200000 2000000 600000 7";
+                     100000 200000 2000000 600000 7 2.500";
         assert_eq!(last.words(&settings), words);
         settings.valid = Some(151 * second);
         let kept = settings.reach(Duration::ZERO).keep();
@@ -218,13 +228,13 @@ mod tests {
     #[test]
     fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
         let most = 1_000_000_000_000;
-        let answer = ask(0).read(&[0, most, most, 1, 0]).expect("in range");
+        let answer = ask(0).read(&[0, most, most, 1, 0, most]).expect("in range");
         assert_eq!(
             (answer.share, answer.rate, answer.joined),
             (1_000_000_000_000, 1_000_000_000_000, false)
         );
         assert_eq!(
-            ask(0).read(&[0, most + 1, 0, 1, 0]),
+            ask(0).read(&[0, most + 1, 0, 1, 0, 0]),
             Err(EngineFault::Broken)
         );
     }

@@ -26,6 +26,8 @@ mod columns;
 mod demand;
 #[path = "../../src/fault.rs"]
 mod fault;
+#[path = "../../src/line.rs"]
+mod line;
 #[path = "../../src/member.rs"]
 mod member;
 mod node;

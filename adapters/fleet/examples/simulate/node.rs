@@ -96,7 +96,7 @@ impl Node {
 
     /// Sends a waiting request, if it is let.
     pub(crate) fn send(&mut self, now: Timestamp) -> bool {
-        let sent = self.waiting > 0 && self.pool.take(now);
+        let sent = self.waiting > 0 && self.pool.take(now, 1);
         self.waiting -= u64::from(sent);
         self.pool.waiting.store(self.waiting, Relaxed);
         sent

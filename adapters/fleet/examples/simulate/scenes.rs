@@ -28,18 +28,27 @@ pub(crate) enum Event {
     Churn { from: u64, to: u64, each: u64 },
     /// What the service gives becomes so much of the allowance, in percent.
     Limit { from: u64, percent: u64 },
+    /// One more member cannot reach the engine, each so many milliseconds after the last one. In
+    /// the same order they come back.
+    CutOff { from: u64, to: u64, each: u64 },
+    /// All members but the first so many end without a word.
+    KillAllBut { from: u64, left: usize },
 }
 
-/// A scene of 16 seconds.
+/// A scene.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
+    /// How long it is, in seconds.
+    pub(crate) length: u64,
     pub(crate) members: usize,
     /// Requests per second.
     pub(crate) allowance: u32,
     pub(crate) want: Want,
     pub(crate) away: Away,
     pub(crate) events: &'static [Event],
+    /// How many allowances may be sent: two where some members are cut off and others are not.
+    pub(crate) allowances: f64,
     /// The least of the allowance, or of the limit, that has to be used after the warm-up; and in
     /// its worst second.
     pub(crate) used: f64,
@@ -51,11 +60,13 @@ pub(crate) struct Scene {
 const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -> Scene {
     Scene {
         name,
+        length: 16,
         members,
         allowance,
         want,
         away: Away::Closed,
         events: &[],
+        allowances: 1.0,
         used: 0.97,
         worst: 0.9,
         fair: 0.9,
@@ -138,4 +149,72 @@ pub(crate) const SCENES: &[Scene] = &[
         fair: 0.8,
         ..scene("limit", 50, 2_000, Want::Even(80))
     },
+    Scene {
+        events: &[Event::CutOff {
+            from: 5,
+            to: 35,
+            each: 3_000,
+        }],
+        ..cut_off("cut-off-eight", 8, 65)
+    },
+    Scene {
+        events: &[Event::CutOff {
+            from: 5,
+            to: 56,
+            each: 3_000,
+        }],
+        ..cut_off("cut-off-sixteen", 16, 110)
+    },
+    Scene {
+        events: &[Event::CutOff {
+            from: 5,
+            to: 45,
+            each: 30,
+        }],
+        ..cut_off("cut-off-thousand", 1_000, 80)
+    },
+    Scene {
+        events: &[
+            Event::CutOff {
+                from: 5,
+                to: 30,
+                each: 1_500,
+            },
+            Event::Forgetful { from: 31, to: 32 },
+            Event::Forgetful { from: 40, to: 41 },
+            Event::Forgetful { from: 49, to: 50 },
+        ],
+        ..cut_off("cut-off-and-forgotten", 16, 60)
+    },
+    Scene {
+        events: &[Event::KillAllBut { from: 6, left: 1 }],
+        away: Away::Alone,
+        worst: 0.0, // the second in which they end
+        used: 0.8,
+        fair: 0.0,
+        ..scene("all-but-one-killed", 8, 1_000, Want::Even(2_000))
+    },
+    Scene {
+        events: &[
+            Event::KillAllBut { from: 6, left: 1 },
+            Event::Outage { from: 12, to: 30 },
+        ],
+        away: Away::Alone,
+        length: 30,
+        worst: 0.0,
+        used: 0.3,
+        fair: 0.0,
+        ..scene("the-last-one-alone", 8, 1_000, Want::Even(2_000))
+    },
 ];
+
+/// A fleet whose members lose the engine one after the other.
+const fn cut_off(name: &'static str, members: usize, length: u64) -> Scene {
+    Scene {
+        length,
+        away: Away::Alone,
+        allowances: 2.0,
+        fair: 0.0,
+        ..scene(name, members, 2_000, Want::Even(4_000))
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::node::Node;
 use crate::record::{Record, number};
 use crate::scenes::{Event, Scene};
-use crate::world::{LENGTH, WARM_UP};
+use crate::world::WARM_UP;
 
 /// Parts of fewer requests than this say nothing about fairness.
 const FEWEST: f64 = 10.0;
@@ -46,7 +46,7 @@ impl Tally {
     pub(crate) fn new(scene: &'static Scene, nodes: &[Node], record: &Record, steps: u64) -> Self {
         let second =
             |from: u64, to| record.within(Duration::from_secs(from), Duration::from_secs(to));
-        let seconds = (WARM_UP..LENGTH).map(|from| {
+        let seconds = (WARM_UP..scene.length).map(|from| {
             let delivered = number(second(from, from + 1).delivered());
             (delivered, scene.limit(from))
         });
@@ -60,9 +60,9 @@ impl Tally {
             scene,
             used: delivered / given,
             worst: worst.fold(f64::INFINITY, f64::min),
-            throttled: second(WARM_UP, LENGTH).throttled_share(),
-            fair: fair(nodes, given),
-            above: record.excess(f64::from(scene.allowance)),
+            throttled: second(WARM_UP, scene.length).throttled_share(),
+            fair: fair(nodes, given, scene.length),
+            above: record.excess(f64::from(scene.allowance) * scene.allowances),
             steps: f64::from(u32::try_from(steps).unwrap_or(u32::MAX)) * 1_000.0
                 / number(record.sent()).max(1.0),
         }
@@ -110,8 +110,8 @@ impl Tally {
 }
 
 /// Returns what the worst served member got of its max-min fair part of `given`.
-fn fair(nodes: &[Node], given: f64) -> f64 {
-    let span = Duration::from_secs(LENGTH - WARM_UP).as_secs_f64();
+fn fair(nodes: &[Node], given: f64, length: u64) -> f64 {
+    let span = Duration::from_secs(length - WARM_UP).as_secs_f64();
     let wants =
         |node: &Node| f64::from(u32::try_from(node.want).unwrap_or(u32::MAX)) / 1_000.0 * span;
     let mut sorted: Vec<f64> = nodes.iter().map(wants).collect();
@@ -160,6 +160,6 @@ impl Scene {
                 known += number(usize::try_from(each * ABSENT).unwrap_or(usize::MAX));
             }
         }
-        f64::from(self.allowance) * BOUND + known
+        f64::from(self.allowance) * BOUND * self.allowances + known * self.allowances
     }
 }

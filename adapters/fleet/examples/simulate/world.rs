@@ -15,8 +15,7 @@ use crate::tally::Tally;
 use crate::wire::{Answer, Ask};
 
 const TICK: Duration = Duration::from_millis(5);
-/// How long a scene is, and what of it is not in the figures.
-pub(crate) const LENGTH: u64 = 16;
+/// What of a scene is not in the figures, in seconds.
 pub(crate) const WARM_UP: u64 = 4;
 /// How long the service takes, and how many it serves at once after a rest, as a time at its rate.
 const TRIP: Duration = Duration::from_millis(20);
@@ -70,7 +69,7 @@ impl World {
             nodes: Vec::new(),
             names: 0,
             service: Service {
-                limit: f64::from(scene.allowance) * 2.0,
+                limit: f64::from(scene.allowance) * 10.0,
                 tokens: 0.0,
             },
             elapsed: Duration::ZERO,
@@ -81,7 +80,7 @@ impl World {
     }
 
     pub(crate) fn play(mut self) -> Tally {
-        while self.elapsed < Duration::from_secs(LENGTH) {
+        while self.elapsed < Duration::from_secs(self.scene.length) {
             self.join();
             self.happen();
             for index in 0..self.nodes.len() {
@@ -106,7 +105,7 @@ impl World {
     fn join(&mut self) {
         let millis = usize::try_from(self.elapsed.as_millis()).unwrap_or(usize::MAX);
         let joined = self.scene.members * (millis + 5).min(1_000) / 1_000;
-        while self.nodes.len() < joined {
+        while millis < 1_000 && self.nodes.len() < joined {
             let node = self.node(self.scene.wants(self.nodes.len()));
             self.nodes.push(node);
         }
@@ -139,6 +138,7 @@ impl World {
                     let limit = u32::try_from(allowance * percent / 100);
                     self.service.limit = f64::from(limit.unwrap_or(u32::MAX));
                 }
+                Event::KillAllBut { from, left } if at(from) => self.nodes.truncate(left),
                 Event::Churn { from, to, each } if self.is_within(from, to) => {
                     let each = u32::try_from(each).unwrap_or(u32::MAX);
                     self.churned += f64::from(each) * TICK.as_secs_f64();
@@ -172,7 +172,8 @@ impl World {
         self.nodes[index].replaced = true;
     }
 
-    fn engine_is(&self) -> Engine {
+    /// Returns how `member` finds the engine.
+    fn engine_is(&self, member: usize) -> Engine {
         let mut found = Engine::There;
         for event in self.scene.events {
             match *event {
@@ -182,6 +183,14 @@ impl World {
                     if self.is_within(from, to) =>
                 {
                     found = Engine::Away;
+                }
+                Event::CutOff { from, to, each } => {
+                    let own = each * u64::try_from(member).unwrap_or(u64::MAX);
+                    let [from, to] = [from, to].map(|second| 1_000 * second + own);
+                    let span = Duration::from_millis(from)..Duration::from_millis(to);
+                    if span.contains(&self.elapsed) {
+                        found = Engine::Away;
+                    }
                 }
                 Event::Slow { from, to } if self.is_within(from, to) => found = Engine::Slow,
                 _ => {}
@@ -199,7 +208,7 @@ impl World {
         let Some(ask) = self.nodes[index].ask(now) else {
             return;
         };
-        let (wait, result) = match self.engine_is() {
+        let (wait, result) = match self.engine_is(index) {
             Engine::There => (TICK, self.step(index, &ask)),
             Engine::Away => (TICK, Err(EngineFault::Unreachable)),
             // The engine does what it was asked, and the answer is lost.

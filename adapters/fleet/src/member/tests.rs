@@ -27,6 +27,7 @@ const fn answer(granted: u32) -> Answer {
         rate: 1_000_000,
         members: 10,
         joined: false,
+        alone: 100_000,
     }
 }
 
@@ -38,7 +39,7 @@ fn lease(member: &mut Member, pool: &Pool, millis: u64, granted: u32) -> Ask {
 }
 
 fn spend(pool: &Pool, millis: u64) -> usize {
-    (0..1_000).take_while(|_| pool.take(at(millis))).count()
+    (0..1_000).take_while(|_| pool.take(at(millis), 1)).count()
 }
 
 #[test]
@@ -90,8 +91,8 @@ fn the_age_of_a_throttle_is_that_at_the_time_of_the_ask() {
 fn tokens_die_with_the_lease_and_without_a_fault_nothing_takes_their_place() {
     let (mut member, pool) = member(Away::Alone);
     lease(&mut member, &pool, 0, 10);
-    assert!(pool.take(at(999)));
-    assert!(!pool.take(at(1_000)));
+    assert!(pool.take(at(999), 1));
+    assert!(!pool.take(at(1_000), 1));
     member.tick(at(11_000), &pool);
     let shown = member.snapshot(at(0), &pool);
     assert_eq!(
@@ -122,10 +123,10 @@ fn a_lease_outlives_the_engine_until_its_end() {
     lease(&mut member, &pool, 0, 10);
     member.failed(at(500), EngineFault::Unreachable, &pool);
     assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Leased);
-    assert!(pool.take(at(999)));
+    assert!(pool.take(at(999), 1));
     member.tick(at(1_000), &pool);
     assert_eq!(member.snapshot(at(0), &pool).standing, Standing::Closed);
-    assert!(!pool.take(at(1_000)));
+    assert!(!pool.take(at(1_000), 1));
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn alone_it_goes_on_at_its_last_share_and_gives_that_up_for_a_lease() {
     // A second at 100/s.
     assert_eq!(
         (member.snapshot(at(0), &pool).standing, spent),
-        (Standing::Alone, 100)
+        (Standing::Alone, 99)
     );
     member.tick(at(2_050), &pool);
     assert_eq!(pool.available(), 5);
@@ -218,7 +219,7 @@ fn too_much_held_goes_back_and_is_not_spent_here() {
 fn who_leaves_gives_back_everything() {
     let (mut member, pool) = member(Away::Alone);
     lease(&mut member, &pool, 0, 10);
-    assert!(pool.take(at(1)));
+    assert!(pool.take(at(1), 1));
     member.tick(at(1), &pool);
     let ask = member.leave(at(1), &pool);
     assert_eq!(
@@ -246,7 +247,7 @@ fn a_member_that_gets_nothing_for_a_second_says_so() {
     let mut shown = Vec::new();
     for millis in (0..=1_100).step_by(100) {
         lease(&mut member, &pool, millis, 0);
-        assert!(pool.try_take(at(millis)).is_err());
+        assert!(pool.try_take(at(millis), 1).is_err());
         member.tick(at(millis), &pool);
         let now = member.snapshot(at(millis), &pool);
         shown.push((now.standing, now.fault));
@@ -272,7 +273,7 @@ fn an_idle_member_is_not_starved() {
 }
 
 #[test]
-fn a_safe_rate_stands_for_no_share_and_for_an_old_one() {
+fn a_member_alone_sends_its_part_and_less_as_time_passes() {
     let settings = Settings {
         safe: Some(20_000_000_000),
         ..settings(Away::Alone)
@@ -291,11 +292,32 @@ fn a_safe_rate_stands_for_no_share_and_for_an_old_one() {
     let mut member = Member::new(settings, at(0));
     member.failed(at(0), EngineFault::Unreachable, &pool);
     assert_eq!(second(&mut member, 1_000), 20);
-    // With a share of 100/s it keeps to that for a minute.
+    // Its part of 100/s halves every five minutes, down to the safe rate.
     lease(&mut member, &pool, 2_000, 0);
     member.failed(at(2_000), EngineFault::Unreachable, &pool);
-    assert_eq!(second(&mut member, 60_000), 100);
-    assert_eq!(second(&mut member, 62_000), 20);
+    assert_eq!(second(&mut member, 4_000), 99);
+    assert_eq!(second(&mut member, 301_990), 50);
+    assert_eq!(second(&mut member, 901_990), 20);
+}
+
+#[test]
+fn an_engine_that_forgot_does_not_raise_a_part_for_a_minute() {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 1);
+    let part = |member: &mut Member, millis, alone, joined| {
+        let _ask = member.ask(at(millis), &pool);
+        let heard = Answer {
+            alone,
+            joined,
+            ..answer(1)
+        };
+        member.answered(at(millis), at(millis), heard, &pool);
+        member.ask(at(millis), &pool).alone
+    };
+    assert_eq!(part(&mut member, 100, 50_000, false), 50_000);
+    assert_eq!(part(&mut member, 200, 900_000, true), 50_000);
+    assert_eq!(part(&mut member, 10_200, 900_000, false), 50_000);
+    assert_eq!(part(&mut member, 60_200, 900_000, false), 900_000);
 }
 
 /// Asks at `millis`, and hears that the engine did not know the member.
@@ -369,7 +391,7 @@ fn a_request_without_a_token_asks_after_a_quarter_of_a_lease() {
     lease(&mut member, &pool, 0, 4);
     assert_eq!(pool.hint(), Duration::from_millis(10));
     assert_eq!(spend(&pool, 0), 1);
-    let _refused = pool.try_take(at(0));
+    let _refused = pool.try_take(at(0), 1);
     // Three more are on their way.
     assert!(!member.is_due(at(50), &pool));
     member.tick(at(100), &pool);
@@ -382,7 +404,7 @@ fn a_request_without_a_token_asks_after_a_quarter_of_a_lease() {
     for _ in 0..3 {
         member.failed(at(100), EngineFault::TimedOut, &pool);
     }
-    let _refused = pool.try_take(at(100));
+    let _refused = pool.try_take(at(100), 1);
     assert!(!member.is_due(at(270), &pool));
 }
 
@@ -416,7 +438,7 @@ fn a_member_sleeps_until_its_next_token_or_ask() {
     assert!(pause(&member, 80) >= 219); // all are out
     member.failed(at(1_000), EngineFault::TimedOut, &pool);
     assert!(pause(&member, 1_000) >= 45);
-    let _refused = pool.try_take(at(1_000));
+    let _refused = pool.try_take(at(1_000), 1);
     member.tick(at(1_000), &pool);
     assert_eq!(pause(&member, 1_000), 10);
 }
@@ -424,10 +446,10 @@ fn a_member_sleeps_until_its_next_token_or_ask() {
 #[test]
 fn a_small_share_is_asked_for_once_a_token() {
     let (mut member, pool) = member(Away::Closed);
-    let _refused = pool.try_take(at(0));
+    let _refused = pool.try_take(at(0), 1);
     for (share, from, to) in [(5_000, 180, 220), (1_000, 299, 367), (0, 299, 367)] {
         let _ask = member.ask(at(0), &pool);
-        let _refused = pool.try_take(at(0));
+        let _refused = pool.try_take(at(0), 1);
         member.tick(at(0), &pool);
         let small = Answer { share, ..answer(0) };
         member.answered(at(0), at(0), small, &pool);
@@ -491,7 +513,7 @@ fn a_last_word_asks_for_nothing() {
 #[test]
 fn a_snapshot_shows_the_last_answer() {
     let (mut member, pool) = member(Away::Closed);
-    let _refused = pool.try_take(at(0));
+    let _refused = pool.try_take(at(0), 1);
     lease(&mut member, &pool, 1_000, 4);
     let shown = member.snapshot(at(1_000), &pool);
     assert_eq!(

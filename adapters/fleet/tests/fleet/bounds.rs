@@ -27,6 +27,8 @@ struct Rogue {
     stopped_until: u64,
     demand: u64,
     last: Option<String>,
+    /// What it may send alone, and since when.
+    alone: (f64, u64),
 }
 
 impl Rogue {
@@ -39,6 +41,7 @@ impl Rogue {
             stopped_until: 0,
             demand: random.u64(0..5_000),
             last: None,
+            alone: (0.0, 0),
         }
     }
 
@@ -56,6 +59,9 @@ struct Trial {
     now: u64,
     granted: u64,
     record: Record,
+    /// What members that were killed might send alone, if they were only cut off.
+    lost: Vec<(f64, u64)>,
+    most_alone: f64,
     most_held: u64,
     most_members: u32,
 }
@@ -71,6 +77,8 @@ impl Trial {
             now: 0,
             granted: 0,
             record: Record::default(),
+            lost: Vec::new(),
+            most_alone: 0.0,
             most_held: 0,
             most_members: 0,
         }
@@ -84,7 +92,11 @@ impl Trial {
             return;
         }
         match self.random.u32(..100) {
-            0 => self.rogues[index] = Rogue::new(&mut self.random), // killed, and another one started
+            0 => {
+                // Killed, or cut off for good, and another one started.
+                self.lost.push(self.rogues[index].alone);
+                self.rogues[index] = Rogue::new(&mut self.random);
+            }
             1 => {
                 self.rogues[index].stopped_until = self.now + self.random.u64(0..5_000_000);
             }
@@ -97,6 +109,10 @@ impl Trial {
         }
         let held = self.rogues.iter().map(|rogue| rogue.holds(self.now)).sum();
         self.most_held = self.most_held.max(held);
+        let there = self.rogues.iter().map(|rogue| rogue.alone);
+        let all = there.chain(self.lost.iter().copied());
+        let alone = all.map(|part| alone_at(part, self.now)).sum::<f64>();
+        self.most_alone = self.most_alone.max(alone);
     }
 
     fn ask(&mut self, index: usize, again: bool) {
@@ -110,12 +126,13 @@ impl Trial {
             rogue.seq += 1;
             let throttled = u64::from(random.u32(..50) == 0);
             rogue.last = Some(format!(
-                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 100000 200000 2000000 600000 1",
+                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 100000 200000 2000000 600000 1 {:.3}",
                 rogue.seq,
                 random.u64(0..2_000),
                 rogue.held,
                 rogue.demand,
                 random.u64(0..100),
+                alone_at(rogue.alone, now) / 1_000.0,
             ));
         }
         let words = rogue.last.as_deref().unwrap_or_default();
@@ -128,6 +145,7 @@ impl Trial {
             let granted = u64::try_from(answer[0]).expect("no grant is negative");
             rogue.held += granted;
             rogue.good_until = now + VALID;
+            rogue.alone = (number(u64::try_from(answer[5]).expect("it is a rate")), now);
             self.granted += granted;
         }
         let members = u32::try_from(answer[3]).expect("few members");
@@ -158,6 +176,13 @@ impl Trial {
     }
 }
 
+/// Returns what is left at `now` of what may be sent alone, in thousandths: it halves in 300 s, by
+/// straight lines between the halves.
+fn alone_at((part, since): (f64, u64), now: u64) -> f64 {
+    let halves = Duration::from_micros(now - since).as_secs_f64() / 300.0;
+    part * 0.5_f64.powf(halves.floor()) * (1.0 - halves.fract() / 2.0)
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts of a test")]
 fn number(count: u64) -> f64 {
     count as f64
@@ -185,6 +210,22 @@ fn whatever_members_do_no_more_is_granted_held_or_sent_than_is_stated() {
     println!("of the bounds: held {held:.3}, sent {excess:.3}; of what was minted {used:.3}");
     // A bound that no run comes near would say nothing.
     assert!(held > 0.9 && excess > 0.3 && used > 0.3);
+}
+
+#[test]
+fn members_cut_off_in_any_order_never_have_more_than_the_rate() {
+    let mut most = 0.0_f64;
+    for seed in 2_000..2_015 {
+        let mut trial = Trial::new(seed);
+        while trial.now < 2 * TRIAL {
+            trial.act();
+        }
+        let alone = trial.most_alone / 1_000.0;
+        assert!(alone <= RATE + ROUNDED, "seed {seed}: {alone} alone");
+        most = most.max(alone);
+    }
+    println!("of the allowance, alone: {:.3}", most / RATE);
+    assert!(most > 0.9 * RATE, "{most} alone");
 }
 
 #[test]

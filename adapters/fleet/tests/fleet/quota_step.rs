@@ -106,6 +106,31 @@ fn the_pool_keeps_no_more_than_its_capacity() {
 }
 
 #[test]
+fn a_member_with_a_smaller_capacity_does_not_cut_the_pool() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.take(ask("a", 1, 0, 100)), [0, 100, 1]);
+    let mut small = |seq| {
+        let words = format!("{seq} 0 0 0 60 {ABSENT} {KEPT}");
+        bench.engine.take(bench.micros, "b", &words).unwrap()
+    };
+    assert_eq!(small(1), [0, 100, 2]);
+    bench.pass(60_001);
+    // Once no member says a larger one, the pool is as large as the smaller one.
+    assert_eq!(small_after(&mut bench), [0, 60, 1]);
+}
+
+/// A step of the member with the smaller capacity, later.
+fn small_after(bench: &mut Bench) -> Vec<i64> {
+    let mut last = vec![];
+    for seq in 2..6 {
+        bench.pass(1);
+        let words = format!("{seq} 0 0 0 60 {ABSENT} {KEPT}");
+        last = bench.engine.take(bench.micros, "b", &words).unwrap();
+    }
+    last
+}
+
+#[test]
 fn of_many_members_none_takes_all() {
     let mut bench = Bench::new();
     for member in ["a", "b", "c", "d", "e", "f", "g", "h"] {
