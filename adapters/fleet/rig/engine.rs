@@ -56,12 +56,27 @@ impl Engine {
     /// Starts the server again, on the same port and with nothing in it, and waits until it
     /// answers.
     pub(crate) fn start_again(&mut self) {
-        let child = Command::new("sh")
-            .args(["-c", GUARDED, "sh", self.program])
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no"])
-            // A replica writes what it is sent to this file, and any server would begin with it.
-            .args(["--dir", "/tmp", "--dbfilename", &self.file()])
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARDED, "sh", self.program]);
+        if self.options.iter().any(|option| option == "--sentinel") {
+            // It wants a file of settings that it may write, and does not know the others below.
+            let file = format!("/tmp/paceline-fleet-{}.conf", self.port);
+            std::fs::write(&file, "").expect("a file in /tmp");
+            command.args([
+                &file,
+                "--port",
+                &self.port.to_string(),
+                "--bind",
+                "127.0.0.1",
+            ]);
+        } else {
+            command
+                .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
+                .args(["--save", "", "--appendonly", "no"])
+                // A replica writes what it is sent to this file, and any server would begin with it.
+                .args(["--dir", "/tmp", "--dbfilename", &self.file()]);
+        }
+        let child = command
             .args(&self.options)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -80,12 +95,18 @@ impl Engine {
         format!("paceline-fleet-{}.rdb", self.port)
     }
 
+    /// Starts a Sentinel that watches nothing, or returns `None` where there is no server.
+    pub(crate) fn start_sentinel() -> Option<Self> {
+        Self::start(&["--sentinel"])
+    }
+
     /// Kills the server. What it held is gone.
     pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
             child.wait().expect("it was killed");
             let _none = std::fs::remove_file(format!("/tmp/{}", self.file()));
+            let _none = std::fs::remove_file(format!("/tmp/paceline-fleet-{}.conf", self.port));
         }
     }
 

@@ -59,6 +59,12 @@ impl Alone {
         self.rate
     }
 
+    /// Returns how long it is from the last look until the next token.
+    pub(crate) fn next(&self) -> Duration {
+        let rest = TOKEN.saturating_sub(self.carry);
+        Duration::from_nanos(rest.checked_div(self.rate).unwrap_or(u64::MAX))
+    }
+
     /// Returns the whole tokens since the last time.
     pub(crate) fn mint(&mut self, now: Timestamp) -> u32 {
         let elapsed = since(self.last, now);
@@ -93,6 +99,7 @@ mod tests {
     #[test]
     fn it_mints_the_share_and_drops_no_part_of_a_token() {
         let mut alone = Alone::new(at(1_000), 3_000);
+        assert_eq!(alone.next(), Duration::from_nanos(333_333_333));
         let minted: Vec<u32> = (0..=10)
             .map(|step| alone.mint(at(100 * step + 1_000)))
             .collect();

@@ -221,34 +221,56 @@ impl Engine {
     }
 
     /// Connects unless there is a connection, and returns why there is none.
-    pub(crate) async fn check(self: &Arc<Self>) -> Result<(), EngineFault> {
+    async fn check(self: &Arc<Self>) -> Result<(), EngineFault> {
         self.live().await.map(drop)
     }
 
-    async fn connect(&self) -> Result<(MultiplexedConnection, Duration), EngineFault> {
-        let (mut connection, trip) = self.open().await.map_err(|error| EngineFault::of(&error))?;
-        if is_cluster(&mut connection).await {
-            return Err(EngineFault::Cluster);
+    /// Connects, joins a scope that expires within a second, and leaves it: whatever a member does
+    /// is allowed, and the engine takes writes.
+    pub(crate) async fn probe(self: &Arc<Self>) -> Result<(), EngineFault> {
+        self.check().await?;
+        let name = format!("{:016x}", fastrand::u64(..));
+        let key = self.key(Step::Send, &format!("check-{name}"));
+        for (number, leaves) in [(1, 0), (2, 1)] {
+            let words =
+                format!("{number} {leaves} 0 0 0 0 0 0 0 0 0 1 1 1 100000 200000 2000000 1000 1 0");
+            self.take(Step::Send, &key, &name, &words, CONNECT).await?;
         }
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<(MultiplexedConnection, Duration), EngineFault> {
+        let of = |error| EngineFault::of(&error);
+        let mut connection = self.open().await.map_err(of)?;
+        match mode_of(&mut connection).await.as_deref() {
+            Some("cluster") => return Err(EngineFault::Cluster),
+            Some("sentinel") => return Err(EngineFault::Sentinel),
+            _ => {}
+        }
+        let trip = self.load(&mut connection).await.map_err(of)?;
         Ok((connection, trip))
     }
 
-    async fn open(&self) -> RedisResult<(MultiplexedConnection, Duration)> {
+    async fn open(&self) -> RedisResult<MultiplexedConnection> {
         // Every ask has its patience.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
-        let mut connection = self
+        let connecting = self
             .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
+            .get_multiplexed_async_connection_with_config(&config);
+        connecting.await
+    }
+
+    /// Sends the scripts, and returns how long a round trip takes.
+    async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<Duration> {
         // The small script first: a server that wants a password refuses a large one with another
         // error.
         let began = Instant::now();
-        self.quota.load(&mut connection).await?;
+        self.quota.load(connection).await?;
         let trip = began.elapsed();
-        self.step.load(&mut connection).await?;
-        Ok((connection, trip))
+        self.step.load(connection).await?;
+        Ok(trip)
     }
 
     /// Returns when to connect again, later with each failure.
@@ -271,15 +293,13 @@ impl Engine {
     }
 }
 
-/// Whether the server is a node of a cluster. `HELLO` needs no right; a proxy that does not know it
-/// is not one.
-async fn is_cluster(connection: &mut MultiplexedConnection) -> bool {
+/// Returns what kind of server it is: `standalone`, `cluster` or `sentinel`. `HELLO` needs no
+/// right; a proxy that does not know it is neither of the latter.
+async fn mode_of(connection: &mut MultiplexedConnection) -> Option<String> {
     let hello: RedisResult<HashMap<String, redis::Value>> =
         redis::cmd("HELLO").query_async(connection).await;
-    let mode = hello.ok().and_then(|mut said| said.remove("mode"));
-    mode.is_some_and(|mode| {
-        redis::from_redis_value(mode).is_ok_and(|mode: String| mode == "cluster")
-    })
+    let mode = hello.ok().and_then(|mut said| said.remove("mode"))?;
+    redis::from_redis_value(mode).ok()
 }
 
 /// An attempt to connect. Its end is always noted, even if the runtime drops it half way.

@@ -29,6 +29,13 @@ pub enum EngineFault {
     /// It is a node of a cluster, which the client here does not follow. The address of a single
     /// engine, or of a proxy, is needed.
     Cluster,
+    /// It is a Sentinel, which the client here does not follow. The address of the engine is needed,
+    /// or that of a proxy that moves with it.
+    Sentinel,
+    /// It does not know a command that the scripts need: renamed, disabled, or too old.
+    NoCommand,
+    /// TLS does not come about: a certificate has expired, or does not go with its key.
+    Certificate,
     /// It answers, and does not know a member that it knew: it was emptied. Nothing was granted.
     Forgets,
     /// It answers, and has granted nothing for a second to a member whose requests wait: the share
@@ -56,6 +63,11 @@ impl fmt::Display for EngineFault {
             Self::Cluster => {
                 "the engine is a node of a cluster; it has to be a single engine or a proxy"
             }
+            Self::Sentinel => {
+                "the address is that of a Sentinel; it has to be the engine's, or a proxy's"
+            }
+            Self::NoCommand => "the engine does not know a command that is needed",
+            Self::Certificate => "the engine or this client refuses a certificate",
             Self::Forgets => "the engine has forgotten this member",
             Self::GrantsNothing => "the engine answers, and grants nothing",
             Self::TaskEnded => "the member's task has ended",
@@ -81,6 +93,21 @@ impl EngineFault {
         }
     }
 
+    /// Returns the fault that a text without a code of its own speaks of.
+    fn of_text(text: &str) -> Self {
+        let text = text.to_ascii_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if says(&["no permission", "acl failure", "can't run this command"]) {
+            Self::Unauthorized
+        } else if says(&["unknown command", "unknown redis command"]) {
+            Self::NoCommand
+        } else if says(&["certificate", "tls", "fatal alert"]) {
+            Self::Certificate
+        } else {
+            Self::Other
+        }
+    }
+
     /// Returns the fault that an error of the client is. Its text, which may quote a server, is not
     /// kept.
     pub(crate) fn of(error: &redis::RedisError) -> Self {
@@ -94,11 +121,14 @@ impl EngineFault {
             return Self::Unreachable;
         }
         if let Some(code) = error.code() {
-            return Self::of_code(code);
+            return match Self::of_code(code) {
+                Self::Other => Self::of_text(&error.to_string()),
+                fault => fault,
+            };
         }
         match error.kind() {
             redis::ErrorKind::UnexpectedReturnType | redis::ErrorKind::Parse => Self::Broken,
-            _ => Self::Other,
+            _ => Self::of_text(&error.to_string()),
         }
     }
 
@@ -291,6 +321,40 @@ mod tests {
         ];
         for (code, fault) in codes {
             assert_eq!(EngineFault::of_code(code), fault, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_code_is_a_fault_as_well() {
+        let texts = [
+            (
+                "ERR ACL failure in script: User worker has no permissions",
+                EngineFault::Unauthorized,
+            ),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                EngineFault::Unauthorized,
+            ),
+            (
+                "ERR unknown command 'EVALSHA', with args",
+                EngineFault::NoCommand,
+            ),
+            (
+                "Unknown Redis command called from script",
+                EngineFault::NoCommand,
+            ),
+            (
+                "Unable to build client with TLS parameters",
+                EngineFault::Certificate,
+            ),
+            (
+                "received fatal alert: CertificateExpired",
+                EngineFault::Certificate,
+            ),
+            ("ERR something", EngineFault::Other),
+        ];
+        for (text, fault) in texts {
+            assert_eq!(EngineFault::of_text(text), fault, "{text}");
         }
     }
 

@@ -41,7 +41,8 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// Connects to an engine, and checks that it can be used. [`builder`](Self::builder) has more
+    /// Connects to an engine, and checks that it can be used: a member joins a scope that expires
+    /// at once, and leaves it. A replica, missing rights and full memory are refused. [`builder`](Self::builder) has more
     /// settings.
     ///
     /// It takes up to 4 s. A program that has to start without the engine too begins with
@@ -181,7 +182,7 @@ impl FleetBuilder {
     pub async fn connect(self) -> Result<Fleet, FleetError> {
         let fleet = self.build()?;
         let _runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
-        let checked = fleet.engine.check().await;
+        let checked = fleet.engine.probe().await;
         checked.map_err(|fault| FleetError::Engine { fault })?;
         Ok(fleet)
     }
@@ -264,7 +265,7 @@ impl Tls {
 /// | validity of what it holds, after it was asked for | five leases | twice the lease to 60 s |
 /// | burst, what the engine keeps for members that ask late, as a time at the rate | half a lease | 1 ms to 10 s |
 /// | weight, how large its share is beside others' | 1 | 1 to 1,000 |
-/// | safe rate, alone and without a share for a minute | the last known share, or the floor | up to the allowance |
+/// | safe rate, the least that it sends alone | none, or the floor for one that never had a share | up to the allowance |
 /// | patience with the engine | 250 ms | 1 ms to 10 s |
 /// | when the engine is away | alone at the last share | |
 #[derive(Clone)]
@@ -373,11 +374,11 @@ impl Scope {
         Ok(self)
     }
 
-    /// Sets what this member may send with [`Away::Alone`] if it has not seen the engine since it
-    /// joined, or not for a minute.
+    /// Sets the least that this member sends with [`Away::Alone`], and all that it sends if it has
+    /// not seen the engine since it joined.
     ///
-    /// By default it is the last known share, however old, or the floor if there is none. Members
-    /// that start while the engine is away send at most the sum of their safe rates together. The
+    /// By default there is no such rate, and the floor for a member without a share. Members that
+    /// start while the engine is away send at most the sum of their safe rates together. The
     /// allowance divided by the number of members is a good value, as is the share that the last
     /// process on this host had.
     ///

@@ -29,7 +29,9 @@
 //! least two tokens. `H` is what all `N` members hold together: a lease, which is 200 ms at `R`,
 //! and a token for each member. `C` is half a lease. Where the round trip to the engine takes more
 //! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
-//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it.
+//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it. With more than 500 busy
+//! members the engine asks for longer leases, 400 ms with 1,000 and 4 s with 10,000, so that they
+//! take 5,000 steps a second. `H` grows with that, and `C` does not.
 //!
 //! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
 //!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that
@@ -93,11 +95,12 @@
 //!
 //! # Shares
 //!
-//! Four times a second (with over 250 members, once in a millisecond for each) the engine shares
+//! Four times a second (with over 500 members, once in half a millisecond for each) the engine shares
 //! the rate out by demand. Each demand is met up to one level: max-min fair. An idle member keeps a
 //! tenth of an equal part in reserve, so that it need not wait for its next request. A member of
-//! [weight](Scope::weight) 2 counts as two. A member that is silent for half a second has no demand
-//! until it asks again. A member's part grows at its share whether it asks early or late. What no
+//! [weight](Scope::weight) 2 counts as two. A member that is silent for a lease, or half a second,
+//! has no demand until it asks again. A member that joins, or was idle, asks again within 100 ms,
+//! or an eighth of its time between two asks, and then twice as late each time. A member's part grows at its share whether it asks early or late. What no
 //! member takes is there for the members that ask.
 //!
 //! # Learning

@@ -303,13 +303,14 @@ mod tests {
     fn the_first_goes_first_and_the_wait_is_that_of_all_before() {
         let pool = pool(10_000);
         let [mut one, mut two] = [place(&pool, 1), place(&pool, 2)];
-        assert_eq!(two.look(NOW, None), Err(millis(300)));
-        assert_eq!(one.look(NOW, None), Err(millis(100)));
-        pool.pour(1);
+        let next = Duration::from_nanos(1);
         assert_eq!(two.look(NOW, None), Err(millis(200)));
+        assert_eq!(one.look(NOW, None), Err(next));
+        pool.pour(1);
+        assert_eq!(two.look(NOW, None), Err(millis(100)));
         assert_eq!(one.look(NOW, None), Ok(()));
         one.goes();
-        assert_eq!(two.look(NOW, None), Err(millis(200)));
+        assert_eq!(two.look(NOW, None), Err(millis(100)));
         assert_eq!(pool.waiting.load(Relaxed), 2);
     }
 
@@ -320,7 +321,7 @@ mod tests {
         for poured in 1..=3 {
             pool.pour(2);
             let rest = 10 - 2 * poured;
-            assert_eq!(heavy.look(NOW, None), Err(millis(100 * rest)));
+            assert_eq!(heavy.look(NOW, None), Err(millis(100 * (rest - 1))));
             assert_eq!(pool.waiting.load(Relaxed), rest + 1);
         }
         assert!(behind.look(NOW, None).is_err());
@@ -336,9 +337,9 @@ mod tests {
         let pool = pool(1_000);
         let _first = place(&pool, 3);
         let (middle, mut last) = (place(&pool, 4), place(&pool, 1));
-        assert_eq!(last.look(NOW, None), Err(millis(8_000)));
+        assert_eq!(last.look(NOW, None), Err(millis(7_000)));
         drop(middle);
-        assert_eq!(last.look(NOW, None), Err(millis(4_000)));
+        assert_eq!(last.look(NOW, None), Err(millis(3_000)));
     }
 
     #[test]

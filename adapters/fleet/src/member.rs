@@ -20,6 +20,8 @@ const TICK: Duration = Duration::from_millis(10);
 const ALONE_FOR: Duration = Duration::from_millis(250);
 /// How much of its share a pool holds at once.
 const POOLED: Duration = Duration::from_millis(50);
+/// How soon a new member asks again, or an eighth of the time between two asks if that is longer.
+const FIRST_PERIOD: Duration = Duration::from_millis(100);
 /// The first wait after a fault, and the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 const LAST_BACKOFF: Duration = Duration::from_millis(250);
@@ -68,6 +70,8 @@ pub(crate) struct Member {
     trips: [Duration; TRIPS],
     heard: usize,
     reach: Reach,
+    /// How many times it has asked since it joined, or was idle.
+    young: u32,
     /// Since it was last forgotten, and until when an engine that forgets is not believed.
     forgotten_at: Option<Timestamp>,
     doubted_until: Timestamp,
@@ -99,7 +103,8 @@ impl Member {
             failures: 0,
             trips: [Duration::MAX; TRIPS],
             heard: 0,
-            reach: settings.reach(Duration::ZERO),
+            reach: settings.reach(Duration::ZERO, Duration::ZERO),
+            young: 0,
             forgotten_at: None,
             doubted_until: Timestamp::ZERO,
             served_at: now,
@@ -236,7 +241,8 @@ impl Member {
 
     fn hint(&self, now: Timestamp) -> Duration {
         match self.standing {
-            Standing::Leased | Standing::Alone => TICK,
+            Standing::Alone => self.alone.next().max(TICK),
+            Standing::Leased => TICK,
             _ => since(now, self.next_ask).max(TICK),
         }
     }
@@ -249,12 +255,17 @@ impl Member {
         let starved = pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
         self.failures == 0
             && (pool.has_throttles() || starved)
-            && since(self.last_ask, now) >= self.reach.lease.checked_div(4).unwrap_or_default()
+            && since(self.last_ask, now) >= self.first_period(self.reach.period()) / 2
     }
 
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
     pub(crate) fn ask(&mut self, now: Timestamp, pool: &Pool) -> Ask {
         self.last_ask = now;
+        self.young = if now >= self.busy_until {
+            0
+        } else {
+            self.young.saturating_add(1)
+        };
         let fresh = |pending: &Pending| since(pending.made, now) < pending.ask.reach.valid;
         let mut pending = match self.pending.filter(fresh) {
             Some(pending) => pending,
@@ -363,7 +374,10 @@ impl Member {
         self.heard = self.heard.wrapping_add(1);
         let until = after(asked, self.reach.valid);
         let trip = self.trips.iter().min().copied().unwrap_or_default();
-        self.reach = self.settings.reach(trip);
+        self.reach = self.settings.reach(trip, answer.lease);
+        if answer.joined {
+            self.young = 0;
+        }
         if now >= until {
             self.told.expired = self.told.expired.saturating_add(u64::from(answer.granted));
             self.next_ask = now;
@@ -393,6 +407,7 @@ impl Member {
     fn is_forgotten(&mut self, now: Timestamp, answer: Answer) -> bool {
         let forgotten = answer.joined && answer.granted == 0 && self.answer.is_some();
         if answer.joined && self.answer.is_some() {
+            self.young = 0;
             self.agrees_from = after(now, AGREED);
         }
         if forgotten {
@@ -404,12 +419,20 @@ impl Member {
         forgotten || (self.settings.away == Away::Alone && now < self.doubted_until)
     }
 
+    /// Returns what is left of `period` for a member that is new, or was idle: it asks soon, and
+    /// then twice as late each time.
+    fn first_period(&self, period: Duration) -> Duration {
+        let first = FIRST_PERIOD.max(period / 8);
+        period.min(first.saturating_mul(1_u32.checked_shl(self.young).unwrap_or(u32::MAX)))
+    }
+
     /// Returns the time to the next ask: seldom if idle, or if the share is a token in a long time.
     fn next_period(&self, now: Timestamp) -> Duration {
         let (period, heartbeat) = (self.reach.period(), self.reach.heartbeat());
         if now >= self.busy_until {
             return heartbeat;
         }
+        let (period, heartbeat) = (self.first_period(period), self.first_period(heartbeat));
         let token = 1_000_000_000_000_u64.checked_div(self.share().max(1));
         let token = Duration::from_nanos(token.unwrap_or(u64::MAX));
         token.clamp(period.min(heartbeat), heartbeat)

@@ -126,11 +126,12 @@ impl Pool {
         Err(self.wait_for(waiting.saturating_add(u64::from(weight))))
     }
 
-    /// Returns how long it may be until so many tokens have come, beside those that are there. Never
-    /// zero.
+    /// Returns how long it may be until so many tokens have come, beside those that are there: the
+    /// first after the hint, since a part of it has come already. Never zero.
     pub(crate) fn wait_for(&self, tokens: u64) -> Duration {
         let rate = self.rate.load(Relaxed);
-        let tokens = tokens.saturating_sub(u64::from(self.available()));
+        let missing = tokens.saturating_sub(u64::from(self.available()));
+        let tokens = missing.saturating_sub(1);
         let nanos = u128::from(tokens)
             .saturating_mul(1_000_000_000_000)
             .checked_div(u128::from(rate));
@@ -308,7 +309,7 @@ mod tests {
         let pool = Arc::new(Pool::new());
         pool.set_rate(10_000);
         let _waits = Place::take(&pool, 4, false);
-        assert_eq!(pool.try_take(at(0), 1), Err(Duration::from_millis(500)));
+        assert_eq!(pool.try_take(at(0), 1), Err(Duration::from_millis(400)));
     }
 
     #[test]

@@ -96,17 +96,19 @@ impl Settings {
     /// seconds.
     ///
     /// A member has to hold what it spends until the answer to its next ask, so that a lease has
-    /// room for a round trip and for the time between two asks, which is half a lease.
-    pub(crate) fn reach(&self, trip: Duration) -> Reach {
+    /// room for a round trip and for the time between two asks, which is half a lease. It is no
+    /// shorter than the engine asks for, by its `load`.
+    pub(crate) fn reach(&self, trip: Duration, load: Duration) -> Reach {
         let trip = trip.min(FARTHEST);
         let half = |span: Duration| span.checked_div(2).unwrap_or(span);
         let far = half(self.lease.saturating_add(trip.saturating_mul(5)));
-        let lease = self.lease.max(far);
+        let near = self.lease.max(far);
+        let lease = near.max(load.min(LONGEST));
         let valid = self.valid.unwrap_or(self.lease.saturating_mul(5));
         let leases = if self.lease == lease { 2 } else { 3 };
         Reach {
             lease,
-            burst: self.burst.unwrap_or_else(|| half(lease)),
+            burst: self.burst.unwrap_or_else(|| half(near)),
             valid: valid.max(lease.saturating_mul(leases)),
         }
     }
@@ -117,6 +119,8 @@ impl Settings {
     }
 }
 
+/// The longest lease that an engine is believed to need.
+const LONGEST: Duration = Duration::from_secs(30);
 /// The longest round trip to the engine that leases are made for.
 const FARTHEST: Duration = Duration::from_secs(2);
 
@@ -221,7 +225,7 @@ mod tests {
     fn a_lease_brings_its_burst_and_validity_along() {
         let mut settings = Settings::new(1_000, SECOND).unwrap();
         let millis = |settings: &Settings, trip| {
-            let reach = settings.reach(Duration::from_millis(trip));
+            let reach = settings.reach(Duration::from_millis(trip), Duration::ZERO);
             [reach.lease, reach.burst, reach.valid].map(|span| span.as_millis())
         };
         assert_eq!(millis(&settings, 0), [200, 100, 1_000]);
@@ -237,13 +241,19 @@ mod tests {
         let settings = Settings::new(1_000, SECOND).unwrap();
         let leases = [40, 100, 250, 600, 9_000].map(|trip| {
             settings
-                .reach(Duration::from_millis(trip))
+                .reach(Duration::from_millis(trip), Duration::ZERO)
                 .lease
                 .as_millis()
         });
         assert_eq!(leases, [200, 350, 725, 1_600, 5_100]);
-        let far = settings.reach(Duration::from_millis(600));
+        let far = settings.reach(Duration::from_millis(600), Duration::ZERO);
         assert_eq!(far.valid, Duration::from_millis(4_800));
+        // A busy engine asks for longer ones, of which it need not keep more.
+        let busy = settings.reach(Duration::ZERO, 4 * SECOND);
+        let spans = [busy.lease, busy.burst, busy.valid].map(|span| span.as_millis());
+        assert_eq!(spans, [4_000, 100, 12_000]);
+        let hostile = settings.reach(Duration::ZERO, 900 * SECOND);
+        assert_eq!(hostile.lease, 30 * SECOND);
     }
 
     #[test]

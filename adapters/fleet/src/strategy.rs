@@ -323,7 +323,7 @@ mod tests {
         let (pool, budget, clock) = hundred();
         let inside = Standard::builder().clock(clock.clone()).build();
         let strategy = FleetStrategy::new(inside.unwrap(), budget);
-        let _before = crate::line::Place::take(&pool, 399, false);
+        let _before = crate::line::Place::take(&pool, 400, false);
         let deadline = |span| Operation::new(&strategy).deadline(span).start();
         let mut early = deadline(Duration::from_millis(3_999));
         let Next::Stop(stop) = early.next(&*clock, None) else {

@@ -125,7 +125,7 @@ mod tests {
         let pool = Arc::new(Pool::new());
         pool.good_until(Timestamp::from_nanos(10));
         pool.set_rate(10_000);
-        let _before = Place::take(&pool, 29, false);
+        let _before = Place::take(&pool, 30, false);
         let began = Instant::now();
         let within = |millis| began + Duration::from_millis(millis);
         let wait = Duration::from_secs(3);

@@ -52,6 +52,8 @@ pub(crate) struct Answer {
     pub(crate) joined: bool,
     /// What the member may send without the engine.
     pub(crate) alone: Milli,
+    /// The lease that the engine's load asks for.
+    pub(crate) lease: Duration,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -93,7 +95,16 @@ impl Ask {
     ///
     /// More than was asked for is no answer to it, and grants nothing.
     pub(crate) fn read(&self, numbers: &[i64]) -> Result<Answer, EngineFault> {
-        let &[granted, share, rate, members, joined @ (0 | 1), alone] = numbers else {
+        let &[
+            granted,
+            share,
+            rate,
+            members,
+            joined @ (0 | 1),
+            alone,
+            lease,
+        ] = numbers
+        else {
             return Err(EngineFault::Broken);
         };
         let granted = u32::try_from(granted).map_err(|_| EngineFault::Broken)?;
@@ -108,6 +119,7 @@ impl Ask {
             members,
             joined: joined == 1,
             alone: milli(alone)?,
+            lease: Duration::from_micros(u64::try_from(lease).map_err(|_| EngineFault::Broken)?),
         })
     }
 }
@@ -151,13 +163,13 @@ mod tests {
             report: Report::default(),
             reach: Settings::new(1, Duration::from_secs(1))
                 .expect("in range")
-                .reach(Duration::ZERO),
+                .reach(Duration::ZERO, Duration::ZERO),
             alone: 0,
         }
     }
 
     #[test]
-    fn an_answer_is_six_numbers_in_range() {
+    fn an_answer_is_seven_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
@@ -165,24 +177,29 @@ mod tests {
             members: 3,
             joined: true,
             alone: 1_250,
+            lease: Duration::from_millis(4),
         };
-        assert_eq!(ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250]), Ok(answer));
+        assert_eq!(
+            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000]),
+            Ok(answer)
+        );
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 11] = [
+        let hostile: [&[i64]; 12] = [
             &[],
-            &[5, 1, 1, 1, 0],
-            &[5, 1, 1, 1, 1, 1, 1],
-            &[6, 1, 1, 1, 0, 1],
-            &[-1, 1, 1, 1, 0, 1],
-            &[i64::MAX, 1, 1, 1, 0, 1],
-            &[5, -1, 1, 1, 0, 1],
-            &[5, 1, i64::MAX, 1, 0, 1],
-            &[5, 1, 1, i64::MIN, 0, 1],
-            &[5, 1, 1, 1, 2, 1],
-            &[5, 1, 1, 1, 0, -1],
+            &[5, 1, 1, 1, 0, 1],
+            &[5, 1, 1, 1, 1, 1, 1, 1],
+            &[6, 1, 1, 1, 0, 1, 1],
+            &[-1, 1, 1, 1, 0, 1, 1],
+            &[i64::MAX, 1, 1, 1, 0, 1, 1],
+            &[5, -1, 1, 1, 0, 1, 1],
+            &[5, 1, i64::MAX, 1, 0, 1, 1],
+            &[5, 1, 1, i64::MIN, 0, 1, 1],
+            &[5, 1, 1, 1, 2, 1, 1],
+            &[5, 1, 1, 1, 0, -1, 1],
+            &[5, 1, 1, 1, 0, 1, -1],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -221,20 +238,22 @@ mod tests {
                      100000 200000 2000000 600000 7 2.500";
         assert_eq!(last.words(&settings), words);
         settings.valid = Some(151 * second);
-        let kept = settings.reach(Duration::ZERO).keep();
+        let kept = settings.reach(Duration::ZERO, Duration::ZERO).keep();
         assert_eq!(kept, 604 * second);
     }
 
     #[test]
     fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
         let most = 1_000_000_000_000;
-        let answer = ask(0).read(&[0, most, most, 1, 0, most]).expect("in range");
+        let answer = ask(0)
+            .read(&[0, most, most, 1, 0, most, 0])
+            .expect("in range");
         assert_eq!(
             (answer.share, answer.rate, answer.joined),
             (1_000_000_000_000, 1_000_000_000_000, false)
         );
         assert_eq!(
-            ask(0).read(&[0, most + 1, 0, 1, 0, 0]),
+            ask(0).read(&[0, most + 1, 0, 1, 0, 0, 0]),
             Err(EngineFault::Broken)
         );
     }

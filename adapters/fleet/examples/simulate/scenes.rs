@@ -55,6 +55,10 @@ pub(crate) struct Scene {
     pub(crate) worst: f64,
     /// The least that the worst served member gets of its fair part.
     pub(crate) fair: f64,
+    /// For how many seconds on end less than 95 % may be used, and the most steps of the engine in
+    /// a second.
+    pub(crate) back: usize,
+    pub(crate) steps: u64,
 }
 
 const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -> Scene {
@@ -70,6 +74,8 @@ const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -
         used: 0.97,
         worst: 0.9,
         fair: 0.9,
+        back: usize::MAX,
+        steps: u64::MAX,
     }
 }
 
@@ -185,6 +191,33 @@ pub(crate) const SCENES: &[Scene] = &[
             Event::Forgetful { from: 49, to: 50 },
         ],
         ..cut_off("cut-off-and-forgotten", 16, 60)
+    },
+    Scene {
+        events: &[Event::KillAllBut { from: 8, left: 700 }],
+        worst: 0.5,
+        back: 2,
+        steps: 7_000,
+        ..scene("thousand-killed", 1_000, 20_000, Want::Even(50))
+    },
+    Scene {
+        events: &[Event::KillAllBut {
+            from: 8,
+            left: 7_000,
+        }],
+        length: 24,
+        used: 0.85,
+        worst: 0.5,
+        fair: 0.5,
+        back: 10,
+        steps: 7_000,
+        ..scene("ten-thousand", 10_000, 40_000, Want::Even(10))
+    },
+    Scene {
+        used: 0.0,
+        worst: 0.0,
+        fair: 0.0,
+        steps: 7_000,
+        ..scene("ten-thousand-idle", 10_000, 40_000, Want::Few(1))
     },
     Scene {
         events: &[Event::KillAllBut { from: 6, left: 1 }],

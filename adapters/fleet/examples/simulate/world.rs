@@ -49,7 +49,8 @@ pub(crate) struct World {
     elapsed: Duration,
     record: Record,
     churned: f64,
-    steps: u64,
+    /// Steps of the engine in each second.
+    steps: Vec<u64>,
 }
 
 impl World {
@@ -75,7 +76,7 @@ impl World {
             elapsed: Duration::ZERO,
             record: Record::default(),
             churned: 0.0,
-            steps: 0,
+            steps: Vec::new(),
         }
     }
 
@@ -88,7 +89,7 @@ impl World {
             }
             self.elapsed += TICK;
         }
-        Tally::new(self.scene, &self.nodes, &self.record, self.steps)
+        Tally::new(self.scene, &self.nodes, &self.record, &self.steps)
     }
 
     fn now(&self) -> Timestamp {
@@ -222,7 +223,9 @@ impl World {
     }
 
     fn step(&mut self, index: usize, ask: &Ask) -> Result<Answer, EngineFault> {
-        self.steps += 1;
+        let second = usize::try_from(self.elapsed.as_secs()).unwrap_or(usize::MAX);
+        self.steps.resize(self.steps.len().max(second + 1), 0);
+        self.steps[second] += 1;
         let micros = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX);
         let words = ask.words(&self.settings);
         let answer = self.engine.take(micros, &self.nodes[index].name, &words);

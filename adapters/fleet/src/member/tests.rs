@@ -28,6 +28,7 @@ const fn answer(granted: u32) -> Answer {
         members: 10,
         joined: false,
         alone: 100_000,
+        lease: Duration::ZERO,
     }
 }
 
@@ -320,6 +321,43 @@ fn an_engine_that_forgot_does_not_raise_a_part_for_a_minute() {
     assert_eq!(part(&mut member, 60_200, 900_000, false), 900_000);
 }
 
+#[test]
+fn a_new_member_with_a_long_lease_asks_soon_and_then_more_seldom() {
+    let long = Settings {
+        lease: Duration::from_secs(10),
+        ..settings(Away::Closed)
+    };
+    let (mut member, pool) = (Member::new(long, at(0)), Pool::new());
+    let mut asked = Vec::new();
+    for millis in 0..20_000 {
+        pool.waiting.store(1, core::sync::atomic::Ordering::Relaxed);
+        member.tick(at(millis), &pool);
+        if member.is_due(at(millis), &pool) {
+            asked.push(millis);
+            lease(&mut member, &pool, millis, 1);
+        }
+        let _spent = pool.take(at(millis), 1);
+    }
+    let gaps: Vec<u64> = asked.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(gaps[0] <= 700 && gaps[1] <= 1_400, "{gaps:?}");
+    assert!(gaps.last().is_some_and(|gap| *gap >= 2_000), "{gaps:?}");
+}
+
+#[test]
+fn a_lease_is_as_long_as_the_engine_asks_for() {
+    let (mut member, pool) = member(Away::Closed);
+    let _ask = member.ask(at(0), &pool);
+    let busy = Answer {
+        lease: Duration::from_secs(4),
+        ..answer(10)
+    };
+    member.answered(at(0), at(0), busy, &pool);
+    assert_eq!(
+        member.ask(at(10), &pool).reach.lease,
+        Duration::from_secs(4)
+    );
+}
+
 /// Asks at `millis`, and hears that the engine did not know the member.
 fn forget(member: &mut Member, pool: &Pool, millis: u64) {
     let _ask = member.ask(at(millis), pool);
@@ -447,6 +485,8 @@ fn a_member_sleeps_until_its_next_token_or_ask() {
 fn a_small_share_is_asked_for_once_a_token() {
     let (mut member, pool) = member(Away::Closed);
     let _refused = pool.try_take(at(0), 1);
+    member.young = 8; // neither new, nor idle before
+    member.tick(at(0), &pool);
     for (share, from, to) in [(5_000, 180, 220), (1_000, 299, 367), (0, 299, 367)] {
         let _ask = member.ask(at(0), &pool);
         let _refused = pool.try_take(at(0), 1);

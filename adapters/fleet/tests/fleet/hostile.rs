@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paceline_fleet::{Away, EngineFault, Fleet, Standing};
+use paceline_fleet::{Away, EngineFault, Fleet, FleetError, Standing};
 
 use redis::Connection;
 
@@ -189,6 +189,70 @@ async fn every_way_of_being_away_has_its_error_and_its_policy() {
     assert_eq!(
         fault_at(&taken.address(), Away::Closed).await,
         closed(EngineFault::Broken)
+    );
+}
+
+/// Returns why an engine at `address` is refused.
+async fn refused(address: &str) -> Option<EngineFault> {
+    match Fleet::connect(address).await {
+        Err(FleetError::Engine { fault, .. }) => Some(fault),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_cannot_be_used_is_refused_by_name() {
+    let _alone = alone();
+    let Some(primary) = Engine::start(&[]) else {
+        return;
+    };
+    assert_eq!(refused(&primary.address()).await, None);
+    let Some(replica) = Engine::start(&["--repl-diskless-sync-delay", "0"]) else {
+        return;
+    };
+    replica.follow(&primary).await;
+    assert_eq!(
+        refused(&replica.address()).await,
+        Some(EngineFault::ReadOnly)
+    );
+    let full = Engine::start(&["--maxmemory", "1"]).expect("there is a server");
+    assert_eq!(
+        refused(&full.address()).await,
+        Some(EngineFault::OutOfMemory)
+    );
+    let renamed = Engine::start(&["--rename-command", "EVALSHA", "hidden"]);
+    let renamed = renamed.expect("there is a server");
+    assert_eq!(
+        refused(&renamed.address()).await,
+        Some(EngineFault::NoCommand)
+    );
+    let port = primary.port();
+    let rights = "+eval +evalsha +script|load +time +hmget +hset +hdel +pexpire";
+    for (user, pattern, more) in [
+        ("keys", "~other:*", "+hgetall"),
+        ("rights", "~paceline:*", ""),
+    ] {
+        let order = format!("ACL SETUSER {user} on >sesame {pattern} -@all {rights} {more}");
+        assert_eq!(primary.says(&order).ok().as_deref(), Some("+OK\r\n"));
+        let address = format!("redis://{user}:sesame@127.0.0.1:{port}/");
+        assert_eq!(
+            refused(&address).await,
+            Some(EngineFault::Unauthorized),
+            "{user}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_sentinel_is_refused_by_name() {
+    let _alone = alone();
+    let Some(sentinel) = Engine::start_sentinel() else {
+        return;
+    };
+    assert_eq!(
+        refused(&sentinel.address()).await,
+        Some(EngineFault::Sentinel)
     );
 }
 

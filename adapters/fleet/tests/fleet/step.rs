@@ -337,7 +337,7 @@ fn what_was_minted_without_the_engine_is_dropped() {
     b.take(&mut engine).unwrap();
     engine.pass(10_000);
     let back = Step { seq: 2, ..ASK }.take(&mut engine).unwrap();
-    assert_eq!(back, [0, 500_000, 1_000_000, 2, 0, 500_000]);
+    assert_eq!(back, [0, 500_000, 1_000_000, 2, 0, 500_000, 800]);
     // Its own part, while the other one may be alone still; and later what that one leaves.
     engine.pass(100);
     assert_eq!(Step { seq: 3, ..ASK }.granted(&mut engine), 50);
@@ -430,9 +430,9 @@ fn a_members_weight_is_the_one_that_it_says_last() {
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
-        ("'lost', 'lost_at'}", "'lost', 'lost_at', 'later'}"),
+        ("'lost_at', 'load'}", "'lost_at', 'load', 'later'}"),
         ("'cut', 'alone'}", "'cut', 'alone', 'later'}"),
-        ("lost_at = now}", "lost_at = now, later = 5}"),
+        ("load = 0}", "load = 0, later = 5}"),
         ("cut = 0, alone = 0}", "cut = 0, alone = 0, later = 5}"),
     ];
     appended
