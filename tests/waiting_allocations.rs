@@ -163,7 +163,7 @@ fn a_limiter_is_small_until_many_wait() {
         rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
         while rate.try_acquire(now).is_ok() {}
     });
-    assert!(engaged.bytes_current <= 384, "{engaged:?}");
+    assert!(engaged.bytes_current <= 256, "{engaged:?}");
     let mut places = Vec::with_capacity(64);
     let waiting = measure(|| places.extend((0..64).map(|_| rate.reserve(now))));
     assert!(waiting.bytes_current <= 4_096, "{waiting:?}");

@@ -35,7 +35,6 @@ pub(super) struct Words {
     pub(super) promised: CachePadded<Promised>,
     /// How often what threads keep for themselves has been voided: see `lease` and `way`.
     pub(super) changes: AtomicU64,
-    pub(super) way: Way,
     /// Made when a thread first takes tokens ahead.
     pub(super) leases: Lazy<Leases>,
 }
@@ -63,6 +62,8 @@ pub(super) struct Promised {
     pub(super) trip: AtomicU64,
     /// The second line. It stands here for the same reason.
     pub(super) behind: MaybeBehind,
+    /// Made when a thread first keeps what it has worked out of the published law's curve.
+    pub(super) way: Lazy<Way>,
 }
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
@@ -97,9 +98,9 @@ impl Words {
                 baseline: CutBaseline::new(),
                 trip: AtomicU64::new(0),
                 behind: MaybeBehind::new(),
+                way: Lazy::new(Way::new),
             }),
             changes: AtomicU64::new(0),
-            way: Way::new(),
             leases: Lazy::new(Leases::new),
         }
     }

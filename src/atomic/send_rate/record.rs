@@ -6,6 +6,7 @@ use super::SendRate;
 use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::permit::{Outcome, Recorded, SendPermit};
+use super::state::Way;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::{Acquire, Relaxed};
 use crate::bits::LAST_TIME;
@@ -135,10 +136,12 @@ impl SendRate {
         // In this order. A change, a window or a pause that comes after these loads comes after
         // this response, but for what the swap of the head then finds.
         let (head, line) = words.line.read();
-        let Some(stretch) = words.way.get(words.changes.load(Relaxed), head, elapsed) else {
-            return self.find_way(law, words, elapsed, permit);
-        };
-        self.move_along(words, head, line, stretch, elapsed, permit)
+        let changes = words.changes.load(Relaxed);
+        let kept = words.promised.way.get();
+        match kept.and_then(|way| way.get(changes, head, elapsed)) {
+            Some(stretch) => self.move_along(words, head, line, stretch, elapsed, permit),
+            None => self.find_way(law, words, elapsed, permit),
+        }
     }
 
     /// As [`look_along`](Self::look_along), along a stretch that it works out, and keeps if it can.
@@ -159,8 +162,9 @@ impl SendRate {
         let Some(stretch) = law.stretch(state, elapsed, reading, peak_time) else {
             return self.look_closely(elapsed, permit, true);
         };
-        if words.way.claim() {
-            words.way.keep(changes, state.version(), stretch);
+        let way = words.promised.way.get_or_make(Way::new);
+        if way.claim() {
+            way.keep(changes, state.version(), stretch);
         }
         self.move_along(words, head, line, stretch, elapsed, permit)
     }
