@@ -18,6 +18,7 @@ use crate::case::{
     plain,
 };
 use crate::path::Path::Acquired;
+use crate::target::Bound::Nanos;
 
 /// Returns the cases.
 pub(super) fn cases() -> Vec<Case> {
@@ -29,7 +30,11 @@ pub(super) fn cases() -> Vec<Case> {
                 at_once(limiter.token().acquire(), |taken| taken.is_ok())
             })
         })
-        .uncountable(),
+        .uncountable()
+        .target(
+            &[Nanos(40.0)],
+            "the counter for one request in eight, what `granted` takes, and a future that is polled once",
+        ),
         case(Peer, "throttle-net", 1, || {
             let throttle = throttle_net::Throttle::per_second(PLENTY);
             plain(throttle, |throttle| {

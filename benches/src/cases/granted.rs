@@ -127,7 +127,11 @@ fn by_caller() -> Vec<Case> {
                 let now = Timestamp::from_nanos(now.as_nanos().wrapping_mul(20_000));
                 rate.try_acquire(now).is_ok()
             })
-        }),
+        })
+        .target(
+            &[Nanos(9.75)],
+            "no lease at so low a rate: a word of 16 bytes and five of 8 loaded one after the other, and a swap",
+        ),
         case(Ours, "paceline SendRate, two in turn", 2, || {
             told_by(two(), 1_000_000_000, |[one, two], now| {
                 one.try_acquire(now).is_ok() && two.try_acquire(now).is_ok()
@@ -138,7 +142,11 @@ fn by_caller() -> Vec<Case> {
             told_by(set, 1_000_000_000, |set, now| {
                 set.try_acquire(now, &[1, 1]).is_ok()
             })
-        }),
+        })
+        .target(
+            &[TimeOf(1.25, PEER), TimeOf(1.25, BETTER_BUCKET)],
+            "two leases are spent, each as `granted` does",
+        ),
         case(Peer, BETTER_BUCKET, 1, better_bucket),
         case(Peer, "governor", 1, || {
             let time = SharedTime::new(1_000_000_000);

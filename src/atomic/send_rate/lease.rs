@@ -221,6 +221,10 @@ impl Lease {
     /// No branch depends on whether the time is the same as before: to guess that wrong takes
     /// longer than a spend. At lower rates the guess is right, and what is stored need not wait for
     /// what was.
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "the other operator is a branch"
+    )]
     #[inline(never)]
     fn spend_in_steps(&self, age: u64) -> bool {
         let (turn, again) = (self.base.load(Relaxed), self.again.load(Relaxed));
