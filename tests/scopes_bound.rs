@@ -7,7 +7,7 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 use core::panic::AssertUnwindSafe;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::{panic::catch_unwind, sync::Barrier, thread};
 
 use paceline::{
@@ -45,6 +45,56 @@ fn what_is_in_use_is_never_dropped() {
     let now = scopes.snapshot();
     assert_eq!((now.scopes, now.max_scopes), (1, 1));
     assert_eq!((now.evicted, now.refused), (1, 4));
+}
+
+/// Refuses to be dropped, and counts how often it is asked.
+#[derive(Debug)]
+struct NeverIdle(Standard, Arc<AtomicU32>);
+
+impl RetryStrategy for NeverIdle {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.0.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.0.refresh_retry_token(token, failure, reports)
+    }
+
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.0.record_success(token, reports)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+#[test]
+fn a_refused_key_asks_thirty_two_scopes() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = asked.clone();
+    let make = move |_: Option<&str>| Ok(NeverIdle(Standard::new(), count.clone()));
+    let scopes = ScopesBuilder::new(make).max_scopes(100).build().unwrap();
+    for key in 0..100 {
+        scopes.get(&key.to_string()).unwrap();
+    }
+    let refused = |key| {
+        asked.store(0, Ordering::Relaxed);
+        assert!(scopes.get(key).is_err());
+        asked.load(Ordering::Relaxed)
+    };
+    // Those that were used since they were last looked at are asked if no other is there.
+    assert_eq!(["a", "b", "c", "d"].map(refused), [32, 32, 32, 32]);
+    assert_eq!(scopes.snapshot().scopes, 100);
 }
 
 #[test]

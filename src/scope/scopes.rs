@@ -29,8 +29,9 @@ use crate::RetryStrategy;
 ///
 /// There are at most [`max_scopes`](crate::scope::ScopesBuilder::max_scopes). A key for which there
 /// is room is never refused, and no scope is dropped for it, however many threads ask for it at
-/// once. When there is no room, an approximately least recently used scope is dropped (CLOCK, up to
-/// 64 are looked at). It has to be
+/// once. When there is no room, an approximately least recently used scope is dropped (CLOCK). One
+/// call looks at 32 and spares those used since the last look. If it spared any and found no other,
+/// it looks at 32 more. A scope that is dropped has to be
 ///
 /// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
 ///   either; and

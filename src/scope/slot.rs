@@ -15,6 +15,17 @@ use crate::{
     strategy::{StrategyId, hold::Leave},
 };
 
+/// What a look at a state that may be retired has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It was idle and unused, and is retired.
+    Retired,
+    /// It was used since the last look. Whether it is idle was not asked.
+    Spared,
+    /// It is in use, or not idle.
+    Kept,
+}
+
 /// The state of one scope: alive until its usage is retired.
 pub(super) struct Slot<S> {
     usage: Usage,
@@ -64,11 +75,11 @@ impl<S: RetryStrategy> Slot<S> {
     /// last call either.
     ///
     /// For the thread that has taken it out of the line.
-    pub(super) fn retire(&self, sparing: bool) -> bool {
+    pub(super) fn retire(&self, sparing: bool) -> Look {
         match self.usage.look() {
-            None => false,
-            Some(touched) if touched && sparing => false,
-            Some(_) => self.strategy.is_idle() && self.usage.retire(),
+            Some(true) if sparing => Look::Spared,
+            Some(_) if self.strategy.is_idle() && self.usage.retire() => Look::Retired,
+            _ => Look::Kept,
         }
     }
 }

@@ -8,7 +8,7 @@ use papaya::HashMap;
 use super::{
     ScopeRefused,
     builder::Make,
-    slot::{Keyed, Slot},
+    slot::{Keyed, Look, Slot},
 };
 use crate::{
     RetryStrategy,
@@ -16,8 +16,8 @@ use crate::{
     strategy::StrategyId,
 };
 
-/// How many scopes one caller looks at for want of a place, first sparing those used lately and
-/// then again without.
+/// How many scopes one caller looks at for want of a place, which takes a few cold cache lines
+/// each. If it has spared any that were used lately, it looks at so many once more without sparing.
 const LOOKS: u64 = 32;
 
 /// What all clones of `Scopes` share.
@@ -188,29 +188,37 @@ impl<S: RetryStrategy + 'static> Store<S> {
     /// If it finds none.
     fn evict(&self) -> Result<(), ScopeRefused> {
         let looks = self.occupancy.taken().count().min(LOOKS);
-        let found = [true, false]
-            .into_iter()
-            .any(|sparing| (0..looks).any(|_| self.look_at_the_first(sparing)));
+        for sparing in [true, false] {
+            let mut is_any_spared = false;
+            for _ in 0..looks {
+                match self.look_at_the_first(sparing) {
+                    Some(Look::Retired) => return Ok(()),
+                    Some(Look::Spared) => is_any_spared = true,
+                    Some(Look::Kept) | None => {}
+                }
+            }
+            if !is_any_spared {
+                break;
+            }
+        }
         let max = usize::try_from(self.occupancy.most()).unwrap_or(usize::MAX);
-        found.then_some(()).ok_or(ScopeRefused::Full { max })
+        Err(ScopeRefused::Full { max })
     }
 
-    /// Takes the first out of the line, and drops it and returns true if it is idle. Else it stands
-    /// last.
-    fn look_at_the_first(&self, sparing: bool) -> bool {
-        let Some(slot) = self.line.pop() else {
-            return false;
-        };
+    /// Takes the first out of the line, and drops it if it is idle. Else it stands last. `None` if
+    /// there is none.
+    fn look_at_the_first(&self, sparing: bool) -> Option<Look> {
+        let slot = self.line.pop()?;
         // It stands last also if the user's strategy panics.
         let first = Looked {
             line: &self.line,
             slot,
         };
-        let retired = first.slot.retire(sparing);
-        if retired {
+        let look = first.slot.retire(sparing);
+        if look == Look::Retired {
             self.forget(&first.slot);
         }
-        retired
+        Some(look)
     }
 
     /// Takes a retired state out of the map, if another of its key has not replaced it yet, and
@@ -229,7 +237,8 @@ impl<S: RetryStrategy + 'static> Store<S> {
     /// Drops every idle scope, and returns how many there were.
     pub(super) fn evict_idle(&self) -> usize {
         let looks = 0..self.line.len();
-        looks.filter(|_| self.look_at_the_first(false)).count()
+        let is_retired = |_: &usize| self.look_at_the_first(false) == Some(Look::Retired);
+        looks.filter(is_retired).count()
     }
 
     /// Drops the state of `key`, idle or not, and returns true; or false if it is in use or there

@@ -11,16 +11,21 @@
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use paceline::stall::{Access, Kind, set_watch};
 use paceline::{
-    Adaptive, Clock, ControlLaw, Outcome, RetryQuota, RetryStrategy, SendPermit, SendRate,
-    Standard, Timestamp,
+    Adaptive, Clock, ControlLaw, Outcome, RetryQuota, RetryStrategy, SendLimiter, SendPermit,
+    SendRate, Standard, Timestamp,
     law::PacedSettings,
     strategy::{Reports, SendRequest, SendTurn},
+    wait::{Sleep, Timer},
 };
 
 const LINE: usize = 128;
@@ -220,7 +225,7 @@ fn a_refusal_writes_nothing() {
 
 /// A million a second at most, from the start.
 fn at_its_ceiling() -> SendRate {
-    let second = core::time::Duration::from_secs(1);
+    let second = Duration::from_secs(1);
     let settings = PacedSettings::builder().ceiling(1_000_000, second).build();
     SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
 }
@@ -285,4 +290,63 @@ fn a_response_on_the_published_curve_moves_the_rate() {
     println!("published, response on the curve: {counts:?}");
     assert_eq!(counts.own_writes, 1);
     assert!(counts.shared_writes <= 4, "{counts:?}");
+}
+
+/// Timers that never fire.
+impl Sleep for Still {
+    type Timer = Self;
+
+    fn timer(&self) -> Self {
+        Self
+    }
+}
+
+impl Timer for Still {
+    fn arm(&mut self, _: Duration) {}
+
+    fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+/// Returns how many of `waiting` are pending after a poll of each.
+fn poll_all<F: Future>(waiting: &mut [Pin<Box<F>>]) -> usize {
+    let mut cx = Context::from_waker(Waker::noop());
+    let polled = waiting.iter_mut().map(|place| place.as_mut().poll(&mut cx));
+    polled.filter(Poll::is_pending).count()
+}
+
+/// Returns how many accesses a new rate takes that wakes the waiters of a line, of whom three in
+/// eight have given up.
+fn accesses_of_a_new_rate(waiters: usize) -> usize {
+    let fixed = |rate| PacedSettings::fixed(rate, Duration::from_secs(1)).expect("in range");
+    let rate = Arc::new(SendRate::paced(fixed(1), Timestamp::ZERO));
+    let limiter = SendLimiter::new(rate.clone()).clock(Still).sleep_on(Still);
+    let limiter = &limiter;
+    let waiting = (0..=waiters).map(|_| Box::pin(async move { limiter.token().acquire().await }));
+    let mut waiting: Vec<_> = waiting.collect();
+    assert_eq!(poll_all(&mut waiting), waiters, "one goes at once");
+    drop(waiting.remove(0));
+    let mut number = 0;
+    waiting.retain(|_| {
+        number += 1;
+        number % 8 > 2
+    });
+    assert_eq!(poll_all(&mut waiting), waiting.len(), "each stands again");
+    let seen = watched(|| {
+        rate.set_paced(fixed(2), at(SECOND)).expect("it is paced");
+    });
+    seen.len()
+}
+
+/// In proportion to the waiters, not to their square.
+#[test]
+fn a_new_rate_counts_the_places_given_up_once() {
+    let _alone = alone();
+    let few = accesses_of_a_new_rate(400);
+    for waiters in [800, 1_600] {
+        let many = accesses_of_a_new_rate(waiters);
+        println!("a new rate: {few} of 400 waiters, {many} of {waiters}");
+        assert!(many <= few * waiters / 400 * 5 / 4, "{waiters}");
+    }
 }

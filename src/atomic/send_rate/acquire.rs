@@ -330,19 +330,28 @@ impl Engaged<'_> {
     /// Returns the nanoseconds until the turn of `place`, after a look at the law; `None` if it has
     /// come.
     pub(super) fn nanos_until(&self, place: Place, elapsed: u64) -> Option<u64> {
-        let nanos = self.wait_for_place(place, elapsed)?;
-        if self.catch_up(elapsed) {
-            return self.wait_for_place(place, elapsed);
-        }
-        Some(nanos)
+        let rank = |line: &_| {
+            self.retire(line, elapsed);
+            place.less_tokens(self.waiters.before(place))
+        };
+        self.nanos_until_rank(rank, elapsed)
     }
 
-    /// Returns the nanoseconds until the turn of `place`, or `None` if it has come.
-    fn wait_for_place(&self, place: Place, elapsed: u64) -> Option<u64> {
-        let line = self.line_at(elapsed)?;
-        self.retire(&line, elapsed);
-        let rank = place.less_tokens(self.waiters.before(place));
-        self.wait_of(&line, elapsed, rank)
+    /// As [`nanos_until`](Self::nanos_until), of the place whose rank `rank` returns.
+    pub(super) fn nanos_until_rank(
+        &self,
+        rank: impl Fn(&Line) -> Place,
+        elapsed: u64,
+    ) -> Option<u64> {
+        let wait = || {
+            let line = self.line_at(elapsed)?;
+            self.wait_of(&line, elapsed, rank(&line))
+        };
+        let nanos = wait()?;
+        if self.catch_up(elapsed) {
+            return wait();
+        }
+        Some(nanos)
     }
 
     /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`, or until

@@ -172,6 +172,11 @@ impl Behind {
     /// 0 if it is. `over` of its own it does not wait for.
     pub(super) fn lacking(&self, place: Place, over: u64) -> u64 {
         let rank = place.less_tokens(self.waiters.before(place).wrapping_add(over));
+        self.lacking_until(rank)
+    }
+
+    /// As [`lacking`](Self::lacking), of the place that has this `rank`.
+    pub(super) fn lacking_until(&self, rank: Place) -> u64 {
         u64::try_from(rank.since(self.released())).unwrap_or(0)
     }
 

@@ -359,3 +359,53 @@ impl Unheard {
         (Self::SEVERAL..Self::HEARD).contains(&self.0.load(Relaxed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::law::LimitName;
+
+    /// A report of so many tokens left of 100 in a minute.
+    fn told(remaining: u64) -> Told {
+        Told {
+            now: SECOND,
+            sent_at: SECOND,
+            order: 1,
+            weight: 1,
+            sent: 1,
+            policy: LimitName::new("minute"),
+            limit: Some(100),
+            remaining,
+            window: Some(60 * SECOND),
+            reset: None,
+            refills: None,
+            date: None,
+        }
+    }
+
+    #[test]
+    fn a_change_that_always_loses_is_counted() {
+        let limits = Limits::new();
+        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        // Another call is faster, so many times.
+        let forget = |losses: u32| {
+            let mut calls = 0;
+            limits.each(|_| {
+                if calls < losses {
+                    assert_ne!(
+                        limits.report(&told(80 - u64::from(calls & 1))),
+                        Heard::Wrong
+                    );
+                }
+                calls += 1;
+                Ledger::default()
+            });
+            calls
+        };
+        assert_eq!(forget(u32::MAX), TRIES + 1);
+        assert_eq!((limits.ignored(), limits.is_any_declared()), (1, true));
+        assert_eq!(forget(TRIES), TRIES + 1, "the last one wins");
+        assert_eq!((limits.ignored(), limits.is_any_declared()), (1, false));
+    }
+}

@@ -86,6 +86,12 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 /// 128 bytes for each of 16 threads, or of four for each core if that is more; further threads have
 /// none.
 ///
+/// # Places given up
+///
+/// While places in line are given up whose turn has not come, a waiter's look at the line visits
+/// the slots of the waiters ahead of it: some 50 µs for the last of 20,000. New settings wake every
+/// waiter whose turn has moved, and visit the slots once for all: some 3 ms for 20,000.
+///
 /// # Memory ordering
 ///
 /// None is promised: do not publish data through a limiter. Grants are in one order that all

@@ -525,8 +525,8 @@ impl Engaged<'_> {
             return;
         };
         let is_limited = self.line_at(elapsed).is_some();
-        behind.waiters.walk(most, |ahead, place, timer| {
-            if !is_limited || behind.lacking(place, 0) == 0 {
+        behind.waiters.walk(most, |ahead, rank, timer| {
+            if !is_limited || behind.lacking_until(rank) == 0 {
                 return Look::Due;
             }
             let left = timer.saturating_sub(elapsed);

@@ -35,7 +35,7 @@
 //! place are those in `retired`, and those of the gaps before it. Above each operation stands what
 //! it changes, from what to what.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::{array, ops::ControlFlow};
 
 use crate::atomic::lazy::Lazy;
@@ -57,6 +57,9 @@ const TABLES: &[u32] = if cfg!(all(loom, feature = "loom")) {
 
 /// How many taken slots a waiter passes over before it takes a table for full.
 const TRIES: u32 = 64;
+
+/// How many waiters a walk counts the places given up for one by one.
+const FEW: u32 = 8;
 
 /// The first ticket of a table: tickets wrap soon, so that every test crosses it.
 const FIRST: u32 = 3_u32.wrapping_neg();
@@ -263,8 +266,9 @@ struct Table {
     front: AtomicU64,
     /// The next ticket.
     tail: AtomicU32,
-    /// Whether tickets have passed over a waiter of an earlier lap, who is out of order since.
-    is_lapped: AtomicU32,
+    /// The last ticket of a slot that may be out of order by more than a few: tickets passed over
+    /// its waiter, of an earlier lap, or its place was overtaken before the slot was taken.
+    lapped: AtomicU32,
 }
 
 impl Table {
@@ -273,7 +277,7 @@ impl Table {
             slots: (0..slots).map(|_| Slot::new()).collect(),
             front: AtomicU64::new(Front(0).with(FIRST).0),
             tail: AtomicU32::new(FIRST),
-            is_lapped: AtomicU32::new(0),
+            lapped: AtomicU32::new(FIRST.wrapping_sub(1)),
         }
     }
 
@@ -329,8 +333,9 @@ impl Table {
             let taken = slot
                 .word
                 .compare_exchange(Word::FREE.0, next, Acquire, Relaxed);
-            if taken.is_err_and(|actual| !Word(actual).is_of(tail)) {
-                self.is_lapped.store(1, Relaxed); // a hint
+            let is_lapped = taken.is_err_and(|actual| !Word(actual).is_of(tail));
+            if is_lapped || (taken.is_ok() && self.is_overtaken(tail, word.place())) {
+                self.lapped.store(tail, Relaxed); // a hint
             }
             // Relaxed, as in `tail`. A loss means that another thread has seen that the slot is
             // taken. Model: as above.
@@ -342,6 +347,24 @@ impl Table {
             }
         }
         None
+    }
+
+    /// Returns `true` if the slot that was taken [`TRIES`] tickets before `ticket` is of a place
+    /// behind this one.
+    fn is_overtaken(&self, ticket: u32, place: Place) -> bool {
+        let earlier = ticket.wrapping_sub(TRIES);
+        let slot = self.slot(self.index(earlier));
+        let word = slot.map_or(Word::FREE, Slot::word);
+        word != Word::FREE && word.place().since(place) > 0
+    }
+
+    /// Returns `true` if no slot that has to be looked at is known to be out of order by more than
+    /// a few.
+    fn is_in_order(&self) -> bool {
+        // Relaxed: hints.
+        let front = Front(self.front.load(Relaxed)).ticket();
+        let lapped = self.lapped.load(Relaxed);
+        front.wrapping_sub(lapped.wrapping_add(1)) <= u32::MAX / 2
     }
 
     /// Sees to it that threads look at the slot at `index` from now on (rule 5).
@@ -452,6 +475,40 @@ impl Agreed {
     }
 }
 
+/// The places that were given up at one moment. As [`Waiters::before`], it may count too few.
+struct Gaps {
+    /// In the order of the line, each with the tokens given up up to it.
+    places: Vec<(Place, u64)>,
+    /// Places wrap: they are in order as they are ahead of this one.
+    from: Place,
+    retired: u64,
+}
+
+impl Gaps {
+    fn new(retired: u64, mut places: Vec<(Place, u64)>) -> Self {
+        let from = places.first().map_or(Place::from_bits(0), |(gap, _)| *gap);
+        places.sort_unstable_by_key(|(gap, _)| gap.since(from));
+        let mut tokens = retired;
+        for (_, given_up) in &mut places {
+            tokens = tokens.wrapping_add(*given_up);
+            *given_up = tokens;
+        }
+        Self {
+            places,
+            from,
+            retired,
+        }
+    }
+
+    fn before(&self, place: Place) -> u64 {
+        let ahead = place.since(self.from);
+        let is_before = |(gap, _): &(Place, u64)| gap.since(self.from) < ahead;
+        let count = self.places.partition_point(is_before);
+        let last = count.checked_sub(1).and_then(|last| self.places.get(last));
+        last.map_or(self.retired, |(_, tokens)| *tokens)
+    }
+}
+
 /// The waiters of one line, and what was given up in it.
 pub(super) struct Waiters {
     retired: AtomicU128,
@@ -537,15 +594,17 @@ impl Waiters {
         self.table(slot.table())?.slot(slot.index())
     }
 
+    /// Returns the tables that there are, by number.
+    fn made(&self) -> impl Iterator<Item = (usize, &Table)> {
+        let tables = self.tables.get().into_iter().flatten().enumerate();
+        tables.filter_map(|(number, table)| Some((number, table.get()?)))
+    }
+
     /// Visits the slots of all tables, in order.
     fn scan(&self, mut visit: impl FnMut(WaiterSlot, &Slot) -> ControlFlow<()>) {
-        let tables = self.tables.get().into_iter().flatten().enumerate();
-        for (number, table) in tables {
+        for (number, table) in self.made() {
             let visit = |index, slot: &Slot| visit(WaiterSlot::new(number, index), slot);
-            if table
-                .get()
-                .is_some_and(|table| table.scan(visit).is_break())
-            {
+            if table.scan(visit).is_break() {
                 return;
             }
         }
@@ -626,25 +685,28 @@ impl Waiters {
             let retired = self.retired();
             let mut tokens = retired.tokens();
             if self.has_gaps() {
-                let mut behind = 0;
-                self.scan(|number, slot| {
-                    let word = slot.word();
-                    if word == Word::FREE {
-                        return ControlFlow::Continue(());
-                    }
-                    if place.since(word.place()) > 0 {
-                        if word.is_given_up() && !retired.names(number, word) {
-                            tokens = tokens.wrapping_add(word.weight());
+                for (number, table) in self.made() {
+                    let mut behind = 0;
+                    let _ = table.scan(|index, slot| {
+                        let word = slot.word();
+                        if word == Word::FREE {
+                            return ControlFlow::Continue(());
                         }
-                        return ControlFlow::Continue(());
-                    }
-                    // Those further on come later, but for a few that have met (rule 4).
-                    behind = u32::wrapping_add(behind, 1);
-                    if behind > TRIES && self.is_in_order() {
-                        return ControlFlow::Break(());
-                    }
-                    ControlFlow::Continue(())
-                });
+                        if place.since(word.place()) > 0 {
+                            let slot = WaiterSlot::new(number, index);
+                            if word.is_given_up() && !retired.names(slot, word) {
+                                tokens = tokens.wrapping_add(word.weight());
+                            }
+                            return ControlFlow::Continue(());
+                        }
+                        // Those further on come later, but for a few that have met (rule 4).
+                        behind = u32::wrapping_add(behind, 1);
+                        if behind > TRIES && table.is_in_order() {
+                            return ControlFlow::Break(());
+                        }
+                        ControlFlow::Continue(())
+                    });
+                }
             }
             // What was retired meanwhile may be missing.
             if self.retired() == retired {
@@ -653,34 +715,47 @@ impl Waiters {
         }
     }
 
-    /// Returns `true` if no waiter is known to stand behind others that came later.
-    fn is_in_order(&self) -> bool {
-        let mut tables = self.tables.get().into_iter().flatten();
-        tables.all(|table| {
-            table
-                .get()
-                .is_none_or(|table| table.is_lapped.load(Relaxed) == 0)
-        })
+    /// Returns the places that are given up now, to count those before many places.
+    fn gaps(&self) -> Gaps {
+        loop {
+            let retired = self.retired();
+            let mut places = Vec::new();
+            self.scan(|number, slot| {
+                let word = slot.word();
+                if word.is_given_up() && !retired.names(number, word) {
+                    places.push((word.place(), word.weight()));
+                }
+                ControlFlow::Continue(())
+            });
+            // What was retired meanwhile may be missing.
+            if self.retired() == retired {
+                return Gaps::new(retired.tokens(), places);
+            }
+        }
     }
 
     /// Retires the places given up whose turn has come once `minted` tokens have been minted.
     pub(super) fn retire(&self, minted: Place) {
-        let mut others = 0_u32;
-        self.scan(|number, slot| {
-            let word = slot.word();
-            if word == Word::FREE {
-                return ControlFlow::Continue(());
-            }
-            if word.is_given_up() && self.retire_slot(number, minted) {
-                return ControlFlow::Continue(());
-            }
-            // Those behind come later, but for a few that are out of order (rule 4).
-            others = others.saturating_add(1);
-            if others > TRIES && !self.retired().has_passed(word.start(), minted) {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        });
+        for (number, table) in self.made() {
+            let mut others = 0_u32;
+            let _ = table.scan(|index, slot| {
+                let word = slot.word();
+                if word == Word::FREE {
+                    return ControlFlow::Continue(());
+                }
+                let slot = WaiterSlot::new(number, index);
+                if word.is_given_up() && self.retire_slot(slot, minted) {
+                    return ControlFlow::Continue(());
+                }
+                // Those behind come later, but for a few that are out of order (rule 4).
+                others = others.saturating_add(1);
+                let is_yet_to_come = !self.retired().has_passed(word.start(), minted);
+                if others > TRIES && is_yet_to_come && table.is_in_order() {
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            });
+        }
     }
 
     /// Retires the place given up in `slot`, if `minted` is where its tokens begin. False if it is
@@ -774,19 +849,28 @@ impl Waiters {
     /// `most`.
     ///
     /// `look` returns what there is to know about a waiter: how many stand before it whose turn has
-    /// not come, its place, and its timer. One that was woken and has not looked since is passed
+    /// not come, its rank, and its timer. One that was woken and has not looked since is passed
     /// over, so that it holds up no other.
     pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
         // Rule 6: see `stand`. Model: `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`.
         fence(SeqCst);
         let (mut ahead, mut is_any_late) = (0_usize, false);
         let mut overtaken = None;
+        let (mut looks, mut gaps) = (0_u32, None);
         self.scan(|number, slot| {
             let (timer, word) = (slot.timer(), slot.word());
             if timer == 0 || word == Word::FREE {
                 return ControlFlow::Continue(());
             }
-            let look = look(ahead, word.place(), timer);
+            looks = looks.saturating_add(1);
+            let place = word.place();
+            // Each `before` visits all slots: a long walk visits them once for all its waiters.
+            let before = if looks > FEW && self.has_gaps() {
+                gaps.get_or_insert_with(|| self.gaps()).before(place)
+            } else {
+                self.before(place)
+            };
+            let look = look(ahead, place.less_tokens(before), timer);
             match look {
                 Look::InTime => {}
                 Look::LateEnough => is_any_late = true,

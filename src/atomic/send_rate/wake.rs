@@ -50,9 +50,12 @@ impl Engaged<'_> {
     fn wake(&self, elapsed: u64, most: usize) {
         self.release(elapsed);
         self.wake_behind(elapsed, most);
-        self.waiters.walk(most, |ahead, place, timer| {
+        if let Some(line) = self.line_at(elapsed) {
+            self.retire(&line, elapsed);
+        }
+        self.waiters.walk(most, |ahead, rank, timer| {
             // A turn that has come may be barred yet.
-            let nanos = self.nanos_until(place, elapsed);
+            let nanos = self.nanos_until_rank(|_| rank, elapsed);
             let Some(nanos) = nanos.or_else(|| self.barred(elapsed, 1)) else {
                 return Look::Due;
             };

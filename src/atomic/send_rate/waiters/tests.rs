@@ -170,29 +170,50 @@ fn slots_that_are_never_left_are_passed_over() {
     }
 }
 
-/// Rule 4: how many places that came later may stand before one, in the order of the slots.
+/// Rule 4: a waiter takes its slot after others that came later, and gives up.
 #[test]
-fn a_place_out_of_order_is_found_behind_a_few_others() {
-    for lapped in [false, true] {
+fn a_place_that_others_overtook_is_counted() {
+    // In the order of the slots behind as many as one look passes over, and behind more.
+    for (others, is_in_order) in [(8 + 56, true), (8 + 64 + 65, false)] {
         let waiters = Waiters::new(0);
-        // In a table that is lapped all are looked at: the first two are full of waiters.
-        let others = if lapped { 8 + 64 + 65 } else { 8 + 56 };
         for token in 0..others {
             let slot = waiters.join(place(100 + token), 1).expect("there is room");
-            if !lapped {
-                waiters.stand(slot, 1, core::task::Waker::noop());
-            }
-            let _ = slot;
+            waiters.stand(slot, 1, core::task::Waker::noop());
         }
-        let slot = waiters.join(place(10), 1);
-        waiters.give_up(slot, place(10), 1, place(8));
-        assert_eq!(waiters.is_in_order(), !lapped);
-        assert_eq!(waiters.before(place(100)), 1, "lapped: {lapped}");
-        if !lapped {
-            waiters.retire(place(9));
-            assert!(!waiters.has_gaps());
+        let slot = waiters.join(place(10), 1).expect("there is room");
+        waiters.give_up(Some(slot), place(10), 1, place(8));
+        let table = waiters.table(slot.table()).expect("the slot is in it");
+        assert_eq!(table.is_in_order(), is_in_order);
+        for token in [100, 101, 100 + others] {
+            assert_eq!(waiters.before(place(token)), 1, "{token} of {others}");
+        }
+        waiters.retire(place(9));
+        assert!(!waiters.has_gaps());
+    }
+}
+
+/// A long walk counts the places given up for all its waiters at once.
+#[test]
+fn a_gap_is_counted_for_each_waiter_behind_it() {
+    let mut rng = Rng::with_seed(7);
+    let waiters = Waiters::new(3);
+    let mut order: Vec<u64> = (0..600).collect();
+    order.chunks_mut(30).for_each(|few| rng.shuffle(few));
+    for token in order {
+        let token = ORIGIN.wrapping_add(token * 4);
+        let slot = waiters.join(place(token), 3).expect("there is room");
+        waiters.stand(slot, 1, core::task::Waker::noop());
+        if rng.u8(..8) < 3 {
+            waiters.give_up(Some(slot), place(token), 3, place(ORIGIN - 9));
         }
     }
+    let gaps = waiters.gaps();
+    for token in 0..2_400 {
+        let at = place(ORIGIN.wrapping_add(token));
+        assert_eq!(gaps.before(at), waiters.before(at), "{token}");
+    }
+    let behind = place(ORIGIN.wrapping_add(2_400));
+    assert_eq!(waiters.before(behind), waiters.total());
 }
 
 #[test]
