@@ -89,7 +89,7 @@ impl RetryQuota {
     #[must_use = "a permit that is dropped is spent"]
     pub fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
         let taken = cost == 0 || self.missing.take(cost, self.capacity);
-        taken.then_some(QuotaPermit { cost })
+        taken.then_some(QuotaPermit::of(cost))
     }
 
     /// Puts back what `permit` took: the retry that it paid for succeeded.
