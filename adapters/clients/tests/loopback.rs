@@ -22,10 +22,31 @@ use kube::{
     client::{Body, ClientBuilder},
 };
 use octocrab::{AuthState, OctoBody, OctocrabBuilder, service::middleware::base_uri::BaseUriLayer};
-use paceline::{Adaptive, RetryStrategy};
-use paceline_tower::{Buffered, Replayed, RetryLayer};
+use paceline::{Adaptive, Idempotency, RetryStrategy};
+use paceline_tower::{Replay, RetryLayer};
 use tokio::net::TcpListener;
-use tower::{buffer::BufferLayer, util::MapRequestLayer};
+use tower::buffer::BufferLayer;
+
+#[derive(Clone, Debug)]
+struct KubeRequests;
+
+impl Replay<Request<Body>> for KubeRequests {
+    type Sent = Request<Body>;
+    fn sendable(&self, request: Request<Body>) -> Request<Body> {
+        request
+    }
+    fn copy(&self, request: &Request<Body>) -> Option<Request<Body>> {
+        let mut copy = Request::new(request.body().try_clone()?);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        *copy.extensions_mut() = request.extensions().clone();
+        Some(copy)
+    }
+    fn idempotency(&self, request: &Request<Body>) -> Idempotency {
+        Idempotency::of_request(request)
+    }
+}
 
 /// Answers `body`, but for the first request, which is throttled. Returns its address and how many
 /// requests came.
@@ -44,8 +65,14 @@ async fn service(body: &'static str) -> (Uri, Arc<AtomicUsize>) {
                     let status = if is_first { 429 } else { 200 };
                     let answer = Response::builder().status(status);
                     let answer = answer.header("content-type", "application/json");
-                    let text = if is_first { "{\"message\":\"slow down\"}" } else { body };
-                    let answer = answer.body(Full::new(Bytes::from(text))).expect("a response");
+                    let text = if is_first {
+                        "{\"message\":\"slow down\"}"
+                    } else {
+                        body
+                    };
+                    let answer = answer
+                        .body(Full::new(Bytes::from(text)))
+                        .expect("a response");
                     async move { Ok::<_, Infallible>(answer) }
                 });
                 let _closed = http1::Builder::new()
@@ -79,12 +106,10 @@ async fn octocrab_sends_again_what_is_throttled() {
 async fn kube_sends_again_what_is_throttled() {
     let (uri, seen) = service("{\"metadata\":{\"name\":\"settings\"}}").await;
     let strategy = Arc::new(Adaptive::paced());
-    let body = |request: Request<Replayed<Body>>| request.map(Body::wrap_body);
-    let retries = RetryLayer::http(Arc::clone(&strategy)).replay(Buffered::up_to(1_048_576));
+    let retries = RetryLayer::http(Arc::clone(&strategy)).replay(KubeRequests);
     let client = ClientBuilder::try_from(Config::new(uri))
         .expect("a configuration")
         .with_layer(&BufferLayer::new(1_024))
-        .with_layer(&MapRequestLayer::new(body))
         .with_layer(&retries)
         .build();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
