@@ -8,9 +8,12 @@
 
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
 
-/// Of a limit that comes back all the time this part is left alone, in eighths. A client alone
-/// comes to rest at a half of it: above that background would starve.
-const LEFT_ALONE: i128 = 3;
+/// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at a
+/// half of it: above that background would starve.
+const OF_A_REFILL: i128 = 6;
+/// Of a sliding window. What is left alone there goes unused: a token comes back a window after it
+/// was spent.
+const OF_A_SLIDING_WINDOW: i128 = 1;
 
 impl Ledger {
     /// Returns the whole tokens that background may have at `now` with `sent` sent, if `promised`
@@ -32,11 +35,10 @@ impl Ledger {
         let free = this.free(now, sent, promised) - amount(tokens);
         // The even line falls by the limit in a window, and goes on where the next one begins.
         let even = this.resets_at() - i128::from(now) - free * window / limit;
-        let back = (this.refill_left() - free) * window / limit;
+        let back = (this.always_left() - free) * window / limit;
         let wait = match this.kind {
-            Kind::Window => even,
+            Kind::Window | Kind::Unknown => even,
             Kind::Refill | Kind::Sliding => back,
-            Kind::Unknown => even.min(if back > 0 { even } else { 0 }),
         };
         to_u64(wait).max(paused)
     }
@@ -47,18 +49,21 @@ impl Ledger {
         level - self.kept_back() - amount(promised)
     }
 
-    /// Returns what background leaves alone. Of a limit whose kind is not found out yet it is the
-    /// lesser of the two: what is hardly used is never found out.
+    /// Returns what background leaves alone. A limit whose kind is not found out is a window: what
+    /// many services declare never says that it is one.
     fn left_alone(&self, now: u64) -> i128 {
         match self.kind {
-            Kind::Window => self.even_line(now),
-            Kind::Refill | Kind::Sliding => self.refill_left(),
-            Kind::Unknown => self.even_line(now).min(self.refill_left()),
+            Kind::Window | Kind::Unknown => self.even_line(now),
+            Kind::Refill | Kind::Sliding => self.always_left(),
         }
     }
 
-    fn refill_left(&self) -> i128 {
-        amount(self.limit) * LEFT_ALONE / 8
+    fn always_left(&self) -> i128 {
+        let sixteenths = match self.kind {
+            Kind::Sliding => OF_A_SLIDING_WINDOW,
+            Kind::Refill | Kind::Window | Kind::Unknown => OF_A_REFILL,
+        };
+        amount(self.limit) * sixteenths / 16
     }
 
     /// Returns what would be left of the window at an even pace.
@@ -124,20 +129,30 @@ mod tests {
 
     #[test]
     fn of_a_refill_three_eighths_are_left_alone() {
-        for kind in [Kind::Refill, Kind::Sliding] {
-            let refill = ledger(kind, 300);
-            assert_eq!(refill.spare(0, 0, 0), 75);
-            assert_eq!(refill.spare(0, 50, 25), 0);
-            assert_eq!(refill.until_spare(0, 75, 0, 1), SECOND / 10);
-        }
+        let refill = ledger(Kind::Refill, 300);
+        assert_eq!(refill.spare(0, 0, 0), 75);
+        assert_eq!(refill.spare(0, 50, 25), 0);
+        assert_eq!(refill.until_spare(0, 75, 0, 1), SECOND / 10);
     }
 
     #[test]
-    fn what_is_hardly_used_is_found_out() {
-        let unknown = ledger(Kind::Unknown, 599);
-        assert_eq!(unknown.spare(0, 0, 0), 374, "the lesser of the two");
-        let late = ledger(Kind::Unknown, 100);
-        assert_eq!(late.spare(57 * SECOND, 0, 0), 70);
+    fn of_a_sliding_window_little_is_left_alone() {
+        let sliding = ledger(Kind::Sliding, 300);
+        let (spare, left) = (sliding.spare(0, 0, 0), 600 / 16);
+        assert!((300 - left - 1..=300 - left).contains(&spare), "{spare}");
+        assert_eq!(sliding.spare(0, spare, 0), 0);
+    }
+
+    #[test]
+    fn a_limit_of_an_unknown_kind_is_a_window() {
+        for (left, seconds) in [(599, 0), (599, 6), (100, 57)] {
+            let [unknown, window] = [Kind::Unknown, Kind::Window].map(|kind| ledger(kind, left));
+            let now = seconds * SECOND;
+            assert_eq!(unknown.spare(now, 0, 0), window.spare(now, 0, 0));
+            let until = |of: &Ledger| of.until_spare(now, 50, 0, 10);
+            assert_eq!(until(&unknown), until(&window));
+        }
+        assert_eq!(ledger(Kind::Unknown, 599).spare(0, 0, 0), 0);
     }
 
     #[test]
