@@ -31,7 +31,7 @@ pub enum ControlLaw {
 /// Whether something waits for a request, or it has time.
 ///
 /// Both count against one rate, and a throttle of either lowers it. Background gets the tokens that
-/// are there and that no foreground request waits for, and at least 1 of 21.
+/// are there and that no foreground request waits for, and in the long run at least 1 of 21.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

@@ -12,7 +12,9 @@
 //! on and gives the token back. A thread that stops between the two steps has lost what it took.
 //!
 //! *The trickle.* Once [`TRICKLE`] tokens have been promised to the foreground since background got
-//! one, or since it began to wait, one token for it stands in the first line as a place.
+//! one, or since it began to wait, one token for it stands in the first line as a place. While
+//! background is ahead of its one of 21, by what it got when there was more, it comes after
+//! [`LATEST`] tokens only.
 //!
 //! # States of the line
 //!
@@ -56,6 +58,13 @@ use crate::line::{LONGEST_QUEUE, Place, TOKEN};
 /// So many tokens of the foreground bring background one.
 pub(super) const TRICKLE: u64 = 20;
 
+/// And so many at the latest, however far background is ahead of its part.
+pub(super) const LATEST: u64 = 50;
+/// So many tokens background may be ahead: what it got beyond is forgotten.
+const AHEAD: u64 = 64;
+/// What the foreground is promised for one token of background, in the units of a place.
+const PART: i64 = to_signed(TRICKLE.wrapping_mul(TOKEN));
+
 /// The fraction bits of `pace`.
 const PACE_BITS: u32 = 8;
 const LEAST_PACE: u64 = 1 << PACE_BITS;
@@ -67,6 +76,8 @@ pub(super) const NO_PLACE: u64 = u64::MAX;
 /// Where the line begins: just before the wrap of places and of counts, so that every test crosses
 /// it.
 const BEGINNING: u64 = TOKEN.wrapping_neg();
+/// Behind all that is promised at the beginning.
+const NOTHING_PAID: u64 = BEGINNING.wrapping_sub(1 << 62);
 const GIVEN_UP: u64 = 1_u64.wrapping_neg();
 
 /// The words of the second line.
@@ -82,6 +93,9 @@ pub(super) struct Behind {
     /// What had been promised to the foreground at the last release, or when the first began to
     /// wait.
     pub(super) mark: AtomicU64,
+    /// Up to where background has had its part of what is promised to the foreground: ahead of that
+    /// by what it got beyond.
+    paid: AtomicU64,
     /// The place of the trickle in the first line, or [`NO_PLACE`].
     pub(super) trickle: AtomicU64,
     /// How many tokens go for one that is released, that one included: on average, of late.
@@ -130,6 +144,7 @@ impl Behind {
             unclaimed: AtomicU64::new(0),
             granted: AtomicU64::new(0),
             mark: AtomicU64::new(0),
+            paid: AtomicU64::new(NOTHING_PAID),
             trickle: AtomicU64::new(NO_PLACE),
             pace: AtomicU64::new(LEAST_PACE),
             waiters: Waiters::new(GIVEN_UP),
@@ -250,11 +265,46 @@ impl Behind {
         }
     }
 
+    /// Begins to count the trickle at `promised`: nothing is owed from before.
+    pub(super) fn begin(&self, promised: u64) {
+        self.mark.store(promised, Relaxed);
+        self.pay(promised, 0);
+    }
+
+    /// Forgets how far background is ahead of its part.
+    pub(super) fn restart(&self, promised: u64) {
+        self.mark.store(promised, Relaxed);
+        self.paid.store(promised, Relaxed);
+    }
+
+    /// Counts `tokens` of background as its part of what is promised to the foreground.
+    fn pay(&self, promised: u64, tokens: u64) {
+        let most = to_signed(AHEAD).wrapping_mul(PART);
+        let part = to_signed(tokens.min(AHEAD)).wrapping_mul(PART);
+        let ahead = to_signed(self.paid.load(Relaxed).wrapping_sub(promised));
+        let ahead = ahead
+            .max(PART.wrapping_neg())
+            .saturating_add(part)
+            .min(most);
+        self.paid
+            .store(promised.wrapping_add_signed(ahead), Relaxed);
+    }
+
+    /// Returns `true` if the trickle's turn has come, with so much `promised` to the foreground and
+    /// `mark` where it was when background last got a token.
+    pub(super) fn owes(&self, promised: u64, mark: u64) -> bool {
+        let since = to_signed(promised.wrapping_sub(mark));
+        let unpaid = to_signed(promised.wrapping_sub(self.paid.load(Relaxed)));
+        let latest = to_signed(LATEST.wrapping_mul(TOKEN));
+        since >= latest || since.min(unpaid) >= PART
+    }
+
     /// Notes that `tokens` are released, after `promised` to the foreground; `pace` is that of the
     /// trickle.
     pub(super) fn note(&self, promised: u64, tokens: u64, by_trickle: bool) {
         let moved = promised.wrapping_sub(self.mark.load(Relaxed));
         self.mark.store(promised, Relaxed);
+        self.pay(promised, tokens);
         let sample = if by_trickle {
             MOST_PACE
         } else {

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
-use super::behind::{Behind, NO_PLACE, TRICKLE};
+use super::behind::{Behind, NO_PLACE};
 use super::permit::{AcquireError, Order, SendPermit, WeightError};
 #[cfg(feature = "std")]
 use super::reserve::PlaceGuard;
@@ -17,7 +17,6 @@ use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::SECOND;
-use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
 
 /// How often the first behind the line looks at most, in nanoseconds.
@@ -147,8 +146,7 @@ impl Engaged<'_> {
         }
         let promised = self.promised_to_foreground(behind);
         let mark = behind.mark.load(Relaxed);
-        let since = to_signed(promised.wrapping_sub(mark));
-        if since < to_signed(TRICKLE.wrapping_mul(TOKEN)) {
+        if !behind.owes(promised, mark) {
             return false;
         }
         let moved = behind
@@ -195,9 +193,7 @@ impl Engaged<'_> {
     pub(super) fn restart_trickle(&self) {
         if let Some(behind) = self.promised.behind.get() {
             self.give_trickle_up(behind);
-            behind
-                .mark
-                .store(self.promised_to_foreground(behind), Relaxed);
+            behind.restart(self.promised_to_foreground(behind));
         }
     }
 
@@ -488,8 +484,7 @@ impl SendRate {
             }
         }
         if behind.waiting() <= 0 {
-            let promised = engaged.promised_to_foreground(behind);
-            behind.mark.store(promised, Relaxed);
+            behind.begin(engaged.promised_to_foreground(behind));
         }
         let place = behind.promise(weight)?;
         engaged.release(elapsed);

@@ -478,3 +478,83 @@ fn another_rate_gives_the_trickle_up() {
     let promised = engaged.promised_to_foreground(engaged.behind());
     assert_eq!(engaged.behind().mark.load(Relaxed), promised);
 }
+
+/// Returns after how many places of the first line the trickle is put.
+fn trickles_after(rate: &SendRate, now: u64) -> usize {
+    let engaged = rate.about_to_limit();
+    let _place = rate.background().reserve(at(now));
+    let mut line = Vec::new();
+    while engaged.behind().trickle.load(Relaxed) == NO_PLACE {
+        line.push(rate.reserve(at(now)));
+        engaged.release(now);
+    }
+    line.len()
+}
+
+#[test]
+fn what_background_got_beyond_its_part_puts_the_trickle_off() {
+    let rate = spent(1);
+    assert_eq!(trickles_after(&rate, 0), 20);
+    for nth in 1..=3 {
+        assert!(rate.background().try_acquire(cents(100 * nth)).is_ok());
+    }
+    // Three tokens pay for 60, and it comes after 50 at the latest.
+    assert_eq!(trickles_after(&rate, nanos(300)), 50);
+}
+
+#[test]
+fn a_change_that_no_count_survives_restarts_the_trickle() {
+    let forget = |rate: &SendRate| rate.forget_throttles(at(0));
+    let reset = |rate: &SendRate| rate.reset(at(0));
+    for change in [forget, reset] as [fn(&SendRate); 2] {
+        let rate = spent(1);
+        let _place = rate.background().reserve(at(0));
+        let _line = [0; 21].map(|_| rate.reserve(at(0)));
+        let engaged = rate.about_to_limit();
+        engaged.release(0);
+        assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+        change(&rate);
+        assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+        let promised = engaged.promised_to_foreground(engaged.behind());
+        assert_eq!(engaged.behind().mark.load(Relaxed), promised);
+    }
+}
+
+/// A heavy request collects tokens of a declared limit: what it has counts as spent.
+#[test]
+fn what_a_heavy_request_has_collected_counts_as_spent() {
+    use crate::law::{DeclaredSettings, LimitReport, LimitReports, Reset, Spend};
+
+    let settings = DeclaredSettings::new().spend(Spend::Fast);
+    let rate = SendRate::declared(settings, at(0));
+    let permit = rate.try_acquire(at(0)).expect("nothing is known");
+    let report = LimitReport::new(310)
+        .limit(800)
+        .window(Duration::from_secs(60))
+        .refills(true)
+        .reset(Reset::In(Duration::from_secs(30)));
+    rate.observe(at(0), permit, &LimitReports::from(report));
+    rate.record(at(0), permit, Outcome::NotThrottled);
+    // 300 are left alone. 10 may go, and what comes back in a second and a half: 20.
+    let now = at(SECOND);
+    let mut heavy = rate.background().reserve_n(now, 40).expect("it fits");
+    for tenth in 10..=15 {
+        assert!(!goes(&mut heavy, at(tenth * SECOND / 10)));
+    }
+    let collected = rate.about_to_limit().behind().unclaimed();
+    assert!((20..=30).contains(&collected), "{collected}");
+}
+
+#[test]
+fn a_pause_makes_no_trickle_due() {
+    let rate = spent(1);
+    let mut place = rate.background().reserve(at(0));
+    let _line = [0; 25].map(|_| rate.reserve(at(0)));
+    let hint = Outcome::ThrottledFor(span(5_000));
+    rate.record(cents(1), SendPermit::sent_at(at(0)), hint);
+    assert!(!goes(&mut place, cents(100)) && !goes(&mut place, cents(5_000)));
+    assert_ne!(
+        rate.about_to_limit().behind().trickle.load(Relaxed),
+        NO_PLACE
+    );
+}
