@@ -152,6 +152,7 @@ mod tests {
         let (mut one, mut other) = (SendTurn::new(), SendTurn::new());
         let first = strategy.admit(&mut one, SendRequest::new());
         assert!(first.is_ok(), "it is full");
+        assert_eq!((backfill.id(), backfill.is_idle()), (strategy.id(), false));
         assert!(backfill.admit(&mut one, SendRequest::new()).is_err());
         assert!(strategy.admit(&mut other, SendRequest::new()).is_err());
         let seen = backfill.snapshot();
