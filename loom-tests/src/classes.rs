@@ -9,7 +9,11 @@ use loom::{
     model,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
+        atomic::{
+            AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+            fence,
+        },
     },
     thread,
 };
@@ -180,6 +184,66 @@ fn released_by_two(there: u64, mistake: Mistake) {
         assert!(got <= there, "no token is released that was not there");
         assert_eq!(got + left, there, "no token is lost");
     });
+}
+
+/// A rise beside a waiter behind the line: how it takes its stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    /// It stands, and then looks at the rate.
+    ThenLooks,
+    /// It has looked before.
+    HasLooked,
+    /// It stands, and then looks, and neither thread has a fence between the two.
+    NoFence,
+}
+
+/// A rate rises and the thread looks for waiters. The waiter's timer is of the new rate, or it is
+/// woken.
+fn rise_beside(stand: Stand) {
+    model(move || {
+        let words = Arc::new((AtomicU64::new(1), AtomicU64::new(0)));
+        let shared = Arc::clone(&words);
+        let fence = move || {
+            if stand != Stand::NoFence {
+                fence(SeqCst);
+            }
+        };
+        let other = thread::spawn(move || {
+            let (rate, stands) = &*shared;
+            rate.store(2, Relaxed);
+            fence();
+            stands.load(Relaxed) == 1
+        });
+        let (rate, stands) = &*words;
+        let before = rate.load(Relaxed);
+        stands.store(1, Relaxed);
+        fence();
+        let after = rate.load(Relaxed);
+        let seen = if stand == Stand::HasLooked {
+            before
+        } else {
+            after
+        };
+        let woken = other.join().expect("the other thread returns");
+        assert!(woken || seen == 2, "it sleeps by the old rate");
+    });
+}
+
+#[test]
+fn a_waiter_that_stands_and_then_looks_sees_a_rise() {
+    rise_beside(Stand::ThenLooks);
+}
+
+#[test]
+#[should_panic(expected = "it sleeps by the old rate")]
+fn a_waiter_that_looks_and_then_stands_misses_a_rise() {
+    rise_beside(Stand::HasLooked);
+}
+
+#[test]
+#[should_panic(expected = "it sleeps by the old rate")]
+fn a_waiter_without_a_fence_misses_a_rise() {
+    rise_beside(Stand::NoFence);
 }
 
 #[test]

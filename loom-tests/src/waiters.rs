@@ -15,7 +15,7 @@ use core::{
 use alloc::{sync::Arc, task::Wake};
 use loom::thread;
 use paceline::{
-    Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, Timestamp,
+    Class, Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, Timestamp,
     law::PacedSettings,
     wait::{Acquire, PlaceInLine, Sleep, Timer},
 };
@@ -146,6 +146,16 @@ impl Scene {
         place.expect("there is no deadline")
     }
 
+    /// One behind the line, which is there already.
+    fn waiter_behind(&self) -> Waiter {
+        assert!(self.rate.background().try_acquire(Timestamp::ZERO).is_err());
+        let background = self.limiter.clone().into_tokens(1).class(Class::Background);
+        Waiter {
+            future: background.acquire(),
+            woken: Arc::default(),
+        }
+    }
+
     fn waiter(&self) -> Waiter {
         Waiter {
             future: self.limiter.clone().into_tokens(1).acquire(),
@@ -181,6 +191,36 @@ fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
         assert!(!waiter.poll());
         other.join().expect("the thread returns").expect("in range");
         assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
+    });
+}
+
+/// The same of a waiter behind the line: its walk comes after that of the first one.
+#[test]
+fn a_faster_rate_is_seen_by_background_or_wakes_it() {
+    explore(Some(1), || {
+        let scene = Scene::fixed();
+        let mut waiter = scene.waiter_behind();
+        let rate = Arc::clone(&scene.rate);
+        let other = thread::spawn(move || rate.set_paced(each_seconds(1), Timestamp::ZERO));
+        assert!(!waiter.poll());
+        other.join().expect("the thread returns").expect("in range");
+        assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
+    });
+}
+
+/// A place of the first line is given up while background begins to wait: it has the token, or is
+/// woken.
+#[test]
+fn a_place_given_up_ahead_goes_to_background_or_wakes_it() {
+    explore(Some(1), || {
+        let scene = Scene::new();
+        let ahead = scene.place();
+        let mut waiter = scene.waiter_behind();
+        scene.hands.set(2);
+        let other = thread::spawn(move || drop(ahead));
+        let ready = waiter.poll();
+        other.join().expect("the thread returns");
+        assert!(ready || waiter.was_woken(), "a token is there");
     });
 }
 

@@ -72,6 +72,40 @@ fn grants_of_five_threads_and_the_rest_are_what_was_minted() {
     });
 }
 
+/// Five threads try, wait and give up in both lines: what they get, and what is left, is what was
+/// minted.
+#[test]
+fn grants_of_both_classes_and_the_rest_are_what_was_minted() {
+    explore(1_000, || {
+        let rate = limited(); // 8.96 tokens at 1 s
+        let granted = on_threads(5, &rate, |rate, thread| {
+            let (view, now) = (rate.background(), at(1_000));
+            let (mut ahead, mut behind) = (0, 0);
+            for round in 0..4 {
+                match (thread + round) % 5 {
+                    0 => ahead += u32::from(rate.try_acquire(now).is_ok()),
+                    1 => behind += u32::from(view.try_acquire(now).is_ok()),
+                    2 => behind += u32::from(view.reserve(now).claim(now).is_ok()),
+                    3 => ahead += u32::from(rate.reserve(now).claim(now).is_ok()),
+                    _ => drop(view.reserve(now)),
+                }
+            }
+            (ahead, behind)
+        });
+        let ahead: u32 = granted.iter().map(|one| one.0).sum();
+        let behind: u32 = granted.iter().map(|one| one.1).sum();
+        assert!(ahead + behind <= 8, "granted {ahead} and {behind} of 8.96");
+        // A look gives back what two threads have released for one.
+        let view = rate.background();
+        let rest = (0..9).filter(|_| view.try_acquire(at(1_000)).is_ok());
+        let rest = u32::try_from(rest.count()).expect("9 at most");
+        assert_eq!(ahead + behind + rest, 8, "no token is lost");
+        let seen = rate.snapshot(at(1_000));
+        assert_eq!((seen.waiting, seen.background.waiting), (0, 0));
+        assert_eq!(seen.background.released, u64::from(behind + rest));
+    });
+}
+
 /// While two threads throttle, others succeed and take: every throttle cuts, and takers get no more
 /// than the first rate would have minted.
 #[test]
