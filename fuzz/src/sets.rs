@@ -1,4 +1,5 @@
-//! `sets`: sets that share their rates, single requests and settlements, against plain lists.
+//! `sets`: sets that share their rates, single requests and settlements, of both classes, against
+//! plain lists.
 //!
 //! The rates stay as they are, so that every answer is the lists': what a set takes of each line,
 //! what a refusal gives back, and what a settlement debits or credits. At the end no
@@ -34,10 +35,31 @@ type Permit = SetPermit<8>;
 enum Step {
     Advance(u16),
     Leap(u8),
-    Try { set: bool, weights: [u16; 3] },
-    Reserve { set: bool, weights: [u16; 3] },
-    Settle { pick: u8, costs: [u16; 3] },
-    Single { rate: u8, weight: u16 },
+    Try {
+        set: bool,
+        weights: [u16; 3],
+    },
+    Reserve {
+        set: bool,
+        weights: [u16; 3],
+    },
+    Settle {
+        pick: u8,
+        costs: [u16; 3],
+    },
+    Single {
+        rate: u8,
+        weight: u16,
+    },
+    Behind {
+        set: bool,
+        weights: [u16; 3],
+        place: bool,
+    },
+    SingleBehind {
+        rate: u8,
+        weight: u16,
+    },
 }
 
 /// One line, as a list.
@@ -57,6 +79,14 @@ impl Line {
     /// What is missing for the next `weight`.
     fn missing(&self, minted: i128, weight: i128) -> i128 {
         self.settled(minted) + weight - self.written_off - minted
+    }
+
+    /// What is missing for `weight` of background, which leaves three quarters of the bucket alone,
+    /// but for one token.
+    fn missing_behind(&self, minted: i128, weight: i128) -> i128 {
+        let capacity = i128::from(CAPACITY) * TOKEN;
+        let left = ((capacity - TOKEN) * 3 / 4).min(capacity - weight);
+        self.missing(minted, weight) + left
     }
 
     fn take(&mut self, minted: i128, weight: i128) -> i128 {
@@ -128,6 +158,14 @@ impl Scene<'_> {
             Step::Reserve { set, weights } => self.reserve(usize::from(set), weights),
             Step::Settle { pick, costs } => self.settle(pick, costs),
             Step::Single { rate, weight } => self.single(usize::from(rate) % 3, weight),
+            Step::Behind {
+                set,
+                weights,
+                place,
+            } => self.behind(usize::from(set), weights, place),
+            Step::SingleBehind { rate, weight } => {
+                self.single_behind(usize::from(rate) % 3, weight);
+            }
         }
     }
 
@@ -264,6 +302,58 @@ impl Scene<'_> {
         }
     }
 
+    /// A set of background. One that has to wait is only tried: its place would collect tokens.
+    fn behind(&mut self, set: usize, weights: [u16; 3], place: bool) {
+        let (now, minted) = (self.at(), self.minted());
+        let weighed = Self::weighed(set, weights);
+        let lacks = |(_, rate, weight): &(usize, usize, i128)| {
+            self.lines[*rate].missing_behind(minted, *weight)
+        };
+        let most = weighed.iter().map(lacks).max().unwrap_or(0);
+        let (given, view) = (Self::given(set, weights), self.sets[set].background());
+        let is_over = given.iter().any(|weight| *weight > CAPACITY);
+        let taken = if place && most <= -SLACK && !is_over {
+            let reserved = view.reserve(now, &given);
+            let claimed = reserved.map(|mut place| place.claim(now).map_err(SetError::NotInTime));
+            claimed.and_then(|claimed| claimed)
+        } else {
+            view.try_acquire(now, &given)
+        };
+        match taken {
+            Ok(permit) => {
+                assert!(most <= SLACK, "granted behind the line with {most} to go");
+                for (_, rate, weight) in weighed {
+                    self.lines[rate].take(minted, weight);
+                }
+                if self.unsettled.len() < MOST {
+                    self.unsettled.push((set, permit));
+                }
+            }
+            Err(SetError::NotInTime(binding)) => {
+                assert!(most > -SLACK && !binding.wait.is_zero(), "{binding:?}");
+            }
+            Err(SetError::Weight { .. }) => assert!(weighed.is_empty() || is_over),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn single_behind(&mut self, rate: usize, weight: u16) {
+        let (minted, weight) = (self.minted(), u32::from(weight).max(1));
+        let tokens = i128::from(weight) * TOKEN;
+        let missing = self.lines[rate].missing_behind(minted, tokens);
+        let view = self.rates[rate].background();
+        match view.try_acquire_n(self.at(), weight) {
+            Ok(_) => {
+                assert!(
+                    missing <= SLACK,
+                    "granted behind the line with {missing} to go"
+                );
+                self.lines[rate].take(minted, tokens);
+            }
+            Err(_) => assert!(missing > -SLACK || weight > CAPACITY),
+        }
+    }
+
     fn compare(&self) {
         for (rate, line) in self.rates.iter().zip(&self.lines) {
             let shown = rate.snapshot(self.at());
@@ -281,7 +371,8 @@ impl Scene<'_> {
         let later = Timestamp::from_nanos(self.now + 1_000 * SECOND);
         for rate in self.rates {
             let shown = rate.snapshot(later);
-            assert_eq!(shown.waiting, 0, "{shown:?}");
+            let waiting = (shown.waiting, shown.background.waiting);
+            assert_eq!(waiting, (0, 0), "{shown:?}");
             assert!(shown.available >= shown.capacity - 0.01, "{shown:?}");
         }
         for set in self.sets {
