@@ -1,15 +1,20 @@
 //! The client: one of the limiters, and the same retries with each.
 
 use alloc::sync::Arc;
-use core::{num::NonZeroU32, ops::Add, time::Duration};
+use core::{
+    num::NonZeroU32,
+    ops::Add,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use fastrand::Rng;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::StatusCode;
 use paceline::{
-    Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, SendSet, Timestamp,
+    Class, Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, SendSet, Timestamp,
     classify::{HeaderLimits, HttpResponseParts},
-    law::{DeclaredSettings, Dimension, PacedSettings},
+    law::{DeclaredSettings, Dimension, PacedSettings, Spend},
     set::SetPermit,
 };
 use tokio::time::Instant;
@@ -70,6 +75,10 @@ impl Limiter {
         };
         let declared = |dimension| {
             let settings = DeclaredSettings::new().dimension(dimension);
+            let settings = match mode {
+                Mode::Classes => settings.spend(Spend::Fast),
+                _ => settings,
+            };
             Arc::new(SendRate::declared(settings, start))
         };
         match mode {
@@ -85,7 +94,7 @@ impl Limiter {
                 let set = SendSet::new([paced(), heavy()]);
                 Self::Set(SendLimiter::new(set).clock(clock), clock)
             }
-            Mode::Declared => {
+            Mode::Declared | Mode::Classes => {
                 let set = [Dimension::Requests, Dimension::Tokens].map(declared);
                 Self::Set(SendLimiter::new(SendSet::new(set)).clock(clock), clock)
             }
@@ -93,7 +102,7 @@ impl Limiter {
     }
 
     /// Waits for the turn of a request. Without a deadline it is never refused.
-    async fn turn(&self, job: Job) -> Permit {
+    async fn turn(&self, job: Job, class: Class) -> Permit {
         match self {
             Self::None => Permit::None,
             Self::Fixed(limiter) => {
@@ -108,7 +117,8 @@ impl Limiter {
             Self::Set(limiter, _) => {
                 let mut weight = job.estimate;
                 loop {
-                    if let Ok(permit) = limiter.tokens([1, weight]).acquire().await {
+                    let tokens = limiter.tokens([1, weight]).class(class);
+                    if let Ok(permit) = tokens.acquire().await {
                         return Permit::Set(permit);
                     }
                     // At today's rate the bucket never holds as much: it takes what it can.
@@ -151,41 +161,89 @@ fn hint(reply: &Reply) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(Duration::from_secs))
 }
 
-/// Sends `jobs`, `workers` at a time, and returns the requests and how many of the jobs failed.
+/// What a client sends.
+pub(crate) struct Batch {
+    pub(crate) mode: Mode,
+    pub(crate) limits: Limits,
+    pub(crate) jobs: Vec<(usize, Job)>,
+    /// What a person asks for meanwhile, one after another.
+    pub(crate) person: Vec<(usize, Job)>,
+}
+
+/// What came of it.
+pub(crate) struct Part {
+    pub(crate) counts: Counts,
+    /// How many of the jobs failed.
+    pub(crate) failed: u64,
+    /// How long the person waited for each first turn, the least first.
+    pub(crate) waits: Vec<Duration>,
+}
+
+/// Sends a batch, `workers` requests at a time, and the person's beside it.
 pub(crate) async fn run(
-    mode: Mode,
-    limits: Limits,
+    batch: Batch,
     transport: Transport,
-    jobs: Vec<(usize, Job)>,
     workers: usize,
-) -> Result<(Counts, u64), Failure> {
-    let count = jobs.len();
-    let client = Arc::new((Limiter::new(mode, &limits), transport, jobs));
+) -> Result<Part, Failure> {
+    let count = batch.jobs.len();
+    let limiter = Limiter::new(batch.mode, &batch.limits);
+    let client = Arc::new((limiter, transport, batch, AtomicBool::new(false)));
+    let asking = Arc::clone(&client);
+    let person = tokio::spawn(async move {
+        let (limiter, transport, batch, is_over) = &*asking;
+        let mut sent = Vec::new();
+        for job in &batch.person {
+            tokio::time::sleep(batch.limits.minute / 12).await;
+            if is_over.load(Relaxed) {
+                break;
+            }
+            sent.push(send(batch, Class::Foreground, limiter, transport, *job).await);
+        }
+        sent
+    });
+    let working = Arc::clone(&client);
+    let class = match working.2.mode {
+        Mode::Classes => Class::Background,
+        _ => Class::Foreground,
+    };
     let work = move |_, index: usize| {
-        let client = Arc::clone(&client);
+        let client = Arc::clone(&working);
         async move {
-            let (limiter, transport, jobs) = &*client;
-            send(mode, limits, limiter, transport, jobs[index]).await
+            let (limiter, transport, batch, _) = &*client;
+            send(batch, class, limiter, transport, batch.jobs[index]).await
         }
     };
     let sent = run::workers(workers, count, work).await?;
-    let failed = sent.iter().filter(|one| one.done == 0).count();
-    let counts = sent.into_iter().fold(Counts::default(), Add::add);
-    Ok((counts, failed as u64))
+    // Relaxed: it says no more than that.
+    client.3.store(true, Relaxed);
+    let asked = person.await?;
+    let mut waits: Vec<_> = asked.iter().map(|(_, waited)| *waited).collect();
+    waits.sort_unstable();
+    let all = sent.into_iter().chain(asked).map(|(counts, _)| counts);
+    let all: Vec<_> = all.collect();
+    let failed = all.iter().filter(|one| one.done == 0).count() as u64;
+    Ok(Part {
+        counts: all.into_iter().fold(Counts::default(), Add::add),
+        failed,
+        waits,
+    })
 }
 
-/// Sends one request until it is done, or six times.
+/// Sends one request until it is done, or six times. Returns how long it waited for its first turn,
+/// too.
 async fn send(
-    mode: Mode,
-    limits: Limits,
+    batch: &Batch,
+    class: Class,
     limiter: &Limiter,
     transport: &Transport,
     (number, job): (usize, Job),
-) -> Counts {
+) -> (Counts, Duration) {
+    let (asked, mut first) = (Instant::now(), None);
     let mut counts = Counts::default();
     let mut rng = Rng::with_seed(number as u64);
     for attempt in 0..SENDS {
-        let permit = limiter.turn(job).await;
+        let permit = limiter.turn(job, class).await;
+        first.get_or_insert(asked.elapsed());
         counts.sent += 1;
         let Some(reply) = transport.send(number).await else {
             counts.lost += 1;
@@ -197,13 +255,13 @@ async fn send(
             break;
         }
         counts.throttled += 1;
-        if mode != Mode::None && attempt + 1 < SENDS {
+        if batch.mode != Mode::None && attempt + 1 < SENDS {
             // A second of the service, doubled each time, with full jitter, after the hint.
-            let most = (limits.minute / 60).saturating_mul(1 << attempt);
+            let most = (batch.limits.minute / 60).saturating_mul(1 << attempt);
             let jitter = rng.u64(0..=u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
             let hint = hint(&reply).unwrap_or_default();
             tokio::time::sleep(hint + Duration::from_nanos(jitter)).await;
         }
     }
-    counts
+    (counts, first.unwrap_or_default())
 }

@@ -44,6 +44,7 @@ use common::{chart, columns, number, policer, run, server, tally};
 use tokio::{task::spawn_blocking, time::Instant};
 
 use crate::{
+    client::{Batch, Part},
     report::Report,
     run::Failure,
     server::Server,
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
 /// Runs every way, prints what came of it, and returns the exit code.
 async fn batches(settings: &Settings) -> Result<u8, Failure> {
     if let (Some(join), [mode]) = (settings.join, settings.modes().as_slice()) {
-        let (counts, failed) = part(settings, *mode, join).await?;
+        let Part { counts, failed, .. } = part(settings, *mode, join).await?;
         let Counts {
             sent,
             done,
@@ -101,7 +102,7 @@ async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
     let service = Arc::new(service);
     let server = Server::start(Arc::clone(&service)).await?;
     let begun = Instant::now();
-    let (client, failed) = if settings.processes == 1 {
+    let part = if settings.processes == 1 {
         let join = Join {
             port: server.address().port(),
             process: 0,
@@ -116,28 +117,40 @@ async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
         limits,
         processes: settings.processes,
         elapsed: begun.elapsed(),
-        client,
-        failed,
+        client: part.counts,
+        failed: part.failed,
+        waits: part.waits,
         service: service.ledger(),
     })
 }
 
 fn all_jobs(settings: &Settings) -> Vec<Job> {
-    jobs(settings.seed, settings.requests as usize)
+    let count = settings.requests as usize + settings.most_by_person();
+    jobs(settings.seed, count)
 }
 
 /// Sends the part of one process.
-async fn part(settings: &Settings, mode: Mode, join: Join) -> Result<(Counts, u64), Failure> {
+async fn part(settings: &Settings, mode: Mode, join: Join) -> Result<Part, Failure> {
     let processes = settings.processes as usize;
     let jobs = all_jobs(settings).into_iter().enumerate();
-    let jobs = jobs.filter(|(number, _)| number % processes == join.process);
+    let (jobs, person): (Vec<_>, Vec<_>) =
+        jobs.partition(|(number, _)| *number < settings.requests as usize);
+    let jobs = jobs
+        .into_iter()
+        .filter(|(number, _)| number % processes == join.process);
     let transport = Transport::http(join.port, join.process)?;
     let workers = settings.workers();
-    client::run(mode, settings.limits(), transport, jobs.collect(), workers).await
+    let batch = Batch {
+        mode,
+        limits: settings.limits(),
+        jobs: jobs.collect(),
+        person,
+    };
+    client::run(batch, transport, workers).await
 }
 
 /// Starts the processes of one way, and returns what they counted together.
-fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<(Counts, u64)> {
+fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<Part> {
     let start = |process| {
         Command::new(env::current_exe()?)
             .args(settings.flags(mode))
@@ -168,5 +181,9 @@ fn processes(settings: &Settings, mode: Mode, port: u16) -> io::Result<(Counts, 
         };
         failures += failed;
     }
-    Ok((counts, failures))
+    Ok(Part {
+        counts,
+        failed: failures,
+        waits: Vec::new(),
+    })
 }

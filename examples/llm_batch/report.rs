@@ -27,6 +27,8 @@ pub(crate) struct Report {
     pub(crate) client: Counts,
     /// Requests that were given up.
     pub(crate) failed: u64,
+    /// How long the person waited, the least first.
+    pub(crate) waits: Vec<Duration>,
     pub(crate) service: Ledger,
 }
 
@@ -91,6 +93,19 @@ impl Report {
         found.iter().map(|of| format!("{name}: {of}")).collect()
     }
 
+    /// Returns how long the person waited, in words and in seconds of the service's minute.
+    pub(crate) fn person(&self) -> Option<String> {
+        let last = self.waits.len().checked_sub(1)?;
+        let seconds = |permille: usize| 60.0 * self.minutes(self.waits[last * permille / 1_000]);
+        Some(format!(
+            "{}: the person asked {} times, and waited {:.1} s at the median, {:.1} s at the 99th percentile",
+            self.mode.title(),
+            self.waits.len(),
+            seconds(500),
+            seconds(990),
+        ))
+    }
+
     /// Returns whether everything was done with hardly a throttle.
     pub(crate) fn kept_to_limits(&self) -> bool {
         self.failed + self.client.lost == 0 && self.throttled_later() <= 0.005
@@ -123,6 +138,7 @@ pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
     lines.extend(columns::lines(&rows));
     lines.push(String::new());
     lines.push(LEGEND.to_owned());
+    lines.extend(reports.iter().filter_map(Report::person));
     lines.join("\n")
 }
 

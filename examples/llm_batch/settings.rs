@@ -40,6 +40,8 @@ pub(crate) enum Mode {
     PacedSet,
     /// Paced by what the service declares: requests and tokens
     Declared,
+    /// The same, with the batch as background: only with a person
+    Classes,
 }
 
 impl Mode {
@@ -52,6 +54,7 @@ impl Mode {
             Self::Paced => "Paced, requests",
             Self::PacedSet => "Paced, requests and tokens",
             Self::Declared => "Declared, requests and tokens",
+            Self::Classes => "Declared, the batch as background",
         }
     }
 }
@@ -89,6 +92,10 @@ pub(crate) struct Settings {
     /// Run the ways one after another
     #[arg(long)]
     pub(crate) one_by_one: bool,
+
+    /// A person asks beside the batch, now and then: by default only in the declared ways
+    #[arg(long, conflicts_with = "processes")]
+    pub(crate) person: bool,
 
     /// The seed of the sizes
     #[arg(long, value_name = "NUMBER", default_value = "1")]
@@ -150,7 +157,18 @@ impl Settings {
 
     /// Returns the ways to run, each once, in the order of the table.
     pub(crate) fn modes(&self) -> Vec<Mode> {
-        run::modes(&self.modes)
+        let modes = run::modes(&self.modes);
+        let is_asked = |mode: &Mode| match mode {
+            Mode::Classes => self.person,
+            Mode::Declared => true,
+            _ => !self.person || !self.modes.is_empty(),
+        };
+        modes.into_iter().filter(is_asked).collect()
+    }
+
+    /// Returns how many requests the person may make.
+    pub(crate) const fn most_by_person(&self) -> usize {
+        if self.person { 1_000 } else { 0 }
     }
 }
 
@@ -175,5 +193,11 @@ mod tests {
             process: 3,
         };
         assert_eq!(settings.join, Some(join));
+        let modes = |flags: &str| {
+            let settings = Settings::try_parse_from(flags.split(' ')).expect("the flags are good");
+            settings.modes()
+        };
+        assert!(!modes("llm_batch").contains(&Mode::Classes));
+        assert_eq!(modes("llm_batch --person"), [Mode::Declared, Mode::Classes]);
     }
 }

@@ -6,7 +6,8 @@ use clap::Parser;
 use tokio::time::Instant;
 
 use crate::{
-    batch, client,
+    batch,
+    client::{self, Batch},
     report::{Report, chart, table},
     run,
     service::Service,
@@ -22,16 +23,28 @@ fn settings(flags: &str) -> Settings {
 
 /// Sends the whole batch without sockets.
 async fn virtual_batch(mode: Mode, seed: u64) -> Report {
-    let settings = settings("");
+    virtual_batch_of("", mode, seed).await
+}
+
+async fn virtual_batch_of(flags: &str, mode: Mode, seed: u64) -> Report {
+    let settings = settings(flags);
     let limits = settings.limits();
-    let jobs = jobs(seed, settings.requests as usize);
+    let requests = settings.requests as usize;
+    let jobs = jobs(seed, requests + settings.most_by_person());
     let service = Arc::new(Service::new(limits, jobs.clone()));
     let transport = Transport::Direct(Arc::clone(&service));
     let begun = Instant::now();
-    let jobs = jobs.into_iter().enumerate().collect();
-    let client = client::run(mode, limits, transport, jobs, settings.workers());
+    let mut jobs: Vec<_> = jobs.into_iter().enumerate().collect();
+    let person = jobs.split_off(requests);
+    let batch = Batch {
+        mode,
+        limits,
+        jobs,
+        person,
+    };
+    let client = client::run(batch, transport, settings.workers());
     let client = tokio::time::timeout(100 * limits.minute, client).await;
-    let (client, failed) = client
+    let part = client
         .expect("a hundred minutes are enough")
         .expect("no worker fails");
     Report {
@@ -39,10 +52,30 @@ async fn virtual_batch(mode: Mode, seed: u64) -> Report {
         limits,
         processes: 1,
         elapsed: begun.elapsed(),
-        client,
-        failed,
+        client: part.counts,
+        failed: part.failed,
+        waits: part.waits,
         service: service.ledger(),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_goes_before_a_batch_that_is_background() {
+    let play = |mode| virtual_batch_of("--person", mode, 1);
+    let (line, classes) = (play(Mode::Declared).await, play(Mode::Classes).await);
+    let nine_tenths = |report: &Report| report.waits[report.waits.len() * 9 / 10];
+    assert!(classes.waits.len() > 50, "{classes:?}");
+    assert!(
+        nine_tenths(&classes) * 10 < nine_tenths(&line),
+        "{:?} and {:?}",
+        classes.person(),
+        line.person()
+    );
+    assert_eq!(classes.failed, 0);
+    assert!(classes.throttled_later() <= 0.005, "{classes:?}");
+    // Three eighths of the first bucket are left alone.
+    assert!(classes.used() >= 0.92, "{}", classes.used());
+    assert!(classes.steady() >= Some(0.97), "{:?}", classes.steady());
 }
 
 #[tokio::test(start_paused = true)]
