@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use paceline::{
-    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp,
+    Class, ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp,
     law::{DeclaredSettings, Dimension, LimitReports, Spend},
 };
 
@@ -17,14 +17,16 @@ pub(crate) enum Law {
     Paced,
     Declared,
     Fast,
+    Classes,
 }
 
-pub(crate) const LAWS: [Law; 5] = [
+pub(crate) const LAWS: [Law; 6] = [
     Law::Backoff,
     Law::Published,
     Law::Paced,
     Law::Declared,
     Law::Fast,
+    Law::Classes,
 ];
 
 impl Law {
@@ -35,7 +37,13 @@ impl Law {
             Self::Paced => "Paced",
             Self::Declared => "Declared",
             Self::Fast => "Declared, fast",
+            Self::Classes => "Declared, fast, two classes",
         }
+    }
+
+    /// Returns whether it is played in `scene`: two classes need requests of two kinds.
+    pub(crate) fn fits(self, scene: &Scene) -> bool {
+        self != Self::Classes || scene.people > 0
     }
 
     pub(crate) fn limiter(self, scene: &Scene) -> Option<SendRate> {
@@ -54,7 +62,7 @@ impl Law {
             Self::Published => Some(SendRate::new(ControlLaw::Aws, start)),
             Self::Paced => Some(SendRate::new(ControlLaw::Paced, start)),
             Self::Declared => Some(declared(settings())),
-            Self::Fast => Some(declared(settings().spend(Spend::Fast))),
+            Self::Fast | Self::Classes => Some(declared(settings().spend(Spend::Fast))),
         }
     }
 }
@@ -66,6 +74,7 @@ pub(crate) fn ask<'a>(
     seat: &mut Option<Reservation<'a>>,
     now: u64,
     weight: u32,
+    class: Class,
 ) -> Result<SendPermit, u64> {
     let now = Timestamp::from_nanos(now);
     let Some(rate) = limiter else {
@@ -78,7 +87,10 @@ pub(crate) fn ask<'a>(
         } else {
             1
         };
-        let place = rate.reserve_n(now, weight);
+        let place = match class {
+            Class::Background => rate.background().reserve_n(now, weight),
+            _ => rate.reserve_n(now, weight),
+        };
         *seat = Some(place.unwrap_or_else(|_| rate.reserve(now)));
     }
     let Some(place) = seat else {

@@ -76,6 +76,9 @@ fn main() {
             continue;
         }
         for law in LAWS {
+            if !law.fits(scene) {
+                continue;
+            }
             if !options.law.is_empty() && !options.law.iter().any(|part| law.name() == part) {
                 continue;
             }

@@ -71,6 +71,9 @@ pub(crate) struct Scene {
     pub(crate) workers: u32,
     /// Operations per second of each client that do not wait for earlier ones, instead of workers.
     pub(crate) open: u64,
+    /// Requests a minute of each client that someone waits for, beside the workers. Only
+    /// their waits are counted then, once all is steady.
+    pub(crate) people: u64,
     /// Seconds from one client's start to the next one's.
     pub(crate) stagger: u64,
     /// Nine tenths of the round trips lie between these, in milliseconds.
@@ -98,6 +101,7 @@ const API: Scene = Scene {
     clients: 1,
     workers: 32,
     open: 0,
+    people: 0,
     stagger: 0,
     trip: (50, 2_000),
     far: false,
@@ -237,6 +241,10 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "m7", what: "the same, four clients", clients: 4, ..ANTHROPIC },
     Scene { name: "m8", what: "50,000 each of a refill of 60,000/min", limit: &[(0, 60_000)], least: 50_000, weight: 50_000, workers: 4, windows: 100, ..API },
     Scene { name: "m9", what: "window of 300/min, seven names in turn", style: Style::Renamed, limit: &[(0, 300)], ..IETF },
+    Scene { name: "p1", what: "window, people ask for 240/min beside 64 workers", people: 240, workers: 64, ..GITHUB },
+    Scene { name: "p2", what: "the same, four clients", people: 60, workers: 16, clients: 4, ..GITHUB },
+    Scene { name: "p3", what: "refill, people ask for 240/min beside 64 workers", people: 240, workers: 64, ..API },
+    Scene { name: "p4", what: "sliding window, people ask for 240/min", policer: Policer::Sliding, people: 240, workers: 64, ..API },
 ];
 
 impl Scene {

@@ -94,3 +94,22 @@ fn several_limits_are_used_without_throttles() {
         assert_eq!(tally.failed, 0, "{name}: {tally:?}");
     }
 }
+
+#[test]
+fn people_wait_little_before_background() {
+    for name in ["p1", "p3"] {
+        let scene = SCENES.iter().find(|scene| scene.name == name);
+        let scene = Scene {
+            windows: 6,
+            ..*scene.expect("the scene is there")
+        };
+        let play = |law| Figures::of(&scene, &play(&scene, law, 7));
+        let [line, classes] = [Law::Fast, Law::Classes].map(play);
+        assert!(
+            classes.p99 * 10.0 < line.p99,
+            "{name}: {classes:?}, {line:?}"
+        );
+        assert!(classes.used >= 0.97, "{name}: {classes:?}");
+        assert!(classes.throttled <= 0.002, "{name}: {classes:?}");
+    }
+}

@@ -4,7 +4,7 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use fastrand::Rng;
-use paceline::{Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{Class, Reservation, SendPermit, SendRate, Timestamp};
 
 use crate::client::{self, Law};
 use crate::scene::{MILLI, SECOND, Scene};
@@ -40,6 +40,8 @@ enum Step {
 
 struct Task<'a> {
     client: usize,
+    /// Whether someone waits for it, beside workers that can wait.
+    person: bool,
     step: Step,
     sends: u32,
     begun: u64,
@@ -52,6 +54,7 @@ struct Task<'a> {
 
 struct World<'a> {
     scene: Scene,
+    law: Law,
     limiters: &'a [Option<SendRate>],
     service: Service,
     rng: Rng,
@@ -67,6 +70,7 @@ pub(crate) fn play(scene: &Scene, law: Law, seed: u64) -> Tally {
     let limiters: Vec<_> = (0..scene.clients).map(|_| law.limiter(scene)).collect();
     let mut world = World {
         scene: *scene,
+        law,
         limiters: &limiters,
         service: Service::new(scene),
         rng: Rng::with_seed(seed),
@@ -87,8 +91,11 @@ impl World<'_> {
     fn run(&mut self) {
         for client in 0..self.scene.clients {
             let at = u64::from(client) * self.scene.stagger * SECOND;
+            if self.scene.people > 0 {
+                self.spawn((client as usize, true), Step::Arrive, at);
+            }
             if self.scene.open > 0 {
-                self.spawn(client as usize, Step::Arrive, at);
+                self.spawn((client as usize, false), Step::Arrive, at);
                 continue;
             }
             let workers = match (client, self.scene.small) {
@@ -97,7 +104,7 @@ impl World<'_> {
             };
             for _ in 0..workers {
                 let at = at + self.rng.u64(0..SECOND);
-                self.spawn(client as usize, Step::Begin, at);
+                self.spawn((client as usize, false), Step::Begin, at);
             }
         }
         while let Some(Reverse((now, _, task))) = self.events.pop() {
@@ -115,9 +122,14 @@ impl World<'_> {
     }
 
     fn arrive(&mut self, now: u64, task: usize) {
-        let client = self.tasks[task].client;
-        self.spawn(client, Step::Begin, now);
-        let gap = self.rng.u64(0..2 * SECOND / self.scene.open);
+        let Task { client, person, .. } = self.tasks[task];
+        self.spawn((client, person), Step::Begin, now);
+        let (many, span) = if person {
+            (self.scene.people, 60 * SECOND)
+        } else {
+            (self.scene.open, SECOND)
+        };
+        let gap = self.rng.u64(0..2 * span / many);
         self.after(task, Step::Arrive, now + gap);
     }
 
@@ -135,7 +147,13 @@ impl World<'_> {
     fn ask(&mut self, now: u64, task: usize) {
         let operation = &mut self.tasks[task];
         let limiter = self.limiters[operation.client].as_ref();
-        match client::ask(limiter, &mut operation.seat, now, operation.weight) {
+        let class = if self.law == Law::Classes && !operation.person {
+            Class::Background
+        } else {
+            Class::Foreground
+        };
+        let seat = &mut operation.seat;
+        match client::ask(limiter, seat, now, operation.weight, class) {
             Ok(permit) => {
                 operation.permit = permit;
                 operation.sends += 1;
@@ -209,7 +227,10 @@ impl World<'_> {
         );
         let Some(hint) = response.throttled else {
             let sent = operation.permit.time().as_nanos();
-            self.tally.waits.push(sent.saturating_sub(operation.begun));
+            let is_steady = operation.begun >= self.scene.steady();
+            if self.scene.people == 0 || (operation.person && is_steady) {
+                self.tally.waits.push(sent.saturating_sub(operation.begun));
+            }
             return self.end(now, task);
         };
         if operation.sends >= SENDS {
@@ -223,16 +244,17 @@ impl World<'_> {
     }
 
     fn end(&mut self, now: u64, task: usize) {
-        if self.scene.open > 0 {
+        if self.scene.open > 0 || self.tasks[task].person {
             self.free.push(task);
         } else {
             self.begin(now, task);
         }
     }
 
-    fn spawn(&mut self, client: usize, step: Step, at: u64) {
+    fn spawn(&mut self, (client, person): (usize, bool), step: Step, at: u64) {
         let task = Task {
             client,
+            person,
             step,
             sends: 0,
             begun: at,

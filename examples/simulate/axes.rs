@@ -4,6 +4,7 @@
 
 use crate::figure::Played;
 use crate::number::number;
+use crate::people;
 use crate::scale::Scale;
 use crate::scene::{MILLI, Policer, Scene};
 use crate::shares;
@@ -19,6 +20,8 @@ pub(crate) struct Axes {
     pub(crate) rate: Scale,
     /// Percent of an equal part, if there are several clients.
     pub(crate) shares: Option<Scale>,
+    /// Seconds that people waited, if there are any.
+    pub(crate) waits: Option<Scale>,
     /// How many bins of the tally make a step of the chart.
     pub(crate) step: usize,
     panels: usize,
@@ -57,6 +60,7 @@ impl Axes {
             time: Scale::new(number(scene.seconds), width, 5.0),
             rate: Scale::new(highest(scene, played, step), Self::PLOT, 5.0),
             shares: several.then(|| Scale::new(shares::most(played), Self::BARS, 3.0)),
+            waits: (scene.people > 0).then(|| Scale::new(people::most(played), Self::BARS, 3.0)),
             step,
             panels,
             head,
@@ -87,7 +91,7 @@ impl Axes {
     }
 
     fn row_height(&self) -> f64 {
-        if self.shares.is_some() {
+        if self.shares.is_some() || self.waits.is_some() {
             Self::BARS_TOP + Self::BARS + 26.0
         } else {
             Self::HEAD + Self::PLOT + 36.0

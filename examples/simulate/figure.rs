@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::svg::{Anchor, Area, Font, Picture};
 use crate::tally::Tally;
 use crate::words::wrapped;
-use crate::{panel, setting, shares};
+use crate::{panel, people, setting, shares};
 
 pub(crate) const SERVED: &str = "#56b4e9";
 pub(crate) const THROTTLED: &str = "#d55e00";
@@ -74,6 +74,7 @@ pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
         if axes.shares.is_some() {
             shares::draw(&mut picture, &axes, cell, &one.tally);
         }
+        people::draw(&mut picture, &axes, cell, one);
     }
     captions(&mut picture, &axes);
     picture.finish()
@@ -121,6 +122,10 @@ fn captions(picture: &mut Picture, axes: &Axes) {
             let at = (Axes::MARGIN + 4.0, y + Axes::BARS_TOP + Axes::BARS / 2.0);
             picture.turned_text(at, Anchor::Middle, SMALL, -90, "% of equal");
         }
+        if axes.waits.is_some() {
+            let at = (Axes::MARGIN + 4.0, y + Axes::BARS_TOP + Axes::BARS / 2.0);
+            picture.turned_text(at, Anchor::Middle, SMALL, -90, "seconds");
+        }
     }
     let mut text = format!(
         "Across: seconds since the start. Each step is the mean of {} s.",
@@ -128,6 +133,9 @@ fn captions(picture: &mut Picture, axes: &Axes) {
     );
     if axes.shares.is_some() {
         text += " Bars: the clients, least served first; 100 % is an equal part.";
+    }
+    if axes.waits.is_some() {
+        text += " Bars: the longest that anyone waited who asked then.";
     }
     let at = (Axes::WIDTH / 2.0, axes.height() - 10.0);
     picture.text(at, Anchor::Middle, SMALL, &text);
@@ -140,7 +148,7 @@ fn count(of: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Played, figure};
-    use crate::laws::LAWS;
+    use crate::laws::{CLASSES, LAWS};
     use crate::scene::Scene;
     use crate::scenes::SCENES;
     use crate::summary::Summary;
@@ -153,7 +161,7 @@ mod tests {
             seconds: 4,
             ..*scene.expect("the scene is there")
         };
-        let played = LAWS.iter().map(|law| {
+        let played = LAWS.iter().filter(|law| law.fits(&scene)).map(|law| {
             let tally = play(&scene, law, 1);
             let summary = Summary::of(&tally);
             let first = summary.clone();
@@ -170,11 +178,19 @@ mod tests {
     #[test]
     fn every_limiter_has_a_panel_and_only_several_clients_have_bars() {
         let (one, several) = (chart("bucket"), chart("10-clients"));
-        for law in LAWS {
+        let laws = LAWS.iter().filter(|law| law.name != CLASSES);
+        for law in laws.clone() {
             assert!(one.contains(&format!(">{}<", law.name)), "{}", law.name);
         }
         let bars = |chart: &str| chart.matches("Jain\u{2019}s index").count();
-        assert_eq!((bars(&one), bars(&several)), (0, LAWS.len()));
+        assert_eq!((bars(&one), bars(&several)), (0, laws.count()));
+    }
+
+    #[test]
+    fn the_scene_of_two_classes_has_a_panel_more_and_waits() {
+        let classes = chart("classes");
+        assert!(classes.contains(&format!(">{CLASSES}<")));
+        assert_eq!(classes.matches("people wait").count(), LAWS.len());
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub(crate) trait Law {
     /// Asks whether a request may go, and if not, in how many nanoseconds to ask again.
     fn ask<'a>(&'a self, now: u64, seat: &mut Option<Seat<'a>>) -> Result<SendPermit, u64>;
 
+    /// As [`ask`](Self::ask), for a request that can wait, if the limiter knows of classes.
+    fn ask_behind<'a>(&'a self, now: u64, seat: &mut Option<Seat<'a>>) -> Result<SendPermit, u64> {
+        self.ask(now, seat)
+    }
+
     /// Records the outcome of a request.
     fn record(&self, _now: u64, _permit: SendPermit, _reply: Reply) {}
 
@@ -70,6 +75,8 @@ pub(crate) struct Limited {
     /// The longest that a waiter with a place in line sleeps. `None`: there is no line, as in the
     /// AWS SDKs; a refused request sleeps and asks again.
     pub(crate) reask: Option<u64>,
+    /// Whether requests that can wait are background.
+    pub(crate) classes: bool,
 }
 
 impl Law for Limited {
@@ -82,6 +89,14 @@ impl Law for Limited {
             Seat::Place(place) => place.claim(now).map_err(|wait| nanos(wait).min(reask)),
             Seat::Slot(_) => Err(reask),
         }
+    }
+
+    fn ask_behind<'a>(&'a self, now: u64, seat: &mut Option<Seat<'a>>) -> Result<SendPermit, u64> {
+        if self.classes && seat.is_none() {
+            let behind = self.rate.background();
+            *seat = Some(Seat::Place(behind.reserve(Timestamp::from_nanos(now))));
+        }
+        self.ask(now, seat)
     }
 
     fn record(&self, now: u64, permit: SendPermit, reply: Reply) {

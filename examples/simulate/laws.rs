@@ -16,6 +16,16 @@ pub(crate) struct Entry {
     pub(crate) limiter: fn(&Scene) -> Box<dyn Law>,
 }
 
+impl Entry {
+    /// Returns whether it is played in a scene: two classes need requests of two kinds.
+    pub(crate) fn fits(&self, scene: &Scene) -> bool {
+        scene.people > 0 || self.name != CLASSES
+    }
+}
+
+/// The limiter that lets background wait behind the line.
+pub(crate) const CLASSES: &str = "Paced, two classes";
+
 const fn entry(
     name: &'static str,
     means: &'static str,
@@ -29,8 +39,16 @@ const fn entry(
 }
 
 fn in_line(scene: &Scene, rate: SendRate) -> Box<dyn Law> {
+    limited(scene, rate, false)
+}
+
+fn limited(scene: &Scene, rate: SendRate, classes: bool) -> Box<dyn Law> {
     let reask = Some(scene.reask_ms * MILLI);
-    Box::new(Limited { rate, reask })
+    Box::new(Limited {
+        rate,
+        reask,
+        classes,
+    })
 }
 
 fn paced(scene: &Scene, settings: PacedSettings) -> Box<dyn Law> {
@@ -46,6 +64,7 @@ pub(crate) fn sdk(_: &Scene) -> Box<dyn Law> {
     Box::new(Limited {
         rate: published(),
         reask: None,
+        classes: false,
     })
 }
 
@@ -72,5 +91,6 @@ pub(crate) const LAWS: &[Entry] = &[
         let settings = PacedSettings::builder().slow_start(true).build();
         paced(scene, settings.expect("10/s is above the floor"))
     }),
+    entry(CLASSES, "our limiter, the back-fill as background", |scene| limited(scene, SendRate::new(ControlLaw::Paced, Timestamp::ZERO), true)),
     entry("told the limit", "an oracle: knows the true limit", |scene| Box::new(Told::new(scene))),
 ];

@@ -29,6 +29,7 @@ mod laws;
 mod options;
 mod page;
 mod panel;
+mod people;
 mod queue;
 mod rivals;
 mod scene;
@@ -84,7 +85,9 @@ fn compare(options: &Options) -> io::Result<usize> {
     let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {
         let rivals = RIVALS.iter().filter(|law| options.allows_rival(law.name));
-        let laws = LAWS.iter().filter(|law| options.allows(law.name));
+        let laws = LAWS
+            .iter()
+            .filter(|law| options.allows(law.name) && law.fits(scene));
         let laws = laws.chain(rivals);
         let played: Vec<Played> = laws.map(|law| play(scene, law, options)).collect();
         if played.is_empty() {

@@ -65,7 +65,8 @@ impl Options {
     pub(crate) fn wants(&self, scene: &Scene) -> bool {
         let internet = scene.clients >= INTERNET;
         self.scenario.iter().any(|name| match name.as_str() {
-            "all" => !internet,
+            // The table has one kind of request.
+            "all" => !internet && !(self.table && scene.people > 0),
             "internet" => internet,
             name => name == scene.name,
         })

@@ -50,6 +50,9 @@ pub(crate) struct Scene {
     pub(crate) stagger_ms: u64,
     /// What each client wants.
     pub(crate) load: Load,
+    /// How many requests a second of each client someone waits for, beside its load, which can
+    /// wait. 0: there is one kind of request.
+    pub(crate) people: u64,
     /// Milliseconds of wanting, then of not wanting anything. `(0, 0)`: always.
     pub(crate) pulse_ms: (u64, u64),
     /// The mean round trip in microseconds, of every second client `far` times that.
@@ -146,9 +149,12 @@ impl Scene {
             return 0;
         }
         let stagger = self.stagger_ms * MILLI;
-        let wants = |client: u32| match self.load {
-            Load::Closed(workers) => u64::from(workers) * MILLI * MICRO / self.trip(client),
-            Load::Open(rate) => rate * 1_000,
+        let wants = |client: u32| {
+            let load = match self.load {
+                Load::Closed(workers) => u64::from(workers) * MILLI * MICRO / self.trip(client),
+                Load::Open(rate) => rate * 1_000,
+            };
+            load + self.people * 1_000
         };
         if stagger == 0 {
             let pairs = u64::from(self.clients / 2) * (wants(0) + wants(1));

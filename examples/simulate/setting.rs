@@ -27,6 +27,12 @@ fn clients(scene: &Scene) -> String {
         Load::Open(rate) => short(rate),
     };
     match (scene.clients, scene.load) {
+        (1, Load::Closed(_)) if scene.people > 0 => {
+            format!(
+                "One client with {load} workers, and people who ask for {} a second",
+                scene.people
+            )
+        }
         (1, Load::Closed(_)) => format!("One client with {load} workers"),
         (1, Load::Open(_)) => format!("One client that wants {load} a second"),
         (_, Load::Closed(_)) if scene.mixed => {

@@ -30,6 +30,9 @@ pub(crate) struct Summary {
     /// Seconds that half, and all but one of a hundred, waited at most.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    /// The same of the requests that someone waits for.
+    pub(crate) people_p50: f64,
+    pub(crate) people_p99: f64,
     /// Jain's index.
     pub(crate) jain: f64,
     /// Of an equal part, what the clients under test got, where there are others.
@@ -99,6 +102,8 @@ impl Summary {
             wakes: share(tally.wakes.saturating_sub(tally.sleeps), tally.sent),
             p50: seconds(tally.waits.quantile(500)),
             p99: seconds(tally.waits.quantile(990)),
+            people_p50: seconds(tally.people.quantile(500)),
+            people_p99: seconds(tally.people.quantile(990)),
             jain: jain(&tally.accepted),
             part: tally.scene.mixed.then(|| part(tally)),
             phases: phases(&tally.scene)
@@ -125,6 +130,8 @@ impl Summary {
             wakes: of(|run| run.wakes),
             p50: of(|run| run.p50),
             p99: of(|run| run.p99),
+            people_p50: of(|run| run.people_p50),
+            people_p99: of(|run| run.people_p99),
             jain: of(|run| run.jain),
             part: runs[0].part.map(|_| of(|run| run.part.unwrap_or_default())),
             phases: phases.collect(),

@@ -28,6 +28,9 @@ pub(crate) fn tables(scene: &Scene, rows: &[(&str, Summary)]) -> Vec<Table> {
     if scene.clients >= MANY {
         tables.push(table(&BURDEN, burden));
     }
+    if scene.people > 0 {
+        tables.push(table(&PEOPLE, people));
+    }
     tables
 }
 
@@ -135,6 +138,16 @@ fn burden(of: &Summary) -> Vec<String> {
         format!("{:.3}", of.sent / of.useful.max(1.0)),
         list(&of.phases, |phase| phase.most.words()),
         list(&of.phases, |phase| phase.nearly_all.words()),
+    ]
+}
+
+const PEOPLE: [&str; 4] = ["limiter", "used", "people wait p50", "p99"];
+
+fn people(of: &Summary) -> Vec<String> {
+    vec![
+        percent(of.share, 1),
+        format!("{:.3} s", of.people_p50),
+        format!("{:.3} s", of.people_p99),
     ]
 }
 

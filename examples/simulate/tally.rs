@@ -14,6 +14,8 @@ pub(crate) struct Bin {
     pub(crate) throttled: u64,
     /// How many in a thousand seconds the limiter allowed at its start, if it limited.
     pub(crate) allowed: Option<u64>,
+    /// The longest that a request waited that began in it, and that someone waited for.
+    pub(crate) longest: u64,
 }
 
 /// Counts of one run.
@@ -30,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) wakes: u64,
     pub(crate) sleeps: u64,
     pub(crate) waits: Waits,
+    /// Of the requests that someone waits for, where others can wait.
+    pub(crate) people: Waits,
     /// Of each client, since all have started.
     pub(crate) accepted: Vec<u64>,
     pub(crate) bins: Vec<Bin>,
@@ -55,6 +59,7 @@ impl Tally {
             wakes: 0,
             sleeps: 0,
             waits: Waits::new(),
+            people: Waits::new(),
             accepted: vec![0; scene.clients as usize],
             bins: vec![Bin::default(); bins],
             begun: 0,
@@ -123,6 +128,13 @@ impl Tally {
     pub(crate) fn finish(&mut self, waited: u64) {
         self.finished += 1;
         self.waits.add(waited);
+    }
+
+    /// Someone waited so long for an operation that began then.
+    pub(crate) fn serve(&mut self, begun: u64, waited: u64) {
+        self.people.add(waited);
+        let bin = self.bin(begun);
+        bin.longest = bin.longest.max(waited);
     }
 
     /// An operation failed for good, perhaps because the quota refused a retry.

@@ -57,6 +57,8 @@ impl Step {
 /// One operation at a time: a worker, or an operation of an open client.
 struct Task<'a> {
     client: u32,
+    /// Whether someone waits for it, beside a load that can wait.
+    person: bool,
     step: Step,
     attempt: u32,
     begun: u64,
@@ -118,9 +120,12 @@ impl<'a> World<'a> {
                 Load::Closed(workers) => (0..workers).for_each(|_| {
                     // Threads do not all start in the same nanosecond.
                     let at = at + self.rng.u64(0..MILLI);
-                    self.spawn(client, Step::Begin, at);
+                    self.spawn((client, false), Step::Begin, at);
                 }),
-                Load::Open(_) => self.spawn(client, Step::Arrive, at),
+                Load::Open(_) => self.spawn((client, false), Step::Arrive, at),
+            }
+            if self.scene.people > 0 {
+                self.spawn((client, true), Step::Arrive, at);
             }
         }
     }
@@ -155,13 +160,15 @@ impl<'a> World<'a> {
     }
 
     fn arrive(&mut self, now: u64, task: usize) {
-        let client = self.tasks[task].client;
-        let Load::Open(rate) = self.scene.load else {
-            return;
+        let Task { client, person, .. } = self.tasks[task];
+        let rate = match self.scene.load {
+            _ if person => self.scene.people,
+            Load::Open(rate) => rate,
+            Load::Closed(_) => return,
         };
         let wanting = self.scene.wanting(now);
         if wanting == now {
-            self.spawn(client, Step::Begin, now);
+            self.spawn((client, person), Step::Begin, now);
         }
         let mean = 1_000 * MILLI / rate;
         let gap = self.rng.u64(0..=2 * mean);
@@ -181,7 +188,12 @@ impl<'a> World<'a> {
     fn ask(&mut self, now: u64, task: usize) {
         let operation = &mut self.tasks[task];
         let law = &self.laws[operation.client as usize];
-        match law.ask(now, &mut operation.seat) {
+        let asked = if self.scene.people > 0 && !operation.person {
+            law.ask_behind(now, &mut operation.seat)
+        } else {
+            law.ask(now, &mut operation.seat)
+        };
+        match asked {
             Ok(permit) => {
                 (operation.permit, operation.seat) = (permit, None);
                 operation.attempt += 1;
@@ -220,6 +232,9 @@ impl<'a> World<'a> {
             None => self.quotas[client].credit(1),
         }
         self.tally.finish(waited);
+        if operation.person {
+            self.tally.serve(operation.begun, waited);
+        }
         self.end(now, task);
     }
 
@@ -289,14 +304,15 @@ impl<'a> World<'a> {
     /// Ends an operation; a worker begins the next one.
     fn end(&mut self, now: u64, task: usize) {
         match self.scene.load {
-            Load::Closed(_) => self.begin(now, task),
-            Load::Open(_) => self.free.push(task),
+            Load::Closed(_) if !self.tasks[task].person => self.begin(now, task),
+            Load::Closed(_) | Load::Open(_) => self.free.push(task),
         }
     }
 
-    fn spawn(&mut self, client: u32, step: Step, at: u64) {
+    fn spawn(&mut self, (client, person): (u32, bool), step: Step, at: u64) {
         let task = Task {
             client,
+            person,
             step,
             attempt: 0,
             begun: at,
