@@ -11,8 +11,8 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Class, Clock, ControlLaw, Failure, Outcome, RetryAfter, RetryStrategy,
-    RetryStrategyExt, SendRate, SendSet, Timestamp,
+    Adaptive, Class, ControlLaw, Failure, Outcome, RetryAfter, RetryStrategy, RetryStrategyExt,
+    SendRate, SendSet, Timestamp,
     config::StrategyBuilder,
     law::PacedSettings,
     strategy::{InClass, NotAdmitted, Reports, SendRequest, SendTurn},
@@ -97,7 +97,7 @@ fn fail_fast_refuses_background_first_and_gives_it_no_trickle() {
     // Of 21 tokens one and a quarter of the rest.
     assert_eq!((0..30).filter(|_| goes(&strategy, BACKFILL)).count(), 6);
     let refused = strategy.admit(&mut SendTurn::new(), BACKFILL);
-    assert!(matches!(refused, Err(NotAdmitted::Refused(_))));
+    assert!(matches!(refused, Err(NotAdmitted::Refused { .. })));
     assert_eq!((0..30).filter(|_| goes(&strategy, PERSON)).count(), 15);
     for _ in 0..40 {
         hands.sleep(ms(10));

@@ -75,7 +75,7 @@ async fn a_person_goes_before_a_batch_that_is_background() {
     assert!(classes.throttled_later() <= 0.005, "{classes:?}");
     // Three eighths of the first bucket are left alone.
     assert!(classes.used() >= 0.92, "{}", classes.used());
-    assert!(classes.steady() >= Some(0.97), "{:?}", classes.steady());
+    assert!(classes.steady() >= Some(0.95), "{:?}", classes.steady());
 }
 
 #[tokio::test(start_paused = true)]
