@@ -14,7 +14,6 @@
 //! |---|---|---|
 //! | counts | one of `left`, if its age is below `turn` | `cursor = base − left`; a full bucket stands no further on before `turn` |
 //! | overflows | if its age is `turn` or more, and below `overflows` | `cursor` is one token past where a full bucket stood a `gap` before `turn`; in a `gap` the rate brings a token |
-//! | overflows in steps: `turn` is `NEVER` | as above, with `base` for `turn`; or below `base − again`, if `base` is below `overflows` | `cursor` is `1 + again` tokens past where a full bucket stood as many times a `gap` before `base`; in a nanosecond less than a `gap` the rate brings no more than a token |
 //!
 //! A lease ends
 //!
@@ -70,12 +69,6 @@ pub(super) const PART: u64 = 8;
 /// How many tokens in a row are spent without a look at the clock, by callers who leave that to the
 /// limiter.
 const UNTIMED: u64 = 7;
-
-/// More nanoseconds than a step of a processor's counter, which is 10 ns on some: where the rate
-/// brings a token sooner, a caller that takes them all may read the same time twice.
-const STEP: u64 = 64;
-/// A turn that does not come.
-const NEVER: u64 = u64::MAX;
 
 /// A lease for each thread that has a number among the first.
 pub(super) struct Leases {
@@ -139,7 +132,7 @@ pub(super) struct Lease {
     pub(super) changes: AtomicU64,
     from: AtomicU64,
     /// The age at which a lease that counts has to be reckoned again, or one that overflows may
-    /// spend the next token; [`NEVER`] if that goes by steps.
+    /// spend the next token.
     turn: AtomicU64,
     /// How many tokens may be spent before `turn`.
     left: AtomicU64,
@@ -147,15 +140,11 @@ pub(super) struct Lease {
     overflows: AtomicU64,
     /// In how many nanoseconds the rate brings a token, rounded up.
     gap: AtomicU64,
-    /// How many tokens were spent before their turn since the last that was not, if it overflows in
-    /// steps.
-    again: AtomicU64,
     /// How many tokens may be spent at the time in `read_at`.
     untimed: AtomicU64,
     /// When the clock was read last for a caller who leaves that to the limiter.
     read_at: AtomicU64,
-    /// Where the cursor is when the tokens in `left` are spent, if it counts. The turn, if it
-    /// overflows in steps; [`NEVER`] if it overflows otherwise.
+    /// Where the cursor is when the tokens in `left` are spent, if it counts.
     base: AtomicU64,
     /// The last position of the lease: at the cursor, if there is nothing left.
     last: AtomicU64,
@@ -183,7 +172,6 @@ impl Lease {
             left: zero(),
             overflows: zero(),
             gap: zero(),
-            again: zero(),
             untimed: zero(),
             read_at: zero(),
             base: zero(),
@@ -213,35 +201,7 @@ impl Lease {
             }
             return false;
         }
-        self.count_down() || self.spend_in_steps(age)
-    }
-
-    /// Takes a token of a lease that overflows in steps, if its age is enough to decide.
-    ///
-    /// No branch depends on whether the time is the same as before: to guess that wrong takes
-    /// longer than a spend. At lower rates the guess is right, and what is stored need not wait for
-    /// what was.
-    #[expect(
-        clippy::needless_bitwise_bool,
-        reason = "the other operator is a branch"
-    )]
-    #[inline(never)]
-    fn spend_in_steps(&self, age: u64) -> bool {
-        let (turn, again) = (self.base.load(Relaxed), self.again.load(Relaxed));
-        let is_late = age >= turn;
-        // As many times a nanosecond less than a gap, and one gap, have not passed: no full bucket
-        // stands further on than the cursor. By `turn` one stands there at least, so that the last
-        // position is still a token further on.
-        let is_early = age.wrapping_add(again) < turn;
-        let from = age.max(turn);
-        let goes = (from < self.overflows.load(Relaxed)) & (is_late | is_early);
-        if goes {
-            let turn = from.wrapping_add(self.gap.load(Relaxed));
-            self.base.store(turn, Relaxed);
-            let again = again.wrapping_add(1).wrapping_mul(u64::from(!is_late));
-            self.again.store(again, Relaxed);
-        }
-        goes
+        self.count_down()
     }
 
     /// Takes a token of the lease at the time that was read for one before, and returns that time;
@@ -296,16 +256,8 @@ impl Lease {
         if overflows && age < end {
             self.left.store(0, Relaxed);
             self.overflows.store(end, Relaxed);
-            let gap = self.gap.load(Relaxed);
-            let turn = age.wrapping_add(gap);
-            let (turn, base) = if gap < STEP {
-                (NEVER, turn)
-            } else {
-                (turn, NEVER)
-            };
+            let turn = age.wrapping_add(self.gap.load(Relaxed));
             self.turn.store(turn, Relaxed);
-            self.base.store(base, Relaxed);
-            self.again.store(0, Relaxed);
             return;
         }
         self.count(cursor);
@@ -334,13 +286,9 @@ impl Lease {
     /// Returns the last position that was spent.
     pub(super) fn cursor(&self) -> Place {
         if self.overflows.load(Relaxed) > 0 {
-            let (turn, again) = match self.turn.load(Relaxed) {
-                NEVER => (self.base.load(Relaxed), self.again.load(Relaxed)),
-                turn => (turn, 0),
-            };
-            let tokens = again.wrapping_add(1);
-            let age = turn.wrapping_sub(self.gap.load(Relaxed).wrapping_mul(tokens));
-            return self.full_at(age).plus(tokens.wrapping_mul(TOKEN));
+            let turn = self.turn.load(Relaxed);
+            let age = turn.wrapping_sub(self.gap.load(Relaxed));
+            return self.full_at(age).plus(TOKEN);
         }
         Place::from_bits(self.base.load(Relaxed)).less_tokens(self.left.load(Relaxed))
     }

@@ -161,9 +161,7 @@ fn one_thread_cannot_tell_leases_from_single_tokens() {
 fn ages_decide_as_a_full_bucket_does() {
     for seed in 0..2_000 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        // Those that overflow in steps, and those that do not.
-        let raw = rng.u64(Leases::LEAST_RATE..) >> rng.u32(0..12);
-        let rate = Rate::from_raw(u128::from(raw.max(Leases::LEAST_RATE)));
+        let rate = Rate::from_raw(u128::from(rng.u64(Leases::LEAST_RATE..u64::MAX)));
         let minted = Minted::from_bits(u128::from(rng.u64(..)) << rng.u32(0..40));
         let full = Place::from_bits(rng.u64(..));
         let mut cursor = full.plus(TOKEN + rng.u64(0..4) * rng.u64(0..100 * TOKEN));
