@@ -31,7 +31,7 @@
 //! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
 //! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it. With more than 500 busy
 //! members the engine asks for longer leases, 400 ms with 1,000 and 4 s with 10,000, so that they
-//! take 5,000 steps a second. `H` grows with that, and `C` does not.
+//! take about 5,000 steps a second, and no more than twice that. `H` grows with that, and `C` does not.
 //!
 //! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
 //!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that

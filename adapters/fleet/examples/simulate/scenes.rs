@@ -190,13 +190,15 @@ pub(crate) const SCENES: &[Scene] = &[
             Event::Forgetful { from: 40, to: 41 },
             Event::Forgetful { from: 49, to: 50 },
         ],
+        worst: 0.6,
         ..cut_off("cut-off-and-forgotten", 16, 60)
     },
     Scene {
         events: &[Event::KillAllBut { from: 8, left: 700 }],
         worst: 0.5,
         back: 2,
-        steps: 7_000,
+        steps: 10_000,
+        fair: 0.8,
         ..scene("thousand-killed", 1_000, 20_000, Want::Even(50))
     },
     Scene {
@@ -207,16 +209,16 @@ pub(crate) const SCENES: &[Scene] = &[
         length: 24,
         used: 0.85,
         worst: 0.5,
-        fair: 0.5,
+        fair: 0.3,
         back: 10,
-        steps: 7_000,
+        steps: 10_000,
         ..scene("ten-thousand", 10_000, 40_000, Want::Even(10))
     },
     Scene {
         used: 0.0,
         worst: 0.0,
         fair: 0.0,
-        steps: 7_000,
+        steps: 10_000,
         ..scene("ten-thousand-idle", 10_000, 40_000, Want::Few(1))
     },
     Scene {
