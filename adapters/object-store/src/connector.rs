@@ -23,12 +23,13 @@ use object_store::{
     },
 };
 use paceline::{
-    Execution, Failure, Idempotency, Operation, RetryStrategy,
+    Execution, Failure, Idempotency, Operation, RetrySafety, RetryStrategy,
     classify::{
         Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier, ServiceUnavailable,
     },
     headers::AttemptHeader,
-    operation::{Attempt, Stop},
+    operation::{Attempt, Stop, Waiter},
+    wait::DefaultSleep,
 };
 
 use crate::{Lanes, bounds::Bounds};
@@ -173,7 +174,11 @@ enum Unwell {
 }
 
 impl Paced {
-    async fn send(&self, request: HttpRequest) -> core::result::Result<HttpResponse, Unwell> {
+    async fn send(
+        &self,
+        request: HttpRequest,
+        left: impl Fn() -> Option<Duration>,
+    ) -> core::result::Result<HttpResponse, Unwell> {
         let may_fail_late = may_fail_late(&request);
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
         let answers = &self.settings.answers;
@@ -187,12 +192,19 @@ impl Paced {
             };
         }
         let (parts, body) = response.into_parts();
-        let (read, body) = read(body).await;
+        // Ends before the attempt is cut off, or the status would be lost with the body.
+        let left = left().map(|left| left.saturating_sub(left / 16));
+        let (read, body, is_cut) = read(body, left).await;
         let answer = HttpResponseParts::new(parts.status, &parts.headers).with_refusal(&read);
         let failure = answers.classify(&answer);
         let response = HttpResponse::from_parts(parts, body);
         match failure {
             None => Ok(response),
+            // There is no time for another attempt.
+            Some(failure) if is_cut => {
+                let failure = failure.with_retry_safety(RetrySafety::No);
+                Err(Unwell::Answered(failure, response))
+            }
             Some(failure) => Err(Unwell::Answered(failure, response)),
         }
     }
@@ -214,12 +226,18 @@ impl HttpService for Paced {
         let operation = Operation::new(&*strategy).idempotency(idempotency);
         let operation = self.bounds.apply(operation);
         let operation = operation.inside(request.extensions().get().copied());
+        let clock = strategy.clock();
+        let begun = clock.now();
+        let left_of = |span: Option<Duration>, begun| {
+            Some(span?.saturating_sub(clock.now().saturating_since(begun)))
+        };
         let send = |attempt: Attempt| {
             let mut request = request.clone();
             if let Some(header) = self.tells {
                 header.tell(&attempt, request.headers_mut());
             }
-            self.send(request)
+            let (limit, begun) = (attempt.time_limit(), clock.now());
+            self.send(request, move || left_of(limit, begun))
         };
         let stopped = match operation.run_async_with(classify, send).await {
             Ok(response) => return Ok(response),
@@ -231,7 +249,7 @@ impl HttpService for Paced {
         match stopped.into_error() {
             Ok(Unwell::Answered(_, response)) if store_retries(&response) => {
                 let (parts, body) = response.into_parts();
-                let (body, _) = read(body).await;
+                let (body, ..) = read(body, left_of(self.bounds.deadline, begun)).await;
                 let body = String::from_utf8_lossy(&body);
                 let said = if parts.status.is_success() {
                     format!("Server returned error response: {body}")
@@ -293,20 +311,31 @@ fn may_fail_late(request: &HttpRequest) -> bool {
     }
 }
 
-/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes. Returns what was read, and the body as it was.
-async fn read(mut body: HttpResponseBody) -> (Bytes, HttpResponseBody) {
-    let mut read = BytesMut::new();
-    let mut failed = None;
-    while read.len() <= MAX_REFUSAL_BODY {
-        let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-        match frame {
-            Some(Ok(frame)) => read.extend(frame.into_data().into_iter().flatten()),
-            Some(Err(error)) => {
-                failed = Some(error);
-                break;
+/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes and for as long as `limit`. Returns what was read,
+/// and the body as it was.
+async fn read(
+    mut body: HttpResponseBody,
+    limit: Option<Duration>,
+) -> (Bytes, HttpResponseBody, bool) {
+    let (mut read, mut failed) = (BytesMut::new(), None);
+    let reading = async {
+        while read.len() <= MAX_REFUSAL_BODY {
+            let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+            match frame {
+                Some(Ok(frame)) => read.extend(frame.into_data().into_iter().flatten()),
+                Some(Err(error)) => {
+                    failed = Some(error);
+                    break;
+                }
+                None => return true,
             }
-            None => return (read.clone().freeze(), read.freeze().into()),
         }
+        false
+    };
+    let mut waiter = Waiter::new(DefaultSleep::new());
+    let ended = waiter.cut_off(limit, reading).await;
+    if ended == Some(true) {
+        return (read.clone().freeze(), read.freeze().into(), false);
     }
     let read = read.freeze();
     let begun = Begun {
@@ -314,7 +343,7 @@ async fn read(mut body: HttpResponseBody) -> (Bytes, HttpResponseBody) {
         failed,
         rest: body,
     };
-    (read, HttpResponseBody::new(begun))
+    (read, HttpResponseBody::new(begun), ended.is_none())
 }
 
 /// A body of which the beginning was read.

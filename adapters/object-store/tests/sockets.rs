@@ -14,8 +14,8 @@ use alloc::sync::Arc;
 
 use object_store::{ObjectStoreExt as _, RetryConfig, aws::AmazonS3Builder, path::Path};
 use paceline_object_store::{Lanes, PacedConnector};
-use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SLOW_DOWN, Said, Strategy};
-use support::hyper::Hyper;
+use promises::{BODY_DEADLINE, DEADLINE, HINTED, OK, OVERLOADED, Read, SLOW_DOWN, Said, Strategy};
+use support::{hyper::Hyper, standard};
 
 const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
 
@@ -101,4 +101,22 @@ fn it_takes_two_lines_also_with_the_connector() {
         .split_once("## Stores that speak HTTP")
         .expect("a heading");
     assert_eq!(promises::count_lines(http), 2);
+}
+
+#[tokio::test]
+async fn a_hostile_body_is_bounded() {
+    promises::a_hostile_body_is_bounded(|url| async move {
+        let strategy = standard();
+        let connector = PacedConnector::new(Hyper, Lanes::shared(strategy.clone(), strategy));
+        let store = AmazonS3Builder::new()
+            .with_endpoint(url.trim_end_matches('/'))
+            .with_bucket_name("logs")
+            .with_skip_signature(true)
+            .with_allow_http(true)
+            .with_http_connector(connector.deadline(BODY_DEADLINE));
+        let store = store.build().expect("a store");
+        let read = store.get(&Path::from("x")).await;
+        read.expect_err("it is refused").to_string()
+    })
+    .await;
 }

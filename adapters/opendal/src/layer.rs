@@ -9,7 +9,7 @@ use opendal_core::{
     raw::{Layer, Servicer},
 };
 use paceline::{
-    Adaptive, RetryStrategy,
+    Adaptive, Failure, RetryStrategy,
     classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
     headers::AttemptHeader,
 };
@@ -130,7 +130,8 @@ impl PacingLayer {
     /// is cloned: a clone's settings stay.
     ///
     /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean
-    /// it. It gets no bodies.
+    /// it. A classifier that wants the body of a refusal gets it, up to 64 KiB; reading it is part of
+    /// the attempt.
     #[must_use]
     pub fn classifier(
         self,
@@ -174,10 +175,23 @@ impl PacingLayer {
                 let before = Arc::clone(&before);
                 Box::new(move |request| (before.choose)(request))
             },
-            answers: Box::new(move |parts: &HttpResponseParts<'_>| before.answers.classify(parts)),
+            answers: Box::new(Answered(before)),
         };
         change(&mut settings);
         Self(Arc::new(settings))
+    }
+}
+
+/// The classifier of settings that are shared.
+struct Answered(Arc<Settings>);
+
+impl Classifier<HttpResponseParts<'_>> for Answered {
+    fn classify(&self, parts: &HttpResponseParts<'_>) -> Option<Failure> {
+        self.0.answers.classify(parts)
+    }
+
+    fn wants_body(&self, parts: &HttpResponseParts<'_>) -> bool {
+        self.0.answers.wants_body(parts)
     }
 }
 

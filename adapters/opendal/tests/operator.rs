@@ -150,6 +150,81 @@ async fn a_classifier_of_ones_own_has_the_say() {
     assert_eq!(server.requests().len(), 2);
 }
 
+/// S3 may answer 200 before it knows how a copy ends.
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_success_is_paced_and_retried() {
+    const LATE: Answer =
+        Answer::Body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
+    const COPIED: Answer = Answer::Body(
+        "<CopyObjectResult><ETag>\"x\"</ETag>\
+         <LastModified>2009-10-12T17:50:30.000Z</LastModified></CopyObjectResult>",
+    );
+    let server = Server::with(&[Answer::Object, LATE, LATE, COPIED]).await;
+    let (layer, strategy) = standard();
+    let copied = operator(&server, layer).copy("a", "b").await;
+    copied.expect("the third is let through");
+    assert_eq!(server.requests().join(" "), "HEAD PUT PUT PUT");
+    // Five for each of the two retries of a throttle, and the last five back.
+    assert_eq!(strategy.quota().available(), 495);
+    // Given up, it is the service's own error.
+    let server = Server::with(&[Answer::Object, LATE]).await;
+    let (layer, _) = standard();
+    let error = operator(&server, layer).copy("a", "b").await;
+    let error = error.expect_err("it is refused each time");
+    assert_eq!(server.requests().join(" "), "HEAD PUT PUT PUT");
+    assert!(error.to_string().contains("SlowDown"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_refusal_decides() {
+    let final_one = Answer::Refusal(429, r#"{"error":{"code":"insufficient_quota"}}"#);
+    let server = Server::with(&[final_one]).await;
+    for layer in [standard().0, standard().0.deadline(SECOND)] {
+        let error = operator(&server, layer).stat("x").await;
+        error.expect_err("it is refused");
+        // The answer to a HEAD has no body.
+        assert_eq!(server.requests().len(), 3);
+    }
+    let error = operator(&server, standard().0.deadline(SECOND))
+        .read("x")
+        .await;
+    let error = error.expect_err("it is refused");
+    assert!(error.to_string().contains("insufficient_quota"), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// The host's own deadline ends all, also a retry that is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_of_the_host_ends_the_request() {
+    use opendal::layers::TimeoutLayer;
+
+    let waits = Answer::Status(503, Some(("retry-after", "30")));
+    for (answer, sends) in [(Answer::Never, 1), (waits, 1)] {
+        let server = Server::with(&[answer]).await;
+        let (layer, strategy) = standard();
+        let timeout = TimeoutLayer::new().with_timeout(Duration::from_millis(300));
+        let operator = operator(&server, layer).layer(timeout);
+        let begun = Paused::new();
+        let error = operator.stat("x").await;
+        error.expect_err("it takes too long");
+        assert_eq!(begun.elapsed().as_millis(), 300);
+        tokio::time::sleep(60 * SECOND).await;
+        assert_eq!(server.requests().len(), sends);
+        assert_eq!(strategy.quota().available(), 500);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_does_not_fit_leaves_the_answer() {
+    let waits = Answer::Status(503, Some(("retry-after", "30")));
+    let server = Server::with(&[waits]).await;
+    let operator = operator(&server, standard().0.deadline(SECOND));
+    let error = operator.stat("x").await.expect_err("it is refused");
+    assert!(error.source().is_none(), "not of the layer: {error:?}");
+    assert!(error.to_string().contains("503"), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_dropped_in_line_gives_the_place_back() {
     let server = Server::with(&[OK]).await;

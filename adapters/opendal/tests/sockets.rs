@@ -11,9 +11,11 @@ mod support;
 
 use alloc::sync::Arc;
 
+use core::time::Duration;
+use paceline::Standard;
 use paceline_opendal::{Lanes, PacingLayer};
-use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SLOW_DOWN, Said, Strategy};
-use support::operator_at;
+use promises::{BODY_DEADLINE, DEADLINE, HINTED, OK, OVERLOADED, Read, SLOW_DOWN, Said, Strategy};
+use support::{Always, operator_at};
 
 const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
 
@@ -80,4 +82,19 @@ async fn a_waiter_goes_early_when_the_rate_rises() {
 #[test]
 fn it_takes_one_line() {
     assert_eq!(promises::count_lines(include_str!("../README.md")), 1);
+}
+
+#[tokio::test]
+async fn a_hostile_body_is_bounded() {
+    promises::a_hostile_body_is_bounded(|url| async move {
+        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Arc::new(strategy.build().expect("in range"));
+        let lanes = Lanes::shared(strategy.clone(), strategy);
+        let layer = PacingLayer::by(move |_| lanes.clone()).deadline(BODY_DEADLINE);
+        let read = operator_at(url.trim_end_matches('/'), layer)
+            .read("x")
+            .await;
+        read.expect_err("it is refused").to_string()
+    })
+    .await;
 }

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod debug;
+mod hostile;
 mod named;
 mod readme;
 mod server;
@@ -28,6 +29,7 @@ use tokio::{
 };
 
 pub use debug::Shown;
+pub use hostile::{BODY_DEADLINE, a_hostile_body_is_bounded};
 pub use named::on;
 pub use readme::count_lines;
 pub use server::{HINTED, OK, OVERLOADED, SLOW_DOWN, Said, serve};

@@ -5,11 +5,12 @@ use core::{
     fmt,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
-use paceline::classify::MAX_REFUSAL_BODY;
+use paceline::{classify::MAX_REFUSAL_BODY, operation::Waiter, wait::DefaultSleep};
 use reqwest::{Body, Response, ResponseBuilderExt as _};
 
 /// How a request is handled whose body is a stream, which can be sent only once.
@@ -56,20 +57,27 @@ impl fmt::Display for BodyNotRepeatable {
 
 impl Error for BodyNotRepeatable {}
 
-/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes. Returns the response as it was,
-/// with what was read, and whether that is all of it: then it holds no connection.
-pub(crate) async fn read(mut response: Response) -> (Response, Bytes, bool) {
+/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes, for as long as `limit`. Returns the
+/// response as it was, with what was read, and whether that is all of it: then it holds no
+/// connection. The last says whether the time was up.
+pub(crate) async fn read(
+    mut response: Response,
+    limit: Option<Duration>,
+) -> (Response, Bytes, bool, bool) {
     let mut read = BytesMut::new();
-    let end = loop {
-        if read.len() > MAX_REFUSAL_BODY {
-            break None;
+    let reading = async {
+        while read.len() <= MAX_REFUSAL_BODY {
+            match response.chunk().await {
+                Ok(Some(chunk)) => read.extend_from_slice(&chunk),
+                Ok(None) => return Some(None),
+                Err(error) => return Some(Some(error)),
+            }
         }
-        match response.chunk().await {
-            Ok(Some(chunk)) => read.extend_from_slice(&chunk),
-            Ok(None) => break Some(None),
-            Err(error) => break Some(Some(error)),
-        }
+        None
     };
+    let mut waiter = Waiter::new(DefaultSleep::new());
+    let end = waiter.cut_off(limit, reading).await;
+    let (is_cut, end) = (end.is_none(), end.flatten());
     let read = read.freeze();
     let is_whole = matches!(end, Some(None));
     let whole = with_body(response, |rest| {
@@ -82,7 +90,7 @@ pub(crate) async fn read(mut response: Response) -> (Response, Bytes, bool) {
             rest,
         })
     });
-    (whole, read, is_whole)
+    (whole, read, is_whole, is_cut)
 }
 
 /// Returns `response` with what `replace` makes of its body.

@@ -74,9 +74,16 @@ impl Middleware for Pacing {
             if let Some(header) = self.tells {
                 header.tell(&attempt, request.headers_mut());
             }
+            // Ends before the attempt is cut off, or the status would be lost with the body.
+            let begun = clock.now();
+            let for_the_body = || {
+                let left = attempt.time_limit()?;
+                let left = left.saturating_sub(clock.now().saturating_since(begun));
+                Some(left.saturating_sub(left / 16))
+            };
             let sending = async {
                 let result = next.clone().run(request, extensions).await;
-                self.classify(result).await
+                self.classify(result, for_the_body).await
             };
             let sending = within_async(outer, sending);
             let sent = waiter.cut_off(attempt.time_limit(), sending).await;

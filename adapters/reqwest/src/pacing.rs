@@ -4,7 +4,7 @@ use alloc::{string::String, sync::Arc};
 use core::{fmt, time::Duration};
 
 use paceline::{
-    Adaptive, Failure, RetryStrategy,
+    Adaptive, Failure, RetrySafety, RetryStrategy,
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
     },
@@ -401,10 +401,11 @@ impl Pacing {
     }
 
     /// Returns the answer of an attempt, its failure, none if it succeeded, and whether it is here
-    /// as a whole. The body of a refusal is read if it says more.
+    /// as a whole. The body of a refusal is read if it says more, for as long as `limit` returns.
     pub(crate) async fn classify(
         &self,
         answer: Result<reqwest::Response>,
+        limit: impl Fn() -> Option<Duration>,
     ) -> (Result<reqwest::Response>, Option<Failure>, bool) {
         let response = match answer {
             Ok(response) => response,
@@ -418,9 +419,17 @@ impl Pacing {
             let failure = self.answers.classify(&parts);
             return (Ok(response), failure, false);
         }
-        let (response, body, is_whole) = body::read(response).await;
+        let (response, body, is_whole, is_cut) = body::read(response, limit()).await;
         let parts = HttpResponseParts::new(response.status(), response.headers());
         let failure = self.answers.classify(&parts.with_refusal(&body));
+        // There is no time for another attempt.
+        let failure = failure.map(|failure| {
+            if is_cut {
+                failure.with_retry_safety(RetrySafety::No)
+            } else {
+                failure
+            }
+        });
         (Ok(response), failure, is_whole)
     }
 }

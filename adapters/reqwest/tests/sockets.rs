@@ -5,12 +5,15 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
 use paceline_reqwest::{DeadlinePassed, Pacing};
-use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SECOND, SLOW_DOWN, Said, Strategy};
+use promises::{
+    BODY_DEADLINE, DEADLINE, HINTED, OK, OVERLOADED, Read, SECOND, SLOW_DOWN, Said, Strategy,
+};
 use reqwest_middleware::Error;
-use support::{Answer, Server, client, status};
+use support::{Always, Answer, Server, client, status};
 use tokio::time::Instant;
 
 const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
@@ -145,4 +148,16 @@ fn requests_and_tokens_settled_by_the_body_take_six_lines() {
     let readme = include_str!("../README.md");
     let (_, several) = readme.split_once("## Several limits").expect("a heading");
     assert_eq!(promises::count_lines(several), 6);
+}
+
+#[tokio::test]
+async fn a_hostile_body_is_bounded() {
+    promises::a_hostile_body_is_bounded(|url| async move {
+        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let pacing = Pacing::new(strategy.build().expect("in range"));
+        let client = client(pacing.deadline(BODY_DEADLINE));
+        let answer = client.get(url).send().await.expect("the answer");
+        answer.status().to_string()
+    })
+    .await;
 }

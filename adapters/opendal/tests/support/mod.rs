@@ -35,6 +35,12 @@ pub(crate) enum Answer {
     Reset,
     /// Answers with status 200 and this.
     Body(&'static str),
+    /// Answers with this status and body.
+    Refusal(u16, &'static str),
+    /// Answers with status 200 and the headers of an object.
+    Object,
+    /// Reads the request, and answers never.
+    Never,
 }
 
 pub(crate) const OK: Answer = Answer::Status(200, None);
@@ -66,6 +72,9 @@ impl Server {
                     let answer = answers[n.min(last)].clone();
                     async move {
                         request.into_body().collect().await.expect("a body");
+                        if matches!(answer, Answer::Never) {
+                            core::future::pending::<()>().await;
+                        }
                         reply(&answer)
                     }
                 });
@@ -98,7 +107,13 @@ fn reply(answer: &Answer) -> io::Result<Response<Full<Bytes>>> {
     let (status, header, body) = match *answer {
         Answer::Status(status, header) => (status, header, ""),
         Answer::Body(body) => (200, None, body),
-        Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+        Answer::Refusal(status, body) => (status, None, body),
+        Answer::Object => {
+            let response = Response::builder().header("etag", "\"x\"");
+            let response = response.header("content-length", 3);
+            return Ok(response.body(Full::default()).expect("a response"));
+        }
+        Answer::Reset | Answer::Never => return Err(io::ErrorKind::ConnectionReset.into()),
     };
     let response = Response::builder().status(status);
     let response = header
