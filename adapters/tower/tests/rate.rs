@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use paceline::{
-    Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet,
+    Class, Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet,
     law::PacedSettings,
     set::{Binding, SetError, Weights},
 };
@@ -54,6 +54,22 @@ async fn clones_take_turns_and_wait_in_the_call() {
     let mut ended = support::all(calls).await;
     ended.sort();
     assert_eq!(ended, [Duration::ZERO, SECOND, 2 * SECOND]);
+}
+
+/// A second layer on the same limiter is the back-fill's.
+#[tokio::test(start_paused = true)]
+async fn a_layer_of_background_lets_the_others_go_first() {
+    let (rate, clock, layer) = layer();
+    assert_eq!(next_in(&rate, &clock), Duration::ZERO);
+    let behind = layer.clone().class(Class::Background);
+    let services = [behind, layer].map(|layer| layer.layer(Script::of([Ok(200)])));
+    let begun = Instant::now();
+    let [backfill, person] = services.map(|mut service| async move {
+        call(&mut service).await.expect("an answer");
+        begun.elapsed()
+    });
+    assert_eq!(tokio::join!(backfill, person), (2 * SECOND, SECOND));
+    assert_eq!(rate.snapshot(clock.now()).background.released, 1);
 }
 
 #[tokio::test(start_paused = true)]

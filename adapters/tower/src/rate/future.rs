@@ -63,17 +63,10 @@ where
         request: Req,
         limiter: SendLimiter<R, C, Z>,
         classifier: J,
-        within: Option<Duration>,
+        turn: Acquire<R, C, Z>,
     ) -> Self {
-        let ask = limiter.clone().into_tokens(1);
-        let ask = match within {
-            Some(span) => ask.within(span),
-            None => ask,
-        };
         Self {
-            stage: Stage::InLine {
-                turn: ask.acquire(),
-            },
+            stage: Stage::InLine { turn },
             unsent: Some((service, request)),
             limiter,
             classifier,

@@ -9,7 +9,7 @@ use core::{
 };
 
 use paceline::{
-    Clock, MonotonicClock, SendLimiter, SendRate,
+    Class, Clock, MonotonicClock, SendLimiter, SendRate,
     wait::{DefaultSleep, Sleep},
 };
 use tower_layer::Layer;
@@ -47,6 +47,7 @@ pub struct SendRateLayer<J, R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSl
     limiter: SendLimiter<R, C, Z>,
     classifier: J,
     within: Option<Duration>,
+    class: Class,
 }
 
 impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
@@ -56,6 +57,7 @@ impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
             limiter,
             classifier,
             within: None,
+            class: Class::Foreground,
         }
     }
 
@@ -64,6 +66,14 @@ impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
     #[must_use]
     pub const fn within(mut self, span: Duration) -> Self {
         self.within = Some(span);
+        self
+    }
+
+    /// Sets the class of the layer's requests, [`Class::Foreground`] by default. A back-fill has a
+    /// second layer over the same limiter.
+    #[must_use]
+    pub const fn class(mut self, class: Class) -> Self {
+        self.class = class;
         self
     }
 }
@@ -111,8 +121,14 @@ where
             limiter,
             classifier,
             within,
+            class,
         } = self.layer.clone();
-        SendRateFuture::new(ready, request, limiter, classifier, within)
+        let ask = limiter.clone().into_tokens(1).class(class);
+        let ask = match within {
+            Some(span) => ask.within(span),
+            None => ask,
+        };
+        SendRateFuture::new(ready, request, limiter, classifier, ask.acquire())
     }
 }
 
@@ -121,6 +137,7 @@ impl<J, R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for SendRateLayer<J, R, C, Z
         f.debug_struct("SendRateLayer")
             .field("limiter", &self.limiter)
             .field("within", &self.within)
+            .field("class", &self.class)
             .finish_non_exhaustive()
     }
 }

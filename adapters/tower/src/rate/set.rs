@@ -11,7 +11,7 @@ use core::{
 };
 
 use paceline::{
-    Clock, ControlLaw, Failure, MonotonicClock, Outcome, SendLimiter, SendRate, SendSet,
+    Class, Clock, ControlLaw, Failure, MonotonicClock, Outcome, SendLimiter, SendRate, SendSet,
     law::LimitReports,
     set::{SetPermit, Weights},
     wait::{DefaultSleep, Sleep},
@@ -58,6 +58,7 @@ pub struct SendSetLayer<J, W, const N: usize, C = MonotonicClock, Z = DefaultSle
     classifier: J,
     weights: W,
     within: Option<Duration>,
+    class: Class,
 }
 
 impl<J, W, C, Z, const N: usize> SendSetLayer<J, W, N, C, Z> {
@@ -69,6 +70,7 @@ impl<J, W, C, Z, const N: usize> SendSetLayer<J, W, N, C, Z> {
             classifier,
             weights,
             within: None,
+            class: Class::Foreground,
         }
     }
 
@@ -77,6 +79,14 @@ impl<J, W, C, Z, const N: usize> SendSetLayer<J, W, N, C, Z> {
     #[must_use]
     pub const fn within(mut self, span: Duration) -> Self {
         self.within = Some(span);
+        self
+    }
+
+    /// Sets the class of the layer's requests, as
+    /// [`SendRateLayer::class`](crate::SendRateLayer::class).
+    #[must_use]
+    pub const fn class(mut self, class: Class) -> Self {
+        self.class = class;
         self
     }
 }
@@ -131,9 +141,10 @@ where
             classifier,
             weights,
             within,
+            class,
         } = self.layer.clone();
         let weights = weights(&request);
-        let ask = limiter.clone().into_tokens(weights.as_slice());
+        let ask = limiter.clone().into_tokens(weights.as_slice()).class(class);
         let ask = match within {
             Some(span) => ask.within(span),
             None => ask,
