@@ -68,7 +68,8 @@ async fn a_layer_of_background_lets_the_others_go_first() {
         call(&mut service).await.expect("an answer");
         begun.elapsed()
     });
-    assert_eq!(tokio::join!(backfill, person), (2 * SECOND, SECOND));
+    let (backfill, person) = tokio::join!(backfill, person);
+    assert_eq!((backfill.as_secs(), person), (2, SECOND));
     assert_eq!(rate.snapshot(clock.now()).background.released, 1);
 }
 
