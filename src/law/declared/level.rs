@@ -40,8 +40,9 @@ impl Ledger {
         }
         let this = self.rolled(now, sent).unwrap_or(*self);
         let whole = amount(this.limit);
-        let enough = amount(weight.into()) + this.kept_back();
-        let need = enough.min(whole - whole / NEARLY);
+        let own = amount(weight.into());
+        let most = own.max(whole - whole / NEARLY).min(whole);
+        let need = (own + this.kept_back()).min(most);
         let (level, _) = this.level(now, sent);
         (level < need).then(|| this.until(now, need - level))
     }

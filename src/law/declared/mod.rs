@@ -25,8 +25,9 @@
 //!    seconds. The first answer without a report ends that: the paced law decides until there is a
 //!    report.
 //! 2. *Who may go.* A request goes if its turn has come and it is not *barred*: `left` is at least
-//!    its weight and what is kept back, or 31/32 of `L`, and no pause is in force. The comparison and
-//!    the send are one swap of the last position. What is promised to others bars no request.
+//!    its weight and what is kept back, or its weight and 31/32 of `L`, and no pause is in force. The
+//!    comparison and the send are one swap of the last position. What is promised to others bars no
+//!    request, and one above a limit that has shrunk goes when all of it is left.
 //! 3. *What is left* is carried forward by what was sent since the report, by what comes back
 //!    (`L/W`, if the limit refills), and by what others are seen to take. Others are foreseen for two
 //!    trips on a refill and four in a window: without a bound, what is left would fall below zero,

@@ -75,13 +75,18 @@ fn a_request_goes_if_so_much_is_left() {
 #[test]
 fn a_heavy_one_goes_when_nearly_all_is_left() {
     let ledger = among_others(window(97));
-    // One and another for two others are kept back, but 31/32 of the limit are enough.
+    // One and another for two others are kept back, but 31/32 of the limit are
+    // enough for what they hold.
     assert_eq!(ledger.kept_back(), amount(2));
     assert_eq!(ledger.barred(SECOND, 10, 95), None);
-    assert_eq!(ledger.barred(SECOND, 10, 100), None);
+    assert_eq!(ledger.barred(SECOND, 10, 97), None, "nothing is kept back");
+    assert_eq!(ledger.barred(SECOND, 10, 98), Some(8 * SECOND), "more");
     let less = among_others(window(96));
     assert_eq!(less.barred(SECOND, 10, 94), None);
-    assert_eq!(less.barred(SECOND, 10, 100), Some(8 * SECOND));
+    assert_eq!(less.barred(SECOND, 10, 95), Some(8 * SECOND));
+    let whole = among_others(window(100));
+    assert_eq!(whole.barred(SECOND, 10, 100), None);
+    assert_eq!(whole.barred(SECOND, 10, 101), None, "the limit has shrunk");
 }
 
 #[test]
