@@ -107,6 +107,18 @@ fn keep_in_line(rate: &SendRate, service: &mut Service, waiters: usize, from: u6
 }
 
 #[test]
+fn a_heavy_place_forgotten_at_first_does_not_stop_the_next() {
+    let rate = declared();
+    mem::forget(rate.reserve_n(at(0), 60));
+    let mut next = rate.reserve_n(at(0), 60).expect("nothing is declared");
+    let mut last = rate.reserve_n(at(0), 60).expect("nothing is declared");
+    assert!(next.claim(at(19_999)).is_err());
+    assert!(next.claim(at(20_000)).is_ok());
+    assert!(last.claim(at(20_000)).is_err(), "one goes");
+    assert!(last.claim(at(100_000)).is_err());
+}
+
+#[test]
 fn windows_of_a_second_never_stop_sixteen_waiters() {
     for (limit, window) in [(10, 1_000), (6, 2_000), (5, 5_000)] {
         let (rate, mut service) = (declared(), Service::new(limit, window));

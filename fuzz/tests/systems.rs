@@ -8,7 +8,7 @@ use paceline_fuzz::systems::{self, Range, Summary, System, draw};
 const SEED: u64 = 1_000_003;
 
 /// What holds without exception.
-const HARD: [&str; 11] = [
+const HARD: [&str; 14] = [
     "panic",
     "stopped",
     "not back",
@@ -20,6 +20,85 @@ const HARD: [&str; 11] = [
     "leak",
     "drought",
     "unused",
+    "refused",
+    "account",
+    "starved",
+];
+
+/// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use at
+/// least.
+const DIRECTED: [(&str, &str, f64); 14] = [
+    (
+        "D1, D5: places that are forgotten",
+        "window=1000 workers=16 forget=10",
+        0.95,
+    ),
+    (
+        "D2: sets that wait for each other",
+        "seed=1 shape=1 window=60000 limit=60 window2=60000 limit2=60 trip=5000000 light=40 heavy=40 \
+         forget=100 cancel=50",
+        0.6,
+    ),
+    ("D3: more than what is left", "window=1000 workers=16", 0.98),
+    (
+        "D4: tries that another limit refuses",
+        "kind=1 window=60000 limit=60000 run=720000 trip=3000000 pause=20000000 light=500 heavy=500 \
+         sets=20 set_weight=500",
+        0.035,
+    ),
+    (
+        "D6: weights above the limit",
+        "window=60000 limit=60 workers=4 above=20",
+        0.98,
+    ),
+    (
+        "D13: debits after their reports",
+        "limit=12 run=300000 workers=4 trip=2000000 cost=1 cost_low=300 cost_high=300 settle=1",
+        0.95,
+    ),
+    (
+        "D19: reports that never come",
+        "kind=1 window=60000 limit=60 workers=2 trip=100000 lost=990 run=3600000",
+        0.6,
+    ),
+    (
+        "D21: heavy tries",
+        "window=60000 limit=60000 trip=3000000 light=500 heavy=500 polls=100 poll_weight=500",
+        0.3,
+    ),
+    (
+        "K1: an idle time",
+        "shape=3 kind=1 window=1000 run=2010000 workers=8 trip=50000 patience=600000 outage=1000 cancel=1000",
+        0.4,
+    ),
+    (
+        "K4: sends that are given up",
+        "shape=3 law=3 kind=1 window=1000 limit=50 run=300000 workers=16 trip=50000 pause=10000 forget=500",
+        0.9,
+    ),
+    (
+        "K7: a quiet tenant at a fixed rate",
+        "shape=2 law=1 kind=1 window=1000 window2=60000 limit2=20 clients=2 workers=200 pause=1000 \
+         patience=60000",
+        0.0,
+    ),
+    (
+        "K7: of a declared limit",
+        "seed=1000087 shape=2 kind=1 window=2000 limit=40 window2=60000 limit2=88 clients=4 workers=300 \
+         trip=250301 pause=1000 reset=1 patience=50152",
+        0.0,
+    ),
+    (
+        "K8: backoffs that are given up",
+        "shape=3 law=2 kind=1 window=1000 limit=20 run=300000 workers=16 trip=50000 pause=10000 lost=100 \
+         cancel=1000",
+        0.9,
+    ),
+    (
+        "a heavy place that is forgotten before the first report",
+        "window=60000 limit=60 workers=2 light=60 heavy=60 forget=100",
+        0.8,
+    ),
 ];
 
 fn played(range: Range, systems: u64) -> Summary {
@@ -32,6 +111,25 @@ fn played(range: Range, systems: u64) -> Summary {
     }
     println!("{summary}");
     summary
+}
+
+#[test]
+fn systems_that_old_faults_would_break() {
+    let mut broken = Vec::new();
+    for (number, (name, text, least)) in (0..).zip(DIRECTED) {
+        let system: System = text.parse().expect("it is a system");
+        let mut summary = Summary::default();
+        let played = summary.play(number, system.clone());
+        let worst = match played.worst() {
+            "" if played.share() < least => "unused",
+            worst => worst,
+        };
+        if !worst.is_empty() {
+            println!("{worst}: {name}, used {:.3}: {system}", played.share());
+            broken.push(name);
+        }
+    }
+    assert!(broken.is_empty(), "{broken:?}");
 }
 
 #[test]

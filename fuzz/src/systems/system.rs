@@ -217,8 +217,18 @@ impl System {
         }
     }
 
-    /// Whether one client hears of everything that is used, as it is.
+    /// Whether one client hears of everything that is used, as it is, and knows costs beforehand.
     pub(super) fn is_exact(&self) -> bool {
+        self.cost == 0 && self.is_told()
+    }
+
+    /// Whether all that is used is what one client hears of: a cost that is settled after its
+    /// report is in it already.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_told() && (self.cost == 0 || (self.cost == 1 && self.settle == 1))
+    }
+
+    fn is_told(&self) -> bool {
         let trouble = [
             self.lost,
             self.late,
@@ -229,7 +239,7 @@ impl System {
         ];
         self.clients == 1
             && self.nodes == 1
-            && self.cost + self.family + self.no_window + self.no_kind == 0
+            && self.family + self.no_window + self.no_kind == 0
             && self.kind < 2
             && self.law < 2
             && trouble == [0; 6]

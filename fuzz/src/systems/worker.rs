@@ -260,7 +260,7 @@ impl World<'_> {
         self.coming += self.tasks[task].cost.max(self.tasks[task].weight);
         self.in_flight += 1;
         let this = &mut self.tasks[task];
-        (this.back, this.sent_at) = (back, now);
+        (this.back, this.sent_at, this.heard) = (back, now, self.heard);
         self.after(task, Step::Arrive, now + there);
     }
 
@@ -309,10 +309,13 @@ impl World<'_> {
         let known = begun + bounds::RESETS * (system.rounding() + system.longest_trip());
         let is_over = system.kind == 0 && sent < known;
         let trips = bounds::RESETS * system.longest_trip();
-        let before = self.unheard.iter().rev();
-        let late =
-            before.take_while(|(at, is_over, _)| now - at <= trips || (*is_over && *at >= begun));
+        // What a report has in it that was heard before this request was sent.
+        let heard = self.tasks[task].heard;
+        let late = self.unheard.iter().rev().take_while(|(at, is_over, _)| {
+            now - at <= trips || (*is_over && *at >= begun && *at >= heard)
+        });
         let sum = late.map(|(_, _, cost)| cost).sum();
+        self.tasks[task].tells = if is_over { 0 } else { now };
         if is_over || sent < self.last_arrived {
             self.unheard.push((now, is_over, cost));
         }
@@ -330,6 +333,7 @@ impl World<'_> {
         let node = this.node;
         self.in_flight -= 1;
         self.first_heard = self.first_heard.min(now);
+        self.heard = self.heard.max(this.tells);
         let (rate, at) = (&self.rates[client], self.at(client, now));
         let is_settled = system.cost > 0 && !response.is_refused;
         if is_settled && system.cost == 2 {
@@ -431,7 +435,7 @@ impl World<'_> {
             let text = format!("{} of {limit} at once", shown.available);
             self.played.fault(Fault::Snapshot(text));
         }
-        if self.in_flight == 0 && system.is_exact() && self.nodes[0].is_settled(system, now) {
+        if self.in_flight == 0 && system.is_counted() && self.nodes[0].is_settled(system, now) {
             let left = self.nodes[0].left(now) as f64;
             let off = (left - declared.remaining).abs();
             self.played.off = self.played.off.max(off);

@@ -80,6 +80,9 @@ pub(super) struct Task<'a> {
     pub(super) ahead: u64,
     pub(super) back: u64,
     pub(super) sent_at: u64,
+    /// When what was last heard had been counted, as it was sent; and what its response tells.
+    pub(super) heard: u64,
+    pub(super) tells: u64,
     pub(super) node: usize,
     pub(super) response: Option<Response>,
 }
@@ -105,6 +108,8 @@ pub(super) struct World<'a> {
     pub(super) last_arrived: u64,
     /// When the first response was heard.
     pub(super) first_heard: u64,
+    /// The last arrival that a response has been heard of, of requests sent in their window.
+    pub(super) heard: u64,
     /// Requests that were refused, though the client had heard of all.
     pub(super) unexplained: u64,
     /// Until when the service has asked for silence.
@@ -162,6 +167,7 @@ pub fn play(system: &System) -> Played {
         unheard: Vec::new(),
         last_arrived: 0,
         first_heard: u64::MAX,
+        heard: 0,
         unexplained: 0,
         pause: 0,
         ahead: vec![0; clients],
@@ -376,6 +382,8 @@ impl World<'_> {
             ahead: 0,
             back: 0,
             sent_at: 0,
+            heard: 0,
+            tells: 0,
             node: 0,
             response: None,
         };

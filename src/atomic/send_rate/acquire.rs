@@ -68,7 +68,7 @@ pub(super) struct Promised {
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
 /// every test crosses it.
-const FIRST_SEND: u64 = (1 << 31) - 2;
+pub(super) const FIRST_SEND: u64 = (1 << 31) - 2;
 
 /// Where the line begins: one and a half tokens before the wrap of places and of counts, so that
 /// every test crosses it.

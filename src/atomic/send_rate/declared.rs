@@ -3,14 +3,14 @@
 use core::time::Duration;
 
 use super::SendRate;
-use super::acquire::{Engaged, elapsed};
+use super::acquire::{Engaged, FIRST_SEND, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::limits::{Limits, Unheard};
 use super::permit::{Order, SendPermit, WeightError};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
-use crate::fixed::Rate;
+use crate::fixed::{Rate, SECOND};
 use crate::law::declared::hear::{Heard, ResetAt, Told};
 use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
 use crate::law::declared::plan::Plan;
@@ -19,7 +19,10 @@ use crate::law::declared::{
     Declared, DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::law::{Controller, Law as _, State};
-use crate::line::{Head, Line, TOKEN};
+use crate::line::{Head, Line, Place, TOKEN};
+
+/// So long after the start a request goes for which others have left no turn.
+const FIRST_SILENCE: u64 = 20 * SECOND;
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
@@ -525,6 +528,34 @@ impl Engaged<'_> {
             }
         }
         false
+    }
+
+    /// Lets one request go if none has been sent for long since the start, although it waits for
+    /// its turn at `place`: those before it were forgotten.
+    pub(super) fn end_first_silence(&self, place: Place, elapsed: u64) -> bool {
+        let is_silent = elapsed >= FIRST_SILENCE
+            && self.sent() == FIRST_SEND
+            && Declared::is_first_contact(self.state.load())
+            && !self.is_any_declared();
+        let law = self.law.get().declared();
+        let Some(law) = law.filter(|law| is_silent && law.first() > 0) else {
+            return false;
+        };
+        // Relaxed: see `first_burst`. Beyond the burst one goes.
+        let first = &self.promised.first;
+        let given = first.load(Relaxed);
+        let next = given.saturating_add(1);
+        if given > law.first().into()
+            || first
+                .compare_exchange(given, next, Relaxed, Relaxed)
+                .is_err()
+        {
+            return false;
+        }
+        let (_, line) = self.read();
+        let rank = place.less_tokens(self.waiters.before(place));
+        self.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
+        true
     }
 
     /// Takes a throttle into the declared limits, and returns whether it contradicts them.

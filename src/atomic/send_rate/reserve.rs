@@ -696,7 +696,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let first = place.less_tokens(self.weight.saturating_sub(tokens).into());
             engaged.nanos_until(first, elapsed).is_none()
         };
-        if engaged.first_burst(self.weight, has) {
+        if engaged.first_burst(self.weight, has) || engaged.end_first_silence(place, elapsed) {
             return engaged.nanos_until(place, elapsed);
         }
         Some(wait)

@@ -22,7 +22,7 @@
 //! report, less what was sent since. Sends have positions: the weight of all sends up to them.
 //!
 //! 1. *First contact.* Before the first report a small burst goes, and as much again every ten
-//!    seconds. The first answer without a report ends that: the paced law decides until there is a
+//!    seconds. If nothing has gone after twenty, the next to ask goes. The first answer without a report ends that: the paced law decides until there is a
 //!    report.
 //! 2. *Who may go.* A request goes if its turn has come and it is not *barred*: `left` is at least
 //!    its weight and what is kept back, or its weight and 31/32 of `L`, and no pause is in force. The
@@ -44,6 +44,7 @@
 //!    since, opens the new window. A request that was sent first may come to the service last. So a
 //!    report of an older send counts if it says less. One of a later send that says more than the
 //!    last one left says nothing new for two trips. More than the limit is never left.
+//!    Where a refill has rolled (rule 7), the report on the last send before that counts as well.
 //! 7. *A window without a report* rolls: then all of it is left. It ends at its reset; where there is
 //!    none, or the limit comes back little by little, a window after the last report. A limit that
 //!    is not told any more while others are sets no pace, and still bars.

@@ -47,6 +47,21 @@ fn what_cannot_be_changes_nothing() {
 }
 
 #[test]
+fn the_last_send_before_a_silent_window_counts() {
+    let begun = refill(50).rolled(11 * SECOND, 15).expect("one has passed");
+    assert_eq!(left(&begun), (tokens(95), 15));
+    let told = |order, left| Told {
+        refills: Some(true),
+        ..of_ten_seconds(11 * SECOND, order, left, SECOND)
+    };
+    // It cost less than was thought.
+    let (next, heard) = begun.report(&told(15, 98));
+    assert_eq!((left(&next), heard), ((tokens(98), 15), Heard::Taken));
+    assert_eq!(begun.report(&told(14, 98)).1, Heard::Late);
+    assert_eq!(next.report(&told(15, 99)).1, Heard::Late, "once");
+}
+
+#[test]
 fn an_older_send_counts_if_it_says_less() {
     let reports = |left| {
         [
