@@ -31,7 +31,7 @@ SWITCHES = [
     ("one kept back", "level", "let others = if self.foreseen() > 0 {", "let others = if !OFF && self.foreseen() > 0 {"),
     ("more kept for more others", "level", "one + one * others / (own * FOR_ONE)", "one + if OFF { 0 } else { one * others / (own * FOR_ONE) }"),
     ("L/4 kept at most", "level", "amount(self.limit) / MOST_KEPT", "amount(self.limit) / if OFF { 1 } else { MOST_KEPT }"),
-    ("31/32 are enough", "level", "own.max(whole - whole / NEARLY)", "own.max(if OFF { whole } else { whole - whole / NEARLY })"),
+    ("31/32 are enough for what is kept back", "level", "own.max(whole - whole / NEARLY)", "own.max(if OFF { whole } else { whole - whole / NEARLY })"),
     ("a sixteenth of a sliding window", "level", "i128::from(self.window / SLIDING_PARTS)", "i128::from(self.window / if OFF { 1 } else { SLIDING_PARTS })"),
     ("a later one that says more", "hear", "&& next.overtakes(told)", "&& !OFF && next.overtakes(told)"),
     ("an older one that says less", "hear", "if self.fresh || left >= self.left", "if OFF || self.fresh || left >= self.left"),

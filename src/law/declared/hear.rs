@@ -116,8 +116,8 @@ impl Ledger {
     fn is_news(&self, told: &Told, reset: Option<Within>) -> Option<bool> {
         let newer = after(told.order, self.position) > 0;
         if self.comes_back() {
-            // After a silent window what is left is an estimate: the report on the last send before
-            // it has all in it.
+            // After a silent window what is left is a guess: the report on the last send before it
+            // has all in it.
             let knows = self.fresh && told.order == self.position;
             return (newer || knows).then_some(true);
         }
