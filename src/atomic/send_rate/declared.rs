@@ -258,7 +258,8 @@ impl Engaged<'_> {
         self.catch_up(elapsed);
         let sent = self.send(elapsed, weight);
         if let (Err(_), Some(limits)) = (sent, self.law.limits()) {
-            limits.note_barred(elapsed);
+            let others = self.unclaimed(elapsed).saturating_sub(weight.into());
+            limits.note_barred(elapsed, others);
         }
         sent
     }

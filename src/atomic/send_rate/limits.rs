@@ -267,11 +267,15 @@ impl Limits {
         unclaimed.saturating_sub(written_off)
     }
 
-    /// Notes that a request whose turn has come is barred at `now`: what is unclaimed is not
-    /// forgotten.
-    pub(super) fn note_barred(&self, now: u64) {
-        self.unclaimed.since.store(now, Relaxed);
-        self.unclaimed.least.store(u64::MAX, Relaxed);
+    /// Notes that a request whose turn has come is barred at `now`, beside which `others` are
+    /// unclaimed: what is its own is not forgotten, or those behind it would go before it.
+    pub(super) fn note_barred(&self, now: u64, others: u64) {
+        let words = &self.unclaimed;
+        if others < words.written_off.load(Relaxed) {
+            words.written_off.store(others, Relaxed);
+        }
+        words.since.store(now, Relaxed);
+        words.least.store(u64::MAX, Relaxed);
     }
 
     /// Notes what is open in line at `now`, in tokens: all, and what of it was minted and is
