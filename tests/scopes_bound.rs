@@ -85,7 +85,7 @@ fn a_refused_key_asks_thirty_two_scopes() {
     let make = move |_: Option<&str>| Ok(NeverIdle(Standard::new(), count.clone()));
     let scopes = ScopesBuilder::new(make).max_scopes(100).build().unwrap();
     for key in 0..100 {
-        scopes.get(&key.to_string()).unwrap();
+        drop(scopes.get(&key.to_string()).unwrap());
     }
     let refused = |key| {
         asked.store(0, Ordering::Relaxed);

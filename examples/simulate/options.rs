@@ -66,7 +66,7 @@ impl Options {
         let internet = scene.clients >= INTERNET;
         self.scenario.iter().any(|name| match name.as_str() {
             // The table has one kind of request.
-            "all" => !internet && !(self.table && scene.people > 0),
+            "all" => !(internet || self.table && scene.people > 0),
             "internet" => internet,
             name => name == scene.name,
         })

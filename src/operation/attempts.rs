@@ -466,15 +466,15 @@ impl<S: RetryStrategy> Attempts<S> {
                 };
                 // No sleep begins that would end after the deadline.
                 let delay = refused.delay();
+                let delay = match left {
+                    Some(left) if delay >= left => Duration::ZERO,
+                    _ => delay,
+                };
                 return Err(Stop {
                     reason,
                     attempts: self.count,
                     backoff: refused.backoff(),
-                    delay: if left.is_some_and(|left| delay >= left) {
-                        Duration::ZERO
-                    } else {
-                        delay
-                    },
+                    delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
                 });
             }
         };
@@ -636,7 +636,7 @@ impl<S: RetryStrategy> Attempts<S> {
             reason,
             attempts: self.count,
             backoff: Duration::ZERO,
-            delay: Duration::ZERO,
+            delay: 0,
         }
     }
 }

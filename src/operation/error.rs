@@ -15,7 +15,8 @@ pub struct Stop {
     pub(super) reason: StopReason,
     pub(super) attempts: u32,
     pub(super) backoff: Duration,
-    pub(super) delay: Duration,
+    /// In nanoseconds, which keeps an error with it below 128 bytes.
+    pub(super) delay: u64,
 }
 
 impl Stop {
@@ -42,7 +43,7 @@ impl Stop {
     /// [long polling](crate::config::StrategyBuilder::long_polling).
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        self.delay
+        Duration::from_nanos(self.delay)
     }
 
     /// Returns how long the next attempt would have had to wait, for a backoff or for a turn to

@@ -327,11 +327,8 @@ fn accesses_of_a_new_rate(waiters: usize) -> usize {
     let mut waiting: Vec<_> = waiting.collect();
     assert_eq!(poll_all(&mut waiting), waiters, "one goes at once");
     drop(waiting.remove(0));
-    let mut number = 0;
-    waiting.retain(|_| {
-        number += 1;
-        number % 8 > 2
-    });
+    let mut numbers = (1..=waiting.len()).map(|number| number % 8);
+    waiting.retain(|_| numbers.next().is_some_and(|number| number > 2));
     assert_eq!(poll_all(&mut waiting), waiting.len(), "each stands again");
     let seen = watched(|| {
         rate.set_paced(fixed(2), at(SECOND)).expect("it is paced");
