@@ -1,11 +1,13 @@
 //! An existing strategy, as a member of a fleet.
 
+use std::sync::Arc;
+
 use paceline::{
     Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
     snapshot::StrategySnapshot,
     strategy::{
-        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-        SendRequest, SendTurn, StrategyId,
+        AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
+        RetryRefused, SendRequest, SendTurn, StrategyId,
     },
 };
 
@@ -144,6 +146,14 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         self.inside.id()
     }
 
+    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+        self.inside.name(token)
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.inside.notify(event);
+    }
+
     fn is_idle(&self) -> bool {
         self.inside.is_idle() && self.budget.is_idle()
     }
@@ -158,10 +168,10 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
-    use std::sync::Arc;
+    use std::sync::Mutex;
 
     use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
-    use paceline::operation::{Next, StopReason};
+    use paceline::operation::{Next, StopReason, Verdict};
     use paceline::scope::ScopesBuilder;
     use paceline::strategy::InClass;
     use paceline::{Adaptive, Class, Operation, RetryStrategyExt, SendRate, Standard, Timestamp};
@@ -237,6 +247,27 @@ mod tests {
         assert_eq!(available(), "400");
         charge.settle(&[150]).unwrap();
         assert_eq!(available(), "850");
+    }
+
+    #[test]
+    fn its_events_have_the_name_of_the_strategy_inside() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hook = {
+            let heard = Arc::clone(&heard);
+            move |event: &Event<'_>| heard.lock().unwrap().push(event.to_string())
+        };
+        let inside = Standard::builder().name("orders").on_event(hook);
+        let clock = Arc::new(Timestamp::ZERO);
+        let inside = inside.clock(clock.clone()).build().unwrap();
+        let strategy = FleetStrategy::new(inside, open(clock.clone(), None));
+        let mut attempts = Operation::new(&strategy).start();
+        assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+        let verdict = attempts.failed(&Failure::not_retryable(), Reports::at(&*clock));
+        assert!(matches!(verdict, Ok(Verdict::Stop(_))));
+        let heard = heard.lock().unwrap();
+        let last =
+            "orders: gave up: attempts 1, the failure is not retryable, error; not retryable";
+        assert_eq!(heard.last().unwrap(), last);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use core::{
     ops::Deref,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use paceline::{
