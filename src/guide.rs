@@ -23,6 +23,7 @@
     not(all(
         feature = "async-io",
         feature = "http",
+        feature = "metrics",
         feature = "scopes",
         feature = "tokio"
     )),
