@@ -4,13 +4,13 @@ use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
-use super::{Binding, SendSet, SetError, SetPermit, give_back};
+use super::{Binding, SendSet, SetError, SetPermit};
 use crate::atomic::PlaceGuard;
 use crate::{Class, SendRate, Timestamp};
 
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
-/// Dropped before all are claimed, it gives all of them back, as much as fits the buckets.
+/// Dropped before all are claimed, it gives all of them up.
 pub(crate) struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.
@@ -129,17 +129,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
         Some(latest)
     }
 
-    /// Gives all places back, and what was claimed early, unless the request has been let go.
-    /// If there was anything, `wake` gets their rates.
+    /// Gives all places back, unless the request has been let go. If there are any, `wake` gets
+    /// their rates.
     pub(crate) fn give_up(&mut self, wake: impl FnOnce(&mut dyn Iterator<Item = &SendRate>)) {
         if self.claimed.is_some() {
             return;
         }
         for place in self.places.iter_mut().flatten() {
-            match place.claimed() {
-                Some(claimed) => give_back(place.rate(), claimed.time(), claimed),
-                None => drop(place.give_up()),
-            }
+            place.give_up();
         }
         let mut rates = self
             .places
@@ -195,8 +192,8 @@ impl<'a, const N: usize> SetReservation<'a, N> {
 
     /// Takes the tokens if all turns have come. Once they have, returns the same permit ever after.
     ///
-    /// Tokens of a limit whose turn comes before the last one are claimed early, and kept for this
-    /// request.
+    /// Until the last turn has come nothing is taken from any limit. A line whose turn would come
+    /// sooner is joined later.
     ///
     /// # Errors
     ///

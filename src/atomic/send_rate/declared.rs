@@ -145,7 +145,7 @@ impl SendRate {
     }
 
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
-    /// that lost to others eight times.
+    /// that lost to others a thousand times.
     #[must_use]
     pub fn ignored_reports(&self) -> u64 {
         self.law.limits().map_or(0, Limits::ignored)

@@ -600,23 +600,29 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         }
     }
 
-    /// Puts a place that was claimed back into the line, where it was.
+    /// Puts a place that was claimed back into the line, where it was. Where there was no line, it
+    /// has none again.
     pub(crate) fn unclaim(&mut self) {
-        if let (Turn::Claimed(permit, Some(place)), Some(engaged)) = (self.turn, self.rate.words())
-        {
-            engaged.unsend(permit);
-            self.turn = if self.class.is_background() {
-                engaged.unclaim_behind(self.weight);
-                Turn::Behind { place, slot: None }
-            } else {
-                engaged.open(self.weight);
-                Turn::Placed { place, slot: None }
-            };
-        }
+        let Turn::Claimed(permit, place) = self.turn else {
+            return;
+        };
+        self.turn = match (place, self.rate.words()) {
+            (Some(place), Some(engaged)) => {
+                engaged.unsend(permit);
+                if self.class.is_background() {
+                    engaged.unclaim_behind(self.weight);
+                    Turn::Behind { place, slot: None }
+                } else {
+                    engaged.open(self.weight);
+                    Turn::Placed { place, slot: None }
+                }
+            }
+            _ => Turn::Unlimited,
+        };
     }
 
     /// Returns the permit, once the place has been claimed.
-    pub(crate) const fn claimed(&self) -> Option<SendPermit> {
+    const fn claimed(&self) -> Option<SendPermit> {
         match self.turn {
             Turn::Claimed(permit, _) => Some(permit),
             _ => None,

@@ -558,3 +558,13 @@ fn a_window_of_the_paced_law_ends_at_its_time_and_no_sooner() {
     assert_eq!(turn(end - 1), (false, end));
     assert!(turn(end).0);
 }
+
+#[test]
+fn a_place_put_back_where_there_was_no_line_joins_one() {
+    let rate = limiter();
+    let mut place = PlaceGuard::take(&rate, at(0), 1, Class::Foreground, None).expect("no line");
+    assert!(place.claim_with(|| at(0)).is_ok());
+    place.unclaim();
+    throttle(&rate, 0, 0);
+    assert!(place.claim_with(|| at(0)).is_err());
+}
