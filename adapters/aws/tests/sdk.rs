@@ -375,7 +375,7 @@ async fn inside_of_an_attempt_an_operation_is_sent_once() {
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
     let outer = Some(paceline::operation::OuterAttempt::new());
-    let copied = paceline::operation::within_async(outer, copy(&client)).await;
+    let copied = paceline::operation::within_async(outer, Box::pin(copy(&client))).await;
     assert!(copied.is_err());
     assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
 }

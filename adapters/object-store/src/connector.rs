@@ -193,7 +193,7 @@ impl Paced {
         }
         let (parts, body) = response.into_parts();
         // Ends before the attempt is cut off, or the status would be lost with the body.
-        let left = left().map(|left| left.saturating_sub(left / 16));
+        let left = left().map(|left| left.saturating_sub(left.checked_div(16).unwrap_or_default()));
         let (read, body, is_cut) = read(body, left).await;
         let answer = HttpResponseParts::new(parts.status, &parts.headers).with_refusal(&read);
         let failure = answers.classify(&answer);

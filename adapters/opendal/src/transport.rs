@@ -45,7 +45,7 @@ impl Paced {
         }
         let (parts, body) = response.into_parts();
         // Ends before the attempt is cut off, or the status would be lost with the body.
-        let left = left().map(|left| left.saturating_sub(left / 16));
+        let left = left().map(|left| left.saturating_sub(left.checked_div(16).unwrap_or_default()));
         let (begun, body) = Begun::read(body, left).await;
         let answer = HttpResponseParts::new(parts.status, &parts.headers);
         match answers.classify(&answer.with_refusal(&begun.bytes)) {

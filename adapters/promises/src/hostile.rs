@@ -56,7 +56,7 @@ impl Hostile {
         };
         let head = format!("HTTP/1.1 429 Too Many Requests\r\n{length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await?;
-        let piece = [b'x'; 0x4000];
+        let piece = vec![b'x'; 0x4000];
         match self {
             Self::NoText => stream.write_all(&[0xff, 0xfe, 0, 0xc3]).await?,
             Self::Cut => {

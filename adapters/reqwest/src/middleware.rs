@@ -79,7 +79,7 @@ impl Middleware for Pacing {
             let for_the_body = || {
                 let left = attempt.time_limit()?;
                 let left = left.saturating_sub(clock.now().saturating_since(begun));
-                Some(left.saturating_sub(left / 16))
+                Some(left.saturating_sub(left.checked_div(16).unwrap_or_default()))
             };
             let sending = async {
                 let result = next.clone().run(request, extensions).await;
