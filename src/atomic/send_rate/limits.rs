@@ -412,4 +412,24 @@ mod tests {
         assert_eq!(forget(TRIES), TRIES + 1, "the last one wins");
         assert_eq!((limits.ignored(), limits.is_any_declared()), (1, false));
     }
+
+    #[test]
+    fn what_is_unclaimed_for_a_window_is_written_off() {
+        let limits = Limits::new();
+        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        for minutes in 1..3 {
+            assert_eq!(limits.charged(10), 10);
+            limits.note_open(minutes * 60 * SECOND, 1, 10, 10);
+        }
+        assert_eq!(limits.charged(10), 0);
+        // One is barred: beside it four are unclaimed.
+        limits.note_barred(121 * SECOND, 4);
+        assert_eq!(limits.charged(10), 6);
+        limits.note_open(180 * SECOND, 1, 10, 10);
+        assert_eq!(limits.charged(10), 6, "the window begins anew");
+        limits.note_open(181 * SECOND, 1, 10, 10);
+        assert_eq!(limits.charged(10), 0);
+        limits.forget();
+        assert_eq!(limits.charged(10), 10);
+    }
 }

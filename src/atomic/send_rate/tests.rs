@@ -568,3 +568,74 @@ fn a_place_put_back_where_there_was_no_line_joins_one() {
     throttle(&rate, 0, 0);
     assert!(place.claim_with(|| at(0)).is_err());
 }
+
+/// A limiter that was told at once that so many of 60 are left.
+fn told(remaining: u64) -> SendRate {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    let report = left(remaining).window(Duration::from_secs(60));
+    rate.observe(at(0), permit, &report.refills(false).into());
+    rate
+}
+
+/// Sends `requests` whatever the pace is, and returns how many of them go.
+fn go(rate: &SendRate, now: u64, requests: usize) -> usize {
+    let engaged = rate.about_to_limit();
+    let sent = (0..requests).map(|_| engaged.send(now, 1));
+    sent.filter(Result::is_ok).count()
+}
+
+#[test]
+fn no_more_goes_than_is_left() {
+    assert_eq!(go(&told(2), 0, 5), 2);
+    // Each window has 60, though all look at it for the first time.
+    assert_eq!(go(&told(2), 70 * SECOND, 150), 60);
+    let rate = told(30);
+    let order = rate.about_to_limit().send(0, 1).expect("30 are left");
+    let permit = SendPermit::with_order(at(0), 1, order);
+    rate.observe(at(MS), permit, &left(0).into());
+    assert_eq!(go(&rate, MS, 5), 0, "a report counts at once");
+}
+
+#[test]
+fn the_last_send_can_be_taken_back() {
+    let rate = told(2);
+    let engaged = rate.about_to_limit();
+    let sends = [(); 2].map(|()| engaged.send(0, 1).expect("2 are left"));
+    let [first, last] = sends.map(|order| SendPermit::with_order(at(0), 1, order));
+    engaged.unsend(first);
+    assert_eq!(go(&rate, 0, 1), 0, "there was one since");
+    engaged.unsend(last);
+    assert_eq!(go(&rate, 0, 2), 1);
+}
+
+#[test]
+fn a_hint_pauses_for_no_longer_than_is_set() {
+    let settings = DeclaredSettings::new().max_pause(Duration::from_secs(2));
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    rate.observe(at(0), permit, &left(30).into());
+    let hint = Duration::from_secs(3_600);
+    rate.record(at(0), permit, Outcome::ThrottledFor(hint));
+    assert_eq!(rate.about_to_limit().send(0, 1).err(), Some(2 * SECOND));
+}
+
+#[test]
+fn a_turn_does_not_wait_for_more_than_the_limit() {
+    let rate = told(2);
+    let engaged = rate.about_to_limit();
+    assert_eq!([1, 60, 61].map(|weight| engaged.over(weight)), [0, 0, 1]);
+}
+
+#[test]
+fn a_throttle_that_one_limit_explains_contradicts_none() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let mut heavy = rate.reserve_n(at(0), 5).expect("it waits");
+    let permit = heavy.claim(at(0)).expect("the first burst");
+    // Too little of the first, and a smaller part of the second.
+    let mut reports = LimitReports::from(left(4).limit(5).policy(LimitName::new("small")));
+    reports.push(left(10).policy(LimitName::new("minute")));
+    rate.observe(at(MS), permit, &reports);
+    let found = rate.record(at(MS), permit, Outcome::Throttled);
+    assert_eq!(found, Recorded::Counted);
+}

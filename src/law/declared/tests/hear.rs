@@ -149,6 +149,13 @@ fn another_limit_is_a_change() {
     assert_eq!(heard, Heard::Changed);
     assert_eq!((ledger.limit, ledger.kept), (200, 0));
     assert_eq!(left(&ledger), (tokens(149), 11));
+    // A late one changes it as well, and no more than the new limit is left.
+    let less = Told {
+        limit: Some(20),
+        ..of_ten_seconds(2 * SECOND, 10, 60, 7 * SECOND)
+    };
+    let (ledger, _) = window(50).report(&less);
+    assert_eq!((ledger.limit, left(&ledger)), (20, (tokens(20), 10)));
 }
 
 #[test]

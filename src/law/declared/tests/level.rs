@@ -25,6 +25,9 @@ fn what_was_sent_since_the_report_is_gone() {
     // A refill has ten a second back; it is whole when the other 45 are.
     let (left, rest) = refill(50).level(2 * SECOND, 15);
     assert_eq!((left, rest), (amount(55), 4_500_000_000));
+    // It is full after a second, and what was sent is gone from that.
+    let (left, rest) = refill(90).level(2 * SECOND, 25);
+    assert_eq!((left, rest), (amount(85), 1_500_000_000));
     // Half of a sliding window was used, and comes back as if evenly.
     let sliding = Ledger {
         kind: Kind::Sliding,
@@ -48,6 +51,12 @@ fn others_are_foreseen_for_a_while() {
         amount(48)
     );
     assert_eq!(others(refill(50)).level(2 * SECOND, 10).0, amount(58));
+    // They take no more than comes back.
+    let greedy = Ledger {
+        others: per_second(30),
+        ..others(refill(50))
+    };
+    assert_eq!(greedy.level(2 * SECOND, 10).0, amount(58));
     // Less than a tenth of its own may be its own, in flight over a reset.
     let alone = Ledger {
         own: per_second(101),
@@ -64,6 +73,12 @@ fn a_request_goes_if_so_much_is_left() {
     assert_eq!(ledger.barred(2 * SECOND, 11, 5), Some(7 * SECOND));
     // A refill has a token back after a tenth of a second.
     assert_eq!(refill(5).barred(SECOND, 10, 6), Some(SECOND / 10));
+    let quick = Ledger {
+        limit: 1 << 31,
+        window: SECOND,
+        ..refill(5)
+    };
+    assert_eq!(quick.barred(SECOND, 10, 6), Some(1), "never at once");
     assert_eq!(Ledger::default().barred(0, 0, u32::MAX), None);
     let paused = Ledger {
         pause: 4 * SECOND,
@@ -126,6 +141,18 @@ fn a_silent_window_brings_all_back() {
 }
 
 #[test]
+fn a_limit_is_old_after_a_window_or_ten_seconds() {
+    for (window_of, after) in [(SECOND, SECOND), (60 * SECOND, 10 * SECOND)] {
+        let ledger = Ledger {
+            window: window_of,
+            ..window(50)
+        };
+        let at = ledger.heard_at() + after;
+        assert_eq!([at, at + 1].map(|now| ledger.is_old(now)), [false, true]);
+    }
+}
+
+#[test]
 fn others_are_forgotten_in_silence() {
     let once = among_others(window(50)).rolled(9 * SECOND, 10);
     let once = once.expect("one has begun");
@@ -155,12 +182,22 @@ fn a_report_stops_a_client_for_an_hour() {
         assert_eq!(probed.barred(now, 10, 1), None);
         assert_eq!(probed.barred(now, 11, 1), Some(HOUR));
     }
+    // What is kept back comes on top, or the heaviest could not go.
+    let wary = Ledger {
+        heaviest: 3,
+        kept: to_i64(amount(2)),
+        ..year
+    };
+    let probed = wary.rolled(SECOND + HOUR, 10).expect("an hour has passed");
+    assert_eq!(probed.left, to_i64(amount(5)));
 }
 
 #[test]
 fn the_edge_is_where_the_bar_falls() {
     assert_eq!(window(5).edge(2 * SECOND, 10), 15);
     assert_eq!(among_others(window(5)).edge(2 * SECOND, 10), 12);
+    // At the report the four trips in which others are foreseen are yet to come: 0.8 tokens.
+    assert_eq!(among_others(window(5)).edge(SECOND, 10), 12);
     let paused = Ledger {
         pause: 3 * SECOND,
         ..window(5)

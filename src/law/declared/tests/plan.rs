@@ -46,6 +46,10 @@ fn clients_take_their_part_to_the_power_of_three_quarters() {
     };
     let part = rate(50, 8 * 7 * SECOND);
     assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
+    // One that has taken nothing yet begins at a quarter.
+    let new = Ledger { own: 0, ..shared };
+    let part = rate(50, 4 * 7 * SECOND);
+    assert_eq!(plan(&new, 2 * SECOND, 10), Plan::Rate(part));
 }
 
 #[test]
