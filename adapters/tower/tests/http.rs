@@ -15,17 +15,21 @@ use core::{
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse};
 use http::{Method, Request, Response};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Empty, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
 use paceline::{
-    Adaptive, Clock, RetryStrategy, SendLimiter, SendRate, Standard, headers::AttemptHeader,
-    law::PacedSettings, set::Weights, strategy::AttemptCharge,
+    Adaptive, Clock, Failure, RetryStrategy, SendLimiter, SendRate, Standard,
+    classify::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier},
+    headers::AttemptHeader,
+    law::PacedSettings,
+    set::Weights,
+    strategy::AttemptCharge,
 };
-use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer};
+use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer, failure_of};
 use support::{Always, COST, TokioClock};
 use tokio::{net::TcpListener, time::Instant};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
@@ -122,6 +126,47 @@ async fn throttling_is_retried_when_the_server_wants_it() {
         (script.asked.load(SeqCst), strategy.quota().available()),
         (2, 500)
     );
+}
+
+/// The layer reads no body. A service inside it does, and a closure gets what it read.
+#[tokio::test]
+async fn a_body_read_inside_the_layer_decides() {
+    async fn read(response: Response<Incoming>) -> Result<Response<Bytes>, BoxError> {
+        let (parts, body) = response.into_parts();
+        let read = Limited::new(body, MAX_REFUSAL_BODY).collect().await?;
+        Ok(Response::from_parts(parts, read.to_bytes()))
+    }
+
+    fn classify(result: Result<&Response<Bytes>, &BoxError>) -> Option<Failure> {
+        match result {
+            Ok(response) => {
+                let parts = HttpResponseParts::of(response);
+                RefusalClassifier::new().classify(&parts.with_refusal(response.body()))
+            }
+            Err(error) => Some(failure_of(error)),
+        }
+    }
+
+    const USED_UP: &str = r#"{"error": {"code": "insufficient_quota"}}"#;
+    let used_up = |url: &str| request(Method::POST, url).map(|_| Full::<Bytes>::from(USED_UP));
+    let (url, script) = serve(0, &[(429, &[], AT_ONCE)]).await;
+    let without = layer(standard()).layer(client());
+    let answer = without.oneshot(used_up(&url)).await.expect("an answer");
+    assert_eq!(text(answer).await, (429, USED_UP.into()));
+    assert_eq!(script.asked.swap(0, SeqCst), 3);
+
+    let layer = RetryLayer::shared(standard(), classify).replay(paceline_tower::HttpRequests);
+    let service = ServiceBuilder::new()
+        .layer(layer)
+        .map_err(BoxError::from)
+        .and_then(read)
+        .service(client());
+    let answer = service.oneshot(used_up(&url)).await.expect("an answer");
+    assert_eq!(
+        (answer.status().as_u16(), &answer.body()[..]),
+        (429, USED_UP.as_bytes())
+    );
+    assert_eq!(script.asked.load(SeqCst), 1);
 }
 
 #[tokio::test]
