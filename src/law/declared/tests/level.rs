@@ -25,8 +25,8 @@ fn what_was_sent_since_the_report_is_gone() {
     // A refill has ten a second back; it is whole when the other 45 are.
     let (left, rest) = refill(50).level(2 * SECOND, 15);
     assert_eq!((left, rest), (amount(55), 4_500_000_000));
-    // It is full after a second, and what was sent is gone from that.
-    let (left, rest) = refill(90).level(2 * SECOND, 25);
+    // It is full by then, and what was sent is gone from that.
+    let (left, rest) = refill(90).level(3 * SECOND, 25);
     assert_eq!((left, rest), (amount(85), 1_500_000_000));
     // Half of a sliding window was used, and comes back as if evenly.
     let sliding = Ledger {
