@@ -94,12 +94,34 @@ fn a_wait_before_the_first_report_is_until_the_next_look() {
             .is_ok_and(|mut heavy| heavy.claim(at(0)) == Err(LOOK))
     );
     let _ = hear(&rate, 100 * MILLI, first, minute(599, 60));
-    // The window's rest is spread evenly.
+    // The window's rest is spread evenly; two trips after the report all is foretold.
     let waits = places.map(|mut place| place.claim(at(SECOND)).map(|_| ()));
     assert!(waits.iter().all(Result::is_ok), "{waits:?}");
     let mut last = rate.reserve_n(at(SECOND), 500).expect("there is room");
     let wait = last.claim(at(SECOND)).expect_err("a minute's worth");
     assert!(wait > seconds(40), "{wait:?}");
+}
+
+/// For two trips after the first report no more goes than the limit by its window, which says
+/// nothing of the wait where what is left is spent at once.
+#[test]
+fn a_wait_just_after_the_first_report_ends_with_the_second_trip() {
+    let settings = DeclaredSettings::new().spend(Spend::Fast);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let first = rate.try_acquire(at(0)).expect("the first one goes");
+    let _ = hear(&rate, 100 * MILLI, first, minute(599, 60));
+    let mut places = [(); 20].map(|()| rate.reserve(at(100 * MILLI)));
+    let last = places.last_mut().expect("there are twenty");
+    // Two trips of 100 ms, and the 50 ms in which the rate is looked at.
+    assert_eq!(last.claim(at(100 * MILLI)), Err(Duration::from_millis(250)));
+    let wait = last
+        .claim(at(350 * MILLI))
+        .expect_err("the rate has just risen");
+    assert!(
+        wait > Duration::ZERO && wait < Duration::from_millis(30),
+        "twenty at 600 a second: {wait:?}"
+    );
+    assert!(last.claim(at(350 * MILLI + 30 * MILLI)).is_ok());
 }
 
 #[test]
@@ -523,6 +545,8 @@ struct Model {
     foreign: f64,
     trip: f64,
     reset: (f64, f64),
+    /// Until when no more goes than the limit by the window.
+    early_until: f64,
 }
 
 const LIMIT: f64 = 600.0;
@@ -556,6 +580,9 @@ impl Model {
             let foreign = before - own - remaining;
             self.own = (self.own * tau + own) / (tau + passed);
             self.foreign = ((self.foreign * tau + foreign) / (tau + passed)).max(0.0);
+            self.early_until = 0.0;
+        } else {
+            self.early_until = now + 2.0 * trip;
         }
         (self.left, self.sent, self.at) = (remaining, order, at);
         let heard = (sent_at + reset - 0.001, now + reset + 0.001);
@@ -594,7 +621,12 @@ impl Model {
         } else {
             1.0
         };
-        part.powf(0.75) * (level - kept) / spread
+        let rate = part.powf(0.75) * (level - kept) / spread;
+        if now < self.early_until {
+            rate.min(even)
+        } else {
+            rate
+        }
     }
 }
 

@@ -369,7 +369,7 @@ impl Engaged<'_> {
         } else {
             line.wait_for(elapsed, rank)?
         };
-        Some(nanos.min(self.until_foretold()))
+        Some(nanos.min(self.until_foretold(elapsed)))
     }
 
     /// Returns the line after the pause of `line`: the one that the change which ends it makes.
@@ -490,7 +490,7 @@ impl Engaged<'_> {
         let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
         if !line.is_paused() {
             let nanos = line.wait_for_next(elapsed, issued, cancelled);
-            return Some(nanos.min(self.until_foretold()));
+            return Some(nanos.min(self.until_foretold(elapsed)));
         }
         // The bucket is empty until the pause ends.
         let end = self.resumed(&line, elapsed).since.max(elapsed);

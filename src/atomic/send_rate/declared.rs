@@ -491,16 +491,22 @@ impl Engaged<'_> {
         law.is_some_and(|law| law.is_free(self.state.load()) && !self.is_any_declared())
     }
 
-    /// Returns the nanoseconds after which a wait can be foretold. Before the first report (rule 1)
-    /// the rate says nothing of what the service allows: by it, requests with a deadline would be
-    /// refused that may go in a moment. The next look is all that is known then.
-    pub(super) fn until_foretold(&self) -> u64 {
-        let is_first = || Declared::is_first_contact(self.state.load());
-        if self.law.listens() && is_first() && !self.is_any_declared() {
-            LONGEST_QUIET
-        } else {
-            u64::MAX
+    /// Returns the nanoseconds after which a wait can be foretold. Before the first report and just
+    /// after it (rules 1 and 5) the rate says nothing of what the service allows: by it, requests
+    /// with a deadline would be refused that may go in a moment. Before it, the next look is all.
+    pub(super) fn until_foretold(&self, elapsed: u64) -> u64 {
+        if !self.law.listens() {
+            return u64::MAX;
         }
+        let ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
+        match ledgers.map(|ledger| ledger.early_until()).max() {
+            // The rate is looked at by then.
+            Some(at) => at.saturating_add(LONGEST_QUIET).checked_sub(elapsed),
+            None if Declared::is_first_contact(self.state.load()) => Some(LONGEST_QUIET),
+            None => None,
+        }
+        .filter(|nanos| *nanos > 0)
+        .unwrap_or(u64::MAX)
     }
 
     /// Lets one request of the first burst go that waits for its turn. `has` says whether that many

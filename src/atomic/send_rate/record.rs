@@ -524,7 +524,7 @@ impl Engaged<'_> {
         let quiet = law.quiet(state, now, rate, reading);
         let steady = quiet.rate.min(until);
         // Until a wait can be foretold, any look may find another one.
-        if steady > now && self.until_foretold() == u64::MAX {
+        if steady > now && self.until_foretold(now) == u64::MAX {
             let steady = steady.min(now.saturating_add(LONGEST_QUIET));
             let counting = quiet.window <= now || quiet.each || self.is_draining(state);
             let quiet = if counting {

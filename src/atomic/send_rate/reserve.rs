@@ -234,7 +234,7 @@ impl Engaged<'_> {
                 return Ok(());
             };
             let barred = self.barred(elapsed, weight);
-            let barred = barred.map(|nanos| nanos.min(self.until_foretold()));
+            let barred = barred.map(|nanos| nanos.min(self.until_foretold(elapsed)));
             let wait = self.wait_of(&line, elapsed, rank).max(barred);
             match wait.map(|nanos| self.wait(now, nanos)) {
                 Some(wait) if wait > patience => Err(AcquireError::NotInTime { wait }),

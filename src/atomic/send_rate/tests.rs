@@ -8,7 +8,7 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
 use crate::law::Draining;
 use crate::law::declared::{
-    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset,
+    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset, plan::Plan,
 };
 use crate::line::{LONGEST_QUEUE, TOKEN};
 use crate::{Class, Outcome, WeightError, law::Recorded};
@@ -446,12 +446,15 @@ fn an_answer_without_a_report_holds_back_nothing() {
 }
 
 #[test]
-fn after_the_first_report_a_refusal_says_when_a_token_comes() {
+fn two_trips_after_the_report_a_refusal_says_when_a_token_comes() {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
     let permit = rate.try_acquire(at(0)).expect("the first");
     rate.observe(at(10 * MS), permit, &left(59).into());
     let take = |now| rate.try_acquire(at(now)).map(|_| ()).err();
-    let foretold = take(10 * MS).expect("one a second");
+    // Two trips of 10 ms, and the 50 ms in which the rate is looked at.
+    let early = [10, 60, 79].map(|ms| take(ms * MS).expect("one a second"));
+    assert_eq!(early, [70, 20, 1].map(Duration::from_millis));
+    let foretold = take(80 * MS).expect("one a second");
     assert!(foretold > Duration::from_millis(800), "{foretold:?}");
 }
 
@@ -471,6 +474,27 @@ fn a_throttle_contradicts_one_limit_of_two() {
         .ledgers()
         .map(|ledger| ledger.is_contradicted(70_001 * MS));
     assert!(doubts.eq([false, true]));
+}
+
+/// Where a limit gets another name, the old one is not told any more.
+#[test]
+fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), Timestamp::ZERO);
+    let take = || rate.try_acquire(at(0)).expect("of the first burst");
+    let permits = [take(), take()];
+    let told = |remaining, name| left(remaining).policy(LimitName::new(name));
+    let mut reports = LimitReports::from(told(0, "old"));
+    reports.push(told(50, "new"));
+    rate.observe(at(MS), permits[0], &reports);
+    let limited = rate.about_to_limit();
+    let plan = |now| limited.plan(limited.state.load(), now).expect("declared");
+    assert!(matches!(plan(MS), Plan::Wait { .. }));
+    let later = 12 * SECOND;
+    rate.observe(at(later), permits[1], &told(49, "new").into());
+    assert!(matches!(plan(later), Plan::Rate(_)), "{:?}", plan(later));
+    // Until the old one's window is over: it is told to the second, and may end one later.
+    let barred = limited.barred(later, 1);
+    assert_eq!(barred, Some(49 * SECOND + MS));
 }
 
 /// The rate of a window is in force from the first look at it on: what came before went at the last

@@ -87,7 +87,7 @@ impl Ledger {
         if !self.is_declared() {
             next.policy = told.policy;
             next.anchor(told, reset, false);
-            next.fresh = true;
+            (next.first, next.fresh) = (true, true);
             return (next, Heard::Declared);
         }
         let Some(same_window) = next.is_news(told, reset) else {
@@ -127,7 +127,8 @@ impl Ledger {
             return news.then_some(true);
         };
         if self.reset.meets(reset) {
-            return (newer || self.fresh).then_some(true);
+            let opens = self.fresh && !self.first;
+            return (newer || opens).then_some(true);
         }
         if reset.lo > self.reset.hi {
             let ended = signed(told.now) >= self.reset.lo;
@@ -176,7 +177,7 @@ impl Ledger {
         if counted {
             self.note_rates(told, left, at.saturating_sub(self.at));
         }
-        self.fresh = false;
+        (self.fresh, self.first) = (false, false);
         (self.left, self.position, self.at) = (left, told.order, at);
         if let Some(reset) = reset {
             self.reset = if self.reset.meets(reset) {

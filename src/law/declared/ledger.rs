@@ -115,6 +115,8 @@ pub(crate) struct Ledger {
     pub(super) reset: Within,
     /// Whether nothing has been heard of the window that has begun.
     pub(super) fresh: bool,
+    /// Whether there was only one report yet.
+    pub(super) first: bool,
     /// The position at the last reset.
     pub(super) rolled: u64,
     /// The service's clock less the limiter's.
@@ -208,7 +210,7 @@ impl Ledger {
     /// Returns the ledger of the window that has begun by `now`, if one has.
     ///
     /// Without a reset, or where tokens come back little by little, a window begins when nothing
-    /// was heard for so long: then all is back, and no more goes than the limit in each window.
+    /// was heard for so long: what was sent before that is back.
     pub(crate) fn rolled(&self, now: u64, sent: u64) -> Option<Self> {
         if !self.is_declared() || self.window == 0 {
             return None;
@@ -224,8 +226,10 @@ impl Ledger {
         }
         let passed = 1 + (now - over) / self.window;
         let by = passed.saturating_mul(self.window).min(LONGEST_SPAN);
+        let unheard = amount(after(sent, self.position).max(0).unsigned_abs());
+        let left = amount(self.limit) - if resets { 0 } else { unheard };
         Some(Self {
-            left: to_i64(amount(self.limit)),
+            left: to_i64(left),
             position: sent,
             at: over.saturating_add(by - by.min(self.window)),
             reset: if resets {
@@ -234,6 +238,7 @@ impl Ledger {
                 self.reset
             },
             fresh: true,
+            first: false,
             rolled: sent,
             // Nothing is known of others once nothing was heard for a window.
             others: if self.fresh { 0 } else { self.others / 2 },

@@ -38,16 +38,18 @@
 //!    them, because they send between two sends of this client. *Promised* are tokens that were
 //!    minted for requests which have not gone yet; what was unclaimed throughout a window is
 //!    forgotten. The first token of a window is there when it begins.
-//! 5. *15/16 of `L/W`* is the most where it is not known within half a window when the window ends:
-//!    one that is used up early costs two windows.
+//! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
+//!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
+//!    windows.
 //! 6. *A report counts by the order of sends.* After a reset only a later reset, or a request sent
 //!    since, opens the new window. A request that was sent first may come to the service last. So a
 //!    report of an older send counts if it says less. One of a later send that says more than the
 //!    last one left says nothing new for two trips. More than the limit is never left.
 //!    Where a refill has rolled (rule 7), the report on the last send before that counts as well.
-//! 7. *A window without a report* rolls: then all of it is left. It ends at its reset; where there is
-//!    none, or the limit comes back little by little, a window after the last report. A limit that
-//!    is not told any more while others are sets no pace, and still bars.
+//! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset, or
+//!    the limit comes back little by little, it ends a window after the last report, and what was
+//!    sent before that is back. A limit that is not told any more while others are sets no pace,
+//!    and still bars.
 //! 8. *Refill, window or sliding* is told by the service or the family of its headers. If not, the
 //!    reset says it: that of a window is one instant until it is past, and the next is no sooner
 //!    than a window later. Three reports with another reset, and the limit comes back little by

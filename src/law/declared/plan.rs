@@ -120,12 +120,24 @@ impl Ledger {
             // It is not known when the window ends. One that is used up before that would have to
             // be waited for until it has ended for sure: two windows.
             self.even().scaled(15, 16)
+        } else if now < self.early_until() {
+            self.even()
         } else {
             Rate::MAX
         };
         let unheard = now >= self.heard_at.saturating_add(LONGEST_STOP);
         let least = if unheard { UNHEARD } else { SLOWEST };
         rate.min(most).max(least)
+    }
+
+    /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
+    /// there was a second one.
+    pub(crate) const fn early_until(&self) -> u64 {
+        if self.first {
+            self.heard_at.saturating_add(self.trip * 2)
+        } else {
+            0
+        }
     }
 
     /// Returns when a pause ended that is over at `now`. Where a window has begun its first token

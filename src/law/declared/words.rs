@@ -31,9 +31,10 @@ impl Ledger {
             | (source << 2)
             | (u64::from(self.kind_told) << 4)
             | (u64::from(self.fresh) << 5)
-            | (u64::from(self.offset_known) << 6)
-            | (u64::from(self.told) << 7)
-            | (u64::from(self.moved) << 8);
+            | (u64::from(self.first) << 6)
+            | (u64::from(self.offset_known) << 7)
+            | (u64::from(self.told) << 8)
+            | (u64::from(self.moved) << 9);
         let [hash, text_low, text_high] = self.policy.bits();
         [
             flags,
@@ -93,9 +94,10 @@ impl Ledger {
             },
             kind_told: is(4),
             fresh: is(5),
-            offset_known: is(6),
-            told: is(7),
-            moved: u8::try_from((flags >> 8) & 0xff).unwrap_or(0),
+            first: is(6),
+            offset_known: is(7),
+            told: is(8),
+            moved: u8::try_from((flags >> 9) & 0xff).unwrap_or(0),
             left: signed(left),
             position,
             at,

@@ -49,7 +49,7 @@ fn what_cannot_be_changes_nothing() {
 #[test]
 fn the_last_send_before_a_silent_window_counts() {
     let begun = refill(50).rolled(11 * SECOND, 15).expect("one has passed");
-    assert_eq!(left(&begun), (tokens(100), 15));
+    assert_eq!(left(&begun), (tokens(95), 15));
     let told = |order, left| Told {
         refills: Some(true),
         ..of_ten_seconds(11 * SECOND, order, left, SECOND)

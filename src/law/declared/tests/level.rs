@@ -133,11 +133,13 @@ fn a_window_begins_at_its_reset() {
 }
 
 #[test]
-fn a_silent_window_brings_all_back() {
+fn a_silent_window_brings_back_what_went_before_it() {
     let ledger = refill(50);
     assert_eq!(ledger.rolled(11 * SECOND - 1, 15), None);
     let next = ledger.rolled(11 * SECOND, 15).expect("one has passed");
-    assert_eq!((next.left, next.position), (to_i64(amount(100)), 15));
+    assert_eq!((next.left, next.position), (to_i64(amount(95)), 15));
+    let again = next.rolled(21 * SECOND, 15).expect("another one has");
+    assert_eq!(again.left, to_i64(amount(100)));
 }
 
 #[test]

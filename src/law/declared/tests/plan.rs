@@ -65,7 +65,15 @@ fn an_empty_window_waits_for_the_next() {
 }
 
 #[test]
-fn less_than_the_even_rate_where_the_end_is_not_known() {
+fn no_more_than_the_even_rate_where_little_is_known() {
+    let even = Plan::Rate(rate(100, 10 * SECOND));
+    let first = Ledger {
+        first: true,
+        ..window(99)
+    };
+    assert_eq!(plan(&first, SECOND + SECOND / 5 - 1, 10), even);
+    assert_ne!(plan(&first, SECOND + SECOND / 5, 10), even);
+    // Where it is not known when the window ends.
     let blind = Ledger {
         reset: Within {
             lo: 4_000_000_000,
