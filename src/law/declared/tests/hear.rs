@@ -135,6 +135,9 @@ fn an_answer_of_the_window_before_is_late() {
     assert_eq!(begun.report(&since).1, Heard::Taken);
     let older_of_this = of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND);
     assert_eq!(begun.report(&older_of_this).1, Heard::Taken);
+    // A later reset before the known one says nothing with an older send.
+    let far = of_ten_seconds(2 * SECOND, 9, 99, 60 * SECOND);
+    assert_eq!(window(50).report(&far).1, Heard::Late);
 }
 
 #[test]

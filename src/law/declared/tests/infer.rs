@@ -115,6 +115,20 @@ fn a_time_counts_by_the_clock_of_the_service() {
         (ledger.reset.lo, ledger.reset.hi),
         (29_900_000_000, 31_000_000_000)
     );
+    // A window without a reset ends when that clock shows a multiple of it.
+    let aligned = Told {
+        date: Some(1_000 * SECOND),
+        window: Some(60 * SECOND),
+        ..report(SECOND, 1, 99)
+    };
+    let ledger = after_all(&[aligned]);
+    assert_eq!(
+        (ledger.reset.lo, ledger.reset.hi),
+        (
+            1_020 * 1_000_000_000 - ledger.offset.hi,
+            1_020 * 1_000_000_000 - ledger.offset.lo
+        )
+    );
     // Without a date it says nothing.
     let told = Told { date: None, ..told };
     assert_eq!(after_all(&[told]), Ledger::default());
