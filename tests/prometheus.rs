@@ -103,12 +103,14 @@ fn attempts_and_sends_are_counted_however_an_operation_ends() {
         orders.run(|_| answers.next().unwrap()).unwrap();
         drop(orders.run(|_| Err::<(), _>(Failure::transient())));
         drop(orders.run(|_| Err::<(), _>(Failure::not_retryable())));
+        let late = orders.operation().deadline(Duration::ZERO);
+        drop(late.run(|_| Ok::<_, Failure>(())));
         recorder.handle().render()
     });
     for sample in [
         "paceline_sends_total{strategy=\"orders\"} 6",
         "paceline_attempts_sum{strategy=\"orders\"} 6",
-        "paceline_attempts_count{strategy=\"orders\"} 3",
+        "paceline_attempts_count{strategy=\"orders\"} 4",
     ] {
         assert!(
             text.lines().any(|line| line == sample),

@@ -96,7 +96,15 @@ struct Open<S: RetryStrategy> {
 }
 
 impl<S: RetryStrategy> Open<S> {
-    /// Gives the operation up.
+    /// Ends an operation of which the loop says that it gives it up.
+    fn give_up(&mut self, reports: Reports<'_>) {
+        if let Some(token) = &mut self.token {
+            token.give_up();
+        }
+        self.cancel(reports);
+    }
+
+    /// Gives back what the operation holds.
     // Out of the way of one that has ended.
     #[cold]
     fn cancel(&mut self, reports: Reports<'_>) {
@@ -492,7 +500,7 @@ impl<S: RetryStrategy> Attempts<S> {
             None => Ok(next),
             Some(reason) => {
                 self.open.token = Some(next);
-                self.open.cancel(reports);
+                self.open.give_up(reports);
                 Err(self.stop_for(reason))
             }
         }
@@ -585,7 +593,7 @@ impl<S: RetryStrategy> Attempts<S> {
         let stop = self.stop_for(reason);
         self.gave_up(self.who(), &stop, None);
         self.turn = SendTurn::new();
-        self.open.cancel(Reports::at(clock));
+        self.open.give_up(Reports::at(clock));
         self.step = Step::Stopped(stop);
         Next::Stop(stop)
     }

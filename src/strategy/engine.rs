@@ -229,9 +229,11 @@ impl<P> Engine<P> {
     ///
     /// An attempt that was sent has used up what it was paid with.
     pub(super) fn give_back(&self, token: &mut RetryToken) {
-        self.show(|| EventKind::Cancelled {
-            attempts: token.attempt().saturating_sub(u32::from(!token.is_sent())),
-        });
+        if !token.is_given_up() {
+            self.show(|| EventKind::Cancelled {
+                attempts: token.attempt().saturating_sub(u32::from(!token.is_sent())),
+            });
+        }
         if token.is_sent() {
             return;
         }

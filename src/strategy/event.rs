@@ -36,7 +36,7 @@ pub enum EventKind<'a> {
         /// The attempts that it took. In bulk, what was throttled does not count.
         attempts: u32,
     },
-    /// The caller has given up an operation. Not for `tracing`.
+    /// The caller has given up an operation: it was dropped before its end. Not for `tracing`.
     Cancelled {
         /// The attempts that were sent, counted as for a success.
         attempts: u32,

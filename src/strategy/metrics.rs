@@ -187,6 +187,12 @@ impl<M> StrategyBuilder<M> {
                 | EventKind::Cancelled { attempts }
                 | EventKind::RetryRefused {
                     attempt: attempts, ..
+                }
+                // After a failed attempt the refusal has counted.
+                | EventKind::GaveUp {
+                    attempts,
+                    failure: None,
+                    ..
                 } => recorder
                     .register_histogram(&taken, &METADATA)
                     .record(attempts),

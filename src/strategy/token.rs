@@ -120,6 +120,9 @@ impl Terms {
     /// In the flags: the operation is not idempotent.
     const ONCE: u16 = 1;
 
+    /// In the flags: the loop has said that it gives the operation up.
+    const GIVEN_UP: u16 = 2;
+
     const UNLIMITED: Self = Self {
         time_left_ns: u64::MAX,
         attempt: 1,
@@ -225,8 +228,8 @@ impl RetryToken {
     /// ```
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
         self.terms.flags = match idempotency {
-            Idempotency::Idempotent => 0,
-            Idempotency::NotIdempotent => Terms::ONCE,
+            Idempotency::Idempotent => self.terms.flags & !Terms::ONCE,
+            Idempotency::NotIdempotent => self.terms.flags | Terms::ONCE,
         };
         self
     }
@@ -312,7 +315,7 @@ impl RetryToken {
     /// Returns whether the operation may be carried out twice.
     #[must_use]
     pub const fn idempotency(&self) -> Idempotency {
-        if self.terms.flags == Terms::ONCE {
+        if self.terms.flags & Terms::ONCE != 0 {
             Idempotency::NotIdempotent
         } else {
             Idempotency::Idempotent
@@ -372,6 +375,16 @@ impl RetryToken {
     /// Whether its attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
         !matches!(self.sent, Sent::Set(None))
+    }
+
+    /// Remembers that the loop has said that it gives the operation up.
+    pub(crate) const fn give_up(&mut self) {
+        self.terms.flags |= Terms::GIVEN_UP;
+    }
+
+    /// Returns `true` if the loop has said that it gives the operation up.
+    pub(super) const fn is_given_up(&self) -> bool {
+        self.terms.flags & Terms::GIVEN_UP != 0
     }
 
     /// Attaches what the token belongs to.
