@@ -11,6 +11,7 @@ use paceline::{
     Adaptive, Class, Clock, Failure, Legacy, Operation, RetryStrategy, RetryStrategyExt, Standard,
     law::{DeclaredSettings, Dimension, PacedSettings},
     operation::{Next, StopReason},
+    scope::ScopesBuilder,
     strategy::{EventKind, Reports},
 };
 use support::{Arc, Hands};
@@ -186,6 +187,40 @@ fn a_name_is_in_errors_and_in_debug_and_a_scope_s_is_its_key() {
     let (name, lines) = fail(None);
     assert_eq!(name.as_deref(), Some("tables"), "the shared state");
     assert_eq!(*lines.last().unwrap(), format!("tables: {gave_up}"));
+}
+
+#[test]
+fn a_key_names_whatever_strategy_has_no_name() {
+    let log = Log::default();
+    let builder = Standard::builder().on_event(log.hook());
+    let named = builder.clone().name("patient");
+    let scopes = builder
+        .clone()
+        .scopes()
+        .exceptions(move |key| (key == "bare").then(|| builder.clone().build()))
+        .exceptions(move |key| (key == "named").then(|| named.clone().build()))
+        .build()
+        .unwrap();
+    for (key, name) in [("bare", "bare"), ("named", "patient"), ("other", "other")] {
+        let scope = scopes.get(key).unwrap();
+        assert_eq!(scope.name(None).as_deref(), Some(name));
+        drop(scope.run(|_| Err::<(), _>(Failure::not_retryable())));
+        let lines = log.lines();
+        let prefix = format!("{name}: ");
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.starts_with(&prefix)));
+    }
+    assert_eq!(scopes.name(None), None, "the shared state has no key");
+
+    let fails = || Err::<(), _>(Failure::not_retryable());
+    let boxed = ScopesBuilder::new(|_| Ok(Box::new(Standard::new()))).build();
+    let boxed = boxed.unwrap();
+    let arcs = ScopesBuilder::new(|_| Ok(Arc::new(Standard::new()))).build();
+    let arcs = arcs.unwrap();
+    assert_eq!(boxed.get("a").unwrap().name(None).as_deref(), Some("a"));
+    assert_eq!(arcs.get("a").unwrap().name(None).as_deref(), Some("a"));
+    let legacy = ScopesBuilder::new(|_| Ok(Legacy::new())).build().unwrap();
+    let failed = legacy.operation().scope("a").run(|_| fails()).unwrap_err();
+    assert_eq!(failed.name(), Some("a"), "it cannot be named");
 }
 
 #[test]

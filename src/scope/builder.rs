@@ -57,7 +57,8 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     ///
     /// `make` is called when a key is seen for the first time, or again after its scope was
     /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It
-    /// may panic: then nothing is made, and no room lost.
+    /// may panic: then nothing is made, and no room lost. The key names a strategy that it leaves
+    /// without a name.
     pub fn new(
         make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,
     ) -> Self {
@@ -72,7 +73,8 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     /// the one that it would have been otherwise.
     ///
     /// Strategies built from one template share their settings in memory; those made here have
-    /// their own. An error refuses the scope.
+    /// their own. An error refuses the scope. A name that one is given stays; the key names the
+    /// others.
     pub fn exceptions(
         mut self,
         make: impl Fn(&str) -> Option<Result<S, SettingsError>> + Send + Sync + 'static,

@@ -95,7 +95,8 @@ impl<S: RetryStrategy + 'static> Store<S> {
             }
             self.evict()?;
         }
-        let strategy = (self.make)(Some(key))?;
+        let mut strategy = (self.make)(Some(key))?;
+        strategy.set_default_name(key);
         let number = self.numbers.next();
         let slot = Arc::new(Slot::entered(number, self.id, key, strategy));
         self.pending.pin().insert(number, Arc::clone(&slot));

@@ -117,8 +117,10 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     }
 
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        let strategy = token.and_then(|token| self.responsible(token.hold()));
-        strategy.unwrap_or(self.shared()).name(token)
+        let hold = token.map(RetryToken::hold);
+        let strategy = hold.and_then(|hold| self.responsible(hold));
+        let key = || Some(Arc::from(hold?.get::<Slot<S>>()?.key()));
+        strategy.unwrap_or(self.shared()).name(token).or_else(key)
     }
 
     fn notify(&self, event: &Event<'_>) {

@@ -112,6 +112,10 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
         self.strategy.name(token)
     }
 
+    fn set_default_name(&mut self, name: &str) {
+        self.strategy.set_default_name(name);
+    }
+
     fn notify(&self, event: &Event<'_>) {
         self.strategy.notify(event);
     }

@@ -178,10 +178,17 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// `token` belongs to. By default `None`.
     ///
     /// [`StrategyBuilder::name`](crate::config::StrategyBuilder::name) sets it; a scope's is its
-    /// key.
+    /// key, unless its strategy was named.
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
         let _ = token;
         None
+    }
+
+    /// Names a strategy that has no name. By default nothing is done.
+    ///
+    /// `Scopes` (feature `scopes`) calls it with the key of a new scope.
+    fn set_default_name(&mut self, name: &str) {
+        let _ = name;
     }
 
     /// Calls the strategy's [hook](crate::config::StrategyBuilder::on_event) with an event of one
@@ -209,7 +216,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
 
 /// Strategies behind a pointer are strategies.
 macro_rules! by_pointer {
-    ($($pointer:ty;)+) => {$(
+    ($($pointer:ty { $($by_value:item)? })+) => {$(
         impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
             fn acquire_initial_token(
                 &self,
@@ -275,6 +282,8 @@ macro_rules! by_pointer {
                 (**self).name(token)
             }
 
+            $($by_value)?
+
             fn notify(&self, event: &Event<'_>) {
                 (**self).notify(event);
             }
@@ -291,7 +300,18 @@ macro_rules! by_pointer {
 }
 
 by_pointer! {
-    &S;
-    Box<S>;
-    Arc<S>;
+    &S {}
+    Box<S> {
+        fn set_default_name(&mut self, name: &str) {
+            (**self).set_default_name(name);
+        }
+    }
+    Arc<S> {
+        fn set_default_name(&mut self, name: &str) {
+            // One that is shared belongs to no scope alone.
+            if let Some(strategy) = Self::get_mut(self) {
+                strategy.set_default_name(name);
+            }
+        }
+    }
 }

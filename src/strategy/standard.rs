@@ -168,6 +168,10 @@ impl RetryStrategy for Standard {
         self.engine.name.clone()
     }
 
+    fn set_default_name(&mut self, name: &str) {
+        self.engine.name.get_or_insert_with(|| Arc::from(name));
+    }
+
     fn id(&self) -> Option<StrategyId> {
         Some(self.engine.id())
     }

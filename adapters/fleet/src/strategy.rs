@@ -150,6 +150,10 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         self.inside.name(token)
     }
 
+    fn set_default_name(&mut self, name: &str) {
+        self.inside.set_default_name(name);
+    }
+
     fn notify(&self, event: &Event<'_>) {
         self.inside.notify(event);
     }
