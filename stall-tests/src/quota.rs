@@ -7,9 +7,9 @@ use paceline::RetryQuota;
 use crate::hook::{bounded, overtaken_and_stopped_at, stopped_at};
 use crate::threads::quota_is_conserved;
 
-/// The most steps of an operation that meets no other thread: a load of the capacity, one of the
-/// count, and a compare-and-swap.
-const MOST: u64 = 3;
+/// The most steps of an operation that meets no other thread: a load of the count, and a
+/// compare-and-swap.
+const MOST: u64 = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
