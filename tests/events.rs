@@ -345,3 +345,21 @@ fn hooks_hear_of_changes_of_the_send_rate() {
     }
     assert_eq!(*seen.lock().unwrap(), ["engaged", "recovered"]);
 }
+
+/// A hook that panicked again on the way out would abort the process.
+#[test]
+fn a_hook_that_panics_unwinds_once() {
+    let calls = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&calls);
+    let strategy = Standard::builder().on_event(move |event| {
+        if let Ok(mut calls) = counted.lock() {
+            *calls += 1;
+        }
+        panic!("{event}");
+    });
+    let strategy = strategy.build().unwrap();
+    let run = || strategy.run(|_| Ok::<_, Failure>(())).is_ok();
+    let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run));
+    assert!(unwound.is_err());
+    assert_eq!(*calls.lock().unwrap(), 1);
+}

@@ -90,7 +90,8 @@ impl<M> StrategyBuilder<M> {
     /// where it happens. Called twice, both hooks are called.
     ///
     /// A hook is called for each request, so it has to be fast, and must not use the strategy. A
-    /// strategy without one pays nothing for it.
+    /// strategy without one pays nothing for it. A panic of the hook unwinds out of the call; while
+    /// a thread unwinds, it calls no hook.
     ///
     /// # Examples
     ///

@@ -311,8 +311,11 @@ impl Hook {
         })
     }
 
+    /// Calls the hook, unless the thread unwinds: a hook that panics again would abort the process.
     pub(super) fn call(&self, event: &Event<'_>) {
-        (self.0)(event);
+        if !std::thread::panicking() {
+            (self.0)(event);
+        }
     }
 }
 
