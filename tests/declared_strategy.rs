@@ -54,10 +54,9 @@ fn limits_are_taken_from_every_kind_of_report() {
         assert_eq!(known(&strategy), None, "{name}");
         tell(&strategy, &minute(30));
         assert_eq!(known(&strategy), Some(60), "{name}");
-        // A reset that is told to the second may be up to one sooner.
         let shown = strategy.snapshot().rate.unwrap().to_string();
         assert!(
-            shown.ends_with("declared: 30 of 60 requests in 59s left"),
+            shown.ends_with("declared: 30 of 60 requests in 60s left"),
             "{shown}"
         );
     }

@@ -39,8 +39,7 @@ fn four_clients_come_to_equal_parts_without_throttles() {
 
 #[test]
 fn few_first_minutes_throttle() {
-    // In g3 one seed of sixteen has a bad first minute: 8 %.
-    for (name, most) in [("f8", 0.001), ("g3", 0.006)] {
+    for name in ["f8", "g3"] {
         let declared: Vec<_> = (800..816)
             .map(|seed| figures(name, Law::Declared, seed))
             .collect();
@@ -48,7 +47,7 @@ fn few_first_minutes_throttle() {
             let sum: f64 = declared.iter().map(of).sum();
             sum / 16.0
         };
-        assert!(mean(|one| one.throttled) <= most, "{name}: {declared:?}");
+        assert!(mean(|one| one.throttled) <= 0.001, "{name}: {declared:?}");
         assert!(mean(|one| one.jain) >= 0.95, "{name}: {declared:?}");
         assert!(mean(|one| one.used) >= 0.99, "{name}: {declared:?}");
     }

@@ -23,6 +23,12 @@ const MOVED: u8 = 3;
 /// A limit of which less than this part is used says little of how long a refill takes.
 const LITTLE: u64 = 16;
 
+/// Returns the window among the usual ones that `nanos` is within 3 % of, or itself.
+fn snapped(nanos: u64) -> u64 {
+    let near = |usual: &&u64| usual.abs_diff(nanos) <= **usual / 33;
+    USUAL_WINDOWS.iter().find(near).copied().unwrap_or(nanos)
+}
+
 /// Returns how exactly a service tells a span: to the second if it is whole seconds.
 const fn unit(nanos: u64) -> u64 {
     if nanos % SECOND == 0 { SECOND } else { FINE }
@@ -99,10 +105,10 @@ impl Ledger {
             self.window = match (told.reset, usual) {
                 (Some(ResetAt::In(nanos)), _) if ahead < self.trip * 2 && unit(nanos) == FINE => {
                     let all = i128::from(nanos) * i128::from(self.limit) / i128::from(used);
-                    to_u64(all).clamp(ahead.max(1), LONGEST_SPAN)
+                    snapped(to_u64(all).clamp(ahead.max(1), LONGEST_SPAN))
                 }
                 (_, Some(usual)) if ahead < SOON => *usual,
-                _ => ahead,
+                _ => snapped(ahead),
             };
             self.source = Source::Guessed;
         }
@@ -138,7 +144,7 @@ impl Ledger {
             };
         } else if used > self.limit / LITTLE {
             let (own, told) = (self.window, least / 2 + most / 2);
-            self.window = (own - own / 4 + told / 4).max(1);
+            self.window = snapped(own - own / 4 + told / 4).max(1);
         }
     }
 

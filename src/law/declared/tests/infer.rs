@@ -37,7 +37,11 @@ fn what_is_told_is_not_guessed() {
 }
 
 #[test]
-fn a_guess_is_no_shorter_than_the_time_to_the_reset() {
+fn a_window_is_one_that_services_have() {
+    // 59.5 s to the reset: a minute is the least that this may be, though not the only one.
+    let first = reset_in(SECOND, 1, 99, 59_500 * MILLI);
+    let expected = (Kind::Unknown, 60 * SECOND, Source::Guessed);
+    assert_eq!(learned(&after_all(&[first])), expected);
     let odd = reset_in(SECOND, 1, 99, 50 * SECOND + MILLI);
     let (_, window, source) = learned(&after_all(&[odd]));
     assert_eq!(
