@@ -23,8 +23,11 @@ impl fmt::Display for DeclaredLimit {
         } = self;
         write!(
             f,
-            "declared: {remaining:.0} of {limit} {dimension} in {window:?} left"
+            "{remaining:.0} of {limit} {dimension} left, window {window:?}"
         )?;
+        if let Some(reset) = self.resets_in {
+            write!(f, ", reset in {reset:.1?}")?;
+        }
         f.write_str(if self.contradicted {
             ", contradicted"
         } else {
@@ -62,9 +65,13 @@ impl fmt::Display for SendRateSnapshot {
             write!(f, ", {{background: {} waiting}}", self.background.waiting)?;
         }
         match self.declared {
-            Some(declared) => write!(f, ", {declared}"),
+            Some(declared) => write!(f, ", declared: {declared}"),
             None if self.unheard => f.write_str(", no declared limit heard"),
             None => Ok(()),
+        }?;
+        match self.ignored_reports {
+            0 => Ok(()),
+            reports => write!(f, ", {reports} reports ignored"),
         }
     }
 }
@@ -122,6 +129,9 @@ impl fmt::Debug for SendRateSnapshot {
         }
         if self.unheard {
             shown.field("unheard", &true);
+        }
+        if self.ignored_reports > 0 {
+            shown.field("ignored_reports", &self.ignored_reports);
         }
         shown.finish()
     }

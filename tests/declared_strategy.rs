@@ -56,7 +56,7 @@ fn limits_are_taken_from_every_kind_of_report() {
         assert_eq!(known(&strategy), Some(60), "{name}");
         let shown = strategy.snapshot().rate.unwrap().to_string();
         assert!(
-            shown.ends_with("declared: 30 of 60 requests in 60s left"),
+            shown.ends_with("declared: 30 of 60 requests left, window 60s, reset in 61.0s"),
             "{shown}"
         );
     }

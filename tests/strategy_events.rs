@@ -38,11 +38,13 @@ impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         match field.name() {
             "message" => self.0.insert_str(0, &format!("{value:?}")),
-            "available" | "needed" => write!(self.0, " {}={value:?}", field.name()).unwrap(),
+            "available" | "needed" | "ignored" => {
+                write!(self.0, " {}={value:?}", field.name()).unwrap()
+            }
             "limit" => {
                 let limit = format!("{value:?}");
                 let shown = limit.split(" of ").nth(1).unwrap();
-                let shown = shown.split(" in ").next().unwrap();
+                let shown = shown.split(" left").next().unwrap();
                 write!(self.0, " {shown}").unwrap();
             }
             "dimension" => write!(self.0, " {value:?}").unwrap(),
@@ -228,7 +230,10 @@ fn a_strategy_that_listens_says_once_that_it_hears_nothing() {
         succeed(&strategy);
         assert_eq!(log.lines(), [""; 0], "two answers may have no report");
         three();
-        assert_eq!(log.lines(), ["no declared limits heard strategy requests"]);
+        assert_eq!(
+            log.lines(),
+            ["no declared limits heard strategy requests ignored=0"]
+        );
         assert!(strategy.snapshot().rate.unwrap().unheard);
         strategy.forget_throttles();
         assert_eq!(log.lines(), [""; 0]);
@@ -237,6 +242,19 @@ fn a_strategy_that_listens_says_once_that_it_hears_nothing() {
         let paced = Adaptive::paced();
         (0..9).for_each(|_| succeed(&paced));
         assert_eq!(log.lines(), [""; 0], "it does not listen");
+        let deaf = Adaptive::declared();
+        let at = Reset::At(Duration::from_secs(1_700_000_000));
+        let dateless = LimitReports::from(LimitReport::new(9).limit(10).reset(at));
+        for _ in 0..3 {
+            let token = deaf.acquire_initial_token(None).unwrap();
+            let reports = Reports::new().declaring(&dateless);
+            deaf.record_success(token, reports).unwrap();
+        }
+        let ignored = "no declared limits heard strategy requests ignored=3";
+        assert_eq!(log.lines(), [ignored], "a time without a date");
+        let shown = deaf.snapshot().rate.unwrap().to_string();
+        let end = ", no declared limit heard, 3 reports ignored";
+        assert!(shown.ends_with(end), "{shown}");
     });
 }
 
@@ -260,7 +278,7 @@ fn one_of_several_that_hears_nothing_is_named() {
         let unheard = told.iter().filter(|line| line.starts_with("no declared"));
         assert_eq!(
             unheard.collect::<Vec<_>>(),
-            ["no declared limits heard strategy tokens"]
+            ["no declared limits heard strategy tokens ignored=0"]
         );
     });
 }

@@ -511,7 +511,9 @@ impl Adaptive {
             let unheard = self.rates().find(|rate| rate.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
                 let dimension = rate.obeys().unwrap_or_default();
-                self.engine.tell(|| EventKind::LimitsUnheard { dimension });
+                let ignored = rate.ignored_reports();
+                self.engine
+                    .tell(|| EventKind::LimitsUnheard { dimension, ignored });
             }
         }
     }

@@ -127,6 +127,8 @@ pub enum EventKind<'a> {
     LimitsUnheard {
         /// What the limits would count that it listens for.
         dimension: Dimension,
+        /// How many reports were [ignored](crate::SendRate::ignored_reports).
+        ignored: u64,
     },
 }
 
@@ -179,7 +181,9 @@ impl fmt::Display for EventKind<'_> {
             Self::LimitDeclared { limit } | Self::LimitContradicted { limit } => {
                 write!(f, ": {limit}")
             }
-            Self::LimitsUnheard { dimension } => write!(f, ": {dimension}"),
+            Self::LimitsUnheard { dimension, ignored } => {
+                write!(f, ": {dimension}, {ignored} reports ignored")
+            }
             Self::Recovered | Self::BackgroundWaits => Ok(()),
         }
     }
@@ -289,7 +293,9 @@ impl<'a> Event<'a> {
             EventKind::LimitContradicted { limit } => {
                 emit!(WARN "paceline" %limit, policy = %limit.policy,);
             }
-            EventKind::LimitsUnheard { dimension } => emit!(WARN "paceline" %dimension,),
+            EventKind::LimitsUnheard { dimension, ignored } => {
+                emit!(WARN "paceline" %dimension, ignored,);
+            }
         }
     }
 }
@@ -387,7 +393,10 @@ mod tests {
             EventKind::BackgroundWaits,
             EventKind::LimitDeclared { limit },
             EventKind::LimitContradicted { limit },
-            EventKind::LimitsUnheard { dimension },
+            EventKind::LimitsUnheard {
+                dimension,
+                ignored: 4,
+            },
         ];
         for (number, kind) in all.iter().enumerate() {
             let expected = match kind {
@@ -469,6 +478,7 @@ mod tests {
             window: Duration::from_secs(60),
             refills: None,
             remaining: 60.0,
+            resets_in: None,
             heard_ago: Duration::ZERO,
             contradicted: false,
         }

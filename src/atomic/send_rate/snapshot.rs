@@ -62,6 +62,8 @@ pub struct SendRateSnapshot {
     /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
     /// does a [reset](SendRate::reset).
     pub unheard: bool,
+    /// How many reports were [ignored](SendRate::ignored_reports).
+    pub ignored_reports: u64,
 }
 
 impl SendRateSnapshot {
@@ -73,7 +75,8 @@ impl SendRateSnapshot {
     }
 
     /// Returns the [rate of the last throttle](Self::last_max_rate), or `None` before the first
-    /// one: until then the field is what the law begins with.
+    /// one: until then the field is what the law begins with. `None` also after a first one
+    /// that came before eight responses: the law has guessed its peak.
     #[must_use]
     pub fn peak(&self) -> Option<f64> {
         self.is_peak_seen.then_some(self.last_max_rate)
@@ -110,6 +113,9 @@ pub struct DeclaredLimit {
     pub refills: Option<bool>,
     /// What is left, by the last report and what was sent since.
     pub remaining: f64,
+    /// The time until all of it is back at once, at most; `None` if it refills, or if no reset is
+    /// known.
+    pub resets_in: Option<Duration>,
     /// How long ago the last report came.
     pub heard_ago: Duration,
     /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
@@ -163,6 +169,7 @@ impl SendRate {
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
             unheard: self.is_unheard(),
+            ignored_reports: self.ignored_reports(),
         }
     }
 
@@ -249,6 +256,7 @@ pub(super) fn declared_limit(
             Kind::Unknown | Kind::Sliding => None,
         },
         remaining: level.max(0) as f64 / f64::from(1 << 20),
+        resets_in: ledger.resets_in(now).map(Duration::from_nanos),
         heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
         contradicted: ledger.is_contradicted(now),
     }

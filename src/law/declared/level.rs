@@ -59,6 +59,15 @@ impl Ledger {
         at.saturating_sub(now).max(1)
     }
 
+    /// Returns the time to the reset, at most; `None` if there is none ahead.
+    pub(crate) fn resets_in(&self, now: u64) -> Option<u64> {
+        if self.comes_back() || !self.reset.is_known() {
+            return None;
+        }
+        let at = u64::try_from(self.reset.hi).ok()?;
+        at.checked_sub(now).filter(|span| *span > 0)
+    }
+
     /// Returns when the window ends, or when an hour without a report does.
     pub(super) fn ends_at(&self) -> u64 {
         let end = if !self.comes_back() && self.reset.is_known() {

@@ -39,7 +39,7 @@ const MEASURED: u64 = 6;
 const STARVED_STEP: u32 = 2;
 /// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing
 /// to estimate from.
-const BLIND_RAMP: u32 = 10;
+pub(crate) const BLIND_RAMP: u32 = 10;
 /// Throttles so soon after a cut belong to it, if there are few.
 const SAME_CUT: u64 = SECOND.wrapping_div(10);
 /// With fewer requests under way than this the rate doubles in a step of slow start: TCP's initial

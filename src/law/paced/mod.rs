@@ -347,6 +347,7 @@ impl Law for PacedSettings {
             is_peak_seen: state.is_engaged()
                 && !memory.is_slow_start()
                 && Some(memory) != started
+                && memory.ramp() < cut::BLIND_RAMP
                 && memory.peak() < Rate::MAX.half(),
             idle: Rate::MAX,
         }
