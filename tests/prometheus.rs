@@ -120,6 +120,28 @@ fn attempts_and_sends_are_counted_however_an_operation_ends() {
 }
 
 #[test]
+fn scopes_share_a_series_unless_each_has_its_own() {
+    let recorder = exporter(Duration::from_secs(600));
+    let text = metrics::with_local_recorder(&recorder, || {
+        let builder = Standard::builder();
+        let shared = builder.clone().metrics("tenants").scopes().build().unwrap();
+        let each = builder.clone().scopes();
+        let each = each.exceptions(move |key| Some(builder.clone().metrics(key).build()));
+        for scopes in [shared, each.build().unwrap()] {
+            for key in ["one", "two"] {
+                let operation = scopes.operation().scope(key);
+                operation.run(|_| Ok::<_, Failure>(())).unwrap();
+            }
+        }
+        recorder.handle().render()
+    });
+    for (name, sends) in [("tenants", 2), ("one", 1), ("two", 1)] {
+        let sample = format!("paceline_sends_total{{strategy=\"{name}\"}} {sends}");
+        assert!(text.lines().any(|line| line == sample), "{text}");
+    }
+}
+
+#[test]
 fn the_series_of_a_dropped_scope_ends_and_an_idle_counter_comes_back() {
     let recorder = exporter(Duration::from_millis(1));
     metrics::with_local_recorder(&recorder, || {
