@@ -306,3 +306,76 @@ fn a_heavy_try_finds_what_is_left() {
     // Of 120 in each minute.
     assert!(sent >= 230, "{sent}");
 }
+
+/// Others use up what is left of a day's window, told by true reports: nothing else looks.
+#[test]
+fn a_day_that_others_used_up_stops_for_an_hour() {
+    const HOUR: u64 = 3_600_000;
+    let day = 24 * HOUR;
+    for lefts in [[4_999, 4_998, 0], [4_999, 4_989, 0], [4_999, 2_499, 3]] {
+        let rate = declared();
+        let mut now = 0;
+        let next = |now: &mut u64| {
+            let mut place = rate.reserve(at(*now));
+            let asked = *now;
+            loop {
+                match place.claim(at(*now)) {
+                    Ok(permit) => return (permit, *now - asked),
+                    Err(wait) => *now += u64::try_from(wait.as_millis()).unwrap() + 1,
+                }
+            }
+        };
+        let mut told = u64::MAX;
+        for left in lefts.into_iter().chain([0, 0]) {
+            let (permit, waited) = next(&mut now);
+            assert!(waited <= HOUR + 3_000, "{lefts:?}: {waited} ms");
+            assert!(told > 0 || waited >= HOUR, "with none left: {waited} ms");
+            told = left;
+            now += 50;
+            let report = LimitReport::new(left)
+                .limit(5_000)
+                .window(Duration::from_millis(day))
+                .refills(false)
+                .reset(Reset::In(Duration::from_millis(day - now)));
+            rate.observe(at(now), permit, &report.into());
+            rate.record(at(now), permit, Outcome::NotThrottled);
+        }
+    }
+}
+
+#[test]
+fn background_alone_gets_the_only_token_of_a_limit() {
+    for (seconds, refills) in [1, 60, 600]
+        .into_iter()
+        .flat_map(|s| [(s, true), (s, false)])
+    {
+        let rate = declared();
+        let window = seconds * 1_000;
+        let mut now = 0;
+        let mut permit = rate.try_acquire(at(now)).expect("it is the first");
+        for _ in 0..3 {
+            now += 50;
+            let report = LimitReport::new(0)
+                .limit(1)
+                .window(Duration::from_millis(window))
+                .refills(refills)
+                .reset(Reset::In(Duration::from_millis(window)));
+            rate.observe(at(now), permit, &report.into());
+            rate.record(at(now), permit, Outcome::NotThrottled);
+            let asked = now;
+            let mut place = rate.background().reserve(at(now));
+            permit = loop {
+                match place.claim(at(now)) {
+                    Ok(permit) => break permit,
+                    Err(wait) => now += u64::try_from(wait.as_millis()).unwrap() + 1,
+                }
+                let windows = if refills { 2 } else { 4 };
+                assert!(now - asked <= windows * window, "{seconds} s, {refills}");
+            };
+            assert!(
+                now - asked >= window - 50 - window / 16,
+                "{seconds} s, {refills}"
+            );
+        }
+    }
+}

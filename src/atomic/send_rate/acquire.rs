@@ -367,7 +367,12 @@ impl Engaged<'_> {
             let after = resumed.wait_for(elapsed.max(resumed.since), rank);
             left.saturating_add(after.unwrap_or(0)).max(1)
         } else {
-            line.wait_for(elapsed, rank)?
+            let nanos = line.wait_for(elapsed, rank)?;
+            self.until_windows_end(elapsed).map_or(nanos, |ends| {
+                // The first token of a window is there when it begins.
+                let others = line.wait_for(elapsed, rank.less_tokens(1)).unwrap_or(0);
+                nanos.min(ends.saturating_add(others))
+            })
         };
         Some(nanos.min(self.until_foretold(elapsed)))
     }

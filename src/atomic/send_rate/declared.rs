@@ -425,6 +425,14 @@ impl Engaged<'_> {
         Some(plan.at_most(most))
     }
 
+    /// Returns the nanoseconds until the last of the declared windows ends, or an hour without a
+    /// report; `None` if they have, or no limit is declared.
+    pub(super) fn until_windows_end(&self, now: u64) -> Option<u64> {
+        let ledgers = self.law.limits()?.ledgers();
+        let end = ledgers.map(|ledger| ledger.ends_at()).max()?;
+        end.checked_sub(now).filter(|nanos| *nanos > 0)
+    }
+
     /// Returns the whole tokens that were minted for requests which have not gone yet.
     fn unclaimed(&self, now: u64) -> u64 {
         let (_, line) = self.read();

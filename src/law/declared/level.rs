@@ -14,7 +14,7 @@ const FOR_ONE: i128 = 2;
 /// At most this part of a limit is kept back.
 const MOST_KEPT: i128 = 4;
 /// All but this part of a limit is enough for any request.
-const NEARLY: i128 = 32;
+pub(super) const NEARLY: i128 = 32;
 /// What is left of a sliding window is spread over this part of it. A client alone comes to rest
 /// with a 17th of the limit left, and what went as a burst is spread wider each time it comes back.
 const SLIDING_PARTS: u64 = 16;
@@ -69,28 +69,37 @@ impl Ledger {
     }
 
     /// Returns when the window ends, or when an hour without a report does.
-    pub(super) fn ends_at(&self) -> u64 {
+    pub(crate) fn ends_at(&self) -> u64 {
         let end = if !self.comes_back() && self.reset.is_known() {
             u64::try_from(self.reset.hi).unwrap_or(0)
         } else {
             self.at.saturating_add(self.window)
         };
-        end.min(self.at.saturating_add(LONGEST_STOP.max(self.trip)))
+        end.min(
+            self.quiet_since()
+                .saturating_add(LONGEST_STOP.max(self.trip)),
+        )
+    }
+
+    /// Returns when the last report came, or when a window or an hour began since.
+    fn quiet_since(&self) -> u64 {
+        self.at.max(self.heard_at)
     }
 
     /// Returns the ledger once an hour has passed without a report: as much is left as one request
-    /// takes.
+    /// takes. What others took before is too old to be foreseen, or it would bar that request.
     pub(super) fn probed(&self, now: u64, sent: u64) -> Option<Self> {
-        let passed = now.saturating_sub(self.at) / LONGEST_STOP;
-        let one = amount(self.heaviest.max(1)) + self.kept_back();
-        if passed == 0 || self.level(now, sent).0 >= one {
+        let passed = now.saturating_sub(self.quiet_since()) / LONGEST_STOP;
+        let one = amount(self.heaviest.max(1));
+        if passed == 0 || self.level(now, sent).0 >= one + self.kept_back() {
             return None;
         }
+        let alone = Self { others: 0, ..*self };
         Some(Self {
-            left: to_i64(one.min(amount(self.limit))),
+            left: to_i64((one + alone.kept_back()).min(amount(self.limit))),
             position: sent,
-            at: self.at + passed * LONGEST_STOP,
-            ..*self
+            at: self.quiet_since() + passed * LONGEST_STOP,
+            ..alone
         })
     }
 

@@ -84,15 +84,21 @@ impl Ledger {
         }
         if self.comes_back() {
             let until = now + self.until(now, UNIT - free);
-            let then = self.rate(spend, until, UNIT, rest);
+            let then = self.told_rate(self.rate(spend, until, UNIT, rest));
             return Plan::Wait { until, then };
         }
         let end = self.ends_at().max(now + 1);
         let next = self.rolled(end, sent).unwrap_or(*self);
         let (level, rest) = next.level(end, sent);
         let free = (level - next.kept_back()).max(UNIT);
-        let then = next.rate(spend, end, free, rest);
+        let then = self.told_rate(next.rate(spend, end, free, rest));
         Plan::Wait { until: end, then }
+    }
+
+    /// Returns the rate by which the wait after a pause is told: one token in a window at least.
+    /// Places that the pace has not come to in a window move up, once one looks.
+    fn told_rate(&self, rate: Rate) -> Rate {
+        rate.max(Rate::from_ratio(1, self.window.max(1)))
     }
 
     /// Returns this limiter's part of what is taken, to the power of 3/4: with 32 fraction bits.

@@ -7,6 +7,7 @@
 )]
 
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
+use super::level::NEARLY;
 
 /// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at a
 /// half of it: above that background would starve.
@@ -14,6 +15,8 @@ const OF_A_REFILL: i128 = 6;
 /// Of a sliding window. What is left alone there goes unused: a token comes back a window after it
 /// was spent.
 const OF_A_SLIDING_WINDOW: i128 = 1;
+/// Of a window of which all is left one may go in the last part, in sixteenths of it.
+const LAST_OF_A_WINDOW: i128 = 4;
 
 impl Ledger {
     /// Returns the whole tokens that background may have at `now` with `sent` sent, if `promised`
@@ -23,7 +26,9 @@ impl Ledger {
             return 0;
         }
         let this = self.rolled(now, sent).unwrap_or(*self);
-        to_u64((this.free(now, sent, promised) - this.left_alone(now)) / UNIT)
+        let spare = to_u64((this.free(now, sent, promised) - this.left_alone(now)) / UNIT);
+        let is_whole = || promised == 0 && this.until_whole(now, sent) <= 0;
+        spare.max(u64::from(spare == 0 && is_whole()))
     }
 
     /// Returns the nanoseconds until background may have `tokens`, if the foreground sends nothing
@@ -40,7 +45,28 @@ impl Ledger {
             Kind::Window | Kind::Unknown => even,
             Kind::Refill | Kind::Sliding => back,
         };
+        let wait = if tokens == 1 && promised == 0 {
+            wait.min(this.until_whole(now, sent))
+        } else {
+            wait
+        };
         to_u64(wait).max(paused)
+    }
+
+    /// Returns the nanoseconds until one request may go because all of the limit is left and no
+    /// request waits for it: nothing more will come, and a limit of one or two tokens never has more
+    /// than what is left alone.
+    fn until_whole(&self, now: u64, sent: u64) -> i128 {
+        let whole = amount(self.limit).max(1);
+        let lacking = (whole - whole / NEARLY - self.level(now, sent).0).max(0);
+        let window = i128::from(self.window);
+        match self.kind {
+            Kind::Refill | Kind::Sliding => (lacking * window + whole - 1) / whole,
+            Kind::Window | Kind::Unknown => {
+                let next = if lacking > 0 { window } else { 0 };
+                self.resets_at() + next - i128::from(now) - window * LAST_OF_A_WINDOW / 16
+            }
+        }
     }
 
     /// Returns what is left and promised to no request.
@@ -141,6 +167,27 @@ mod tests {
         let (spare, left) = (sliding.spare(0, 0, 0), 600 / 16);
         assert!((300 - left - 1..=300 - left).contains(&spare), "{spare}");
         assert_eq!(sliding.spare(0, spare, 0), 0);
+    }
+
+    #[test]
+    fn the_last_of_a_whole_limit_is_left_to_background_alone() {
+        let of = |kind, left| Ledger {
+            limit: 1,
+            ..ledger(kind, left)
+        };
+        for kind in [Kind::Refill, Kind::Sliding] {
+            let whole = of(kind, 1);
+            assert_eq!([0, 1].map(|promised| whole.spare(0, 0, promised)), [1, 0]);
+            let used = of(kind, 0);
+            let wait = used.until_spare(0, 0, 0, 1);
+            assert_eq!(wait, 60 * SECOND * 31 / 32, "all but a 32nd is whole");
+            assert_eq!([wait - 1, wait].map(|at| used.spare(at, 0, 0)), [0, 1]);
+        }
+        let window = of(Kind::Window, 1);
+        assert_eq!(window.until_spare(0, 0, 0, 1), 45 * SECOND);
+        assert_eq!([44, 45].map(|at| window.spare(at * SECOND, 0, 0)), [0, 1]);
+        let used = of(Kind::Window, 0);
+        assert_eq!(used.until_spare(0, 0, 0, 1), 105 * SECOND);
     }
 
     #[test]
