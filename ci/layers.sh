@@ -84,6 +84,6 @@ mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mock
 lines="$(code "${core[@]}" | wc -l)"
 files="$(within src/atomic/ | grep -cvE 'tests(\.rs|/)')"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "$files"
-((lines <= 6230)) || complain "src/atomic has $lines lines of code, more than 6,230"
+((lines <= 6240)) || complain "src/atomic has $lines lines of code, more than 6,240"
 ((files <= 36)) || complain "src/atomic has $files files, more than 36"
 exit "$status"
