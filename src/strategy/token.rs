@@ -75,7 +75,7 @@ impl StrategyId {
 // In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from
 // the strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
 // stores: a quarter of the time of a healthy request.
-#[repr(C, align(16))]
+#[repr(C)]
 pub struct RetryToken {
     sent: Sent,
     mark: Mark,
@@ -84,6 +84,8 @@ pub struct RetryToken {
     /// The backoff before the next send without the service's hint.
     backoff_ns: u64,
     paid: Paid,
+    /// The rest of a piece: always zero.
+    rest: u64,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
@@ -184,6 +186,7 @@ impl RetryToken {
             delay_ns: 0,
             backoff_ns: 0,
             paid: Paid::NOTHING,
+            rest: 0,
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }
