@@ -39,7 +39,7 @@ impl Visit for Line {
         match field.name() {
             "message" => self.0.insert_str(0, &format!("{value:?}")),
             "available" | "needed" | "ignored" => {
-                write!(self.0, " {}={value:?}", field.name()).unwrap()
+                write!(self.0, " {}={value:?}", field.name()).unwrap();
             }
             "limit" => {
                 let limit = format!("{value:?}");
