@@ -107,7 +107,9 @@ async fn kube_sends_again_what_is_throttled() {
     let (uri, seen) = service("{\"metadata\":{\"name\":\"settings\"}}").await;
     let strategy = Arc::new(Adaptive::paced());
     let retries = RetryLayer::http(Arc::clone(&strategy)).replay(KubeRequests);
-    let client = ClientBuilder::try_from(Config::new(uri))
+    let mut config = Config::new(uri);
+    config.default_retry = false;
+    let client = ClientBuilder::try_from(config)
         .expect("a configuration")
         .with_layer(&BufferLayer::new(1_024))
         .with_layer(&retries)
