@@ -9,12 +9,13 @@ use core::any::type_name_of_val;
 use core::fmt::Debug;
 use core::time::Duration;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
-    SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
+    RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
         Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
@@ -36,8 +37,8 @@ use paceline::{
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError, Weights},
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
-        SendRequest, SendTurn, StrategyId,
+        Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, RefusalReason, Reports,
+        RetryRefused, SendRequest, SendTurn, StrategyId,
     },
     wait::{AsyncIoSleep, DefaultSleep, Sleep, Timer},
 };
@@ -256,6 +257,7 @@ fn every_type() -> Shown {
         refused,
         SendRequest::new().at(&at(1)),
         SendTurn::new(),
+        GatePlace::default(),
         StrategyId::new(),
     );
 
@@ -342,6 +344,18 @@ fn every_type() -> Shown {
     );
     declared.record(at(1), SendPermit::sent_at(at(1)), Outcome::Throttled);
     show!(declared.learned(at(1)).expect("it is limited"));
+
+    // There is an event only while a hook is called with it.
+    let heard = Arc::new(Mutex::new(Shown::default()));
+    let log = Arc::clone(&heard);
+    let watched = Standard::builder().on_event(move |event: &Event<'_>| {
+        let mut shown = log.lock().expect("no hook panics");
+        shown.add(event);
+        shown.add(&event.kind);
+    });
+    let watched = watched.build().expect("in range");
+    watched.run(|_| Ok::<_, Failure>(())).expect("it succeeds");
+    shown.0.append(&mut heard.lock().expect("no hook panics").0);
 
     shown
 }
