@@ -67,7 +67,7 @@ impl<M> StrategyBuilder<M> {
     }
 
     /// Names the strategy in its [events](Event), in `Debug`, and in the errors of its operations.
-    /// No name by default; that of a scope from [`scopes`](Self::scopes) is its key, whatever is
+    /// No name by default; that of a scope from `scopes` is its key, whatever is
     /// set here.
     ///
     /// # Examples
