@@ -16,8 +16,8 @@
 //!   a limit that the service declares](guide::declared), [several limits on one
 //!   request](guide::several_limits), [foreground before background](guide::two_classes), [share a
 //!   limit between machines](guide::machines), [see what it does](guide::operating)
-//! - [choose a mode, a law and a quota](guide::choosing); [clients of many threads](guide::clients);
-//!   [your client crate](guide::client_crates)
+//! - [choose a mode, a law and a quota](guide::choosing); [clients of many
+//!   threads](guide::clients); [your client crate](guide::client_crates)
 //! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
 //! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a
 //!   term](guide::glossary)

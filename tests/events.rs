@@ -1,4 +1,4 @@
-//! What a strategy tells of requests: to its hook, to `tracing`, in errors and in `Debug`.
+//! The events of requests: in a hook, to `tracing`, in errors and in `Debug`.
 #![cfg(all(feature = "tracing", feature = "scopes"))]
 
 mod support;

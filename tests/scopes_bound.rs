@@ -6,8 +6,8 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::{fmt, panic::AssertUnwindSafe};
 use std::{panic::catch_unwind, sync::Barrier, thread};
 
 use paceline::{
@@ -47,11 +47,16 @@ fn what_is_in_use_is_never_dropped() {
     assert_eq!((now.evicted, now.refused), (1, 4));
 }
 
-/// Refuses to be dropped, and counts how often it is asked.
-#[derive(Debug)]
-struct NeverIdle(Standard, Arc<AtomicU32>);
+/// A strategy whose `is_idle` is what a function says.
+struct Judged<F>(Legacy, F);
 
-impl RetryStrategy for NeverIdle {
+impl<F> fmt::Debug for Judged<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<F: Fn() -> bool + Send + Sync> RetryStrategy for Judged<F> {
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
@@ -73,8 +78,7 @@ impl RetryStrategy for NeverIdle {
     }
 
     fn is_idle(&self) -> bool {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        false
+        (self.1)()
     }
 }
 
@@ -82,7 +86,14 @@ impl RetryStrategy for NeverIdle {
 fn a_refused_key_asks_thirty_two_scopes() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = asked.clone();
-    let make = move |_: Option<&str>| Ok(NeverIdle(Standard::new(), count.clone()));
+    let make = move |_: Option<&str>| {
+        let count = count.clone();
+        let never = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        Ok(Judged(Legacy::new(), never))
+    };
     let scopes = ScopesBuilder::new(make).max_scopes(100).build().unwrap();
     for key in 0..100 {
         drop(scopes.get(&key.to_string()).unwrap());
@@ -285,39 +296,18 @@ fn among_many_the_bound_holds_and_each_finds_room() {
     assert_eq!(scopes.evict_idle(), 100);
 }
 
-/// A strategy without state, whose `is_idle` panics while a flag is set.
-#[derive(Debug)]
-struct Fragile(Legacy, Arc<AtomicBool>);
-
-impl RetryStrategy for Fragile {
-    fn acquire_initial_token(
-        &self,
-        scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        self.0.acquire_initial_token(scope)
-    }
-    fn refresh_retry_token(
-        &self,
-        token: RetryToken,
-        failure: &Failure,
-        reports: Reports<'_>,
-    ) -> Result<RetryToken, RetryRefused> {
-        self.0.refresh_retry_token(token, failure, reports)
-    }
-    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        self.0.record_success(token, reports)
-    }
-    fn is_idle(&self) -> bool {
-        assert!(!self.1.load(Ordering::SeqCst), "told to panic");
-        true
-    }
-}
-
 #[test]
 fn a_panic_in_is_idle_loses_no_scope_and_no_place() {
     let panics = Arc::new(AtomicBool::new(false));
     let shared = Arc::clone(&panics);
-    let builder = ScopesBuilder::new(move |_| Ok(Fragile(Legacy::new(), Arc::clone(&shared))));
+    let builder = ScopesBuilder::new(move |_| {
+        let panics = Arc::clone(&shared);
+        let fragile = move || {
+            assert!(!panics.load(Ordering::SeqCst), "it panics on purpose");
+            true
+        };
+        Ok(Judged(Legacy::new(), fragile))
+    });
     let scopes = builder.max_scopes(2).build().unwrap();
     for key in ["a", "b"] {
         drop(scopes.get(key).unwrap());

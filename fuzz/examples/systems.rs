@@ -1,7 +1,8 @@
 //! Plays random systems, and prints which of the promises they broke.
 //!
-//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--only N`, `--replay "kind=1 limit=5 ..."`, `--verbose`,
-//! and `--shrink`, which prints a smaller system for each that fails; `--print` plays none.
+//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--only N`, `--replay "kind=1
+//! limit=5 ..."`, `--verbose`, and `--shrink`, which prints a smaller system for each that fails;
+//! `--print` plays none.
 
 use std::env;
 use std::process::ExitCode;

@@ -25,8 +25,8 @@ const HARD: [&str; 14] = [
     "starved",
 ];
 
-/// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use at
-/// least.
+/// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use
+/// at least.
 const DIRECTED: [(&str, &str, f64); 14] = [
     (
         "D1, D5: places that are forgotten",

@@ -186,11 +186,11 @@ type Word = AtomicU32;
 type Bits = u32;
 
 // Relaxed throughout: the word is all there is, nothing is published through it, and
-// read-modify-writes of one word are totally ordered at any ordering. If a gain comes before a take,
-// the take's swap finds it; if the take comes first, it is answered without the gain, as it would
-// have been a moment sooner. A stale first load costs a lap if the call swaps; between an operation's take and its release no value of the word that it can
-// read is older than the take. Models: `quota::two_takers_never_share_a_token`,
-// `quota::release_and_credit_lose_nothing`.
+// read-modify-writes of one word are totally ordered at any ordering. If a gain comes before a
+// take, the take's swap finds it; if the take comes first, it is answered without the gain, as it
+// would have been a moment sooner. A stale first load costs a lap if the call swaps; between an
+// operation's take and its release no value of the word that it can read is older than the take.
+// Models: `quota::two_takers_never_share_a_token`, `quota::release_and_credit_lose_nothing`.
 impl Missing {
     /// Returns the tokens that are missing.
     fn get(&self) -> u32 {

@@ -4,9 +4,9 @@
 //!
 //! A place in line holds nothing that another thread waits for: its turn comes with time, and the
 //! places behind it come due whether or not it is claimed. So two sets that overlap, in whatever
-//! order, never wait for each other's places. What they share is tokens. A set claims none before it
-//! is due in every line, and joins each line so late that its turns come together. A place that is
-//! due keeps its tokens meanwhile, which delays others by as much as its request would.
+//! order, never wait for each other's places. What they share is tokens. A set claims none before
+//! it is due in every line, and joins each line so late that its turns come together. A place that
+//! is due keeps its tokens meanwhile, which delays others by as much as its request would.
 
 mod error;
 mod guard;

@@ -154,7 +154,7 @@ impl<M> StrategyBuilder<M> {
     /// | `paceline_send_wait_seconds` | histogram | how long each of them waited in line |
     /// | `paceline_attempts` | histogram | attempts of each operation that has ended |
     ///
-    /// All [scopes](Self::scopes) of one builder are recorded together. Without this call, requests
+    /// All scopes of one builder are recorded together. Without this call, requests
     /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
     ///
     /// # Examples

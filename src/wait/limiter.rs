@@ -22,8 +22,8 @@ use crate::{
 /// | [`acquire_blocking`](AcquireRequest::acquire_blocking) | on a thread |
 /// | [`reserve`](AcquireRequest::reserve) | as the caller sees fit |
 ///
-/// First come, first served. Tokens that cannot come in time are refused at once, and the error says how
-/// long the wait would have been. A waiter that gives up, or is dropped, leaves no debt.
+/// First come, first served. Tokens that cannot come in time are refused at once, and the error
+/// says how long the wait would have been. A waiter that gives up, or is dropped, leaves no debt.
 ///
 /// Each waiter sleeps on its own timer until its turn comes at today's rate. At a steady rate it is
 /// woken once: another thread wakes it only if the turn comes over 20 ms sooner. When the rate

@@ -73,7 +73,8 @@ impl Engine {
             command
                 .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
                 .args(["--save", "", "--appendonly", "no"])
-                // A replica writes what it is sent to this file, and any server would begin with it.
+                // A replica writes what it is sent to this file, and any server would begin with
+                // it.
                 .args(["--dir", "/tmp", "--dbfilename", &self.file()]);
         }
         let child = command

@@ -29,8 +29,8 @@ pub enum EngineFault {
     /// It is a node of a cluster, which the client here does not follow. The address of a single
     /// engine, or of a proxy, is needed.
     Cluster,
-    /// It is a Sentinel, which the client here does not follow. The address of the engine is needed,
-    /// or that of a proxy that moves with it.
+    /// It is a Sentinel, which the client here does not follow. The address of the engine is
+    /// needed, or that of a proxy that moves with it.
     Sentinel,
     /// It does not know a command that the scripts need: renamed, disabled, or too old.
     NoCommand,
@@ -93,7 +93,7 @@ impl EngineFault {
         }
     }
 
-    /// Returns the fault that a text without a code of its own speaks of.
+    /// Returns the fault that a text without a code names.
     fn of_text(text: &str) -> Self {
         let text = text.to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| text.contains(word));

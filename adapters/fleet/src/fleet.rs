@@ -42,8 +42,8 @@ impl fmt::Debug for Fleet {
 
 impl Fleet {
     /// Connects to an engine, and checks that it can be used: a member joins a scope that expires
-    /// at once, and leaves it. A replica, missing rights and full memory are refused. [`builder`](Self::builder) has more
-    /// settings.
+    /// at once, and leaves it. A replica, missing rights and full memory are refused.
+    /// [`builder`](Self::builder) has more settings.
     ///
     /// It takes up to 4 s. A program that has to start without the engine too begins with
     /// [`open`](Self::open).

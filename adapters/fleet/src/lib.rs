@@ -31,7 +31,8 @@
 //! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
 //! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it. With more than 500 busy
 //! members the engine asks for longer leases, 400 ms with 1,000 and 4 s with 10,000, so that they
-//! take about 5,000 steps a second, and no more than twice that. `H` grows with that, and `C` does not.
+//! aim at 5,000 steps a second. In simulation 1,000 and 10,000 members took 8,100 to 9,700.
+//! `H` grows with that, and `C` does not.
 //!
 //! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
 //!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that
@@ -84,8 +85,8 @@
 //! * Members that the engine answers send no more than it grants: `R·w + C + H` in any window.
 //! * A member that comes back takes its part out of what is set aside. One that leaves gives it
 //!   back. One that was killed is not told from one that is cut off: after a `kill -9` of all
-//!   members but one, that one has the whole allowance from the engine, and its old part alone. That
-//!   part grows to a half of the rest in 400 s.
+//!   members but one, that one has the whole allowance from the engine, and its old part alone.
+//!   That part grows to a half of the rest in 400 s.
 //! * An engine that was emptied has forgotten what is lent. A member that it forgot keeps its old
 //!   part for a minute, whatever it answers. Each loss of its memory may lend `R` once more, to new
 //!   members or after that minute.
@@ -95,13 +96,14 @@
 //!
 //! # Shares
 //!
-//! Four times a second (with over 500 members, once in half a millisecond for each) the engine shares
-//! the rate out by demand. Each demand is met up to one level: max-min fair. An idle member keeps a
-//! tenth of an equal part in reserve, so that it need not wait for its next request. A member of
-//! [weight](Scope::weight) 2 counts as two. A member that is silent for a lease, or half a second,
-//! has no demand until it asks again. A member that joins, or was idle, asks again within 100 ms,
-//! or an eighth of its time between two asks, and then twice as late each time. A member's part grows at its share whether it asks early or late. What no
-//! member takes is there for the members that ask.
+//! Four times a second (with over 500 members, once in half a millisecond for each) the engine
+//! shares the rate out by demand. Each demand is met up to one level: max-min fair. An idle member
+//! keeps a tenth of an equal part in reserve, so that it need not wait for its next request. A
+//! member of [weight](Scope::weight) 2 counts as two. A member that is silent for a lease, or half
+//! a second, has no demand until it asks again. A member that joins, or was idle, asks again within
+//! 100 ms, or an eighth of its time between two asks, and then twice as late each time. A member's
+//! part grows at its share whether it asks early or late. What no member takes is there for the
+//! members that ask.
 //!
 //! # Learning
 //!

@@ -223,8 +223,8 @@ impl Member {
         tokens_in(share, POOLED).max(1)
     }
 
-    /// Returns what requests may expect: the share, and if that is not what limits them no less than
-    /// an equal part of the fleet's rate.
+    /// Returns what requests may expect: the share, and if that is not what limits them no less
+    /// than an equal part of the fleet's rate.
     fn rate(&self) -> Milli {
         match (self.standing, self.answer) {
             (Standing::Alone, _) => self.alone.rate(),

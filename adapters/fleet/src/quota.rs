@@ -90,8 +90,8 @@ impl RetryScope {
     /// Sets how retries are handled while the engine is away.
     ///
     /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in;
-    /// [`Away::Closed`] empties it every 2 ms, so that only what successes pay in meanwhile is there;
-    /// [`Away::Open`] fills it every 50 ms.
+    /// [`Away::Closed`] empties it every 2 ms, so that only what successes pay in meanwhile is
+    /// there; [`Away::Open`] fills it every 50 ms.
     pub fn when_away(mut self, away: Away) -> Self {
         self.away = away;
         self

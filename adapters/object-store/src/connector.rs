@@ -311,8 +311,8 @@ fn may_fail_late(request: &HttpRequest) -> bool {
     }
 }
 
-/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes and for as long as `limit`. Returns what was read,
-/// and the body as it was.
+/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes and for as long as `limit`. Returns what was
+/// read, and the body as it was.
 async fn read(
     mut body: HttpResponseBody,
     limit: Option<Duration>,

@@ -130,8 +130,8 @@ impl PacingLayer {
     /// is cloned: a clone's settings stay.
     ///
     /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean
-    /// it. A classifier that wants the body of a refusal gets it, up to 64 KiB; reading it is part of
-    /// the attempt.
+    /// it. A classifier that wants the body of a refusal gets it, up to 64 KiB; reading it is part
+    /// of the attempt.
     #[must_use]
     pub fn classifier(
         self,

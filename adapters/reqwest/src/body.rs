@@ -57,8 +57,8 @@ impl fmt::Display for BodyNotRepeatable {
 
 impl Error for BodyNotRepeatable {}
 
-/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes, for as long as `limit`. Returns the
-/// response as it was, with what was read, and whether that is all of it: then it holds no
+/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes, for as long as `limit`. Returns
+/// the response as it was, with what was read, and whether that is all of it: then it holds no
 /// connection. The last says whether the time was up.
 pub(crate) async fn read(
     mut response: Response,

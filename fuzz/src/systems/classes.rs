@@ -2,8 +2,8 @@
 //!
 //! - *Trickle*: each token that background waits for comes after at most 50 of the foreground, and
 //!   what stood in the first line.
-//! - *Foreground first*: while a foreground request stands in line, background gets no more than one
-//!   request has saved up, and one token.
+//! - *Foreground first*: while a foreground request stands in line, background gets no more than
+//!   one request has saved up, and one token.
 //! - *Snapshot*: it shows no more tokens waited for than were asked for, and each send once.
 
 use std::collections::VecDeque;

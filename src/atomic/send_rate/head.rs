@@ -158,13 +158,13 @@ impl LineWords {
     /// the calling thread finds that change.
     ///
     /// It swaps the head for itself. If that comes first, the swap of the change acquires it. If
-    /// the change comes first, the look at the line that follows finds it. So a thread that has changed the line need
-    /// not have a fence before it looks for waiters, and a fence is a quarter of the time of a
-    /// response. Model: `waiters::a_response_is_seen_by_the_waiter_or_wakes_it`.
+    /// the change comes first, the look at the line that follows finds it. So a thread that has
+    /// changed the line need not have a fence before it looks for waiters, and a fence is a quarter
+    /// of the time of a response. Model: `waiters::a_response_is_seen_by_the_waiter_or_wakes_it`.
     #[cfg(feature = "std")]
     pub(super) fn touch(&self) {
-        // Relaxed: the waiter's fence comes before it, and it looks at the line afterwards. Each lap
-        // is paid for by a thread that has changed the line.
+        // Relaxed: the waiter's fence comes before it, and it looks at the line afterwards. Each
+        // lap is paid for by a thread that has changed the line.
         let mut seen = self.head.load(Relaxed);
         while let Err(actual) = self.head.compare_exchange(seen, seen, Relaxed, Relaxed) {
             seen = actual;

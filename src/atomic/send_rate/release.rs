@@ -372,8 +372,8 @@ impl<'a> Background<'a, SendRate> {
 
     /// Takes a place behind the line for `weight` tokens at once.
     ///
-    /// The calls that claim it save them up: what the bucket cannot hold between two looks is lost. So
-    /// claim a heavy place every 50 ms, as a `SendLimiter` does, not only
+    /// The calls that claim it save them up: what the bucket cannot hold between two looks is lost.
+    /// So claim a heavy place every 50 ms, as a `SendLimiter` does, not only
     /// after the wait. Dropped, what was saved up for it goes back with the next response, or the
     /// next look of background.
     ///

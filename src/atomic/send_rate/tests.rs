@@ -492,7 +492,7 @@ fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     let later = 12 * SECOND;
     rate.observe(at(later), permits[1], &told(49, "new").into());
     assert!(matches!(plan(later), Plan::Rate(_)), "{:?}", plan(later));
-    // Until the old one's window is over: it is told to the second, and may end one later.
+    // Until the old one's window is over. Resets are whole seconds, so it may end one later.
     let barred = limited.barred(later, 1);
     assert_eq!(barred, Some(49 * SECOND + MS));
 }

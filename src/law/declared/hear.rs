@@ -140,8 +140,8 @@ impl Ledger {
         (!old && newer).then_some(true)
     }
 
-    /// Returns `true` if a report says that more is left than the last one, soon after it: a request
-    /// sent before it came to the service later, and the last report has that in it.
+    /// Returns `true` if a report says that more is left than the last one, soon after it: a
+    /// request sent before it came to the service later, and the last report has that in it.
     fn overtakes(&self, told: &Told) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
         let newer = after(told.order, self.position) > 0;

@@ -2,9 +2,9 @@
 //!
 //! # What it promises
 //!
-//! * *Liveness.* If the service would let a waiting request go, and has asked for no pause, one goes
-//!   within two windows: whatever places are forgotten, polls refused, reports lost or weights asked
-//!   for. A report stops a client for an hour at most; then one request asks again.
+//! * *Liveness.* If the service would let a waiting request go, and has asked for no pause, one
+//!   goes within two windows: whatever places are forgotten, polls refused, reports lost or weights
+//!   asked for. A report stops a client for an hour at most; then one request asks again.
 //! * *Safety.* Between two reports no more goes than what is left, less what is kept back; and one
 //!   request an hour that asks again. In a window of an unchanged limit no more goes than it had at
 //!   its beginning, the first burst, and what was in flight over the reset. This needs reports that
@@ -13,31 +13,31 @@
 //!   A debit may count twice until a later send is reported, and a credit counts when it is.
 //!
 //! The closed loop in `fuzz/src/systems` plays random services against these three. Its tests
-//! hold 300 small systems to them. One that is known to fail (narrow, seed 3, number 234) shows more
-//! left than there is: its requests may cost more than the limit. `ci/ablation.py` switches each
-//! part of the rules off alone; the README beside this file says what it costs to do without.
+//! hold 300 small systems to them. One that is known to fail (narrow, seed 3, number 234) shows
+//! more left than there is: its requests may cost more than the limit. `ci/ablation.py` switches
+//! each part of the rules off alone; the README beside this file says what it costs to do without.
 //!
 //! # Rules
 //!
-//! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the last
-//! report, less what was sent since. Sends have positions: the weight of all sends up to them.
+//! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the
+//! last report, less what was sent since. Sends have positions: the weight of all sends up to them.
 //!
 //! 1. *First contact.* Before the first report a small burst goes, and as much again every ten
-//!    seconds. If nothing has gone after twenty, the next to ask goes. The first answer without a report ends that: the paced law decides until there is a
-//!    report.
+//!    seconds. If nothing has gone after twenty, the next to ask goes. The first answer without a
+//!    report ends that: the paced law decides until there is a report.
 //! 2. *Who may go.* A request goes if its turn has come and it is not *barred*: `left` is at least
-//!    its weight and what is kept back, or its weight and 31/32 of `L`, and no pause is in force. The
-//!    comparison and the send are one swap of the last position. What is promised to others bars no
-//!    request, and one above a limit that has shrunk goes when all of it is left.
+//!    its weight and what is kept back, or its weight and 31/32 of `L`, and no pause is in force.
+//!    The comparison and the send are one swap of the last position. What is promised to others
+//!    bars no request, and one above a limit that has shrunk goes when all of it is left.
 //! 3. *What is left* is carried forward by what was sent since the report, by what comes back
-//!    (`L/W`, if the limit refills), and by what others are seen to take. Others are foreseen for two
-//!    trips on a refill and four in a window: without a bound, what is left would fall below zero,
-//!    nothing would be sent, and no report could correct it.
-//! 4. *The pace* decides whose turn it is: `σ^¾ · (left − kept − promised) / (time until the limit is
-//!    whole)`. `σ` is this client's part of what is taken. Clients that read the same number come to
-//!    equal parts. A request is kept back where others are seen, and another one for each two of
-//!    them, because they send between two sends of this client. *Promised* are tokens that were
-//!    minted for requests which have not gone yet; what was unclaimed throughout a window is
+//!    (`L/W`, if the limit refills), and by what others are seen to take. Others are foreseen for
+//!    two trips on a refill and four in a window: without a bound, what is left would fall below
+//!    zero, nothing would be sent, and no report could correct it.
+//! 4. *The pace* decides whose turn it is: `σ^¾ · (left − kept − promised) / (time until the limit
+//!    is whole)`. `σ` is this client's part of what is taken. Clients that read the same number
+//!    come to equal parts. A request is kept back where others are seen, and another one for each
+//!    two of them, because they send between two sends of this client. *Promised* are tokens that
+//!    were minted for requests which have not gone yet; what was unclaimed throughout a window is
 //!    forgotten. The first token of a window is there when it begins.
 //! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
 //!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
@@ -47,28 +47,28 @@
 //!    report of an older send counts if it says less. One of a later send that says more than the
 //!    last one left says nothing new for two trips. More than the limit is never left.
 //!    Where a refill has rolled (rule 7), the report on the last send before that counts as well.
-//! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset, or
-//!    the limit comes back little by little, it ends a window after the last report, and what was
-//!    sent before that is back. A limit that is not told any more while others are sets no pace,
-//!    and still bars.
+//! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset,
+//!    or the limit comes back little by little, it ends a window after the last report, and what
+//!    was sent before that is back. A limit that is not told any more while others are sets no
+//!    pace, and still bars.
 //! 8. *Refill, window or sliding* is told by the service or the family of its headers. If not, the
 //!    reset says it: that of a window is one instant until it is past, and the next is no sooner
 //!    than a window later. Three reports with another reset, and the limit comes back little by
 //!    little; it slides if the reset is sooner than half of what a refill of as much would need. A
 //!    sliding limit is spread over a sixteenth of its window.
-//! 9. *A window that is not told* is at least any time to its reset, and at most the distance of two
-//!    resets between which everything came back. A refill is whole in the time to its reset, times
-//!    `L` by what is used. Where resets are told to the second, a report that says a quarter of `L`
-//!    more than the last one shows when a window began.
+//! 9. *A window that is not told* is at least any time to its reset, and at most the distance of
+//!    two resets between which everything came back. A refill is whole in the time to its reset,
+//!    times `L` by what is used. Where resets are told to the second, a report that says a quarter
+//!    of `L` more than the last one shows when a window began.
 //! 10. *Clocks.* A reset at a time counts by the service's own clock, from the last `Date`. The
 //!     difference of the clocks is an interval, and so is every reset: what all reports of a window
 //!     say of it is intersected, and the next begins at the latest time that fits.
-//! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. If its report
-//!     says that a quarter of the limit or less was left, and the service asks to wait until the
-//!     reset, reports say too much, and that much more is kept back; a 256th less in each window.
-//!     If more was left, there is another limit that is not declared: for ten windows the rate is
-//!     the paced law's where that is lower. The same holds if it came without a report, and the
-//!     last one is more than a window ago.
+//! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. If its
+//!     report says that a quarter of the limit or less was left, and the service asks to wait until
+//!     the reset, reports say too much, and that much more is kept back; a 256th less in each
+//!     window. If more was left, there is another limit that is not declared: for ten windows the
+//!     rate is the paced law's where that is lower. The same holds if it came without a report, and
+//!     the last one is more than a window ago.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
 

@@ -95,7 +95,7 @@ impl Ledger {
         Plan::Wait { until: end, then }
     }
 
-    /// Returns the rate by which the wait after a pause is told: one token in a window at least.
+    /// Returns the rate by which a wait over a pause is estimated: one token in a window at least.
     /// Places that the pace has not come to in a window move up, once one looks.
     fn told_rate(&self, rate: Rate) -> Rate {
         rate.max(Rate::from_ratio(1, self.window.max(1)))

@@ -9,8 +9,8 @@
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
 use super::level::NEARLY;
 
-/// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at a
-/// half of it: above that background would starve.
+/// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at
+/// a half of it: above that background would starve.
 const OF_A_REFILL: i128 = 6;
 /// Of a sliding window. What is left alone there goes unused: a token comes back a window after it
 /// was spent.
@@ -54,8 +54,8 @@ impl Ledger {
     }
 
     /// Returns the nanoseconds until one request may go because all of the limit is left and no
-    /// request waits for it: nothing more will come, and a limit of one or two tokens never has more
-    /// than what is left alone.
+    /// request waits for it: nothing more will come, and a limit of one or two tokens never has
+    /// more than what is left alone.
     fn until_whole(&self, now: u64, sent: u64) -> i128 {
         let whole = amount(self.limit).max(1);
         let lacking = (whole - whole / NEARLY - self.level(now, sent).0).max(0);
