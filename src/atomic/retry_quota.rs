@@ -106,6 +106,11 @@ impl RetryQuota {
         self.add(amount);
     }
 
+    /// Returns `true` if no token fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.missing.get() == 0
+    }
+
     /// Adds `amount` tokens, and returns how many fitted.
     pub(crate) fn add(&self, amount: u32) -> u32 {
         self.missing.pay(amount)

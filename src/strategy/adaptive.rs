@@ -225,7 +225,7 @@ impl Adaptive {
             is_plain: set.is_none()
                 && !bulk
                 && !engine.common.pace.exact_timing
-                && !engine.is_watched(),
+                && !engine.is_watched,
             set: set.map(Box::new),
             engine,
             rate,
@@ -397,14 +397,17 @@ impl Adaptive {
     /// Records the outcome of the send in progress.
     #[inline]
     fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
-        let mut sent = sent;
-        if reports.limits().is_some() || reports.costs().is_some() {
+        let sent = if reports.limits().is_some() || reports.costs().is_some() {
             self.hear(sent, reports);
-            sent = sent.map(|permit| self.settle(permit, reports));
-        }
+            sent.map(|permit| self.settle(permit, reports))
+        } else {
+            sent
+        };
         let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
-            self.record_at(reports.clock(self.clock()).now(), sent, outcome);
+            let now = reports.clock(self.clock()).now();
+            // A caller that took no turn has no permit: its request was sent at some time before.
+            self.record_at(now, sent.unwrap_or(SendPermit::sent_at(now)), outcome);
         }
     }
 
@@ -428,9 +431,7 @@ impl Adaptive {
     }
 
     #[inline(never)]
-    fn record_at(&self, now: Timestamp, sent: Option<SendPermit>, outcome: Outcome) {
-        // A caller that took no turn has no permit: its request was sent at some time before now.
-        let permit = sent.unwrap_or(SendPermit::sent_at(now));
+    fn record_at(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
         if outcome.is_throttled() {
             self.record_throttled(now, permit, outcome);
         } else if self.pace().exact_timing {
@@ -470,7 +471,7 @@ impl Adaptive {
 
     /// Returns `true` if something may listen to events, so that what they say is worth a look.
     fn is_heard(&self) -> bool {
-        cfg!(feature = "tracing") || self.engine.is_watched()
+        cfg!(feature = "tracing") || self.engine.is_watched
     }
 
     /// Tells of the limit that a service declares.
@@ -556,14 +557,25 @@ impl RetryStrategy for Adaptive {
     }
 
     #[inline]
-    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+    fn record_success(
+        &self,
+        mut token: RetryToken,
+        reports: Reports<'_>,
+    ) -> Result<(), ForeignToken> {
         let goes_untimed = self.is_plain && reports.says_nothing();
         if goes_untimed && token.is_unpaid(self.engine.id()) && self.rate.count_untimed() {
             drop(token);
-            self.engine.succeed(None);
+            self.engine.credit();
             return Ok(());
         }
-        self.record_success_closely(token, reports)
+        if token.strategy() != self.engine.id() {
+            return Err(ForeignToken(token));
+        }
+        self.record_success_closely(&token, reports);
+        let (paid, attempts) = (token.take_paid(), token.attempt());
+        drop(token);
+        self.engine.succeed(paid, attempts);
+        Ok(())
     }
 
     fn record_cancelled(
@@ -671,23 +683,11 @@ impl Adaptive {
     /// Records it in the send rate too. Out of the way of an attempt that nothing limited, and that
     /// was the first.
     #[inline(never)]
-    fn record_success_closely(
-        &self,
-        mut token: RetryToken,
-        reports: Reports<'_>,
-    ) -> Result<(), ForeignToken> {
-        if token.strategy() != self.engine.id() {
-            return Err(ForeignToken(token));
-        }
-        let (paid, attempts) = (token.take_paid(), token.attempt());
-        self.record_of(&token, Outcome::NotThrottled, reports);
-        drop(token);
+    fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
+        self.record_of(token, Outcome::NotThrottled, reports);
         if let Some(drought) = &self.drought {
             drought.delivered();
         }
-        self.engine.succeed(paid);
-        self.engine.show(|| EventKind::Succeeded { attempts });
-        Ok(())
     }
 
     /// Asks the send rate, or takes a place in line.
@@ -697,18 +697,38 @@ impl Adaptive {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let admitted = if turn.is_in_line() || self.set.is_some() {
-            self.wait(turn, request)
-        } else {
-            match self.try_admit(request) {
-                Ok(permit) => Ok(permit),
-                Err(why) => self.queue(turn, request, why),
-            }
-        };
-        if self.engine.is_watched() {
-            self.show_sent(turn, request, &admitted);
+        if self.engine.is_watched {
+            return self.admit_shown(turn, request);
         }
+        self.try_or_wait(turn, request)
+    }
+
+    /// As `try_or_wait`, and calls the hook.
+    #[cold]
+    #[inline(never)]
+    fn admit_shown(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let admitted = self.try_or_wait(turn, request);
+        self.show_sent(turn, request, &admitted);
         admitted
+    }
+
+    #[inline]
+    fn try_or_wait(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        if turn.is_in_line() || self.set.is_some() {
+            return self.wait(turn, request);
+        }
+        match self.try_admit(request) {
+            Ok(permit) => Ok(permit),
+            Err(why) => self.queue(turn, request, why),
+        }
     }
 
     #[inline]
@@ -805,8 +825,7 @@ impl Adaptive {
         }
     }
 
-    /// Tells the hook of an attempt that is let go, and of how long it has waited.
-    #[cold]
+    /// Calls the hook for an attempt that is let go, with how long it has waited.
     fn show_sent(
         &self,
         turn: &mut SendTurn,

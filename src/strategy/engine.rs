@@ -51,6 +51,8 @@ pub(super) enum Weighed {
 /// Everything that retries have to do with, and nothing that sends have.
 pub(super) struct Engine<P = ()> {
     pub(super) mark: Mark,
+    /// Whether there is a hook: here, where each request looks, it needs no pointer.
+    pub(super) is_watched: bool,
     pub(super) name: Option<Arc<str>>,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
@@ -64,23 +66,24 @@ impl<P> Engine<P> {
         self.mark.issuer
     }
 
-    /// Returns `true` if there is a hook.
-    #[inline]
-    pub(super) fn is_watched(&self) -> bool {
-        self.common.hook.is_some()
-    }
-
     /// Calls the hook, if there is one.
     #[inline]
     pub(super) fn show<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
-        if let Some(hook) = &self.common.hook {
-            hook.call(&Event::new(Some(self.id()), self.name.as_deref(), kind()));
+        if self.is_watched {
+            self.call_hook(kind);
         }
+    }
+
+    // Out of the way of a strategy without a hook.
+    #[cold]
+    #[inline(never)]
+    fn call_hook<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
+        self.notify(&Event::new(Some(self.id()), self.name.as_deref(), kind()));
     }
 
     /// Hands an event to `tracing` and to the hook. Without either, `kind` is not asked.
     pub(super) fn tell<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
-        if cfg!(feature = "tracing") || self.is_watched() {
+        if cfg!(feature = "tracing") || self.is_watched {
             let event = Event::new(Some(self.id()), self.name.as_deref(), kind());
             #[cfg(feature = "tracing")]
             event.trace();
@@ -215,13 +218,47 @@ impl<P> Engine<P> {
 
     /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
     #[inline]
-    pub(super) fn succeed(&self, paid: Option<QuotaPermit>) {
-        let credited = match paid {
-            Some(permit) => self.quota.add(permit.cost()),
-            None => self.quota.add(self.mark.success_credit),
-        };
+    pub(super) fn succeed(&self, paid: Option<QuotaPermit>, attempts: u32) {
+        if self.is_watched {
+            return self.succeed_shown(paid, attempts);
+        }
+        self.pay_back(paid);
+    }
+
+    // Asked before the quota: nothing of a first token is loaded for it then.
+    #[cold]
+    #[inline(never)]
+    fn succeed_shown(&self, paid: Option<QuotaPermit>, attempts: u32) {
+        self.pay_back(paid);
+        self.show(|| EventKind::Succeeded { attempts });
+    }
+
+    fn pay_back(&self, paid: Option<QuotaPermit>) {
+        match paid {
+            Some(permit) => self.add(permit.cost()),
+            None => self.credit(),
+        }
+    }
+
+    /// Credits an operation that succeeded and needed no retry.
+    #[inline]
+    pub(super) fn credit(&self) {
+        if !self.quota.is_full() {
+            self.credit_closely();
+        }
+    }
+
+    // Out of the way of a success that finds the quota full.
+    #[inline(never)]
+    fn credit_closely(&self) {
+        self.add(self.mark.success_credit);
+    }
+
+    #[inline]
+    fn add(&self, amount: u32) {
+        let credited = self.quota.add(amount);
         if credited != 0 {
-            self.note_credit(credited);
+            self.counts.add(cells::Event::Credited, credited);
         }
     }
 
@@ -240,12 +277,6 @@ impl<P> Engine<P> {
         if let Some(permit) = token.take_paid() {
             self.quota.release(permit);
         }
-    }
-
-    // Out of the way of a success that finds the quota full.
-    #[cold]
-    fn note_credit(&self, credited: u32) {
-        self.counts.add(cells::Event::Credited, credited);
     }
 
     /// Returns the state of all that has to do with retries.

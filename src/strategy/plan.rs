@@ -27,6 +27,7 @@ impl<P> Plan<P> {
         };
         Engine {
             mark,
+            is_watched: self.common.hook.is_some(),
             name: name.map(Arc::from).or_else(|| self.name.clone()),
             common: Arc::clone(&self.common),
             quota: self.quota.another(),

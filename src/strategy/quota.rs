@@ -44,7 +44,14 @@ impl Deref for QuotaSource {
     fn deref(&self) -> &RetryQuota {
         match self {
             Self::Own(quota) => quota,
-            Self::Given(quota) => quota,
+            Self::Given(quota) => given(quota),
         }
     }
+}
+
+/// Follows the pointer, out of the way of a strategy with its own quota.
+#[cold]
+#[inline(never)]
+fn given(quota: &Arc<RetryQuota>) -> &RetryQuota {
+    quota
 }

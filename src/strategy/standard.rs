@@ -126,8 +126,7 @@ impl RetryStrategy for Standard {
         }
         let (paid, attempts) = (token.take_paid(), token.attempt());
         drop(token);
-        self.engine.succeed(paid);
-        self.engine.show(|| EventKind::Succeeded { attempts });
+        self.engine.succeed(paid, attempts);
         Ok(())
     }
 
