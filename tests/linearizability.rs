@@ -9,7 +9,12 @@
 //!   before it sees what was given up during the call: it may be too long, a grant is never too
 //!   early.
 //!
-//! The models are plain numbers and a list. Twins with known mistakes must fail.
+//! * So is every history of its two lines, of foreground and background. There a call that looks
+//!   behind the line beside others may release tokens to it at any time, or not; two threads may
+//!   take for one waiter, and the surplus goes back later. A refusal beside such a call says
+//!   nothing, and a try passes no place but those that others take during the call.
+//!
+//! The models are plain numbers and lists. Twins with known mistakes must fail.
 //!
 //! Run: `cargo test --release --test linearizability`.
 #![expect(
@@ -17,6 +22,8 @@
     reason = "a test may overflow, and fail"
 )]
 
+#[path = "history/classes.rs"]
+mod classes;
 #[path = "history/mod.rs"]
 mod history;
 #[path = "history/line.rs"]
@@ -28,6 +35,7 @@ mod twin;
 
 use paceline::RetryQuota;
 
+use classes::ClassesObject;
 use history::{Call, Sequential, Shared, check, record};
 use line::{LineObject, Pace};
 use quota::{LoadThenStore, QuotaObject, TwoSteps};
@@ -82,6 +90,47 @@ fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pa
         |seed| LineObject::new(&make, seed),
         |object, history| (object.model(), line::steps(&history)),
     );
+}
+
+fn explore_classes<L: classes::Classes>(batches: u64, make: impl Fn(Pace, i64) -> L) {
+    explore(
+        3,
+        batches,
+        |seed| ClassesObject::new(&make, seed),
+        |object, history| (object.model(), classes::steps(&history)),
+    );
+}
+
+fn plain_classes(mistake: classes::Mistake) {
+    explore_classes(4, |_, minted| classes::Plain::new(minted, mistake));
+}
+
+#[test]
+fn two_lines_answer_three_threads_in_one_order() {
+    explore_classes(20, |pace, _| pace.limiter());
+}
+
+#[test]
+fn the_plain_lines_have_an_order() {
+    plain_classes(classes::Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn background_that_passes_the_first_line_has_no_order() {
+    plain_classes(classes::Mistake::PassesTheFirstLine);
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_second_line_in_which_the_last_goes_first_has_no_order() {
+    plain_classes(classes::Mistake::LastComeFirst);
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn a_second_line_that_loses_a_token_has_no_order() {
+    plain_classes(classes::Mistake::KeepsTheSurplus);
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl Pace {
     };
     /// What four requests in half a second and a throttle leave: 0.7 × 0.8 × 8/s = 4.48/s, and a
     /// bucket of as many.
-    const FOUR: Self = Self {
+    pub(crate) const FOUR: Self = Self {
         per_nano: 112,
         token: 25_000_000_000,
         since: SECOND / 2,
@@ -58,7 +58,7 @@ impl Pace {
     }
 
     /// Returns the time at which `tenths` tenths of a token have been minted.
-    fn time_of(self, tenths: u64) -> u64 {
+    pub(crate) fn time_of(self, tenths: u64) -> u64 {
         let nanos = i128::from(tenths) * self.token / self.per_nano / 10;
         self.since + u64::try_from(nanos).expect("a small number")
     }

@@ -37,6 +37,11 @@ pub(crate) trait Sequential: Clone + Eq + Hash {
 
     /// Returns the state after `step`, or `None` if it would not have answered so.
     fn after(&self, step: &Self::Step) -> Option<Self>;
+
+    /// Returns the states that the other threads may have left when `step` comes next.
+    fn meanwhile(&self, _step: &Self::Step) -> Vec<Self> {
+        Vec::new()
+    }
 }
 
 /// Whether the calls have an order that respects their times and that the model allows.
@@ -54,11 +59,19 @@ pub(crate) fn has_an_order<S: Sequential>(start: &S, calls: &[Call<S::Step>]) ->
         }
         let left = || (0..calls.len()).filter(|i| done & (1 << i) == 0);
         let first_end = left().map(|i| calls[i].ended).min().unwrap_or(0);
-        for next in left().filter(|i| calls[*i].began < first_end) {
-            if let Some(after) = state.after(&calls[next].did) {
-                open.push((done | (1 << next), after));
+        let mut next = Vec::new();
+        for index in left().filter(|i| calls[*i].began < first_end) {
+            let step = &calls[index].did;
+            let after = state.after(step);
+            if after.as_ref() == Some(&state) {
+                // It changes nothing, so that it may as well come now.
+                next = vec![(done | (1 << index), state)];
+                break;
             }
+            next.extend(after.map(|after| (done | (1 << index), after)));
+            open.extend(state.meanwhile(step).into_iter().map(|state| (done, state)));
         }
+        open.extend(next);
     }
     false
 }
