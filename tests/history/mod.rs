@@ -44,6 +44,9 @@ pub(crate) trait Sequential: Clone + Eq + Hash {
     }
 }
 
+/// So many states are tried for one history at most. A few thousand are usual.
+const MOST_STATES: usize = 500_000;
+
 /// Whether the calls have an order that respects their times and that the model allows.
 pub(crate) fn has_an_order<S: Sequential>(start: &S, calls: &[Call<S::Step>]) -> bool {
     assert!(calls.len() < 128, "one bit for each call");
@@ -57,6 +60,10 @@ pub(crate) fn has_an_order<S: Sequential>(start: &S, calls: &[Call<S::Step>]) ->
         if !tried.insert((done, state.clone())) {
             continue;
         }
+        assert!(
+            tried.len() < MOST_STATES,
+            "no order of these calls was found"
+        );
         let left = || (0..calls.len()).filter(|i| done & (1 << i) == 0);
         let first_end = left().map(|i| calls[i].ended).min().unwrap_or(0);
         let mut next = Vec::new();
