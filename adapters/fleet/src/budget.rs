@@ -229,6 +229,21 @@ impl Budget {
         }
     }
 
+    /// Drops this handle. If it is the last one, waits until the member has left: what it did not
+    /// spend has gone back then.
+    ///
+    /// A task of a runtime that ends is not run any more. So a program that ends calls this, or the
+    /// engine hears nothing, and a lease is lost. With a file (`Fleet::local`) the end of the runtime
+    /// is enough.
+    pub async fn leave(self) {
+        let Some(shared) = Arc::into_inner(self.shared) else {
+            return;
+        };
+        let mut shown = shared.shown.clone();
+        drop(shared);
+        while shown.changed().await.is_ok() {}
+    }
+
     /// Returns how the member stood when its task last looked.
     #[must_use]
     pub fn snapshot(&self) -> BudgetSnapshot {

@@ -1,8 +1,10 @@
-//! The engine: one connection for all scopes of a fleet, and one script for each kind of step.
+//! The engine: a server or a file, and one script for each kind of step.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use core::{fmt, time::Duration};
 use std::collections::HashMap;
+#[cfg(feature = "local")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
@@ -11,17 +13,35 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::fault::EngineFault;
+#[cfg(feature = "local")]
+use crate::local::Local;
+use crate::wire::Step;
 
 /// How long one attempt to connect may take: TCP, TLS, credentials and scripts.
 const CONNECT: Duration = Duration::from_secs(4);
+/// How long the end of a process may take that holds a lease of a file.
+#[cfg(feature = "local")]
+const PARTING: Duration = Duration::from_millis(100);
 /// The first wait between two attempts, and how often it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(25);
 const DOUBLINGS: u32 = 3;
 
-/// See the module. Never shown in whole: the address may hold a password.
+/// Where fleets meet.
 pub(crate) struct Engine {
-    client: Client,
     namespace: String,
+    place: Place,
+}
+
+enum Place {
+    Server(Arc<Server>),
+    #[cfg(feature = "local")]
+    File(Local),
+}
+
+/// One connection to a server, for all scopes of a fleet. Never shown: the address may hold a
+/// password.
+pub(crate) struct Server {
+    client: Client,
     link: watch::Sender<Link>,
     /// Attempts and connections since the last answer. Relaxed: it only sets a wait.
     failures: AtomicU32,
@@ -98,13 +118,6 @@ impl Stored {
     }
 }
 
-/// Which of the two kinds of step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    Send,
-    Quota,
-}
-
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
@@ -114,21 +127,21 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// The first ask connects.
-    pub(crate) fn new(client: Client, namespace: String) -> Self {
-        let down = Link::Down {
-            fault: EngineFault::Unreachable,
-            retry_at: None,
-        };
+    /// A server. The first ask connects.
+    pub(crate) fn server(client: Client, namespace: String) -> Self {
         Self {
-            client,
             namespace,
-            link: watch::Sender::new(down),
-            failures: AtomicU32::new(0),
-            answers: AtomicU64::new(0),
-            step: Stored::new(include_str!("step.lua")),
-            quota: Stored::new(include_str!("quota.lua")),
+            place: Place::Server(Arc::new(Server::new(client))),
         }
+    }
+
+    /// A file. The first ask opens it.
+    #[cfg(feature = "local")]
+    pub(crate) fn file(path: PathBuf, namespace: String) -> Result<Self, EngineFault> {
+        Ok(Self {
+            namespace,
+            place: Place::File(Local::new(path)?),
+        })
     }
 
     /// Returns the key of a scope. The braces are a hash tag: all that a scope has lies in one slot
@@ -141,8 +154,77 @@ impl Engine {
         format!("{}:{kind}:v1:{{{scope}}}", self.namespace)
     }
 
-    /// Takes one step, or returns why not, within `patience` and two round trips.
+    /// Takes one step, or returns why not, within `patience`, and two round trips to a server.
     pub(crate) async fn take(
+        &self,
+        step: Step,
+        key: &str,
+        member: &str,
+        words: &str,
+        patience: Duration,
+    ) -> Result<Vec<i64>, EngineFault> {
+        match &self.place {
+            Place::Server(server) => server.take(step, key, member, words, patience).await,
+            #[cfg(feature = "local")]
+            Place::File(file) => file.take(step, key, member, words, patience).await,
+        }
+    }
+
+    /// Takes the last step of a member whose task was dropped, and blocks for it a moment. A server
+    /// is too far away for that.
+    pub(crate) fn part(&self, step: Step, key: &str, member: &str, words: &str) {
+        match &self.place {
+            Place::Server(_) => {}
+            #[cfg(feature = "local")]
+            Place::File(file) => _ = file.take_now(step, key, member, words, PARTING),
+        }
+    }
+
+    /// Blocks a moment until the last step of a member is taken, whose task was dropped after that
+    /// was asked for.
+    pub(crate) fn flush(&self) {
+        match &self.place {
+            Place::Server(_) => {}
+            #[cfg(feature = "local")]
+            Place::File(file) => file.flush(PARTING),
+        }
+    }
+
+    /// Joins a scope that expires, and leaves it: whatever a member does is allowed, and the engine
+    /// takes writes.
+    pub(crate) async fn probe(&self) -> Result<(), EngineFault> {
+        if let Place::Server(server) = &self.place {
+            server.check().await?;
+        }
+        let name = format!("{:016x}", fastrand::u64(..));
+        let key = self.key(Step::Send, &format!("check-{name}"));
+        for (number, leaves) in [(1, 0), (2, 1)] {
+            let words =
+                format!("{number} {leaves} 0 0 0 0 0 0 0 0 0 1 1 1 100000 200000 2000000 1000 1 0");
+            self.take(Step::Send, &key, &name, &words, CONNECT).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    fn new(client: Client) -> Self {
+        let down = Link::Down {
+            fault: EngineFault::Unreachable,
+            retry_at: None,
+        };
+        Self {
+            client,
+            link: watch::Sender::new(down),
+            failures: AtomicU32::new(0),
+            answers: AtomicU64::new(0),
+            step: Stored::new(include_str!("step.lua")),
+            quota: Stored::new(include_str!("quota.lua")),
+        }
+    }
+
+    /// Takes one step, or returns why not, within `patience` and two round trips.
+    async fn take(
         self: &Arc<Self>,
         step: Step,
         key: &str,
@@ -225,20 +307,6 @@ impl Engine {
         self.live().await.map(drop)
     }
 
-    /// Connects, joins a scope that expires within a second, and leaves it: whatever a member does
-    /// is allowed, and the engine takes writes.
-    pub(crate) async fn probe(self: &Arc<Self>) -> Result<(), EngineFault> {
-        self.check().await?;
-        let name = format!("{:016x}", fastrand::u64(..));
-        let key = self.key(Step::Send, &format!("check-{name}"));
-        for (number, leaves) in [(1, 0), (2, 1)] {
-            let words =
-                format!("{number} {leaves} 0 0 0 0 0 0 0 0 0 1 1 1 100000 200000 2000000 1000 1 0");
-            self.take(Step::Send, &key, &name, &words, CONNECT).await?;
-        }
-        Ok(())
-    }
-
     async fn connect(&self) -> Result<(MultiplexedConnection, Duration), EngineFault> {
         let of = |error| EngineFault::of(&error);
         let mut connection = self.open().await.map_err(of)?;
@@ -304,7 +372,7 @@ async fn mode_of(connection: &mut MultiplexedConnection) -> Option<String> {
 
 /// An attempt to connect. Its end is always noted, even if the runtime drops it half way.
 struct Attempt {
-    engine: Arc<Engine>,
+    engine: Arc<Server>,
     result: Result<Live, EngineFault>,
 }
 
@@ -349,21 +417,21 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const SEVEN: &str = "*1\r\n:7\r\n";
 
-    fn engine() -> Engine {
+    fn engine() -> Server {
         engine_at(1)
     }
 
-    fn engine_at(port: u16) -> Engine {
+    fn engine_at(port: u16) -> Server {
         let address = format!("redis://127.0.0.1:{port}/");
         let client = Client::open(address).expect("an address");
-        Engine::new(client, "billing".to_owned())
+        Server::new(client)
     }
 
     /// Returns an engine that is connected to a server. The server answers what `says` returns for
     /// the words of a command that runs a script.
     async fn engine_that(
         says: impl Fn(&[String]) -> Option<&'static str> + Send + 'static,
-    ) -> Arc<Engine> {
+    ) -> Arc<Server> {
         let bound = TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = bound.expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
@@ -407,14 +475,14 @@ mod tests {
     }
 
     async fn ask(
-        engine: &Arc<Engine>,
+        engine: &Arc<Server>,
         key: &str,
         patience: Duration,
     ) -> Result<Vec<i64>, EngineFault> {
         engine.take(Step::Send, key, "member", "", patience).await
     }
 
-    fn is_connected(engine: &Engine) -> bool {
+    fn is_connected(engine: &Server) -> bool {
         matches!(*engine.link.borrow(), Link::Live(_))
     }
 
@@ -465,8 +533,10 @@ mod tests {
 
     #[test]
     fn a_key_names_the_kind_and_the_scope() {
-        assert_eq!(engine().key(Step::Send, "a"), "billing:send:v1:{a}");
-        assert_eq!(engine().key(Step::Quota, "a"), "billing:quota:v1:{a}");
+        let client = Client::open("redis://127.0.0.1:1/").expect("an address");
+        let engine = Engine::server(client, "billing".to_owned());
+        assert_eq!(engine.key(Step::Send, "a"), "billing:send:v1:{a}");
+        assert_eq!(engine.key(Step::Quota, "a"), "billing:quota:v1:{a}");
     }
 
     #[test]

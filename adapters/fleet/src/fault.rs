@@ -14,16 +14,29 @@ use core::{error::Error, fmt, time::Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EngineFault {
-    /// There is no connection: refused, reset, no such host, or TLS does not come about.
+    /// There is no connection: refused, reset, no such host, or TLS does not come about. A file has
+    /// no folder, or its disk fails.
     Unreachable,
-    /// No answer in time.
+    /// No answer in time. Of a file: other processes had it locked.
     TimedOut,
     /// It wants other credentials, or they do not allow what is needed.
     Unauthorized,
     /// It has no memory left to write to.
     OutOfMemory,
-    /// It does not take writes: a replica, a disk that is full, a cluster that is down.
+    /// It does not take writes: a replica, a server whose disk is full, a cluster that is down; a
+    /// file or its folder that this process may not write.
     ReadOnly,
+    /// The disk of the file is full.
+    DiskFull,
+    /// The file is damaged, or not a fleet's. It is left as it is: delete it, or choose another
+    /// path.
+    Corrupt,
+    /// The file was written by a version of this crate that does not go with this one. It is left as
+    /// it is: choose another path.
+    OtherVersion,
+    /// The machine's clock went back, by more than a second. The file's time goes on where it was,
+    /// so that no pause gets longer or shorter. The next ask is answered.
+    ClockJumped,
     /// It is reading its data, or failing over.
     NotReady,
     /// It is a node of a cluster, which the client here does not follow. The address of a single
@@ -59,6 +72,10 @@ impl fmt::Display for EngineFault {
             Self::Unauthorized => "the engine refuses these credentials",
             Self::OutOfMemory => "the engine is out of memory",
             Self::ReadOnly => "the engine takes no writes",
+            Self::DiskFull => "the disk of the engine's file is full",
+            Self::Corrupt => "the engine's file is damaged, or not a fleet's",
+            Self::OtherVersion => "the engine's file was written by another version",
+            Self::ClockJumped => "the machine's clock went back",
             Self::NotReady => "the engine is not ready",
             Self::Cluster => {
                 "the engine is a node of a cluster; it has to be a single engine or a proxy"
@@ -81,7 +98,7 @@ impl Error for EngineFault {}
 
 impl EngineFault {
     /// Returns the fault for the code that an error reply begins with.
-    fn of_code(code: &str) -> Self {
+    pub(crate) fn of_code(code: &str) -> Self {
         match code {
             "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::Unauthorized,
             "OOM" => Self::OutOfMemory,
@@ -156,7 +173,7 @@ impl EngineFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The address is not one that the client knows: `redis://`, `rediss://` with the feature
+    /// The path is empty, or the address is not one that the client knows: `redis://`, `rediss://` with the feature
     /// `tls`, `unix://`.
     ///
     /// It is not repeated here: it may hold a password.

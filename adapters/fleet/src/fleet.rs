@@ -2,6 +2,8 @@
 
 use core::fmt;
 use core::time::Duration;
+#[cfg(feature = "local")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use paceline::{Clock, MonotonicClock, SendRate};
@@ -16,7 +18,7 @@ use crate::settings::{Away, Settings, name, nano, within};
 use crate::snapshot::BudgetSnapshot;
 use crate::task::{Listener, Shown, Task};
 
-/// An engine that fleets meet at: one connection, for any number of scopes.
+/// An engine that fleets meet at: a file or a server, for any number of scopes.
 ///
 /// Clones share the connection. It is made by the first ask, and again after each fault.
 ///
@@ -39,6 +41,9 @@ impl fmt::Debug for Fleet {
         f.debug_tuple("Fleet").field(&self.engine).finish()
     }
 }
+
+/// What keys begin with by default.
+const NAMESPACE: &str = "paceline";
 
 impl Fleet {
     /// Connects to an engine, and checks that it can be used: a member joins a scope that expires
@@ -85,11 +90,73 @@ impl Fleet {
         Self::builder(address).build()
     }
 
+    /// Meets at a file, for the processes of one machine: no server is needed. The file is made if
+    /// there is none; its folder has to be there.
+    ///
+    /// Members ask it as they ask a server, by the same script, in a thread of this process. A
+    /// process that is killed at any point leaves the file as it was before or after its last step.
+    /// The file has to lie on a disk of this machine, and not on a network's. It keeps a silent
+    /// scope for a day. Beside it lie two more with its name and `-wal` or `-shm`: delete the three
+    /// together to reset all scopes.
+    ///
+    /// The first ask opens the file. If it cannot be used then, members do as with an engine that
+    /// is away, and [`Budget::snapshot`] shows the fault. [`check`](Self::check) tries it.
+    ///
+    /// Call this after a `fork`, not before it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Outcome;
+    /// use paceline_fleet::{Fleet, FleetError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), FleetError> {
+    /// # let folder = std::env::temp_dir().join(format!("paceline-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder).unwrap();
+    /// let fleet = Fleet::local(folder.join("limits"))?;
+    /// let budget = fleet.scope("orders-table", 10, Duration::from_secs(1))?.join()?;
+    /// let permit = budget.acquire().await; // send, and then:
+    /// budget.record(permit, Outcome::NotThrottled);
+    /// assert_eq!(budget.snapshot().fault, None);
+    /// # drop(budget);
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Address`] for an empty path, [`FleetError::Engine`] if there can be no thread.
+    #[cfg(feature = "local")]
+    pub fn local(path: impl Into<PathBuf>) -> Result<Self, FleetError> {
+        let path = path.into();
+        if path.as_os_str().is_empty() {
+            return Err(FleetError::Address);
+        }
+        let engine = Engine::file(path, NAMESPACE.to_owned());
+        let engine = engine.map_err(|fault| FleetError::Engine { fault })?;
+        Ok(Self {
+            engine: Arc::new(engine),
+        })
+    }
+
+    /// Checks that the engine can be used: a member joins a scope that expires, and leaves it.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Engine`] with the fault.
+    pub async fn check(&self) -> Result<(), FleetError> {
+        let checked = self.engine.probe().await;
+        checked.map_err(|fault| FleetError::Engine { fault })
+    }
+
     /// Begins with the address of an engine, for other settings than the defaults.
     pub fn builder(address: &str) -> FleetBuilder {
         FleetBuilder {
             address: address.to_owned(),
-            namespace: "paceline".to_owned(),
+            namespace: NAMESPACE.to_owned(),
             tls: Tls::default(),
         }
     }
@@ -182,8 +249,7 @@ impl FleetBuilder {
     pub async fn connect(self) -> Result<Fleet, FleetError> {
         let fleet = self.build()?;
         let _runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
-        let checked = fleet.engine.probe().await;
-        checked.map_err(|fault| FleetError::Engine { fault })?;
+        fleet.check().await?;
         Ok(fleet)
     }
 
@@ -200,7 +266,7 @@ impl FleetBuilder {
     pub fn build(self) -> Result<Fleet, FleetError> {
         let client = Client::open(self.address.as_str()).map_err(|_| FleetError::Address)?;
         let client = self.tls.of(client)?;
-        let engine = Engine::new(client, name("namespace", &self.namespace)?);
+        let engine = Engine::server(client, name("namespace", &self.namespace)?);
         Ok(Fleet {
             engine: Arc::new(engine),
         })

@@ -1,17 +1,18 @@
 //! One send allowance, or one retry budget, for many processes.
 //!
 //! One process can adapt to a limit alone. Many processes that share one limit, such as an
-//! account's, take too much or too little if each adapts alone. Here an engine, a Redis (6.2 or
-//! later) or Valkey server, hands out leases: tokens that a member may spend. A task of each member
-//! asks for them ahead of need, and puts them into `paceline`'s local buckets. No request waits for
-//! the network.
+//! account's, take too much or too little if each adapts alone. Here an engine hands out leases:
+//! tokens that a member may spend. The engine is a file for the processes of one machine, or a
+//! Redis (6.2 or later) or Valkey server for many machines. A task of each member asks for leases
+//! ahead of need, and puts them into `paceline`'s local buckets. No request waits for the engine.
 //!
 //! ```no_run
 //! use std::time::Duration;
 //! use paceline_fleet::{Fleet, FleetError};
 //!
+//! # #[cfg(feature = "local")]
 //! # async fn five_lines() -> Result<(), FleetError> {
-//! let fleet = Fleet::connect("redis://127.0.0.1:6379").await?;
+//! let fleet = Fleet::local("/var/lib/orders/limits")?; // or Fleet::connect("redis://cache").await?
 //! let scope = fleet.scope("orders-table", 2_000, Duration::from_secs(1))?;
 //! let budget = scope.join()?;
 //! let permit = budget.acquire().await; // send, and then:
@@ -158,6 +159,29 @@
 //! those parts: until all members are back `R·0.3 s` may be sent beside its grants.
 //! [`BudgetSnapshot`] shows how a member stands, and the fault.
 //!
+//! # A file as the engine
+//!
+//! `Fleet::local` takes the path of a file. A step is the script that servers run, in the same Lua,
+//! inside a transaction of SQLite. So the rules and the bounds above hold for a file as well, with
+//! these differences:
+//!
+//! * **The file is never away** because of silence. What was saved up, at most `C`, is there for the
+//!   next process. A newcomer gets its part of the first lease at once.
+//! * **A process may be killed at any point.** The file is as it was before or after the last step. A
+//!   process that is killed loses what it holds: a lease, and a token. A runtime that ends gives
+//!   the tokens back.
+//! * **The rate that was learned, a pause and a retry budget outlive the processes**, for a day
+//!   without a step. A retry budget is full in a new file, as a quota in a new process is. The rate
+//!   forgets throttles after 30 s, as on a server.
+//! * **Time** is that since the start of the machine, which is the same for all its processes and
+//!   cannot be set. After another start it goes on by the system's clock, or where it was if that
+//!   is behind. Only Linux names its starts: elsewhere time is the system's clock, and setting that
+//!   ahead ends a pause early. Setting it back by more than a second is [`EngineFault::ClockJumped`].
+//! * **A process that is stopped** (`SIGSTOP`) in the middle of a step, which takes a fraction of a
+//!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and do
+//!   as [`Away`] says.
+//! * A power cut may undo the last steps. It does not damage the file.
+//!
 //! # What it costs
 //!
 //! A request reads one word that requests only read, and moves one word, as with any limited
@@ -173,6 +197,7 @@
 //!
 //! | feature | default | gives |
 //! |---|---|---|
+//! | `local` | yes | `Fleet::local`, by SQLite and Lua; both are compiled from C |
 //! | `tls` | no | `rediss://`, by rustls and *ring*: the system's authorities or [others](FleetBuilder::root_certificates), and a [client certificate](FleetBuilder::client_certificate) |
 //!
 //! [`SendRate`]: paceline::SendRate
@@ -185,6 +210,8 @@ mod engine;
 mod fault;
 mod fleet;
 mod line;
+#[cfg(feature = "local")]
+mod local;
 mod member;
 mod pool;
 mod pour;

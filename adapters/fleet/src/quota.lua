@@ -18,7 +18,8 @@ end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local stored = redis.call('HMGET', key, 's', member, 'c')
-local pool = 0 -- a pool that is not remembered starts empty
+-- A pool that is not remembered starts empty; in a file, as a third argument says, it is new and full.
+local pool = ARGV[3] == 'file' and a.capacity or 0
 if stored[1] then
   pool = number(stored[1], LARGEST)
   if not pool then return redis.error_reply('BROKEN the field s') end

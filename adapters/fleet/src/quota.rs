@@ -8,12 +8,13 @@ use paceline::RetryQuota;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
-use crate::engine::{Engine, Step};
+use crate::engine::Engine;
 use crate::fault::{EngineFault, FleetError};
 use crate::fleet::Fleet;
 use crate::member::jittered;
 use crate::settings::{Away, name};
 use crate::task::new_name;
+use crate::wire::Step;
 
 /// How often a quota is looked at, and the longest that its member is silent in a small fleet.
 const LOOK: Duration = Duration::from_millis(50);
@@ -116,6 +117,8 @@ impl RetryScope {
             seq: 0,
             pending: None,
             wait: LOOK,
+            left: false,
+            heard: false,
             told: FleetRetrySnapshot::default(),
         };
         runtime.spawn(keeper.run(Arc::clone(&stop), shown));
@@ -205,6 +208,9 @@ struct Keeper {
     /// How long it waits before it asks again. It doubles while the pool has nothing, and while the
     /// engine is away.
     wait: Duration,
+    /// It has said its last word, and that was heard.
+    left: bool,
+    heard: bool,
     told: FleetRetrySnapshot,
 }
 
@@ -241,9 +247,17 @@ impl Keeper {
             // Under its number: it may have been taken, and leaving has another.
             let _unheard = self.step(ask, false).await;
         }
+        let ask = self.leave();
+        let _unheard = self.step(ask, true).await;
+        self.heard = true;
+    }
+
+    /// Returns the last ask: all that the quota holds goes back.
+    fn leave(&mut self) -> Ask {
+        self.left = true;
         self.seq = self.seq.saturating_add(1);
         let back = self.quota.drain();
-        let _unheard = self.step(Ask { want: 0, back }, true).await;
+        Ask { want: 0, back }
     }
 
     /// Returns the next ask: the last one with its number, if it has no answer.
@@ -297,18 +311,22 @@ impl Keeper {
         self.wait = jittered(doubled);
     }
 
-    async fn step(&mut self, ask: Ask, leave: bool) -> Result<u32, EngineFault> {
-        let scope = &self.scope;
-        let words = format!(
+    fn words(&self, ask: Ask, leave: bool) -> String {
+        format!(
             "{} {} {} {} {} {} {}",
             self.seq,
             u8::from(leave),
             ask.want,
             ask.back,
-            scope.capacity,
+            self.scope.capacity,
             self.heartbeat().saturating_mul(MISSED).as_micros(),
             KEPT.as_millis(),
-        );
+        )
+    }
+
+    async fn step(&mut self, ask: Ask, leave: bool) -> Result<u32, EngineFault> {
+        let words = self.words(ask, leave);
+        let scope = &self.scope;
         let key = scope.engine.key(Step::Quota, &scope.name);
         let taken = scope
             .engine
@@ -354,6 +372,22 @@ impl Keeper {
     }
 }
 
+/// Dropped with a runtime that ends, it still leaves a file.
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if self.left {
+            if !self.heard {
+                self.scope.engine.flush();
+            }
+        } else {
+            let ask = self.leave();
+            let (scope, words) = (&self.scope, self.words(ask, true));
+            let key = scope.engine.key(Step::Quota, &scope.name);
+            scope.engine.part(Step::Quota, &key, &self.member, &words);
+        }
+    }
+}
+
 fn read(numbers: &[i64]) -> Option<[u32; 3]> {
     let &[granted, pool, members] = numbers else {
         return None;
@@ -391,6 +425,8 @@ mod tests {
             seq: 0,
             pending: None,
             wait: LOOK,
+            left: false,
+            heard: false,
             told: FleetRetrySnapshot::default(),
         }
     }

@@ -10,7 +10,10 @@
 -- Members of two versions of this script may share a scope. A later version appends fields to a
 -- record; it reads a missing one as 0, and ignores those that it does not know. Where a field means
 -- something else, the key's version changes.
-local key, member = KEYS[1], 'm' .. ARGV[1]
+--
+-- A third argument says that the engine is a file of the members' machine. It is never away, and most
+-- members live for a moment: a newcomer need not wait for its part of the first lease.
+local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
   'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
@@ -106,7 +109,7 @@ if joins then s.lost = math.max(0, s.lost - a.alone) end
 m.alone = math.min(m.alone, s.ceiling)
 -- No member asked for so long that leases have died: the engine was away, and it is not for the
 -- members to pay. What was minted then is dropped, since they may have gone on alone.
-local away = now - s.last > a.absent / 2
+local away = not is_file and now - s.last > a.absent / 2
 if away then s.woke = now end
 
 -- Rule 2: what a cut takes.
@@ -376,6 +379,7 @@ end
 local share = share_now()
 local hold = math.max(1, share * a.lease / SECOND)
 m.credit = math.min(m.credit + math.max(0, now - math.max(m.seen, s.woke)) / SECOND * share, math.max(hold, 2))
+if joins and is_file then m.credit = hold end
 local part = math.min(m.credit, hold - a.held)
 -- once the members that were alone are back.
 if now - s.woke > a.absent / 4 and own() == 1 then part = math.max(part, s.tokens - most() / 2) end

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use paceline::{Clock, Timestamp};
 use tokio::sync::watch;
 
-use crate::engine::{Engine, Step};
+use crate::engine::Engine;
 use crate::fault::EngineFault;
 use crate::member::Member;
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::snapshot::{BudgetSnapshot, Standing};
-use crate::wire::{Answer, Ask};
+use crate::wire::{Answer, Ask, Step};
 
 /// What a task works with.
 #[derive(Debug)]
@@ -88,32 +88,15 @@ type Asking = Pin<Box<dyn Future<Output = (Timestamp, Result<Answer, EngineFault
 
 impl Task {
     /// Runs until the last handle of the budget is dropped, and leaves the fleet then.
-    pub(crate) async fn run(mut self) {
-        let mut member = Member::new(self.settings, self.clock.now());
-        let mut name = new_name();
-        let mut asking: Option<Asking> = None;
-        loop {
-            let now = self.clock.now();
-            member.tick(now, &self.pool);
-            if asking.is_none() && member.is_due(now, &self.pool) {
-                let ask = member.ask(now, &self.pool);
-                asking = Some(self.asking(name.clone(), ask, now));
-            }
-            self.shown.show(member.snapshot(now, &self.pool));
-            tokio::select! {
-                biased;
-                () = self.pool.stop.notified() => break,
-                (asked, result) = under_way(&mut asking) => {
-                    asking = None;
-                    self.close(&mut member, &mut name, asked, result);
-                }
-                () = self.woken(member.pause(now)) => {}
-            }
-        }
-        drop(asking);
-        let ask = member.leave(self.clock.now(), &self.pool);
-        self.shown.left = true;
-        let (_, _unheard) = self.asking(name, ask, self.clock.now()).await;
+    pub(crate) async fn run(self) {
+        let mut seat = Seat {
+            member: Member::new(self.settings, self.clock.now()),
+            name: new_name(),
+            task: self,
+            heard: false,
+        };
+        seat.hold().await;
+        seat.leave().await;
     }
 
     /// Returns after `span`, or a millisecond after a request was refused: polling callers must not
@@ -136,24 +119,80 @@ impl Task {
             (now, numbers.and_then(|numbers| ask.read(&numbers)))
         })
     }
+}
 
-    fn close(
-        &self,
-        member: &mut Member,
-        name: &mut String,
-        asked: Timestamp,
-        result: Result<Answer, EngineFault>,
-    ) {
-        let now = self.clock.now();
-        match result {
-            Ok(answer) => member.answered(now, asked, answer, &self.pool),
-            Err(fault) => {
-                if let EngineFault::Broken = fault {
-                    // Perhaps only the record of this member is: a new one starts without.
-                    *name = new_name();
-                }
-                member.failed(now, fault, &self.pool);
+/// A member with its task. Dropped with a runtime that ends, it still leaves a file.
+#[derive(Debug)]
+struct Seat {
+    task: Task,
+    member: Member,
+    name: String,
+    /// Its last word was heard.
+    heard: bool,
+}
+
+impl Seat {
+    /// Asks for tokens until the last handle of the budget is dropped.
+    async fn hold(&mut self) {
+        let Self {
+            task, member, name, ..
+        } = self;
+        let mut asking: Option<Asking> = None;
+        loop {
+            let now = task.clock.now();
+            member.tick(now, &task.pool);
+            if asking.is_none() && member.is_due(now, &task.pool) {
+                let ask = member.ask(now, &task.pool);
+                asking = Some(task.asking(name.clone(), ask, now));
             }
+            task.shown.show(member.snapshot(now, &task.pool));
+            tokio::select! {
+                biased;
+                () = task.pool.stop.notified() => break,
+                (asked, result) = under_way(&mut asking) => {
+                    asking = None;
+                    let now = task.clock.now();
+                    match result {
+                        Ok(answer) => member.answered(now, asked, answer, &task.pool),
+                        Err(fault) => {
+                            if let EngineFault::Broken = fault {
+                                // Perhaps only the record of this member is: a new one starts without.
+                                *name = new_name();
+                            }
+                            member.failed(now, fault, &task.pool);
+                        }
+                    }
+                }
+                () = task.woken(member.pause(now)) => {}
+            }
+        }
+    }
+
+    async fn leave(&mut self) {
+        let Self {
+            task, member, name, ..
+        } = self;
+        let ask = member.leave(task.clock.now(), &task.pool);
+        task.shown.left = true;
+        let (_, _unheard) = task.asking(name.clone(), ask, task.clock.now()).await;
+        self.heard = true;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Self {
+            task, member, name, ..
+        } = self;
+        if task.shown.left {
+            if !self.heard {
+                task.engine.flush();
+            }
+        } else {
+            let ask = member.leave(task.clock.now(), &task.pool);
+            let key = task.engine.key(Step::Send, &task.scope);
+            task.engine
+                .part(Step::Send, &key, name, &ask.words(&task.settings));
         }
     }
 }

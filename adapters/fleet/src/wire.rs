@@ -5,6 +5,13 @@ use core::time::Duration;
 use crate::fault::EngineFault;
 use crate::settings::{Reach, Settings};
 
+/// Which of the two kinds of step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Send,
+    Quota,
+}
+
 /// A rate in thousandths of a token per second, as the engine answers it.
 pub(crate) type Milli = u64;
 

@@ -4,8 +4,8 @@
 //! Prints a line for each scene, and fails if one left the bounds of the crate's documentation, or
 //! its own.
 //!
-//! `cargo run --release --example simulate -- [SCENE...]`: all by default. The same numbers come
-//! out each time.
+//! `cargo run --release --example simulate -- [file] [SCENE...]`: all by default. The same numbers
+//! come out each time. `file` plays them with a file as the engine, those with a replica left out.
 //!
 //! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with
 //! its requests; the service is that of [`world`], the engine that of the rig.
@@ -24,10 +24,20 @@ mod alone;
 mod columns;
 #[path = "../../src/demand.rs"]
 mod demand;
+#[cfg(feature = "local")]
+mod disk;
 #[path = "../../src/fault.rs"]
 mod fault;
 #[path = "../../src/line.rs"]
 mod line;
+/// The file as the engine has it, below its thread.
+#[cfg(feature = "local")]
+#[path = "../../src/local"]
+mod local {
+    pub(crate) mod file;
+    pub(crate) mod script;
+    pub(crate) mod time;
+}
 #[path = "../../src/member.rs"]
 mod member;
 mod node;
@@ -51,17 +61,20 @@ mod world;
 
 use std::process::ExitCode;
 
-use scenes::SCENES;
+use scenes::{SCENES, Scene};
 pub use settings::Away;
 use world::World;
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut wanted: Vec<String> = std::env::args().skip(1).collect();
+    let on_file = wanted.first().is_some_and(|word| word == "file");
+    wanted.drain(..usize::from(on_file));
     let named = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     let mut rows = vec![tally::head()];
     let mut wrong = Vec::new();
-    for scene in SCENES.iter().filter(|scene| named(scene.name)) {
-        let tally = World::new(scene).play();
+    let played = |scene: &&Scene| named(scene.name) && !(on_file && scene.has_replica());
+    for scene in SCENES.iter().filter(played) {
+        let tally = World::new(scene, on_file).play();
         rows.push(tally.row());
         wrong.extend(tally.wrong());
     }
@@ -91,10 +104,20 @@ mod tests {
     #[test]
     fn scenes_keep_their_promises_and_come_out_the_same() {
         for scene in SCENES.iter().filter(|scene| scene.members <= 100) {
-            let tally = World::new(scene).play();
+            let tally = World::new(scene, false).play();
             assert_eq!(tally.wrong(), Vec::<String>::new(), "{}", scene.name);
         }
-        let row = || World::new(&SCENES[0]).play().row();
+        let row = || World::new(&SCENES[0], false).play().row();
         assert_eq!(row(), row());
+    }
+
+    #[cfg(feature = "local")]
+    #[test]
+    fn scenes_on_a_file_keep_their_promises_too() {
+        let few = |scene: &&super::Scene| scene.members <= 100 && !scene.has_replica();
+        for scene in SCENES.iter().filter(few) {
+            let tally = World::new(scene, true).play();
+            assert_eq!(tally.wrong(), Vec::<String>::new(), "{}", scene.name);
+        }
     }
 }

@@ -61,6 +61,13 @@ pub(crate) struct Scene {
     pub(crate) steps: u64,
 }
 
+impl Scene {
+    pub(crate) fn has_replica(&self) -> bool {
+        let fails_over = |event: &Event| matches!(event, Event::FailOver { .. });
+        self.events.iter().any(fails_over)
+    }
+}
+
 const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -> Scene {
     Scene {
         name,

@@ -41,6 +41,9 @@ pub(crate) struct World {
     settings: Settings,
     random: Rng,
     engine: ScriptEngine,
+    /// Where it is a file, in place of that.
+    #[cfg(feature = "local")]
+    disk: Option<crate::disk::Disk>,
     /// What a replica has heard.
     replica: Option<ScriptEngine>,
     nodes: Vec<Node>,
@@ -54,7 +57,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scene: &'static Scene) -> Self {
+    pub(crate) fn new(scene: &'static Scene, on_file: bool) -> Self {
+        assert!(!on_file || cfg!(feature = "local"), "a file is a feature");
         // The members' own dice: how far their asks are from each other.
         fastrand::seed(7);
         let settings = Settings::new(scene.allowance, Duration::from_secs(1));
@@ -66,6 +70,8 @@ impl World {
             },
             random: Rng::with_seed(7),
             engine: ScriptEngine::new(),
+            #[cfg(feature = "local")]
+            disk: on_file.then(|| crate::disk::Disk::new(scene.name)),
             replica: None,
             nodes: Vec::new(),
             names: 0,
@@ -124,7 +130,7 @@ impl World {
         let at = |second: u64| elapsed == Duration::from_secs(second);
         for event in self.scene.events {
             match *event {
-                Event::Forgetful { to, .. } if at(to) => self.engine.forget(),
+                Event::Forgetful { to, .. } if at(to) => self.forget(),
                 Event::FailOver { from, .. } if at(from - 1) => {
                     let replica = ScriptEngine::new();
                     replica.fall_back(self.engine.stored());
@@ -228,9 +234,25 @@ impl World {
         self.steps[second] += 1;
         let micros = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX);
         let words = ask.words(&self.settings);
-        let answer = self.engine.take(micros, &self.nodes[index].name, &words);
-        let numbers = answer.map_err(|_| EngineFault::Broken)?;
-        ask.read(&numbers)
+        let name = self.nodes[index].name.clone();
+        ask.read(&self.take(micros, &name, &words)?)
+    }
+
+    fn take(&mut self, micros: u64, name: &str, words: &str) -> Result<Vec<i64>, EngineFault> {
+        #[cfg(feature = "local")]
+        if let Some(disk) = &self.disk {
+            return disk.take(micros, name, words);
+        }
+        let answer = self.engine.take(micros, name, words);
+        answer.map_err(|_| EngineFault::Broken)
+    }
+
+    fn forget(&mut self) {
+        #[cfg(feature = "local")]
+        if let Some(disk) = &self.disk {
+            return disk.forget();
+        }
+        self.engine.forget();
     }
 
     fn serve(&mut self, index: usize) {

@@ -1,0 +1,439 @@
+//! The file: the engine's hashes in SQLite, and a transaction for each step.
+
+use core::cell::{Cell, OnceCell, RefCell};
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, ffi,
+    params,
+};
+
+use super::script::{Hashes, Refusal, Script};
+use super::time::{Anchor, Clocks, Reading, Time};
+use crate::fault::EngineFault;
+use crate::wire::Step;
+
+/// Says to SQLite and `file(1)` what the file is: "pace".
+const APPLICATION: i32 = 0x7061_6365;
+/// The version of the tables. It changes where an older version of this crate could not go on.
+const VERSION: i32 = 1;
+const TABLES: &str = "
+    CREATE TABLE field (key TEXT, name TEXT, value TEXT, PRIMARY KEY (key, name)) WITHOUT ROWID;
+    CREATE TABLE expiry (key TEXT PRIMARY KEY, at INTEGER) WITHOUT ROWID;
+    CREATE TABLE clock (id INTEGER PRIMARY KEY, since TEXT, zero INTEGER, last INTEGER);
+";
+
+/// How long a step waits for those of other processes. Members wait a little longer for it.
+const BUSY: Duration = Duration::from_millis(200);
+/// How many pages are written behind the file before they are copied into it: 512 KiB.
+const PAGES_BEHIND: u32 = 128;
+/// How often the time that the file has reached is written, and what has expired is dropped.
+const TIDY: u64 = 500_000;
+/// A file keeps a silent scope for no less than a day, in microseconds, and writes that again when
+/// an hour of it is gone.
+const KEPT: u64 = 86_400_000_000;
+const KEPT_WITHIN: u64 = 3_600_000_000;
+
+/// See the module.
+pub(crate) struct File {
+    path: PathBuf,
+    clocks: Clocks,
+    stored: Rc<Stored>,
+    step: OnceCell<Script>,
+    quota: OnceCell<Script>,
+}
+
+/// What the scripts see of it.
+#[derive(Default)]
+struct Stored {
+    open: RefCell<Option<Open>>,
+    /// The time of the step under way.
+    micros: Cell<u64>,
+}
+
+struct Open {
+    connection: Connection,
+    /// Tells whether the path still leads to the file that was opened.
+    identity: Option<(u64, u64)>,
+}
+
+impl File {
+    pub(crate) fn new(path: PathBuf, clocks: Clocks) -> Self {
+        Self {
+            path,
+            clocks,
+            stored: Rc::default(),
+            step: OnceCell::new(),
+            quota: OnceCell::new(),
+        }
+    }
+
+    /// Takes one step, in a transaction: all of it or nothing.
+    pub(crate) fn take(
+        &self,
+        step: Step,
+        key: &str,
+        member: &str,
+        words: &str,
+    ) -> Result<Vec<i64>, EngineFault> {
+        let script = self.script(step)?;
+        let result = self
+            .open()
+            .and_then(|()| self.step(script, key, [member, words, "file"]));
+        match result {
+            Ok(_) | Err(EngineFault::TimedOut | EngineFault::Broken | EngineFault::ClockJumped) => {
+            }
+            Err(_) => drop(self.stored.open.take()),
+        }
+        result
+    }
+
+    fn script(&self, step: Step) -> Result<&Script, EngineFault> {
+        let (kept, text) = match step {
+            Step::Send => (&self.step, include_str!("../step.lua")),
+            Step::Quota => (&self.quota, include_str!("../quota.lua")),
+        };
+        if let Some(script) = kept.get() {
+            return Ok(script);
+        }
+        let script = Script::new(text, Rc::clone(&self.stored));
+        let script = script.map_err(|_| EngineFault::Other)?;
+        Ok(kept.get_or_init(|| script))
+    }
+
+    /// Opens the file, unless it is open and the path still leads to it.
+    fn open(&self) -> Result<(), EngineFault> {
+        let identity = identity(&self.path);
+        let mut open = self.stored.open.borrow_mut();
+        if let Some(open) = &*open {
+            if open.identity == identity {
+                return Ok(());
+            }
+        }
+        *open = None;
+        let connection = connect(&self.path).map_err(|error| self.fault(&error))?;
+        let usable = prepare(&connection);
+        usable.map_err(|error| self.unusable(error))?;
+        *open = Some(Open {
+            connection,
+            identity: self::identity(&self.path),
+        });
+        Ok(())
+    }
+
+    fn step(
+        &self,
+        script: &Script,
+        key: &str,
+        arguments: [&str; 3],
+    ) -> Result<Vec<i64>, EngineFault> {
+        let of = |error: rusqlite::Error| self.fault(&error);
+        let open = self.stored.open.borrow();
+        let Some(Open { connection, .. }) = &*open else {
+            return Err(EngineFault::Unreachable);
+        };
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = Transaction::new_unchecked(connection, behavior).map_err(of)?;
+        // Read under the lock: the time of a later step is no earlier.
+        let reading = (self.clocks)();
+        let Some(now) = time(&transaction, &reading).map_err(of)? else {
+            transaction.commit().map_err(of)?;
+            return Err(EngineFault::ClockJumped);
+        };
+        self.stored.micros.set(now);
+        let numbers = script.run(key, &arguments);
+        let numbers = numbers.map_err(|refusal| match refusal {
+            Refusal::Said(text) => EngineFault::of_code(text.split(' ').next().unwrap_or("")),
+            Refusal::Failed(Failed(code, extended)) => self.of_codes(code, extended),
+            Refusal::Script => EngineFault::Other,
+        })?;
+        transaction.commit().map_err(of)?;
+        Ok(numbers)
+    }
+
+    fn unusable(&self, why: Unusable) -> EngineFault {
+        match why {
+            Unusable::Failed(error) => self.fault(&error),
+            Unusable::OtherVersion => EngineFault::OtherVersion,
+            Unusable::Foreign => EngineFault::Corrupt,
+        }
+    }
+
+    fn fault(&self, error: &rusqlite::Error) -> EngineFault {
+        let Failed(code, extended) = Failed::of(error);
+        self.of_codes(code, extended)
+    }
+
+    fn of_codes(&self, code: ErrorCode, extended: i32) -> EngineFault {
+        match code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => EngineFault::TimedOut,
+            ErrorCode::DiskFull => EngineFault::DiskFull,
+            // The memory that processes share is a file beside it.
+            ErrorCode::SystemIoFailure if extended == ffi::SQLITE_IOERR_SHMSIZE => {
+                EngineFault::DiskFull
+            }
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch => {
+                EngineFault::Corrupt
+            }
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => EngineFault::ReadOnly,
+            ErrorCode::CannotOpen if self.has_folder() => EngineFault::ReadOnly,
+            ErrorCode::CannotOpen | ErrorCode::SystemIoFailure => EngineFault::Unreachable,
+            ErrorCode::OutOfMemory => EngineFault::OutOfMemory,
+            _ => EngineFault::Other,
+        }
+    }
+
+    fn has_folder(&self) -> bool {
+        let folder = self.path.parent();
+        let here = folder.is_none_or(|folder| folder.as_os_str().is_empty());
+        !self.path.is_dir() && (here || folder.is_some_and(Path::is_dir))
+    }
+}
+
+/// What SQLite says of an error: its code, and the longer one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed(ErrorCode, i32);
+
+impl core::fmt::Display for Failed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "the file: {:?}", self.0)
+    }
+}
+
+impl core::error::Error for Failed {}
+
+impl Failed {
+    fn of(error: &rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::SqliteFailure(error, _) => Self(error.code, error.extended_code),
+            // A table or a value that this crate did not write.
+            _ => Self(ErrorCode::TypeMismatch, 0),
+        }
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    // Leaving is cheap: what is written behind the file stays there for the next process.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // A power cut may undo the last steps, and damages nothing.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", PAGES_BEHIND)?;
+    connection.pragma_update(None, "journal_size_limit", PAGES_BEHIND * 4_096)?;
+    Ok(connection)
+}
+
+enum Unusable {
+    Failed(rusqlite::Error),
+    OtherVersion,
+    Foreign,
+}
+
+impl From<rusqlite::Error> for Unusable {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Makes the tables in an empty file. Refuses one that has others, without a change to it.
+fn prepare(connection: &Connection) -> Result<(), Unusable> {
+    if is_prepared(connection)? {
+        return Ok(());
+    }
+    // Two processes that do this at once do not wait for each other here.
+    let mut tries = 0;
+    while let Err(error) = connection.pragma_update(None, "journal_mode", "WAL") {
+        tries += 1;
+        if tries > 40 || error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
+            return Err(error.into());
+        }
+        std::thread::sleep(BUSY / 40);
+    }
+    let behavior = TransactionBehavior::Immediate;
+    let transaction = Transaction::new_unchecked(connection, behavior)?;
+    if !is_prepared(&transaction)? {
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Returns `false` for an empty file.
+fn is_prepared(connection: &Connection) -> Result<bool, Unusable> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    match (application, version) {
+        (APPLICATION, VERSION) => Ok(true),
+        (APPLICATION, _) => Err(Unusable::OtherVersion),
+        (0, 0) => {
+            let tables = "SELECT count(*) FROM sqlite_master";
+            match connection.query_row(tables, [], |row| row.get(0))? {
+                0_u32 => Ok(false),
+                _ => Err(Unusable::Foreign),
+            }
+        }
+        _ => Err(Unusable::Foreign),
+    }
+}
+
+/// Returns the file's time, or nothing if the clock went back: the file's time goes on from there.
+fn time(connection: &Connection, reading: &Reading) -> rusqlite::Result<Option<u64>> {
+    let mut select = connection.prepare_cached("SELECT since, zero, last FROM clock")?;
+    let anchor = select.query_row([], |row| {
+        Ok(Anchor {
+            since: row.get(0)?,
+            offset: row.get(1)?,
+            last: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+        })
+    });
+    let (anchor, now) = match anchor.optional()? {
+        None => {
+            let first = Anchor::new(reading);
+            (first.clone(), Some(first.last))
+        }
+        Some(anchor) => match anchor.time(reading) {
+            Time::Is(now) if now.saturating_sub(anchor.last) < TIDY => return Ok(Some(now)),
+            Time::Is(now) => (
+                Anchor {
+                    last: now,
+                    ..anchor
+                },
+                Some(now),
+            ),
+            Time::Restarted(anchor) => {
+                let now = anchor.last;
+                (anchor, Some(now))
+            }
+            Time::Jumped(anchor) => (anchor, None),
+        },
+    };
+    let last = signed(anchor.last);
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO clock VALUES (0, ?1, ?2, ?3)")?
+        .execute(params![anchor.since, anchor.offset, last])?;
+    let expired = "DELETE FROM field WHERE key IN (SELECT key FROM expiry WHERE at <= ?1)";
+    connection.prepare_cached(expired)?.execute([last])?;
+    let expired = "DELETE FROM expiry WHERE at <= ?1";
+    connection.prepare_cached(expired)?.execute([last])?;
+    Ok(now)
+}
+
+/// SQLite's numbers have a sign.
+fn signed(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.exists().then_some((0, 0))
+}
+
+impl Stored {
+    /// Does something with the connection of the step under way.
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Failed> {
+        let open = self.open.borrow();
+        let Some(Open { connection, .. }) = &*open else {
+            return Err(Failed(ErrorCode::CannotOpen, 0));
+        };
+        work(connection).map_err(|error| Failed::of(&error))
+    }
+}
+
+impl Hashes for Stored {
+    type Fault = Failed;
+
+    fn micros(&self) -> u64 {
+        self.micros.get()
+    }
+
+    fn get(&self, key: &str, field: &str) -> Result<Option<String>, Failed> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("SELECT value FROM field WHERE key = ?1 AND name = ?2")?
+                .query_row([key, field], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    fn all(&self, key: &str) -> Result<Vec<(String, String)>, Failed> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("SELECT name, value FROM field WHERE key = ?1")?
+                .query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+    }
+
+    fn set(&self, key: &str, field: &str, value: &str) -> Result<(), Failed> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO field VALUES (?1, ?2, ?3)")?
+                .execute([key, field, value])
+                .map(drop)
+        })
+    }
+
+    fn remove(&self, key: &str, field: &str) -> Result<bool, Failed> {
+        self.with(|connection| {
+            let removed = connection
+                .prepare_cached("DELETE FROM field WHERE key = ?1 AND name = ?2")?
+                .execute([key, field])?;
+            Ok(removed > 0)
+        })
+    }
+
+    fn count(&self, key: &str) -> Result<u32, Failed> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("SELECT count(*) FROM field WHERE key = ?1")?
+                .query_row([key], |row| row.get(0))
+        })
+    }
+
+    fn some(&self, key: &str, most: u32) -> Result<Vec<String>, Failed> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("SELECT name FROM field WHERE key = ?1 ORDER BY random() LIMIT ?2")?
+                .query_map(params![key, most], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    fn expire(&self, key: &str, millis: u64) -> Result<(), Failed> {
+        let kept = millis.saturating_mul(1_000).max(KEPT);
+        let at = signed(self.micros().saturating_add(kept));
+        let stands = at.saturating_sub(signed(KEPT_WITHIN));
+        self.with(|connection| {
+            let mut select = connection.prepare_cached("SELECT at FROM expiry WHERE key = ?1")?;
+            let known: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;
+            if known.is_some_and(|known| (stands..=at).contains(&known)) {
+                return Ok(());
+            }
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO expiry VALUES (?1, ?2)")?
+                .execute(params![key, at])
+                .map(drop)
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "file/tests.rs"]
+mod tests;

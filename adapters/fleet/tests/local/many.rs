@@ -1,0 +1,169 @@
+//! Many processes on one file, and how well they share it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use paceline_fleet::{Away, Fleet};
+
+use crate::folder::Folder;
+use crate::long;
+use crate::rig::member::{Kind, Order, Process};
+use crate::rig::record::{Record, number};
+use crate::rig::service::{Limit, Service};
+use crate::tool::Tool;
+
+/// Members that have more to send than they may, on `file`.
+pub(crate) fn members(
+    file: &Path,
+    service: &Service,
+    allowance: u32,
+    count: u8,
+    time: Duration,
+) -> Vec<Process> {
+    let start = |index| {
+        let order = Order {
+            kind: Kind::Fleet,
+            index,
+            service: service.port(),
+            engine: format!("file:{}", file.display()),
+            allowance,
+            away: Away::Closed,
+            workers: 16,
+            rest: Duration::ZERO,
+            time,
+            ahead: Duration::ZERO,
+            safe: 0,
+        };
+        order.start(&["member", "--ignored", "--exact", "--quiet"])
+    };
+    (0..count).map(start).collect()
+}
+
+/// Returns the part of `rate` that was delivered between the first and the last that is in `record`.
+fn used(record: &Record, rate: f64) -> f64 {
+    let (Some(first), Some(last)) = (record.0.first(), record.0.last()) else {
+        return 0.0;
+    };
+    let span = last.at.saturating_sub(first.at).as_secs_f64();
+    (number(record.delivered()) - 1.0).max(0.0) / span / rate
+}
+
+/// The tests measure time, and other tests run beside them.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_live_a_moment_behave_as_one_client() {
+    let folder = Folder::new("tools");
+    let (rate, runs) = long((20, 10), (10, 100));
+    let service = Service::start(Limit {
+        rate: f64::from(rate),
+        burst: f64::from(rate) / 2.0,
+        trip: Duration::from_millis(10),
+    });
+    let service = service.await;
+    let (port, file) = (service.port(), folder.file());
+    let users = (0..8).map(|index| {
+        let file = file.clone();
+        tokio::task::spawn_blocking(move || {
+            let tool = Tool {
+                file: &file,
+                service: port,
+                index,
+                rate,
+                requests: 1,
+            };
+            for _ in 0..runs {
+                let ended = tool.start().wait().expect("it ends");
+                assert!(ended.success(), "a tool failed");
+            }
+        })
+    });
+    for user in users.collect::<Vec<_>>() {
+        user.await.expect("its tools ran");
+    }
+    let record = service.record();
+    let used = used(&record, f64::from(rate));
+    println!(
+        "tools: 8 x {runs} runs at {rate}/s: used {used:.3}, throttled {:.4}, Jain {:.3}, {:.0} above in any window",
+        record.throttled_share(),
+        record.jain(8),
+        record.excess(f64::from(rate)),
+    );
+    assert_eq!(record.sent(), 8 * runs);
+    assert!(record.throttled_share() <= 0.01);
+    assert!(used >= long(0.8, 0.95), "{used}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_share_a_file_as_they_share_a_server() {
+    let folder = Folder::new("many");
+    let (count, rate, time) = long((4, 400, 4), (16, 2_000, 12));
+    let service = Service::start(Limit {
+        rate: f64::from(rate) * 10.0,
+        burst: f64::from(rate) * 10.0,
+        trip: Duration::from_millis(5),
+    });
+    let service = service.await;
+    let time = Duration::from_secs(time);
+    let members = members(&folder.file(), &service, rate, count, time);
+    tokio::time::sleep(time).await;
+    let record = service.record();
+    drop(members);
+    let from = Duration::from_secs(2);
+    let measured = record.within(from, time);
+    let used = number(measured.delivered()) / f64::from(rate) / (time - from).as_secs_f64();
+    let above = record.excess(f64::from(rate));
+    println!(
+        "many: {count} processes at {rate}/s: used {used:.3}, Jain {:.4}, {above:.0} above in any window",
+        measured.jain(count),
+    );
+    // What the file keeps, what members hold, and what was on its way: see the crate's
+    // documentation.
+    let bound = f64::from(rate) * 0.3 + f64::from(count) * 17.0;
+    assert!(above <= bound, "{above} above the allowance, of {bound}");
+    assert!(used >= long(0.9, 0.98) && measured.jain(count) >= 0.98);
+}
+
+#[tokio::test]
+async fn starts_leave_the_file_as_small_as_it_was() {
+    let folder = Folder::new("small");
+    let mut sizes = Vec::new();
+    for starts in [long(300, 1_000), long(600, 9_000)] {
+        for _ in 0..starts {
+            // A member, its connection and its thread, as a new process has them.
+            let fleet = Fleet::local(folder.file()).expect("a path");
+            let scope = fleet.scope("tools", 1_000_000, Duration::from_secs(1));
+            let budget = scope.expect("in range").join().expect("a runtime");
+            let _permit = budget.acquire().await;
+            budget.leave().await;
+        }
+        sizes.push(folder.bytes());
+    }
+    println!("small: {sizes:?} bytes");
+    assert!(sizes[1] <= sizes[0].max(700_000), "{sizes:?}");
+    let connection = rusqlite::Connection::open(folder.file()).expect("SQLite's");
+    let rows = |table: &str| -> u32 {
+        let count = format!("SELECT count(*) FROM {table}");
+        connection
+            .query_row(&count, [], |row| row.get(0))
+            .expect("a table")
+    };
+    assert_eq!([rows("field"), rows("expiry"), rows("clock")], [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_start_on_a_file_takes_milliseconds() {
+    let folder = Folder::new("start");
+    let mut waits = Vec::new();
+    for _ in 0..20 {
+        let began = Instant::now();
+        let fleet = Fleet::local(folder.file()).expect("a path");
+        fleet.check().await.expect("a file like any");
+        waits.push(began.elapsed());
+    }
+    waits.sort();
+    println!(
+        "start: {:?} at the median, {:?} at most",
+        waits[10], waits[19]
+    );
+    // Not a measurement: other tests run beside it. It is never a matter of time-outs.
+    assert!(waits[10] < Duration::from_millis(100), "{waits:?}");
+}
