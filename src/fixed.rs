@@ -135,6 +135,14 @@ impl Rate {
         halvings
     }
 
+    /// Returns the nanoseconds that one token takes, rounded up.
+    pub(crate) const fn nanos_per_token(self) -> u64 {
+        match u64::MAX.checked_div(self.raw()) {
+            Some(nanos) => nanos.saturating_add(1),
+            None => u64::MAX,
+        }
+    }
+
     /// Returns the whole tokens in `nanos` nanoseconds.
     pub(crate) const fn tokens_in(self, nanos: u64) -> u64 {
         multiply_high(self.0, nanos)

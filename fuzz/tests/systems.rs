@@ -27,7 +27,7 @@ const HARD: [&str; 14] = [
 
 /// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use
 /// at least.
-const DIRECTED: [(&str, &str, f64); 14] = [
+const DIRECTED: [(&str, &str, f64); 17] = [
     (
         "D1, D5: places that are forgotten",
         "window=1000 workers=16 forget=10",
@@ -98,6 +98,23 @@ const DIRECTED: [(&str, &str, f64); 14] = [
         "a heavy place that is forgotten before the first report",
         "window=60000 limit=60 workers=2 light=60 heavy=60 forget=100",
         0.8,
+    ),
+    (
+        "a window of 59 seconds, which is taken for a minute",
+        "seed=2 window=59000 phase=58853 limit=40 run=2360000 trip=111139 pause=155643 heavy=40 \
+         heavies=197 no_window=1 no_kind=1 reset=1",
+        0.55,
+    ),
+    (
+        "a heavy request of a refill that a light one overtakes after a silent window",
+        "seed=5 kind=1 window=4000 phase=1298 limit=300 run=800000 workers=11 trip=84335 spread=300 \
+         pause=113716 heavy=300 heavies=124 reset=2 sets=400 cost=1 cost_low=80 cost_high=121 settle=1",
+        0.85,
+    ),
+    (
+        "a limit of one, of which nothing else is told",
+        "window=5000 limit=1 run=200000 trip=100000 no_window=1 no_kind=1 reset=1 workers=3",
+        0.95,
     ),
 ];
 

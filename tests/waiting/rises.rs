@@ -4,7 +4,8 @@
 use core::time::Duration;
 
 use paceline::{
-    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
+    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp,
+    law::{DeclaredSettings, LimitReport, Observed, PacedSettings, Reset},
 };
 
 use crate::steady::{at_the_floor, fixed};
@@ -274,4 +275,28 @@ fn those_that_are_never_polled_delay_no_other_when_the_rate_rises() {
         let went = Duration::from_nanos(world.tasks[last].went_at()).as_secs_f64();
         assert!(went <= turn + 0.05, "after {held} at {went}, not at {turn}");
     }
+}
+
+#[test]
+fn a_report_of_a_higher_limit_wakes_its_waiters() {
+    let mut world = World::default();
+    let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), at(0));
+    let permits = [(); 2].map(|()| rate.try_acquire(at(0)).expect("of the first burst"));
+    let minute = Duration::from_secs(60);
+    let report = |left, limit| {
+        let report = LimitReport::new(left).limit(limit).window(minute);
+        report.reset(Reset::In(minute)).refills(false)
+    };
+    let limiter = limiter(rate, &world.hands);
+    let observed = limiter.observe(permits[0], &report(0, 60).into());
+    assert_eq!(observed, Observed::Declared);
+    let task = world.spawn(limiter.clone().into_tokens(1).acquire());
+    world.run_until(1_000 * MILLI);
+    assert!(world.tasks[task].ended.is_none());
+    let observed = limiter.observe(permits[1], &report(60_000, 60_000).into());
+    assert_eq!(observed, Observed::Changed);
+    world.settle();
+    world.run_until(1_002 * MILLI);
+    // A token of 60,000 in the 58 s after which the window ends at the earliest.
+    assert_eq!(world.tasks[task].went_at(), 1_000_966_667);
 }

@@ -368,10 +368,9 @@ impl Engaged<'_> {
             left.saturating_add(after.unwrap_or(0)).max(1)
         } else {
             let nanos = line.wait_for(elapsed, rank)?;
-            self.until_windows_end(elapsed).map_or(nanos, |ends| {
-                // The first token of a window is there when it begins.
+            self.until_one_more(elapsed).map_or(nanos, |last| {
                 let others = line.wait_for(elapsed, rank.less_tokens(1)).unwrap_or(0);
-                nanos.min(ends.saturating_add(others))
+                nanos.min(last.saturating_add(others))
             })
         };
         Some(nanos.min(self.until_foretold(elapsed)))

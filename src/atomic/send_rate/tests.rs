@@ -619,6 +619,55 @@ fn no_more_goes_than_is_left() {
     let permit = SendPermit::with_order(at(0), 1, order);
     rate.observe(at(MS), permit, &left(0).into());
     assert_eq!(go(&rate, MS, 5), 0, "a report counts at once");
+    // Light ones go without a look at the limit, and a heavy one does not follow them.
+    let rate = told(5);
+    let engaged = rate.about_to_limit();
+    assert!(engaged.send(0, 1).is_ok());
+    assert!(engaged.send(0, 5).is_err());
+    assert!(engaged.send(0, 4).is_ok());
+}
+
+#[test]
+fn only_what_was_open_all_along_moves_up() {
+    let rate = told(0);
+    let mut places: Vec<_> = (0..2).map(|_| rate.reserve(at(0))).collect();
+    rate.about_to_limit().roll(MS);
+    places.extend((0..8).map(|_| rate.reserve(at(59 * SECOND))));
+    // A window later they have been there for all of it, and the others have not.
+    let now = 62 * SECOND;
+    rate.about_to_limit().roll(now);
+    let due = places.iter_mut().map(|place| place.claim(at(now)).is_ok());
+    assert_eq!(due.filter(|due| *due).count(), 2);
+}
+
+/// A wait that is longer than the window of the limit that binds ends with that window, whatever
+/// other limits there are.
+#[test]
+fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let told = |name, left, limit, window, passed| {
+        let report = LimitReport::new(left).limit(limit).refills(false);
+        let report = report.window(Duration::from_secs(window));
+        let report = report.reset(Reset::In(Duration::from_secs(window - passed)));
+        report.policy(LimitName::new(name))
+    };
+    // Others take nearly all of a minute's 600, and little of a day's.
+    for (left, now) in [(599, 0), (99, 5)] {
+        let permit = rate.try_acquire(at(now * SECOND)).expect("600 a minute");
+        let mut reports = LimitReports::from(told("minute", left, 600, 60, now));
+        reports.push(told("day", 1_000_000 + left, 2_000_000, 86_400, now));
+        rate.observe(at(now * SECOND), permit, &reports);
+    }
+    let limited = rate.about_to_limit();
+    let now = 10 * SECOND;
+    limited.follow(now);
+    let Some(Plan::Rate(pace)) = limited.plan(limited.state.load(), now) else {
+        panic!("99 are left");
+    };
+    // Resets are whole seconds, so it may end one later.
+    let ends = 51 * SECOND;
+    assert!(pace.nanos_per_token() > ends);
+    assert_eq!(limited.until_one_more(now), Some(ends));
 }
 
 #[test]

@@ -112,19 +112,22 @@ impl Ledger {
         (next, heard)
     }
 
-    /// Returns whether a report is of the window of the anchor; `None` if it says nothing new.
+    /// Returns whether a report goes on from the anchor, in the same window; `None` if it says
+    /// nothing new.
     fn is_news(&self, told: &Told, reset: Option<Within>) -> Option<bool> {
         let newer = after(told.order, self.position) > 0;
         if self.comes_back() {
-            // After a silent window what is left is a guess: the report on the last send before it
-            // has all in it.
-            let knows = self.fresh && told.order == self.position;
-            return (newer || knows).then_some(true);
+            if newer {
+                return Some(true);
+            }
+            // After a silent window what is left is a guess. What was sent in that window is heard
+            // of later, and so is the last send before a second one.
+            let since_roll = after(told.order, self.rolled) > 0;
+            let knows = self.fresh && (since_roll || told.order == self.position);
+            return knows.then_some(false);
         }
-        let since_roll = after(told.order, self.rolled) > 0;
         let Some(reset) = reset.filter(|_| self.reset.is_known()) else {
-            let news = newer && (!self.fresh || since_roll);
-            return news.then_some(true);
+            return newer.then_some(true);
         };
         if self.reset.meets(reset) {
             let opens = self.fresh && !self.first;
@@ -136,8 +139,7 @@ impl Ledger {
         }
         // A reset before the current one: an answer of the window before, unless it was sent since
         // the current one began.
-        let old = self.fresh && !since_roll;
-        (!old && newer).then_some(true)
+        newer.then_some(true)
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a
@@ -207,8 +209,11 @@ impl Ledger {
     fn own_since(&self, told: &Told) -> i128 {
         // One that was in flight over a reset is counted in the window after it. What is missing is
         // its own if this client seems to be alone.
-        let alone = self.others.saturating_mul(10) <= self.own;
-        let least = if alone { told.weight.into() } else { 0 };
+        let least = if self.is_alone() {
+            told.weight.into()
+        } else {
+            0
+        };
         amount(after(told.order, self.position).max(least).unsigned_abs())
     }
 

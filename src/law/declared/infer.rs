@@ -20,12 +20,14 @@ const MINUTE: u64 = 60 * SECOND;
 const SOON: u64 = 10 * SECOND;
 /// So many reports in a row whose reset is none that a window can have say that it is no window.
 const MOVED: u8 = 3;
+/// A window is a usual one if it is within this part of it.
+const NEAR: u64 = 33;
 /// A limit of which less than this part is used says little of how long a refill takes.
 const LITTLE: u64 = 16;
 
-/// Returns the window among the usual ones that `nanos` is within 3 % of, or itself.
+/// Returns the window among the usual ones that `nanos` is nearly, or itself.
 fn snapped(nanos: u64) -> u64 {
-    let near = |usual: &&u64| usual.abs_diff(nanos) <= **usual / 33;
+    let near = |usual: &&u64| usual.abs_diff(nanos) <= **usual / NEAR;
     USUAL_WINDOWS.iter().find(near).copied().unwrap_or(nanos)
 }
 
@@ -160,8 +162,9 @@ impl Ledger {
             _ => 0,
         };
         let begun = signed(told.now) >= self.reset.lo - signed(rough);
-        // One that is a guess may be shorter.
-        let is_sooner = self.source > Source::Guessed && reset.hi < self.reset.lo;
+        // One that is a guess may be shorter, and one that was taken for a usual one a little.
+        let near = signed(self.window / NEAR);
+        let is_sooner = self.source > Source::Guessed && reset.hi + near < self.reset.lo;
         let moved = !self.reset.meets(reset) && (!self.fresh || is_sooner);
         if begun || !moved {
             if self.fresh && !moved {
@@ -244,7 +247,7 @@ impl Ledger {
             (self.window - self.window / 8, 0)
         };
         if is_whole && distance > FINE && distance <= longest.max(most) {
-            let near = |usual: &&u64| usual.abs_diff(distance) <= wide / 2 + **usual / 33;
+            let near = |usual: &&u64| usual.abs_diff(distance) <= wide / 2 + **usual / NEAR;
             let usual = USUAL_WINDOWS.iter().find(near).copied();
             self.window = usual.unwrap_or(distance);
             if distance <= longest {

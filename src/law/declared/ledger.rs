@@ -117,7 +117,8 @@ pub(crate) struct Ledger {
     pub(super) fresh: bool,
     /// Whether there was only one report yet.
     pub(super) first: bool,
-    /// The position at the last reset.
+    /// The position at the last reset; where tokens come back little by little, that of the anchor
+    /// before the silent window.
     pub(super) rolled: u64,
     /// The service's clock less the limiter's.
     pub(super) offset: Within,
@@ -239,7 +240,11 @@ impl Ledger {
             },
             fresh: true,
             first: false,
-            rolled: sent,
+            rolled: if self.comes_back() {
+                self.position
+            } else {
+                sent
+            },
             // Nothing is known of others once nothing was heard for a window.
             others: if self.fresh { 0 } else { self.others / 2 },
             kept: self.kept - self.kept / KEPT_PART,

@@ -155,11 +155,12 @@ impl Ledger {
     /// Returns what others are foreseen to take, per second: nothing if this client is as good as
     /// alone.
     fn foreseen(&self) -> i64 {
-        if self.others.saturating_mul(10) > self.own {
-            self.others
-        } else {
-            0
-        }
+        if self.is_alone() { 0 } else { self.others }
+    }
+
+    /// Returns `true` if others take less than a tenth of what this client takes.
+    pub(super) fn is_alone(&self) -> bool {
+        self.others.saturating_mul(10) <= self.own
     }
 
     /// Returns what is kept back: the heaviest request where others may be quicker, and what

@@ -13,9 +13,8 @@
 //!   A debit may count twice until a later send is reported, and a credit counts when it is.
 //!
 //! The closed loop in `fuzz/src/systems` plays random services against these three. Its tests
-//! hold 300 small systems to them. One that is known to fail (narrow, seed 3, number 234) shows
-//! more left than there is: its requests may cost more than the limit. `ci/ablation.py` switches
-//! each part of the rules off alone; the README beside this file says what it costs to do without.
+//! hold 300 small systems to them. `ci/ablation.py` switches each part of the rules off alone; the
+//! README beside this file says what it costs to do without.
 //!
 //! # Rules
 //!
@@ -38,7 +37,8 @@
 //!    come to equal parts. A request is kept back where others are seen, and another one for each
 //!    two of them, because they send between two sends of this client. *Promised* are tokens that
 //!    were minted for requests which have not gone yet; what was unclaimed throughout a window is
-//!    forgotten. The first token of a window is there when it begins.
+//!    forgotten. The first token of a window is there when it begins: a whole one, unless others
+//!    take more than a tenth of what this client takes.
 //! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
 //!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
 //!    windows.
@@ -46,7 +46,7 @@
 //!    since, opens the new window. A request that was sent first may come to the service last. So a
 //!    report of an older send counts if it says less. One of a later send that says more than the
 //!    last one left says nothing new for two trips. More than the limit is never left.
-//!    Where a refill has rolled (rule 7), the report on the last send before that counts as well.
+//!    Where a refill has rolled (rule 7), reports on what was sent since the last one count.
 //! 7. *A window without a report* rolls: at its reset all of it is left. Where there is no reset,
 //!    or the limit comes back little by little, it ends a window after the last report, and what
 //!    was sent before that is back. A limit that is not told any more while others are sets no

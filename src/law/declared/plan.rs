@@ -160,11 +160,21 @@ impl Ledger {
         }
     }
 
+    /// Returns `true` if the first token of a window that has begun is missing for the most part,
+    /// because the line was changed at `since`, too late to have minted it.
+    pub(crate) fn lacks_first(&self, since: u64, rate: Rate) -> bool {
+        self.fresh && self.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
+    }
+
     /// Returns the time in which `rate` mints the first token of a window, or where many share the
     /// limit a part of one.
     fn lead(&self, rate: Rate) -> u64 {
         let share = (u128::from(self.limit) * self.part()) >> 2;
-        let token = (share << 32).min(1 << 64);
+        let token = if self.is_alone() {
+            1 << 64
+        } else {
+            (share << 32).min(1 << 64)
+        };
         let nanos = token.checked_div(u128::from(rate.raw())).unwrap_or(0);
         to_u64(i128::try_from(nanos).unwrap_or(0)).min(self.window)
     }

@@ -47,18 +47,38 @@ fn what_cannot_be_changes_nothing() {
 }
 
 #[test]
-fn the_last_send_before_a_silent_window_counts() {
+fn what_was_sent_in_a_silent_window_is_heard_of_later() {
     let begun = refill(50).rolled(11 * SECOND, 15).expect("one has passed");
     assert_eq!(left(&begun), (tokens(95), 15));
-    let told = |order, left| Told {
+    let told = |now, order, left| Told {
         refills: Some(true),
-        ..of_ten_seconds(11 * SECOND, order, left, SECOND)
+        ..of_ten_seconds(now, order, left, SECOND)
     };
     // Some of it is not back yet.
-    let (next, heard) = begun.report(&told(15, 98));
+    let (next, heard) = begun.report(&told(11 * SECOND, 15, 98));
     assert_eq!((left(&next), heard), ((tokens(98), 15), Heard::Taken));
-    assert_eq!(begun.report(&told(14, 98)).1, Heard::Late);
-    assert_eq!(next.report(&told(15, 99)).1, Heard::Late, "once");
+    let again = told(11 * SECOND, 15, 99);
+    assert_eq!(next.report(&again).1, Heard::Late, "once");
+    // A heavy one came to the service after the last one, whose report does not have it.
+    let (next, heard) = begun.report(&told(11 * SECOND, 12, 8));
+    assert_eq!((left(&next), heard), ((tokens(8), 12), Heard::Taken));
+    let (next, _) = next.report(&told(11 * SECOND + 1, 15, 98));
+    assert_eq!(left(&next), (tokens(8), 15));
+    // What was sent before the last report is back.
+    let before = told(11 * SECOND, 10, 8);
+    assert_eq!(begun.report(&before).1, Heard::Late);
+    // After a second silent window the last send is known.
+    let silent = begun.rolled(21 * SECOND, 15).expect("another one");
+    assert_eq!(silent.report(&told(21 * SECOND, 12, 8)).1, Heard::Late);
+    assert_eq!(silent.report(&told(21 * SECOND, 15, 8)).1, Heard::Taken);
+}
+
+#[test]
+fn a_send_in_flight_over_a_reset_is_no_others() {
+    // This client is alone: what is missing of the new window is its own.
+    let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
+    let (next, heard) = begun.report(&of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND));
+    assert_eq!((heard, next.others), (Heard::Taken, 0));
 }
 
 #[test]

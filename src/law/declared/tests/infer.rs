@@ -72,6 +72,38 @@ fn two_resets_tell_a_window() {
 }
 
 #[test]
+fn a_reset_at_which_little_came_back_tells_no_window() {
+    let begun = after_all(&[reset_in(SECOND, 60, 40, 4_001 * MILLI)])
+        .rolled(5_100 * MILLI, 60)
+        .expect("it is past");
+    let told = |left| {
+        begun
+            .report(&reset_in(5_200 * MILLI, 61, left, 4_801 * MILLI))
+            .0
+    };
+    // A window that has begun has an eighth less at most, beside what was sent in it.
+    assert_eq!(learned(&told(86)).2, Source::Learned);
+    assert_eq!(learned(&told(85)).2, Source::Guessed);
+}
+
+#[test]
+fn a_window_that_is_nearly_a_usual_one_stays_a_window() {
+    // 100 in 59 s, which is taken for a minute. Each reset comes a second too soon.
+    let mut ledger = Ledger::default();
+    for window in 0..20 {
+        let begun = window * 59 * SECOND;
+        for (index, at) in [200 * MILLI, 30 * SECOND].into_iter().enumerate() {
+            let (now, order) = (begun + at, window * 2 + 1 + index as u64);
+            ledger = ledger.rolled(now, order - 1).unwrap_or(ledger);
+            let told = reset_in(now, order, 99 - index as u64, 59 * SECOND + MILLI - at);
+            ledger = ledger.report(&told).0;
+        }
+    }
+    let expected = (Kind::Unknown, 60 * SECOND, Source::Learned);
+    assert_eq!(learned(&ledger), expected);
+}
+
+#[test]
 fn a_reset_that_moves_three_times_is_that_of_a_refill() {
     // 100 in a minute. Every 0.6 s three are sent, and one is back.
     let reports: [Told; 6] = core::array::from_fn(|index| {
@@ -151,5 +183,6 @@ fn a_rise_begins_a_window_whose_resets_are_told_roughly() {
     let (risen, _) = ledger.report(&told(2_400 * MILLI, 62, 99, 2));
     // It began after the last report was counted and before this one.
     assert_eq!(risen.rolled, 61);
+    assert_eq!(risen.own, ledger.own, "the time between is of two windows");
     assert!(risen.reset.lo >= 3_300_000_000 && risen.reset.hi <= 4_400_000_000);
 }

@@ -104,6 +104,29 @@ fn a_pause_is_waited_for() {
 }
 
 #[test]
+fn the_first_token_of_a_window_may_be_missing() {
+    // At one a second it is minted a second before the window begins at 9 s.
+    let begun = window(50).rolled(9 * SECOND, 10).expect("one has begun");
+    let one = rate(1, SECOND);
+    let half = 9 * SECOND - SECOND / 2;
+    assert!(!begun.lacks_first(half, one));
+    assert!(begun.lacks_first(half + 1, one));
+    // Where others may take it, or the window is not new, it is not missed.
+    let shared = Ledger {
+        others: 1 << 32,
+        ..begun
+    };
+    assert!(!shared.lacks_first(9 * SECOND, one));
+    assert!(!window(50).lacks_first(9 * SECOND, one));
+    // One that is alone has a whole token at the beginning, whatever the limit is.
+    let of_one = Ledger { limit: 1, ..begun };
+    let resumed = of_one.resumed_at(10 * SECOND, one);
+    assert_eq!(resumed, 8 * SECOND);
+    let of_one = Ledger { limit: 1, ..shared };
+    assert!(of_one.resumed_at(10 * SECOND, one) > 8 * SECOND);
+}
+
+#[test]
 fn a_declared_rate_is_never_none() {
     let year = Ledger {
         window: 1 << 55,
