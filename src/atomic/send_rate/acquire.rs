@@ -368,7 +368,8 @@ impl Engaged<'_> {
             left.saturating_add(after.unwrap_or(0)).max(1)
         } else {
             let nanos = line.wait_for(elapsed, rank)?;
-            self.until_one_more(elapsed).map_or(nanos, |last| {
+            let plans = self.plans(self.state.load(), elapsed);
+            plans.map_or(nanos, |(_, last)| {
                 let others = line.wait_for(elapsed, rank.less_tokens(1)).unwrap_or(0);
                 nanos.min(last.saturating_add(others))
             })

@@ -396,61 +396,36 @@ impl Engaged<'_> {
         }
     }
 
-    /// Returns what each declared limit makes of the rate at `now`. One that is not told any more
-    /// while others are may have got another name: it sets no pace, and still bars.
-    fn plans(&self, now: u64) -> Option<impl Iterator<Item = (Ledger, Plan)>> {
-        let limits = self.law.limits()?;
-        let spend = self.law.get().declared()?.spend();
-        let sent = self.sent();
-        let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
-        let heard = limits.ledgers().map(|ledger| ledger.heard_at()).max()?;
-        let told = limits.ledgers().filter(move |ledger| !ledger.is_old(heard));
-        Some(told.map(move |ledger| (ledger, ledger.plan(spend, now, sent, promised))))
-    }
-
     /// Returns what declared limits make of the rate at `now`, `None` if the law decides alone.
     pub(super) fn plan(&self, state: State, now: u64) -> Option<Plan> {
-        let mut plan: Option<Plan> = None;
+        self.plans(state, now).map(|(plan, _)| plan)
+    }
+
+    /// As [`plan`](Self::plan), with the nanoseconds until each limit has let one more token go.
+    pub(super) fn plans(&self, state: State, now: u64) -> Option<(Plan, u64)> {
+        let limits = self.law.limits()?;
+        let law = self.law.get();
+        let spend = law.declared()?.spend();
+        let sent = self.sent();
+        let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
+        let (mut plan, mut last) = (None::<Plan>, 0);
         let mut contradicted = false;
-        for (ledger, this) in self.plans(now)? {
+        // One that is not told any more may have got another name. It still bars.
+        let heard = limits.ledgers().map(|ledger| ledger.heard_at()).max()?;
+        for ledger in limits.ledgers().filter(|ledger| !ledger.is_old(heard)) {
+            let this = ledger.plan(spend, now, sent, promised);
             contradicted |= ledger.is_contradicted(now);
+            last = last.max(ledger.until_one_more(now, this));
             plan = Some(plan.map_or(this, |plan| plan.stricter(this)));
         }
-        Some(plan?.at_most(self.most(state, now, contradicted)))
-    }
-
-    /// Returns the most that the law allows beside declared limits: its ceiling, and the paced rate
-    /// if a throttle has contradicted what is declared.
-    fn most(&self, state: State, now: u64, contradicted: bool) -> Rate {
-        let law = self.law.get();
         let highest = law.paced().and_then(|paced| paced.highest());
-        let most = highest.unwrap_or(Rate::MAX);
-        if !contradicted {
-            return most;
+        let mut most = highest.unwrap_or(Rate::MAX);
+        if contradicted {
+            let reading = Some(self.meter.reading());
+            let paced = law.rate(state, now, reading, |peak| self.curve.time_to_peak(peak));
+            most = most.min(paced);
         }
-        let reading = self.meter.reading();
-        let paced = law.rate(state, now, Some(reading), |peak| {
-            self.curve.time_to_peak(peak)
-        });
-        most.min(paced)
-    }
-
-    /// Returns the nanoseconds until each declared limit has let one more token go: at its own pace,
-    /// or when its window ends, or an hour without a report. `None` if no limit is declared.
-    pub(super) fn until_one_more(&self, now: u64) -> Option<u64> {
-        let mut last = None;
-        let mut contradicted = false;
-        for (ledger, plan) in self.plans(now)? {
-            contradicted |= ledger.is_contradicted(now);
-            let paced = match plan {
-                Plan::Rate(rate) => rate.nanos_per_token(),
-                Plan::Wait { until, .. } => until.saturating_sub(now),
-            };
-            let ends = ledger.ends_at().checked_sub(now).filter(|ends| *ends > 0);
-            last = last.max(Some(ends.map_or(paced, |ends| paced.min(ends))));
-        }
-        let most = self.most(self.state.load(), now, contradicted);
-        last.map(|last| last.max(most.nanos_per_token()))
+        Some((plan?.at_most(most), last.max(most.nanos_per_token())))
     }
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
@@ -493,24 +468,20 @@ impl Engaged<'_> {
             Plan::Rate(rate) => (rate, u64::MAX),
             Plan::Wait { until, .. } => (Rate::LEAST, until),
         };
-        let limits = self.law.limits().filter(|_| line.is_paused());
+        let (mut at, mut lacks_first) = (now, false);
         // A pause ends when it was to end, not when a caller looks.
-        let (at, lacks_first) = match (limits, plan) {
-            (Some(limits), Plan::Rate(_)) => {
-                let ends = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
-                let mut ledgers = limits.ledgers();
-                let lacks_first = ledgers.all(|ledger| ledger.lacks_first(line.since, rate));
-                (ends.max().unwrap_or(now), lacks_first)
-            }
-            _ => (now, false),
-        };
+        if let (Some(limits), Plan::Rate(_), true) = (self.law.limits(), plan, line.is_paused()) {
+            let resumed = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
+            at = resumed.max().unwrap_or(now);
+            let mut ledgers = limits.ledgers();
+            lacks_first = ledgers.all(|ledger| ledger.lacks_first(line.since, rate));
+        }
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
-        let is_changed = rate != line.rate && self.change(head, line, at, rate, state);
-        if is_changed && lacks_first {
-            self.give_back(1);
-        }
-        if rate == line.rate || is_changed {
+        if rate == line.rate || self.change(head, line, at, rate, state) {
+            if lacks_first {
+                self.give_back(1);
+            }
             self.quieten_gate(&self.law.get(), state, now, rate, until, gate);
         }
     }

@@ -95,6 +95,19 @@ impl Ledger {
         Plan::Wait { until: end, then }
     }
 
+    /// Returns the nanoseconds until one more token goes by `plan`, which is of `now`: at its pace,
+    /// or when the window ends, or an hour without a report.
+    pub(crate) fn until_one_more(&self, now: u64, plan: Plan) -> u64 {
+        let paced = match plan {
+            Plan::Rate(rate) => rate.nanos_per_token(),
+            Plan::Wait { until, .. } => until.saturating_sub(now),
+        };
+        match self.ends_at().saturating_sub(now) {
+            0 => paced,
+            ends => paced.min(ends),
+        }
+    }
+
     /// Returns the rate by which a wait over a pause is estimated: one token in a window at least.
     /// Places that the pace has not come to in a window move up, once one looks.
     fn told_rate(&self, rate: Rate) -> Rate {
