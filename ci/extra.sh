@@ -289,6 +289,12 @@ step_prove() {
     step prove env PYTHONPATH="$z3" python3 src/line/proof.py
 }
 
+# A model checker over the waiting line, in the target folder: that a waiter is served in the end.
+step_liveness() {
+    apt spin || { skip liveness "no spin among Debian's packages"; return; }
+    step liveness ci/liveness.sh
+}
+
 # A command while other processes want the processors, four hours at most: a failure says that a test measures time.
 loaded() {
     local loops=() status=0
@@ -343,7 +349,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet local pictures prove
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet local pictures prove liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

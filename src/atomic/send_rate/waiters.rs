@@ -21,6 +21,9 @@
 //!    orders the two, see `LineWords::touch`.
 //! 7. A waiter's timer serves it: it is woken only if the timer has become late.
 //!
+//! loom and shuttle check that no bad state comes up. That no waiter sleeps for good follows from
+//! rules 4 to 7 together: `waiters.pml` is a model of them for a checker of liveness.
+//!
 //! # States of a slot
 //!
 //! | state | word | timer | named by `retired` | changed by |

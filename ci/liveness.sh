@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The model of src/atomic/send_rate/waiters.pml and its broken twins, by spin: the model has no run in which a waiter sleeps for
+# good, and each twin has one. Needs spin and a C compiler, and 4 GB of memory.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+out="$CARGO_TARGET_DIR/liveness"
+rm -rf "$out" && mkdir -p "$out"
+cp src/atomic/send_rate/waiters.pml "$out"
+cd "$out"
+
+# play NAME WANTED FLAGS...: WANTED is the number of errors.
+play() {
+    local name="$1" wanted="$2" line
+    shift 2
+    spin "$@" -a waiters.pml >/dev/null
+    cc -O2 -w -DNFAIR=4 -o "pan-$name" pan.c
+    "./pan-$name" -a -f -m200000 -w27 -N served >"$name.log" 2>&1
+    line="$(grep -E '^State-vector' "$name.log")"
+    printf '%-16s %s, %s states\n' "$name" "${line##*, }" "$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' "$name.log")"
+    [[ "$line" == *"errors: $wanted" ]] && ! grep -q 'max search depth too small' "$name.log"
+}
+
+play all-go-on 0
+for twin in 1 2 3 4 5 7 8; do play "twin-$twin" 1 -DBROKEN="$twin"; done
+play one-stops 0 -DSTOPS
+play twin-6 1 -DSTOPS -DBROKEN=6
