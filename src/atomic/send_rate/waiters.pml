@@ -14,7 +14,8 @@
  * Without STOPS no late timer fires, so that only waking serves who stood before the change: the
  * walk of the change wakes the first MOST, and the walk of each that leaves wakes the next. With
  * STOPS one thread stops at any step, for good: then the chain of walks may be cut, and the late
- * timers, which fire in the end, serve the others.
+ * timers, which fire in the end, serve the others. No place is given up there: a waiter that stops in
+ * the middle of that is one that stands.
  *
  * BROKEN takes a part away. Each such twin has a run without an end:
  *   1 no second look after a waiter took its stand     2 a waiter is not noted in `front`
@@ -201,7 +202,13 @@ init {
     byte i;
     atomic {
         i = 0;
-        do :: i < WAITERS -> run waiter(i, 0); i++ :: i < WAITERS -> run waiter(i, 1); i++ :: else -> break od;
+        do
+        :: i < WAITERS -> run waiter(i, 0); i++
+#ifndef STOPS
+        :: i < WAITERS -> run waiter(i, 1); i++
+#endif
+        :: else -> break
+        od;
         run change();
         run time()
     }
