@@ -1,23 +1,24 @@
 //! Guides. This module has no items to call.
 //!
-//! | guide | read it to |
+//! | I want to | guide |
 //! |---|---|
-//! | [`choosing`] | choose a mode, a law, a quota and their settings |
-//! | [`throttled_less`] | be throttled less, in an existing client |
-//! | [`bulk_copy`] | copy, load or delete many objects through a limit |
-//! | [`clients`] | write a client with many threads and many requests |
-//! | [`client_crates`] | know what to write for your client crate |
-//! | [`the_loop`] | put the retry loop into another crate |
-//! | [`embedding`] | put one bucket into another crate |
-//! | [`declared`] | stay under a limit that a service says in its responses |
-//! | [`two_classes`] | let what someone waits for go first, before work that can wait |
-//! | [`several_limits`] | stay under several limits at once, with costs known afterwards |
-//! | [`machines`] | share a limit between machines |
-//! | [`operating`] | see what it does: names, events, hooks, metrics, a dashboard |
-//! | [`comparing`] | compare limiters |
-//! | [`migrating`] | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry |
-//! | [`architecture`] | understand how paceline is built, or change it |
-//! | [`glossary`] | look up a term |
+//! | choose a mode, a law, a quota and their settings | [`choosing`] |
+//! | be throttled less, in an existing client | [`throttled_less`] |
+//! | copy, load or delete many objects through a limit | [`bulk_copy`] |
+//! | stay under a limit that a service declares in its responses | [`declared`] |
+//! | call a language model, under limits of requests and tokens | [`several_limits`], [`client_crates`] |
+//! | stay under several limits at once, with costs known afterwards | [`several_limits`] |
+//! | let people's requests go before work that can wait | [`two_classes`] |
+//! | write a client with many threads and many requests | [`clients`] |
+//! | know what to write for my client crate | [`client_crates`] |
+//! | share a limit between processes or machines | [`machines`] |
+//! | see what it does: names, events, hooks, metrics, a dashboard | [`operating`] |
+//! | put the retry loop into my crate | [`the_loop`] |
+//! | put one bucket into my crate | [`embedding`] |
+//! | compare limiters | [`comparing`] |
+//! | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry | [`migrating`] |
+//! | understand how paceline is built, or change it | [`architecture`] |
+//! | look up a term | [`glossary`] |
 
 #![cfg_attr(
     not(all(

@@ -10,17 +10,9 @@
 //! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
 //! buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
-//! Begin with a guide:
-//!
-//! - [be throttled less](guide::throttled_less), [never fail a bulk copy](guide::bulk_copy), [obey
-//!   a limit that the service declares](guide::declared), [several limits on one
-//!   request](guide::several_limits), [foreground before background](guide::two_classes), [share a
-//!   limit between machines](guide::machines), [see what it does](guide::operating)
-//! - [choose a mode, a law and a quota](guide::choosing); [clients of many
-//!   threads](guide::clients); [your client crate](guide::client_crates)
-//! - [embed one bucket](guide::embedding), or [the retry loop](guide::the_loop), in another crate
-//! - [come from another crate](guide::migrating), [compare](guide::comparing), or [look up a
-//!   term](guide::glossary)
+//! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [be
+//! throttled less](guide::throttled_less), [what to write for your client
+//! crate](guide::client_crates), [put the loop into your crate](guide::the_loop).
 //!
 //! # With a strategy
 //!
