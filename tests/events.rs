@@ -275,6 +275,12 @@ fn one_line_explains_a_wait_of_more_than_a_second() {
         "{lines:?}"
     );
     assert_eq!(lines[1], "orders: background waits for the first time");
+    clock.sleep(Duration::from_secs(2));
+    assert!(matches!(behind.next(&*clock, None), Next::Send(_)));
+    assert_eq!(
+        log.lines(),
+        ["orders: sent after 2s in line, in background"]
+    );
 }
 
 #[test]

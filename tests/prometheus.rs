@@ -78,9 +78,14 @@ fn every_metric_of_the_dashboard_is_exported_and_described() {
         assert!(described.contains(family.unwrap_or(name)), "{name}");
     }
     for sample in [
-        "paceline_sends_total{strategy=\"orders\"} 2",
-        "paceline_send_wait_seconds_bucket{strategy=\"orders\",le=\"1\"} 1",
-        "paceline_send_wait_seconds_bucket{strategy=\"orders\",le=\"5\"} 2",
+        "paceline_sends_total{strategy=\"orders\",class=\"foreground\"} 1",
+        "paceline_sends_total{strategy=\"orders\",class=\"background\"} 1",
+        "paceline_send_wait_seconds_bucket{strategy=\"orders\",class=\"foreground\",le=\"0.001\"} 1",
+        "paceline_send_wait_seconds_bucket{strategy=\"orders\",class=\"background\",le=\"1\"} 0",
+        "paceline_send_wait_seconds_bucket{strategy=\"orders\",class=\"background\",le=\"5\"} 1",
+        "paceline_sends_delayed_total{strategy=\"orders\"} 1",
+        "paceline_sends_delayed_background_total{strategy=\"orders\"} 1",
+        "paceline_send_rate_background_released_total{strategy=\"orders\"} 1",
         "paceline_attempts_bucket{strategy=\"orders\",le=\"1\"} 2",
         "paceline_attempts_sum{strategy=\"orders\"} 2",
     ] {
@@ -108,7 +113,7 @@ fn attempts_and_sends_are_counted_however_an_operation_ends() {
         recorder.handle().render()
     });
     for sample in [
-        "paceline_sends_total{strategy=\"orders\"} 6",
+        "paceline_sends_total{strategy=\"orders\",class=\"foreground\"} 6",
         "paceline_attempts_sum{strategy=\"orders\"} 6",
         "paceline_attempts_count{strategy=\"orders\"} 4",
     ] {
@@ -136,7 +141,8 @@ fn scopes_share_a_series_unless_each_has_its_own() {
         recorder.handle().render()
     });
     for (name, sends) in [("tenants", 2), ("one", 1), ("two", 1)] {
-        let sample = format!("paceline_sends_total{{strategy=\"{name}\"}} {sends}");
+        let sample =
+            format!("paceline_sends_total{{strategy=\"{name}\",class=\"foreground\"}} {sends}");
         assert!(text.lines().any(|line| line == sample), "{text}");
     }
 }
@@ -172,7 +178,7 @@ fn the_series_of_a_dropped_scope_ends_and_an_idle_counter_comes_back() {
         run("second");
         let text = publish();
         assert!(
-            text.contains("paceline_sends_total{strategy=\"tables\"} 1"),
+            text.contains("paceline_sends_total{strategy=\"tables\",class=\"foreground\"} 1"),
             "{text}"
         );
     });

@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
 use metrics::{SharedString, Unit};
 use paceline::{
-    Adaptive, Clock, Failure, Operation, RetryStrategy, SendPermit, Standard,
+    Adaptive, Class, Clock, Failure, Operation, RetryStrategy, RetryStrategyExt, SendPermit,
+    Standard,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Attempts, Next, Verdict},
     snapshot::StrategySnapshot,
@@ -424,6 +425,58 @@ fn send_rate_is_published_if_there_is_one() {
     assert_eq!(rate[2], "send_rate_available strategy=orders = 5.0");
     assert_eq!(rate[3], "send_rate_measured strategy=orders = 0.0");
     assert_eq!(rate[4], "send_rate_waiting strategy=orders = 0.0");
+}
+
+#[test]
+fn both_classes_are_published_as_in_the_snapshot() {
+    let settings = PacedSettings::fixed(8, Duration::from_secs(1)).unwrap();
+    let settings = settings.to_builder().burst(Duration::from_millis(125));
+    let clock = Arc::new(Hands::default());
+    let builder = Adaptive::builder().paced(settings.build().unwrap());
+    let strategy = builder.clock(clock.clone()).build().unwrap();
+    let start = |class| {
+        let mut attempts = strategy.operation().class(class).start();
+        let next = attempts.next(&*clock, None);
+        (matches!(next, Next::Send(_)), attempts)
+    };
+    assert!(start(Class::Foreground).0);
+    let mut people = [(); 2].map(|()| start(Class::Foreground).1);
+    let mut backfill = [(); 3].map(|()| start(Class::Background).1);
+    let classes = || {
+        let seen = strategy.snapshot();
+        let lines = published(&seen);
+        let value = |name: &str| {
+            let start = format!("{name} strategy=orders = ");
+            let value = lines.iter().find_map(|line| line.strip_prefix(&*start));
+            value.unwrap().parse::<f64>().unwrap().to_string()
+        };
+        let rate = seen.rate.unwrap();
+        let expected = [
+            seen.counts.delayed,
+            seen.counts.delayed_background,
+            rate.waiting,
+            rate.background.waiting,
+            rate.background.released,
+        ];
+        let exported = [
+            "sends_delayed_total",
+            "sends_delayed_background_total",
+            "send_rate_waiting",
+            "send_rate_background_waiting",
+            "send_rate_background_released_total",
+        ];
+        assert_eq!(exported.map(value), expected.map(|count| count.to_string()));
+        expected
+    };
+    assert_eq!(classes(), [5, 3, 2, 3, 0]);
+    clock.sleep(Duration::from_millis(125));
+    assert!(matches!(people[0].next(&*clock, None), Next::Send(_)));
+    assert_eq!(classes(), [5, 3, 1, 3, 0]);
+    clock.sleep(Duration::from_millis(125));
+    assert!(matches!(people[1].next(&*clock, None), Next::Send(_)));
+    clock.sleep(Duration::from_millis(125));
+    assert!(matches!(backfill[0].next(&*clock, None), Next::Send(_)));
+    assert_eq!(classes(), [5, 3, 0, 2, 1]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_token_goes_to_one_of_two_classes() {
 /// Two places behind the line are never due by one token.
 #[test]
 fn one_token_is_released_once() {
-    explore(Some(1), || {
+    explore(Some(2), || {
         let rate = at_the_floor();
         let mut first = rate.background().reserve(at(0));
         let shared = Arc::clone(&rate);

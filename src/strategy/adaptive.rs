@@ -757,9 +757,11 @@ impl Adaptive {
     }
 
     /// Counts a send that is refused.
-    fn note_refused(&self, wait: Duration) {
+    fn note_refused(&self, request: SendRequest<'_>, wait: Duration) {
         self.engine.counts.one(cells::Event::RefusedSend);
-        self.engine.tell(|| EventKind::SendRefused { wait });
+        let background = request.is_background();
+        self.engine
+            .tell(|| EventKind::SendRefused { wait, background });
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
@@ -794,7 +796,7 @@ impl Adaptive {
             AcquireError::Weight(WeightError::AboveCapacity { .. }) if !self.pace().fail_fast => {}
             AcquireError::Weight(_) => return Err(why.into()),
             AcquireError::NotInTime { wait } if self.pace().fail_fast => {
-                self.note_refused(wait);
+                self.note_refused(request, wait);
                 return Err(why.into());
             }
             AcquireError::NotInTime { .. } => {}
@@ -837,7 +839,8 @@ impl Adaptive {
             Ok(_) => {
                 let now = || request.now(self.clock());
                 let waited = began.map_or(Duration::ZERO, |began| now().saturating_since(began));
-                self.engine.show(|| EventKind::Sent { waited });
+                let background = request.is_background();
+                self.engine.show(|| EventKind::Sent { waited, background });
             }
             Err(NotAdmitted::Wait { .. }) if began.is_none() => {
                 turn.begin(request.now(self.clock()));
@@ -872,7 +875,7 @@ impl Adaptive {
             }
         };
         match admitted {
-            Err(NotAdmitted::Refused { wait }) => self.note_refused(wait),
+            Err(NotAdmitted::Refused { wait }) => self.note_refused(request, wait),
             Err(NotAdmitted::Wait { wait, .. }) => self.note_wait(turn, request, wait),
             _ => {}
         }

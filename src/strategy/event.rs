@@ -30,6 +30,8 @@ pub enum EventKind<'a> {
     Sent {
         /// How long it has waited in line.
         waited: Duration,
+        /// Whether it is [background](crate::Class::Background).
+        background: bool,
     },
     /// An operation succeeded. Not for `tracing`.
     Succeeded {
@@ -63,6 +65,8 @@ pub enum EventKind<'a> {
     SendRefused {
         /// The time until its turn would have come, at the rate of the moment.
         wait: Duration,
+        /// Whether it is [background](crate::Class::Background).
+        background: bool,
     },
     /// An operation ended without a success.
     GaveUp {
@@ -132,12 +136,19 @@ pub enum EventKind<'a> {
     },
 }
 
+/// Names the class of an attempt, unless it is foreground.
+const fn class(background: bool) -> &'static str {
+    if background { ", in background" } else { "" }
+}
+
 /// The message in `tracing`, and what it is about.
 impl fmt::Display for EventKind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())?;
         match *self {
-            Self::Sent { waited } => write!(f, " after {waited:?} in line"),
+            Self::Sent { waited, background } => {
+                write!(f, " after {waited:?} in line{}", class(background))
+            }
             Self::Succeeded { attempts } | Self::Cancelled { attempts } => {
                 write!(f, ": attempts {attempts}")
             }
@@ -151,7 +162,9 @@ impl fmt::Display for EventKind<'_> {
                 failure,
                 reason,
             } => write!(f, ": attempt {attempt}, {failure}, {reason}"),
-            Self::SendRefused { wait } => write!(f, ": its turn would come in {wait:?}"),
+            Self::SendRefused { wait, background } => {
+                write!(f, ": its turn would come in {wait:?}{}", class(background))
+            }
             Self::GaveUp {
                 attempts,
                 reason,
@@ -167,7 +180,7 @@ impl fmt::Display for EventKind<'_> {
                 rate,
                 background,
             } => {
-                let class = if background { ", in background" } else { "" };
+                let class = class(background);
                 write!(
                     f,
                     ": {wait:?} for limit {limit} ({dimension}){class}, {rate}"
@@ -263,7 +276,9 @@ impl<'a> Event<'a> {
                 failure,
                 reason,
             } => emit!(DEBUG "paceline" attempt, %failure, %reason,),
-            EventKind::SendRefused { wait } => emit!(DEBUG "paceline" ?wait,),
+            EventKind::SendRefused { wait, background } => {
+                emit!(DEBUG "paceline" ?wait, background,);
+            }
             EventKind::GaveUp {
                 attempts,
                 reason,
@@ -356,7 +371,10 @@ mod tests {
         let wait = Duration::from_secs(7);
         let failed = Some(failure);
         let all = [
-            EventKind::Sent { waited: wait },
+            EventKind::Sent {
+                waited: wait,
+                background,
+            },
             EventKind::Succeeded { attempts: 1 },
             EventKind::Cancelled { attempts: 1 },
             EventKind::Retrying {
@@ -369,7 +387,7 @@ mod tests {
                 failure,
                 reason,
             },
-            EventKind::SendRefused { wait },
+            EventKind::SendRefused { wait, background },
             EventKind::GaveUp {
                 attempts: 1,
                 reason: format_args!("enough"),

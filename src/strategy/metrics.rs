@@ -1,5 +1,7 @@
 //! What the crate `metrics` gets: a snapshot as counters and gauges, and what each request adds.
 
+use core::slice;
+
 use ::metrics::{Key, Label, Level, Metadata, Unit, counter, gauge, with_recorder};
 
 use super::{builder::StrategyBuilder, event::EventKind, snapshot::StrategySnapshot};
@@ -150,8 +152,8 @@ impl<M> StrategyBuilder<M> {
     ///
     /// | name | kind | value |
     /// |---|---|---|
-    /// | `paceline_sends_total` | counter | attempts sent |
-    /// | `paceline_send_wait_seconds` | histogram | how long each of them waited in line |
+    /// | `paceline_sends_total` | counter | attempts sent, by `class`: `foreground`, `background` |
+    /// | `paceline_send_wait_seconds` | histogram | how long each waited in line, by `class` |
     /// | `paceline_attempts` | histogram | attempts of each operation that has ended |
     ///
     /// All scopes of one builder are recorded together. Without this call, requests
@@ -169,18 +171,26 @@ impl<M> StrategyBuilder<M> {
     /// ```
     pub fn metrics(self, name: &str) -> Self {
         describe(&RECORDED);
-        let key = |metric: &'static str| {
-            Key::from_parts(metric, vec![Label::new("strategy", String::from(name))])
+        let strategy = Label::new("strategy", String::from(name));
+        let key = |metric: &'static str, labels: &[Label]| {
+            Key::from_parts(metric, [slice::from_ref(&strategy), labels].concat())
         };
-        let [sends, waits, taken] = RECORDED.map(|metric| key(metric.name));
+        let [sends, waits, taken] = RECORDED.map(|metric| metric.name);
+        let by_class = ["foreground", "background"].map(|class| {
+            let class = [Label::new("class", class)];
+            (key(sends, &class), key(waits, &class))
+        });
+        let taken = key(taken, &[]);
         // The recorder is asked each time: an exporter may have dropped an idle series, and then
         // what was registered before leads nowhere.
         self.on_event(move |event| {
             with_recorder(|recorder| match event.kind {
-                EventKind::Sent { waited } => {
-                    recorder.register_counter(&sends, &METADATA).increment(1);
+                EventKind::Sent { waited, background } => {
+                    let [foreground, behind] = &by_class;
+                    let (sends, waits) = if background { behind } else { foreground };
+                    recorder.register_counter(sends, &METADATA).increment(1);
                     recorder
-                        .register_histogram(&waits, &METADATA)
+                        .register_histogram(waits, &METADATA)
                         .record(waited);
                 }
                 EventKind::Succeeded { attempts }

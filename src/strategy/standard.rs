@@ -147,10 +147,11 @@ impl RetryStrategy for Standard {
     fn admit(
         &self,
         _turn: &mut SendTurn,
-        _request: SendRequest<'_>,
+        request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         self.engine.show(|| EventKind::Sent {
             waited: Duration::ZERO,
+            background: request.is_background(),
         });
         Ok(SendPermit::sent_at(Timestamp::ZERO))
     }

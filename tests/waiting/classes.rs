@@ -8,7 +8,7 @@ use paceline::{
 };
 
 use crate::steady::fixed;
-use crate::world::{MILLI, SECOND, World, limiter, ms};
+use crate::world::{Limiter, MILLI, SECOND, World, at, limiter, ms};
 
 #[test]
 fn foreground_goes_before_background_that_waits() {
@@ -87,6 +87,35 @@ fn a_waiter_that_is_dropped_leaves_its_token_to_the_next() {
     world.run_until(SECOND);
     assert_eq!(world.tasks[tasks[1]].went_at(), 125 * MILLI);
     assert_eq!(world.tasks[tasks[2]].went_at(), 250 * MILLI);
+}
+
+/// What it leaves in the bucket of a learned rate a burst of the foreground would find.
+#[test]
+fn the_first_looks_when_a_token_may_be_free() {
+    let mut world = World::default();
+    let limiter = limiter(fixed(8), &world.hands);
+    let behind = |limiter: &Limiter| {
+        let request = limiter.clone().into_tokens(1).class(Class::Background);
+        request.acquire()
+    };
+    // The foreground takes 20 tokens for each of background.
+    for _ in 0..3 {
+        world.spawn(behind(&limiter));
+    }
+    for _ in 0..60 {
+        world.spawn(limiter.clone().into_tokens(1).acquire());
+    }
+    world.run_until(63 * 125 * MILLI);
+    assert_eq!(world.order.len(), 63);
+    // Then it ends, and the estimate is of the past.
+    let wait = limiter
+        .send_rate()
+        .background()
+        .try_acquire(at(world.hands.nanos()));
+    assert!(wait.expect_err("none is there") > ms(250), "{wait:?}");
+    let last = world.spawn(behind(&limiter));
+    world.run_until(70 * 125 * MILLI);
+    assert_eq!(world.tasks[last].went_at(), 64 * 125 * MILLI);
 }
 
 #[test]
