@@ -1,0 +1,22 @@
+//! What other projects learnt the hard way, played against paceline.
+//!
+//! Each test is written anew from the description of a fault or a scene. The comment above it names
+//! the repository, the file and the test that it comes from. A test asserts what paceline promises,
+//! which is not always what the other project does. `README.md` lists every item of each source,
+//! also what does not apply.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+extern crate alloc;
+
+#[path = "../support/mod.rs"]
+mod support;
+#[allow(dead_code, reason = "the tests of waiting use all of it")]
+#[path = "../waiting/world.rs"]
+mod world;
+
+mod throttle_net;
+mod throttle_net_keys;
+mod throttle_net_threads;
