@@ -71,14 +71,9 @@ fn allow_sockets() {}
 /// Runs every mode, prints what came of it, and returns the exit code.
 async fn copies(settings: &Settings) -> Result<u8, Failure> {
     allow_sockets();
-    let mut plans = Vec::new();
-    for mode in settings.modes() {
-        let plan = Plan::new(mode, settings.attempts(), settings.workers())?;
-        if let Some(warning) = &plan.warning {
-            eprintln!("{}: {warning}.", mode.name());
-        }
-        plans.push((mode, plan));
-    }
+    let plan = |mode| Plan::new(mode, settings.attempts()).map(|plan| (mode, plan));
+    let plans = settings.modes().into_iter().map(plan);
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let job = |(mode, plan)| {
         let settings = settings.clone();
         async move { job(mode, plan, &settings).await }
@@ -86,12 +81,9 @@ async fn copies(settings: &Settings) -> Result<u8, Failure> {
     let reports = run::each(plans, settings.side_by_side(), job).await?;
     println!("{}", table::table(settings, &reports));
     let differences = reports.iter().flat_map(Report::differences);
-    let differences: Vec<_> = differences.collect();
-    if !differences.is_empty() {
-        eprintln!("{}", differences.join("\n"));
+    if !run::agree(differences) {
         return Ok(MISCOUNTED);
     }
-    println!("The client and the service counted the same requests, throttles and objects.");
     run::write(&settings.svg, &table::chart(settings, &reports))?;
     println!("Chart: {}", settings.svg.display());
     Ok(verdict(&reports))

@@ -8,9 +8,9 @@ use fastrand::Rng;
 use paceline::law::{DeclaredSettings, PacedSettings, Spend};
 use paceline::{Class, ControlLaw, Outcome, SendLimiter, SendRate, Timestamp};
 
-use crate::runtime::{Hands, Runtime, Spawner};
-use crate::scene::{Comes, Known, MILLI, SECOND, Scene};
+use crate::scene::{Comes, Known, Scene};
 use crate::service::Service;
+use crate::time::{self, MILLI, SECOND, Virtual, now};
 
 /// Who shares the limit, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +85,11 @@ impl Tally {
     }
 }
 
-type Limiter = SendLimiter<Arc<SendRate>, Hands, Hands>;
+type Limiter = SendLimiter<Arc<SendRate>, Virtual, Virtual>;
 
 #[derive(Clone)]
 struct Client {
     scene: Scene,
-    hands: Hands,
     limiter: Limiter,
     service: Rc<RefCell<Service>>,
     tally: Rc<RefCell<Tally>>,
@@ -127,10 +126,6 @@ fn rate(scene: &Scene, mode: Mode) -> SendRate {
 }
 
 impl Client {
-    fn counts(&self) -> bool {
-        self.hands.nanos() >= BEGINNING
-    }
-
     fn weight(&self, index: usize) -> u32 {
         let rng = [&self.arrivals, &self.rng][index];
         let weight = rng.borrow_mut().u64(1..=self.scene.heaviest);
@@ -145,30 +140,30 @@ impl Client {
         };
         let (mut first, mut attempt) = (None, 0_u32);
         loop {
-            let asked = self.hands.nanos();
+            let asked = now();
             let request = self.limiter.clone().into_tokens(weight).class(class);
             let Ok(permit) = request.acquire().await else {
                 return first.unwrap_or(0); // a weight above a rate that has just fallen
             };
-            let now = self.hands.nanos();
-            first.get_or_insert(now - asked);
-            if index == 1 && self.counts() {
+            let sent = now();
+            first.get_or_insert(sent - asked);
+            if index == 1 && now() >= BEGINNING {
                 let mut tally = self.tally.borrow_mut();
-                let gap = tally.last.map_or(0, |last| now - last);
+                let gap = tally.last.map_or(0, |last| sent - last);
                 tally.gap = tally.gap.max(gap);
-                tally.last = Some(now);
+                tally.last = Some(sent);
             }
             let half = || self.rng.borrow_mut().u64(15 * MILLI..25 * MILLI);
-            self.hands.sleep_until(now + half()).await;
-            let at = self.hands.nanos();
+            time::sleep_until(sent + half()).await;
+            let at = now();
             let (done, reports) = self.service.borrow_mut().answer(at, weight.into());
-            if self.counts() {
+            if now() >= BEGINNING {
                 let mut tally = self.tally.borrow_mut();
                 tally.sent[index] += 1;
                 tally.refused[index] += u64::from(!done);
                 tally.done[index] += if done { u64::from(weight) } else { 0 };
             }
-            self.hands.sleep_until(at + half()).await;
+            time::sleep_until(at + half()).await;
             if let Some(reports) = reports {
                 self.limiter.observe(permit, &reports);
             }
@@ -180,7 +175,7 @@ impl Client {
             let most = (SECOND << attempt.min(4)).min(20 * SECOND);
             attempt += 1;
             let backoff = self.rng.borrow_mut().u64(0..most);
-            self.hands.sleep_until(self.hands.nanos() + backoff).await;
+            time::sleep_until(now() + backoff).await;
         }
     }
 
@@ -191,17 +186,17 @@ impl Client {
     }
 
     async fn person(self) {
-        let begun = self.hands.nanos();
+        let begun = now();
         let waited = self.operate(Class::Foreground, 0).await;
         if begun >= BEGINNING {
             let mut tally = self.tally.borrow_mut();
             tally.waits.push(waited);
-            tally.answers.push(self.hands.nanos() - begun);
+            tally.answers.push(now() - begun);
         }
     }
 
     /// Lets the foreground come.
-    async fn people(self, spawner: Spawner) {
+    async fn people(self) {
         let scene = self.scene;
         let mean_weight = scene.heaviest.div_ceil(2);
         // Of one client, between two requests.
@@ -215,13 +210,13 @@ impl Client {
                 .parse::<u64>()
                 .unwrap_or(mean)
         };
-        let mut pulse_ends = self.hands.nanos() + exponential(2 * SECOND);
+        let mut pulse_ends = now() + exponential(2 * SECOND);
         loop {
             let (wait, at_once) = match scene.comes {
                 Comes::Clumps(many) => (between * many, many),
                 Comes::Steadily | Comes::Bursts => (exponential(between), 1),
             };
-            let mut next = self.hands.nanos() + wait;
+            let mut next = now() + wait;
             if let Comes::Bursts = scene.comes {
                 while next > pulse_ends {
                     // What is left of the wait goes on after the pause.
@@ -230,9 +225,9 @@ impl Client {
                     pulse_ends += pause + exponential(2 * SECOND);
                 }
             }
-            self.hands.sleep_until(next).await;
+            time::sleep_until(next).await;
             for _ in 0..at_once {
-                spawner.spawn(self.clone().person());
+                time::spawn(self.clone().person());
             }
         }
     }
@@ -240,37 +235,32 @@ impl Client {
 
 /// Plays `scene`, and returns what happened.
 pub(crate) fn play(scene: &Scene, mode: Mode, seed: u64) -> Tally {
-    let mut runtime = Runtime::new(seed);
     let service = Rc::new(RefCell::new(Service::new(scene)));
     let tally = Rc::new(RefCell::new(Tally::default()));
     let rng = Rc::new(RefCell::new(Rng::with_seed(seed)));
-    let arrivals = Rc::new(RefCell::new(Rng::with_seed(!seed)));
-    for _ in 0..scene.clients {
-        let limiter = SendLimiter::new(Arc::new(rate(scene, mode)))
-            .clock(runtime.hands.clone())
-            .sleep_on(runtime.hands.clone());
-        let client = Client {
-            scene: *scene,
-            hands: runtime.hands.clone(),
-            limiter,
-            service: Rc::clone(&service),
-            tally: Rc::clone(&tally),
-            rng: Rc::clone(&rng),
-            arrivals: Rc::new(RefCell::new(arrivals.borrow_mut().fork())),
-            class: match mode {
-                Mode::Classes => Class::Background,
-                Mode::Alone | Mode::OneLine => Class::Foreground,
-            },
-        };
-        if mode != Mode::Alone {
-            for _ in 0..scene.workers {
-                runtime.spawner.spawn(client.clone().work());
+    let mut arrivals = Rng::with_seed(!seed);
+    let class = match mode {
+        Mode::Classes => Class::Background,
+        Mode::Alone | Mode::OneLine => Class::Foreground,
+    };
+    time::run(seed, scene.seconds * SECOND, || {
+        for _ in 0..scene.clients {
+            let limiter = SendLimiter::new(Arc::new(rate(scene, mode)));
+            let client = Client {
+                scene: *scene,
+                limiter: limiter.clock(Virtual).sleep_on(Virtual),
+                service: Rc::clone(&service),
+                tally: Rc::clone(&tally),
+                rng: Rc::clone(&rng),
+                arrivals: Rc::new(RefCell::new(arrivals.fork())),
+                class,
+            };
+            if mode != Mode::Alone {
+                (0..scene.workers).for_each(|_| time::spawn(client.clone().work()));
             }
+            time::spawn(client.people());
         }
-        let spawner = runtime.spawner.clone();
-        runtime.spawner.spawn(client.people(spawner));
-    }
-    runtime.run_until(scene.seconds * SECOND);
+    });
     let mut tally = tally.take();
     tally.waits.sort_unstable();
     tally.answers.sort_unstable();

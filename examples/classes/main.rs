@@ -17,11 +17,14 @@
 extern crate alloc;
 
 mod client;
-mod runtime;
+#[path = "../common/mod.rs"]
+mod common;
 mod scene;
 mod service;
 
 use clap::Parser;
+
+use common::{policer, time};
 
 use client::{Mode, Tally, play};
 use scene::{SCENES, Scene};

@@ -1,79 +1,35 @@
 //! A service with one limit, which it may declare.
 
-use core::time::Duration;
+use paceline::law::LimitReports;
 
-use paceline::law::{LimitReport, LimitReports, Reset};
-
-use crate::scene::{Policer, SECOND, Scene};
+use crate::policer::Policer;
+use crate::scene::Scene;
+use crate::time::SECOND;
 
 /// A service.
 #[derive(Debug)]
 pub(crate) struct Service {
-    policer: Policer,
-    limit: u64,
-    /// Of a bucket: billionths of tokens left. Of a window: tokens used.
-    level: u64,
-    mark: u64,
+    scene: Scene,
+    count: Policer,
 }
 
 impl Service {
     pub(crate) fn new(scene: &Scene) -> Self {
-        let level = match scene.policer {
-            Policer::Bucket(burst) => burst * SECOND,
-            Policer::Window(_) => 0,
-            Policer::Refill(_) => scene.limit * SECOND,
-        };
+        let (window, full) = (scene.window * SECOND, scene.burst.unwrap_or(scene.limit));
         Self {
-            policer: scene.policer,
-            limit: scene.limit,
-            level,
-            mark: 0,
+            scene: *scene,
+            count: Policer::new(scene.counting, window, scene.burst, full),
         }
     }
 
     /// Answers a request of `weight` at `now`: whether it is done, and what is declared.
     pub(crate) fn answer(&mut self, now: u64, weight: u64) -> (bool, Option<LimitReports>) {
-        let limit = self.limit;
-        match self.policer {
-            Policer::Bucket(burst) => (self.take(now, weight, limit, SECOND, burst), None),
-            Policer::Refill(window) => {
-                let done = self.take(now, weight, limit, window, limit);
-                let left = self.level / SECOND;
-                let missing = u128::from(limit * SECOND - self.level);
-                let whole = missing * u128::from(window) / u128::from(limit * SECOND);
-                let reset = u64::try_from(whole).unwrap_or(0);
-                (done, Some(report(left, limit, window, reset, true)))
-            }
-            Policer::Window(window) => {
-                if now / window != self.mark / window {
-                    self.level = 0;
-                }
-                self.mark = now;
-                let done = self.level + weight <= limit;
-                self.level += if done { weight } else { 0 };
-                let reset = window - now % window;
-                let left = limit - self.level;
-                (done, Some(report(left, limit, window, reset, false)))
-            }
+        let limit = self.scene.limit;
+        let done = self.count.look(now, limit) >= weight;
+        if done {
+            self.count.take(weight);
         }
+        let report = || LimitReports::from(self.count.report(limit));
+        (done, self.scene.declares().then(report))
     }
-
-    fn take(&mut self, now: u64, weight: u64, limit: u64, window: u64, burst: u64) -> bool {
-        let gain = u128::from(limit) * u128::from(now - self.mark) * u128::from(SECOND);
-        let gain = u64::try_from(gain / u128::from(window)).unwrap_or(u64::MAX);
-        self.level = (self.level + gain).min(burst * SECOND);
-        self.mark = now;
-        let left = self.level.checked_sub(weight * SECOND);
-        self.level = left.unwrap_or(self.level);
-        left.is_some()
-    }
-}
-
-fn report(left: u64, limit: u64, window: u64, reset: u64, refills: bool) -> LimitReports {
-    let report = LimitReport::new(left)
-        .limit(limit)
-        .window(Duration::from_nanos(window))
-        .refills(refills)
-        .reset(Reset::In(Duration::from_nanos(reset)));
-    LimitReports::from(report)
 }

@@ -1,6 +1,9 @@
 //! How a service counts what it allows: a bucket that refills, a window of the clock, or any span.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use paceline::law::{LimitReport, Reset};
 
 /// A token in the unit that a bucket counts in, and a second in nanoseconds.
 const TOKEN: i128 = 1_000_000_000;
@@ -81,6 +84,16 @@ impl Policer {
             Counting::Window | Counting::Sliding => i128::from(limit) * TOKEN - self.level,
         };
         u64::try_from(left.max(0) / TOKEN).unwrap_or(u64::MAX)
+    }
+
+    /// Returns what is left of `limit`, until when, and how it counts, as a service declares it.
+    pub(crate) fn report(&self, limit: u64) -> LimitReport {
+        let reset = Duration::from_nanos(self.until(limit, limit));
+        LimitReport::new(self.left(limit))
+            .limit(limit)
+            .window(Duration::from_nanos(self.window))
+            .refills(self.counting == Counting::Refill)
+            .reset(Reset::In(reset))
     }
 
     /// Takes tokens, or gives them back to a bucket, which is in order again with the next look.

@@ -95,6 +95,18 @@ where
     Ok(results)
 }
 
+/// Prints on what the clients and the services differ, and returns whether it is nothing.
+pub(crate) fn agree(differences: impl Iterator<Item = String>) -> bool {
+    let differences: Vec<_> = differences.collect();
+    if differences.is_empty() {
+        println!("The clients and the service counted the same.");
+    }
+    for line in &differences {
+        eprintln!("{line}");
+    }
+    differences.is_empty()
+}
+
 /// Writes a file, in a folder that may not exist.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {

@@ -35,10 +35,11 @@ mod world;
 use clap::Parser;
 
 use client::{LAWS, Law};
-use common::{number, policer};
-use scene::{SCENES, SECOND, Scene};
+use common::{number, policer, time};
+use scene::{SCENES, Scene};
 use service::Service;
 use sets::{SET_SCENES, SetScene, SetTally, play_set};
+use time::SECOND;
 use world::{Tally, play};
 
 /// Plays limiters against services that declare their limits, and prints the results.

@@ -1,10 +1,7 @@
 //! The scenes: services that declare a limit, and their clients.
 
 use crate::policer::Counting as Policer;
-
-/// Seconds and milliseconds in nanoseconds.
-pub(crate) const SECOND: u64 = 1_000_000_000;
-pub(crate) const MILLI: u64 = 1_000_000;
+use crate::time::SECOND;
 
 /// How the headers say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use fastrand::Rng;
 use paceline::law::{Dimension, LimitName, LimitReport, LimitReports, Reset};
 
 use crate::policer::{Counting as Policer, Policer as Count};
-use crate::scene::{Fault, MILLI, SECOND, Scene, Style};
+use crate::scene::{Fault, Scene, Style};
+use crate::time::{MILLI, SECOND};
 
 /// The service's clock when the run begins, in nanoseconds since 1970: on a whole window of every
 /// scene. The clients' own clocks play no part.

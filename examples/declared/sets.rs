@@ -1,18 +1,18 @@
 //! Scenes of several limits at once: a service that counts requests and tokens, as those of
 //! language models do, and clients that take both together and settle the true cost.
 
-use alloc::collections::BTreeMap;
-use core::time::Duration;
+use alloc::{rc::Rc, sync::Arc};
+use core::{cell::RefCell, time::Duration};
 
 use fastrand::Rng;
 use paceline::{
     Outcome, SendRate, SendSet, Timestamp,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
-    set::{SetPermit, SetReservation},
+    law::{DeclaredSettings, Dimension, LimitReports},
+    set::SetPermit,
 };
 
 use crate::policer::{Counting, Policer};
-use crate::scene::SECOND;
+use crate::time::{self, SECOND, now};
 
 /// The limits a minute.
 const REQUESTS: u64 = 600;
@@ -70,7 +70,7 @@ impl SetTally {
     }
 }
 
-type Set<'a> = SendSet<&'a SendRate, 2>;
+type Set = SendSet<Arc<SendRate>, 2>;
 
 /// A service that charges the estimate when a request comes, and its true cost when it ends.
 struct Service {
@@ -88,7 +88,7 @@ impl Service {
     }
 
     /// Takes a request in, or returns when to come back and what is left.
-    fn arrive(&mut self, now: u64, estimate: u64) -> Option<(u64, Box<LimitReports>)> {
+    fn arrive(&mut self, now: u64, estimate: u64) -> Option<(u64, LimitReports)> {
         self.requests.look(now, REQUESTS);
         self.tokens.look(now, TOKENS);
         if self.requests.left(REQUESTS) >= 1 && self.tokens.left(TOKENS) >= estimate {
@@ -101,7 +101,7 @@ impl Service {
             self.tokens.until(estimate, TOKENS),
         ];
         let hint = waits[0].max(waits[1]).div_ceil(SECOND).max(1) * SECOND;
-        Some((hint, Box::new(self.reports())))
+        Some((hint, self.reports()))
     }
 
     /// Ends a request, and returns what is left.
@@ -114,14 +114,8 @@ impl Service {
     }
 
     fn reports(&self) -> LimitReports {
-        let report = |policer: &Policer, limit, dimension| {
-            LimitReport::new(policer.left(limit))
-                .dimension(dimension)
-                .limit(limit)
-                .window(Duration::from_nanos(MINUTE))
-                .reset(Reset::In(Duration::from_nanos(policer.until(limit, limit))))
-                .refills(true)
-        };
+        let report =
+            |policer: &Policer, limit, dimension| policer.report(limit).dimension(dimension);
         let mut reports = LimitReports::from(report(&self.requests, REQUESTS, Dimension::Requests));
         reports.push(report(&self.tokens, TOKENS, Dimension::Tokens));
         reports
@@ -135,134 +129,112 @@ struct Flight {
     cost: u64,
 }
 
-/// What a worker does next.
-enum Next {
-    Ask,
-    Arrive(Flight),
-    /// When to come back, and what is left, if it was throttled.
-    Return(Flight, Option<(u64, Box<LimitReports>)>),
-}
-
-struct Worker<'a> {
-    client: usize,
-    place: Option<SetReservation<'a, 2>>,
-    /// The estimate and the true cost of its request, and how often it was sent.
-    request: (u64, u64, u32),
+struct World {
+    scene: SetScene,
+    sets: Vec<Set>,
+    service: RefCell<Service>,
+    rng: RefCell<Rng>,
+    tally: RefCell<SetTally>,
 }
 
 /// Plays a scene.
 pub(crate) fn play_set(scene: &SetScene, seed: u64) -> SetTally {
-    let mut rng = Rng::with_seed(seed);
     let rate = |dimension| {
         let settings = DeclaredSettings::new().dimension(dimension);
-        SendRate::declared(settings, Timestamp::ZERO)
+        Arc::new(SendRate::declared(settings, Timestamp::ZERO))
     };
-    let rates: Vec<_> = (0..scene.clients)
-        .map(|_| [rate(Dimension::Requests), rate(Dimension::Tokens)])
-        .collect();
-    let sets: Vec<_> = rates
-        .iter()
-        .map(|rates| SendSet::new(rates.each_ref()))
-        .collect();
-    let mut service = Service::new();
-    let mut workers: Vec<_> = (0..scene.clients * WORKERS)
-        .map(|worker| Worker {
-            client: worker % scene.clients,
-            place: None,
-            request: (0, 0, 0),
-        })
-        .collect();
-    let mut tally = SetTally::default();
-    // When, and the number of the event: in order, whatever the seed.
-    let mut events = BTreeMap::new();
-    for worker in 0..workers.len() {
-        events.insert((rng.u64(0..SECOND), worker as u64), (worker, Next::Ask));
-    }
-    let mut number = workers.len() as u64;
-    while let Some(((now, _), (id, next))) = events.pop_first() {
-        if now >= END {
-            break;
+    let set = |_| SendSet::new([Dimension::Requests, Dimension::Tokens].map(rate));
+    let world = Rc::new(World {
+        scene: *scene,
+        sets: (0..scene.clients).map(set).collect(),
+        service: RefCell::new(Service::new()),
+        rng: RefCell::new(Rng::with_seed(seed)),
+        tally: RefCell::default(),
+    });
+    time::run(seed, END, || {
+        for worker in 0..scene.clients * WORKERS {
+            let begin = world.rng.borrow_mut().u64(0..SECOND);
+            let world = Rc::clone(&world);
+            time::spawn_at(begin, async move {
+                loop {
+                    world.operate(&world.sets[worker % world.sets.len()]).await;
+                }
+            });
         }
-        let worker = &mut workers[id];
-        let (set, at) = (&sets[worker.client], Timestamp::from_nanos(now));
-        let (when, next) = match next {
-            Next::Ask => {
-                if worker.request.2 == 0 {
-                    worker.request = request(scene, now, &mut rng);
-                }
-                let (estimate, cost, sends) = worker.request;
-                if worker.place.is_none() {
-                    let place = set.reserve(at, &[1, estimate as u32]);
-                    worker.place = Some(place.expect("in range"));
-                }
-                match worker.place.as_mut().expect("it is there").claim(at) {
-                    Ok(permit) => {
-                        (worker.place, worker.request.2) = (None, sends + 1);
-                        let flight = Flight {
-                            permit,
-                            estimate,
-                            cost,
-                        };
-                        (now + WAY, Next::Arrive(flight))
-                    }
-                    Err(binding) => {
-                        let wait = u64::try_from(binding.wait.as_nanos()).unwrap_or(u64::MAX);
-                        (now + wait.min(LOOK), Next::Ask)
-                    }
-                }
-            }
-            Next::Arrive(flight) => {
-                let throttled = service.arrive(now, flight.estimate);
-                if now >= STEADY {
-                    tally.sent += 1;
-                    tally.throttled += u64::from(throttled.is_some());
-                }
-                let took = match throttled {
-                    None => rng.u64(SECOND / 2..2 * SECOND),
-                    Some(_) => WAY,
-                };
-                (now + took, Next::Return(flight, throttled))
-            }
-            Next::Return(flight, None) => {
-                let reports = service.end(now, &flight);
-                answered(set, at, &flight, &reports);
-                if now >= STEADY {
-                    tally.used += if binding(scene, now) == 0 {
-                        1.0 / REQUESTS as f64
-                    } else {
-                        flight.cost as f64 / TOKENS as f64
-                    };
-                }
-                worker.request.2 = 0;
-                (now, Next::Ask)
-            }
-            Next::Return(flight, Some((hint, reports))) => {
-                refused(set, at, &flight, hint, &reports);
-                if worker.request.2 == SENDS {
-                    tally.failed += 1;
-                    worker.request.2 = 0;
-                }
-                (now + hint, Next::Ask)
-            }
-        };
-        events.insert((when, number), (id, next));
-        number += 1;
-    }
+    });
+    let mut tally = world.tally.take();
     tally.offered = ((END - STEADY) / MINUTE) as f64;
     tally
 }
 
-/// Takes in the end of a request: what is left, its true cost, its outcome.
-fn answered(set: &Set<'_>, at: Timestamp, flight: &Flight, reports: &LimitReports) {
-    set.observe(at, &flight.permit, reports);
-    let costs = [1, flight.cost as u32];
-    set.settle(at, flight.permit, &costs)
-        .expect("there is room");
-    set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
+impl World {
+    /// Sends one request until it is done, or often enough.
+    async fn operate(&self, set: &Set) {
+        let (estimate, cost) = request(&self.scene, now(), &mut self.rng.borrow_mut());
+        for sends in 1..=SENDS {
+            let permit = turn(set, estimate).await;
+            let flight = Flight {
+                permit,
+                estimate,
+                cost,
+            };
+            time::sleep_until(now() + WAY).await;
+            let throttled = self.service.borrow_mut().arrive(now(), estimate);
+            if now() >= STEADY {
+                let mut tally = self.tally.borrow_mut();
+                tally.sent += 1;
+                tally.throttled += u64::from(throttled.is_some());
+            }
+            let Some((hint, reports)) = throttled else {
+                let took = self.rng.borrow_mut().u64(SECOND / 2..2 * SECOND);
+                time::sleep_until(now() + took).await;
+                self.end(set, &flight);
+                return time::sleep_until(now()).await;
+            };
+            time::sleep_until(now() + WAY).await;
+            refused(set, &flight, hint, &reports);
+            self.tally.borrow_mut().failed += u64::from(sends == SENDS);
+            time::sleep_until(now() + hint).await;
+        }
+    }
+
+    /// Takes in the end of a request: what is left, its true cost, its outcome.
+    fn end(&self, set: &Set, flight: &Flight) {
+        let (at, costs) = (Timestamp::from_nanos(now()), [1, flight.cost as u32]);
+        let reports = self.service.borrow_mut().end(now(), flight);
+        set.observe(at, &flight.permit, &reports);
+        let settled = set.settle(at, flight.permit, &costs);
+        settled.expect("there is room");
+        set.record(at, &flight.permit.costing(&costs), Outcome::NotThrottled);
+        if now() >= STEADY {
+            self.tally.borrow_mut().used += if binding(&self.scene, now()) == 0 {
+                1.0 / REQUESTS as f64
+            } else {
+                flight.cost as f64 / TOKENS as f64
+            };
+        }
+    }
+}
+
+/// Waits for the turn of a request.
+async fn turn(set: &Set, estimate: u64) -> SetPermit<2> {
+    let at = || Timestamp::from_nanos(now());
+    let place = set.reserve(at(), &[1, estimate as u32]);
+    let mut place = place.expect("in range");
+    loop {
+        match place.claim(at()) {
+            Ok(permit) => return permit,
+            Err(binding) => {
+                let wait = u64::try_from(binding.wait.as_nanos()).unwrap_or(u64::MAX);
+                time::sleep_until(now() + wait.min(LOOK)).await;
+            }
+        }
+    }
 }
 
 /// Takes in a throttle: what is left, that it cost nothing, its outcome.
-fn refused(set: &Set<'_>, at: Timestamp, flight: &Flight, hint: u64, reports: &LimitReports) {
+fn refused(set: &Set, flight: &Flight, hint: u64, reports: &LimitReports) {
+    let at = Timestamp::from_nanos(now());
     set.observe(at, &flight.permit, reports);
     set.settle(at, flight.permit, &[0, 0]).expect("a credit");
     let outcome = Outcome::ThrottledFor(Duration::from_nanos(hint));
@@ -278,8 +250,8 @@ const fn binding(scene: &SetScene, now: u64) -> usize {
     }
 }
 
-/// Returns the estimate of a request, its true cost, and that it was never sent.
-fn request(scene: &SetScene, now: u64, rng: &mut Rng) -> (u64, u64, u32) {
+/// Returns the estimate of a request, and its true cost.
+fn request(scene: &SetScene, now: u64, rng: &mut Rng) -> (u64, u64) {
     let estimate = if binding(scene, now) == 0 {
         rng.u64(20..80)
     } else {
@@ -290,5 +262,5 @@ fn request(scene: &SetScene, now: u64, rng: &mut Rng) -> (u64, u64, u32) {
     } else {
         estimate / scene.wrong
     };
-    (estimate, cost, 0)
+    (estimate, cost)
 }

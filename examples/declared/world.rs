@@ -1,14 +1,16 @@
-//! Discrete events in virtual time.
+//! Clients, their operations, and the network between them and the service.
 
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
+use alloc::rc::Rc;
+use core::cell::RefCell;
+use core::future;
 
 use fastrand::Rng;
-use paceline::{Class, Reservation, SendPermit, SendRate, Timestamp};
+use paceline::{Class, SendPermit, SendRate};
 
 use crate::client::{self, Law};
-use crate::scene::{MILLI, SECOND, Scene};
+use crate::scene::Scene;
 use crate::service::{Response, Service};
+use crate::time::{self, MILLI, SECOND, now};
 
 /// How often an operation is sent.
 const SENDS: u32 = 5;
@@ -29,254 +31,155 @@ pub(crate) struct Tally {
     pub(crate) waits: Vec<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Arrive,
-    Begin,
-    Ask,
-    Reach,
-    Hear,
-}
-
-struct Task<'a> {
-    client: usize,
-    /// Whether someone waits for it, beside workers that can wait.
-    person: bool,
-    step: Step,
-    sends: u32,
-    begun: u64,
-    weight: u32,
-    permit: SendPermit,
-    seat: Option<Reservation<'a>>,
-    trip: u64,
-    response: Option<Response>,
-}
-
-struct World<'a> {
+struct World {
     scene: Scene,
     law: Law,
-    limiters: &'a [Option<SendRate>],
-    service: Service,
-    rng: Rng,
-    events: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    serial: u64,
-    tasks: Vec<Task<'a>>,
-    free: Vec<usize>,
-    tally: Tally,
+    limiters: Vec<Option<SendRate>>,
+    service: RefCell<Service>,
+    rng: RefCell<Rng>,
+    tally: RefCell<Tally>,
 }
 
 /// Plays a scene.
 pub(crate) fn play(scene: &Scene, law: Law, seed: u64) -> Tally {
-    let limiters: Vec<_> = (0..scene.clients).map(|_| law.limiter(scene)).collect();
-    let mut world = World {
+    let world = Rc::new(World {
         scene: *scene,
         law,
-        limiters: &limiters,
-        service: Service::new(scene),
-        rng: Rng::with_seed(seed),
-        events: BinaryHeap::new(),
-        serial: 0,
-        tasks: Vec::new(),
-        free: Vec::new(),
-        tally: Tally {
-            parts: vec![0; scene.clients as usize],
-            ..Tally::default()
-        },
-    };
-    world.run();
-    world.tally
+        limiters: (0..scene.clients).map(|_| law.limiter(scene)).collect(),
+        service: RefCell::new(Service::new(scene)),
+        rng: RefCell::new(Rng::with_seed(seed)),
+        tally: RefCell::default(),
+    });
+    world.tally.borrow_mut().parts = vec![0; scene.clients as usize];
+    time::run(seed, scene.end(), || world.begin());
+    world.tally.take()
 }
 
-impl World<'_> {
-    fn run(&mut self) {
-        for client in 0..self.scene.clients {
-            let at = u64::from(client) * self.scene.stagger * SECOND;
-            if self.scene.people > 0 {
-                self.spawn((client as usize, true), Step::Arrive, at);
+impl World {
+    fn begin(self: &Rc<Self>) {
+        let scene = &self.scene;
+        for client in 0..scene.clients as usize {
+            let at = client as u64 * scene.stagger * SECOND;
+            let arrive = |many, span, person| {
+                let mean = span / many;
+                time::spawn_at(at, Rc::clone(self).arrive(client, mean, person));
+            };
+            if scene.people > 0 {
+                arrive(scene.people, 60 * SECOND, true);
             }
-            if self.scene.open > 0 {
-                self.spawn((client as usize, false), Step::Arrive, at);
+            if scene.open > 0 {
+                arrive(scene.open, SECOND, false);
                 continue;
             }
-            let workers = match (client, self.scene.small) {
+            let workers = match (client, scene.small) {
                 (0, small) if small > 0 => small,
-                _ => self.scene.workers,
+                _ => scene.workers,
             };
             for _ in 0..workers {
-                let at = at + self.rng.u64(0..SECOND);
-                self.spawn((client as usize, false), Step::Begin, at);
-            }
-        }
-        while let Some(Reverse((now, _, task))) = self.events.pop() {
-            if now >= self.scene.end() {
-                break;
-            }
-            match self.tasks[task].step {
-                Step::Arrive => self.arrive(now, task),
-                Step::Begin => self.begin(now, task),
-                Step::Ask => self.ask(now, task),
-                Step::Reach => self.reach(now, task),
-                Step::Hear => self.hear(now, task),
+                let at = at + self.rng.borrow_mut().u64(0..SECOND);
+                let world = Rc::clone(self);
+                time::spawn_at(at, async move {
+                    loop {
+                        world.operate(client, false).await;
+                    }
+                });
             }
         }
     }
 
-    fn arrive(&mut self, now: u64, task: usize) {
-        let Task { client, person, .. } = self.tasks[task];
-        self.spawn((client, person), Step::Begin, now);
-        let (many, span) = if person {
-            (self.scene.people, 60 * SECOND)
-        } else {
-            (self.scene.open, SECOND)
-        };
-        let gap = self.rng.u64(0..2 * span / many);
-        self.after(task, Step::Arrive, now + gap);
-    }
-
-    fn begin(&mut self, now: u64, task: usize) {
-        let left = self.scene.clients as usize - self.scene.leave as usize;
-        if self.tasks[task].client >= left && now >= self.scene.end() / 2 {
-            return; // it has gone
+    async fn arrive(self: Rc<Self>, client: usize, mean: u64, person: bool) {
+        loop {
+            let world = Rc::clone(&self);
+            let operation = async move { world.operate(client, person).await };
+            time::spawn_at(now(), operation);
+            let gap = self.rng.borrow_mut().u64(0..2 * mean);
+            time::sleep_until(now() + gap).await;
         }
-        let weight = self.rng.u32(self.scene.least..=self.scene.weight);
-        let operation = &mut self.tasks[task];
-        (operation.begun, operation.sends, operation.weight) = (now, 0, weight);
-        self.ask(now, task);
     }
 
-    fn ask(&mut self, now: u64, task: usize) {
-        let operation = &mut self.tasks[task];
-        let limiter = self.limiters[operation.client].as_ref();
-        let class = if self.law == Law::Classes && !operation.person {
+    /// Carries out one operation: until it is done, or was sent often enough.
+    async fn operate(&self, client: usize, person: bool) {
+        let stay = self.scene.clients as usize - self.scene.leave as usize;
+        if client >= stay && now() >= self.scene.end() / 2 {
+            return future::pending().await; // it has gone
+        }
+        let weights = self.scene.least..=self.scene.weight;
+        let (begun, weight) = (now(), self.rng.borrow_mut().u32(weights));
+        let limiter = self.limiters[client].as_ref();
+        for sends in 0..SENDS {
+            let permit = self.turn(limiter, weight, person).await;
+            self.tally.borrow_mut().sent += 1;
+            let trip = self.trip(client);
+            time::sleep_until(now() + trip / 2).await;
+            let response = self.answer(client, weight.into());
+            let throttled = response.throttled;
+            time::sleep_until(now() + trip / 2).await;
+            client::record(limiter, now(), permit, throttled, &response.reports);
+            let Some(hint) = throttled else {
+                let is_steady = begun >= self.scene.steady();
+                if self.scene.people == 0 || (person && is_steady) {
+                    let waited = permit.time().as_nanos().saturating_sub(begun);
+                    self.tally.borrow_mut().waits.push(waited);
+                }
+                return;
+            };
+            if sends + 1 < SENDS {
+                let sleep = self.rng.borrow_mut().u64(0..SECOND << sends);
+                time::sleep_until(now() + sleep + hint.min(LONGEST_HINT)).await;
+            }
+        }
+        self.tally.borrow_mut().failed += 1;
+    }
+
+    /// Waits for the turn of a request.
+    async fn turn(&self, limiter: Option<&SendRate>, weight: u32, person: bool) -> SendPermit {
+        let class = if self.law == Law::Classes && !person {
             Class::Background
         } else {
             Class::Foreground
         };
-        let seat = &mut operation.seat;
-        match client::ask(limiter, seat, now, operation.weight, class) {
-            Ok(permit) => {
-                operation.permit = permit;
-                operation.sends += 1;
-                self.tally.sent += 1;
-                let trip = self.trip(self.tasks[task].client);
-                self.tasks[task].trip = trip;
-                self.after(task, Step::Reach, now + trip / 2);
-            }
-            Err(wait) => {
-                // As a waiter that is woken when its turn comes sooner would.
-                let longest = (self.scene.window_nanos() / 300).clamp(50 * MILLI, SECOND);
-                let wait = wait.min(longest).max(1);
-                self.after(task, Step::Ask, now + wait);
+        // As a waiter that is woken when its turn comes sooner would.
+        let longest = (self.scene.window_nanos() / 300).clamp(50 * MILLI, SECOND);
+        let mut seat = None;
+        loop {
+            match client::ask(limiter, &mut seat, now(), weight, class) {
+                Ok(permit) => return permit,
+                Err(wait) => time::sleep_until(now() + wait.min(longest).max(1)).await,
             }
         }
     }
 
     /// Returns a round trip: lognormal, nine tenths within the scene's bounds.
-    #[expect(
-        clippy::float_arithmetic,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an example"
-    )]
-    fn trip(&mut self, client: usize) -> u64 {
+    #[expect(clippy::cast_sign_loss, reason = "an example")]
+    fn trip(&self, client: usize) -> u64 {
         let (low, high) = (self.scene.trip.0 as f64, self.scene.trip.1 as f64);
         let (mean, deviation) = ((low * high).ln() / 2.0, (high / low).ln() / 3.29);
         // Twelve evenly spread numbers make a normal one.
-        let normal: f64 = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
-        let trip = (mean + deviation * normal)
-            .exp()
-            .clamp(low / 2.0, high * 2.0);
+        let mut rng = self.rng.borrow_mut();
+        let normal: f64 = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+        let trip = (mean + deviation * normal).exp();
+        let trip = trip.clamp(low / 2.0, high * 2.0);
         let far = if self.scene.far { 1 << client } else { 1 };
         (trip * MILLI as f64) as u64 * far
     }
 
-    fn reach(&mut self, now: u64, task: usize) {
-        let operation = &self.tasks[task];
-        let (client, weight) = (operation.client, u64::from(operation.weight));
-        let response = self.service.answer(now, weight, &mut self.rng);
+    /// Lets the service answer a request, and counts it.
+    fn answer(&self, client: usize, weight: u64) -> Response {
+        let mut service = self.service.borrow_mut();
+        let response = service.answer(now(), weight, &mut self.rng.borrow_mut());
+        let mut tally = self.tally.borrow_mut();
         if response.throttled.is_some() {
-            self.tally.throttled += 1;
-        } else {
-            self.tally.used += weight;
-            let whole = self.scene.end();
-            if (self.scene.steady()..whole).contains(&now) {
-                self.tally.steady += weight;
-            }
-            if now >= whole / 2 {
-                self.tally.parts[client] += weight;
-            }
+            tally.throttled += 1;
+            return response;
         }
-        let back = self.tasks[task].trip / 2;
-        self.tasks[task].response = Some(response);
-        self.after(task, Step::Hear, now + back);
-    }
-
-    fn hear(&mut self, now: u64, task: usize) {
-        let operation = &mut self.tasks[task];
-        let Some(response) = operation.response.take() else {
-            return;
-        };
-        let limiter = self.limiters[operation.client].as_ref();
-        client::record(
-            limiter,
-            now,
-            operation.permit,
-            response.throttled,
-            &response.reports,
-        );
-        let Some(hint) = response.throttled else {
-            let sent = operation.permit.time().as_nanos();
-            let is_steady = operation.begun >= self.scene.steady();
-            if self.scene.people == 0 || (operation.person && is_steady) {
-                self.tally.waits.push(sent.saturating_sub(operation.begun));
-            }
-            return self.end(now, task);
-        };
-        if operation.sends >= SENDS {
-            self.tally.failed += 1;
-            return self.end(now, task);
+        tally.used += weight;
+        let end = self.scene.end();
+        if (self.scene.steady()..end).contains(&now()) {
+            tally.steady += weight;
         }
-        let most = SECOND << (operation.sends - 1);
-        let sleep = self.rng.u64(0..most);
-        let sleep = sleep + hint.min(LONGEST_HINT);
-        self.after(task, Step::Ask, now + sleep);
-    }
-
-    fn end(&mut self, now: u64, task: usize) {
-        if self.scene.open > 0 || self.tasks[task].person {
-            self.free.push(task);
-        } else {
-            self.begin(now, task);
+        if now() >= end / 2 {
+            tally.parts[client] += weight;
         }
-    }
-
-    fn spawn(&mut self, (client, person): (usize, bool), step: Step, at: u64) {
-        let task = Task {
-            client,
-            person,
-            step,
-            sends: 0,
-            begun: at,
-            weight: 1,
-            permit: SendPermit::sent_at(Timestamp::ZERO),
-            seat: None,
-            trip: 0,
-            response: None,
-        };
-        let index = if let Some(index) = self.free.pop() {
-            self.tasks[index] = task;
-            index
-        } else {
-            self.tasks.push(task);
-            self.tasks.len() - 1
-        };
-        self.after(index, step, at);
-    }
-
-    fn after(&mut self, task: usize, step: Step, at: u64) {
-        self.tasks[task].step = step;
-        self.serial += 1;
-        self.events.push(Reverse((at, self.serial, task)));
+        response
     }
 }

@@ -171,6 +171,7 @@ pub(crate) struct Batch {
 }
 
 /// What came of it.
+#[derive(Default)]
 pub(crate) struct Part {
     pub(crate) counts: Counts,
     /// How many of the jobs failed.

@@ -7,8 +7,8 @@ use crate::workload::{self, Job};
 
 /// The columns of a chart in one minute of the service.
 pub(crate) const BINS: u32 = 4;
-/// The most processes.
-pub(crate) const PROCESSES: usize = 8;
+/// The most clients.
+pub(crate) const CLIENTS: usize = 8;
 
 /// The counts of one account.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub(crate) struct Ledger {
     pub(crate) last_admitted: Duration,
     /// Tokens of each quarter of a minute; refused ones by their estimates.
     pub(crate) timeline: Vec<Bin>,
-    parts: [u64; PROCESSES],
-    /// The tokens of each process when half of all had been admitted.
-    pub(crate) parts_at_half: Option<[u64; PROCESSES]>,
+    parts: [u64; CLIENTS],
+    /// The tokens of each client when half of all had been admitted.
+    pub(crate) parts_at_half: Option<[u64; CLIENTS]>,
     answered: bool,
 }
 
@@ -41,7 +41,7 @@ impl Ledger {
             throttled_early: 0,
             last_admitted: Duration::ZERO,
             timeline: Vec::new(),
-            parts: [0; PROCESSES],
+            parts: [0; CLIENTS],
             parts_at_half: None,
             answered: false,
         }
@@ -53,7 +53,7 @@ impl Ledger {
     }
 
     /// Enters a request that came at `now`.
-    pub(crate) fn enter(&mut self, now: Duration, job: Job, process: usize, admitted: bool) {
+    pub(crate) fn enter(&mut self, now: Duration, job: Job, client: usize, admitted: bool) {
         let early = u64::from(!self.answered);
         let (cost, estimate) = (u64::from(job.cost), u64::from(job.estimate));
         let (admitted, refused) = if admitted { (cost, 0) } else { (0, estimate) };
@@ -70,7 +70,7 @@ impl Ledger {
         self.counts.done += 1;
         self.tokens += cost;
         self.last_admitted = now;
-        if let Some(part) = self.parts.get_mut(process) {
+        if let Some(part) = self.parts.get_mut(client) {
             *part += cost;
         }
         if self.parts_at_half.is_none() && self.tokens >= self.half {

@@ -22,7 +22,7 @@ const FIRST: u32 = 2;
 pub(crate) struct Report {
     pub(crate) mode: Mode,
     pub(crate) limits: Limits,
-    pub(crate) processes: u32,
+    pub(crate) clients: usize,
     pub(crate) elapsed: Duration,
     pub(crate) client: Counts,
     /// Requests that were given up.
@@ -80,10 +80,10 @@ impl Report {
         (count >= BINS).then(|| number(tokens) / offered)
     }
 
-    /// Returns Jain's index of the processes' tokens when half of the batch was admitted.
+    /// Returns Jain's index of the clients' tokens when half of the batch was admitted.
     pub(crate) fn jain(&self) -> Option<f64> {
-        let parts = self.service.parts_at_half.filter(|_| self.processes > 1)?;
-        Some(jain(&parts[..self.processes as usize]))
+        let parts = self.service.parts_at_half.filter(|_| self.clients > 1)?;
+        Some(jain(&parts[..self.clients]))
     }
 
     /// Returns the counts on which the clients and the service differ, in words.
@@ -127,7 +127,7 @@ const HEADINGS: [&str; 10] = [
 
 /// Returns the table, with what was asked above it and what the columns mean below.
 pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
-    let shared = settings.processes > 1;
+    let shared = settings.clients() > 1;
     let mut headings = HEADINGS.map(str::to_owned).to_vec();
     if shared {
         headings.push("Jain".to_owned());
@@ -177,14 +177,14 @@ pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
 /// Returns what was asked for, in one line.
 fn heading(settings: &Settings) -> String {
     let limits = settings.limits();
-    let processes = match settings.processes {
-        1 => "one process".to_owned(),
-        processes => format!("{processes} processes"),
+    let clients = match settings.clients() {
+        1 => "one client".to_owned(),
+        clients => format!("{clients} clients"),
     };
     format!(
-        "{} requests from {processes}, {} at a time; {} requests and {} tokens a minute, which takes {:.1} s",
+        "{} requests from {clients}, {} at a time; {} requests and {} tokens a minute, which takes {:.1} s",
         grouped(settings.requests.into()),
-        settings.workers() * settings.processes as usize,
+        settings.workers() * settings.clients(),
         grouped(limits.requests.into()),
         grouped(limits.tokens.into()),
         limits.minute.as_secs_f64(),

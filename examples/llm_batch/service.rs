@@ -90,7 +90,7 @@ impl Service {
     }
 
     /// Carries out the request with this number: decides at once, answers when it is done.
-    pub(crate) async fn answer(&self, number: usize, process: usize) -> Reply {
+    pub(crate) async fn answer(&self, number: usize, client: usize) -> Reply {
         let Some(job) = self.jobs.get(number).copied() else {
             return Reply {
                 status: StatusCode::NOT_FOUND,
@@ -99,7 +99,7 @@ impl Service {
                 error: None,
             };
         };
-        let mut reply = self.state().admit(self.opened.elapsed(), job, process);
+        let mut reply = self.state().admit(self.opened.elapsed(), job, client);
         if reply.error.is_none() {
             tokio::time::sleep(self.limits.latency(job)).await;
             self.state().finish(self.opened.elapsed(), job);
@@ -121,7 +121,7 @@ impl State {
         })
     }
 
-    fn admit(&mut self, now: Duration, job: Job, process: usize) -> Reply {
+    fn admit(&mut self, now: Duration, job: Job, client: usize) -> Reply {
         let [requests, tokens] = self.waits(now, [1, job.estimate]);
         let wait = requests.max(tokens);
         let admitted = wait.is_zero();
@@ -129,7 +129,7 @@ impl State {
             self.limits[0].2.take(1_u8);
             self.limits[1].2.take(job.estimate);
         }
-        self.ledger.enter(now, job, process, admitted);
+        self.ledger.enter(now, job, client, admitted);
         let mut headers = HeaderMap::new();
         for (name, limit, policer) in &self.limits {
             let reset = written(Duration::from_nanos(policer.until(*limit, *limit)));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-use crate::{ledger::PROCESSES, run, workload::Job};
+use crate::{ledger::CLIENTS, run, workload::Job};
 
 /// What an account may use in a minute of the service, and how long that is.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +77,13 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "MS", default_value = "2500", value_parser = clap::value_parser!(u32).range(100..=60_000))]
     minute_ms: u32,
 
-    /// Requests that are in progress at the same time, in all processes
+    /// Requests that are in progress at the same time, of all clients
     #[arg(long, value_name = "COUNT", default_value = "96", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: u32,
 
-    /// Processes that share the account
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=PROCESSES as i64))]
-    pub(crate) processes: u32,
+    /// Clients that share the account, each with its own limiter
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=CLIENTS as i64))]
+    clients: u32,
 
     /// A way to run, may be repeated [default: all of them]
     #[arg(long = "mode", value_name = "MODE")]
@@ -94,7 +94,7 @@ pub(crate) struct Settings {
     pub(crate) one_by_one: bool,
 
     /// A person asks beside the batch, now and then: by default only in the declared ways
-    #[arg(long, conflicts_with = "processes")]
+    #[arg(long, conflicts_with = "clients")]
     pub(crate) person: bool,
 
     /// The seed of the sizes
@@ -104,29 +104,6 @@ pub(crate) struct Settings {
     /// Where the chart is written
     #[arg(long, value_name = "PATH", default_value = "target/llm_batch.svg")]
     pub(crate) svg: PathBuf,
-
-    /// One of several processes: the port of the account, and which process this is
-    #[arg(long, value_name = "PORT:PROCESS", hide = true)]
-    pub(crate) join: Option<Join>,
-}
-
-/// What a process of several is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Join {
-    pub(crate) port: u16,
-    pub(crate) process: usize,
-}
-
-impl core::str::FromStr for Join {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (port, process) = text.split_once(':').ok_or("no colon")?;
-        Ok(Self {
-            port: port.parse().map_err(|_| "no port")?,
-            process: process.parse().map_err(|_| "no process")?,
-        })
-    }
 }
 
 impl Settings {
@@ -138,21 +115,14 @@ impl Settings {
         }
     }
 
-    /// Returns the flags of a process that sends a part of what one way sends.
-    pub(crate) fn flags(&self, mode: Mode) -> [String; 6] {
-        [
-            format!("--requests={}", self.requests),
-            format!("--minute-ms={}", self.minute_ms),
-            format!("--workers={}", self.workers),
-            format!("--processes={}", self.processes),
-            format!("--seed={}", self.seed),
-            format!("--mode={}", run::name(&mode)),
-        ]
+    /// Returns how many clients share the account.
+    pub(crate) const fn clients(&self) -> usize {
+        self.clients as usize
     }
 
-    /// Returns the workers of each process.
+    /// Returns the workers of each client.
     pub(crate) const fn workers(&self) -> usize {
-        self.workers.div_ceil(self.processes) as usize
+        self.workers.div_ceil(self.clients) as usize
     }
 
     /// Returns the ways to run, each once, in the order of the table.
@@ -176,7 +146,7 @@ impl Settings {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{Join, Mode, Settings};
+    use super::{Mode, Settings};
 
     #[test]
     fn the_flags_are_consistent() {
@@ -185,14 +155,9 @@ mod tests {
 
     #[test]
     fn modes_run_once_each_and_in_the_order_of_the_table() {
-        let flags = "llm_batch --mode declared --mode none --mode declared --join 80:3";
+        let flags = "llm_batch --mode declared --mode none --mode declared";
         let settings = Settings::try_parse_from(flags.split(' ')).expect("the flags are good");
         assert_eq!(settings.modes(), [Mode::None, Mode::Declared]);
-        let join = Join {
-            port: 80,
-            process: 3,
-        };
-        assert_eq!(settings.join, Some(join));
         let modes = |flags: &str| {
             let settings = Settings::try_parse_from(flags.split(' ')).expect("the flags are good");
             settings.modes()

@@ -50,7 +50,7 @@ async fn virtual_batch_of(flags: &str, mode: Mode, seed: u64) -> Report {
     Report {
         mode,
         limits,
-        processes: 1,
+        clients: 1,
         elapsed: begun.elapsed(),
         client: part.counts,
         failed: part.failed,

@@ -11,43 +11,35 @@ use crate::{
     service::{Reply, Service},
 };
 
-/// Which process of several a request is from.
-const PROCESS: &str = "x-process";
+/// Which client of several a request is from.
+const CLIENT: &str = "x-client";
 
 /// How a client reaches the service.
 #[derive(Clone, Debug)]
 pub(crate) enum Transport {
     Http {
-        client: reqwest::Client,
+        http: reqwest::Client,
         port: u16,
-        process: usize,
+        client: usize,
     },
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests in virtual time"))]
     Direct(Arc<Service>),
 }
 
 impl Transport {
-    pub(crate) fn http(port: u16, process: usize) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder().no_proxy().build()?;
-        Ok(Self::Http {
-            client,
-            port,
-            process,
-        })
+    pub(crate) fn http(port: u16, client: usize) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        Ok(Self::Http { http, port, client })
     }
 
     /// Sends one request, and returns what came back, if anything did.
     pub(crate) async fn send(&self, number: usize) -> Option<Reply> {
-        let (client, port, process) = match self {
-            Self::Http {
-                client,
-                port,
-                process,
-            } => (client, *port, *process),
+        let (http, port, client) = match self {
+            Self::Http { http, port, client } => (http, *port, *client),
             Self::Direct(service) => return Some(service.answer(number, 0).await),
         };
         let url = format!("http://127.0.0.1:{port}/v1/requests/{number}");
-        let request = client.post(url).header(PROCESS, process);
+        let request = http.post(url).header(CLIENT, client);
         let response = request.send().await.ok()?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.ok()?;
@@ -68,9 +60,9 @@ impl Serve for Service {
     async fn serve(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let number = request.uri().path().rsplit('/').next();
         let number = number.and_then(|number| number.parse().ok());
-        let process = number_in(request.headers(), PROCESS);
+        let client = number_in(request.headers(), CLIENT);
         let reply = self
-            .answer(number.unwrap_or(usize::MAX), process.unwrap_or(0))
+            .answer(number.unwrap_or(usize::MAX), client.unwrap_or(0))
             .await;
         let body = match reply.usage {
             Some(tokens) => serde_json::json!({ "usage": { "total_tokens": tokens } }),

@@ -2,13 +2,13 @@
 
 #![expect(clippy::float_arithmetic, reason = "pixels")]
 
+use crate::bars::Bars;
 use crate::figure::Played;
 use crate::number::number;
-use crate::people;
 use crate::scale::Scale;
-use crate::scene::{MILLI, Policer, Scene};
-use crate::shares;
+use crate::scene::{Policer, Scene};
 use crate::tally::BIN;
+use crate::time::MILLI;
 use crate::words::short;
 
 /// The scales that all panels share, so that they can be compared by eye.
@@ -18,10 +18,8 @@ pub(crate) struct Axes {
     pub(crate) time: Scale,
     /// Requests per second.
     pub(crate) rate: Scale,
-    /// Percent of an equal part, if there are several clients.
-    pub(crate) shares: Option<Scale>,
-    /// Seconds that people waited, if there are any.
-    pub(crate) waits: Option<Scale>,
+    /// The bars below each panel, if there are any.
+    pub(crate) bars: Option<(Bars, Scale)>,
     /// How many bins of the tally make a step of the chart.
     pub(crate) step: usize,
     panels: usize,
@@ -55,12 +53,10 @@ impl Axes {
         let step = step(scene);
         let panels = played.len().max(1);
         let width = width(panels);
-        let several = scene.clients > 1;
         Self {
             time: Scale::new(number(scene.seconds), width, 5.0),
             rate: Scale::new(highest(scene, played, step), Self::PLOT, 5.0),
-            shares: several.then(|| Scale::new(shares::most(played), Self::BARS, 3.0)),
-            waits: (scene.people > 0).then(|| Scale::new(people::most(played), Self::BARS, 3.0)),
+            bars: Bars::of(scene, step).map(|bars| (bars, bars.scale(played))),
             step,
             panels,
             head,
@@ -91,7 +87,7 @@ impl Axes {
     }
 
     fn row_height(&self) -> f64 {
-        if self.shares.is_some() || self.waits.is_some() {
+        if self.bars.is_some() {
             Self::BARS_TOP + Self::BARS + 26.0
         } else {
             Self::HEAD + Self::PLOT + 36.0

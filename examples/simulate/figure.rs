@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::svg::{Anchor, Area, Font, Picture};
 use crate::tally::Tally;
 use crate::words::wrapped;
-use crate::{panel, people, setting, shares};
+use crate::{panel, setting};
 
 pub(crate) const SERVED: &str = "#56b4e9";
 pub(crate) const THROTTLED: &str = "#d55e00";
@@ -71,10 +71,9 @@ pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
     for (index, one) in played.iter().enumerate() {
         let cell = axes.cell(index);
         panel::draw(&mut picture, &axes, cell, one);
-        if axes.shares.is_some() {
-            shares::draw(&mut picture, &axes, cell, &one.tally);
+        if let Some((bars, scale)) = &axes.bars {
+            bars.draw(scale, &mut picture, &axes, cell, one);
         }
-        people::draw(&mut picture, &axes, cell, one);
     }
     captions(&mut picture, &axes);
     picture.finish()
@@ -118,24 +117,17 @@ fn captions(picture: &mut Picture, axes: &Axes) {
         let middle = y + Axes::HEAD + Axes::PLOT / 2.0;
         let at = (Axes::MARGIN + 4.0, middle);
         picture.turned_text(at, Anchor::Middle, SMALL, -90, "requests per second");
-        if axes.shares.is_some() {
+        if let Some((bars, _)) = &axes.bars {
             let at = (Axes::MARGIN + 4.0, y + Axes::BARS_TOP + Axes::BARS / 2.0);
-            picture.turned_text(at, Anchor::Middle, SMALL, -90, "% of equal");
-        }
-        if axes.waits.is_some() {
-            let at = (Axes::MARGIN + 4.0, y + Axes::BARS_TOP + Axes::BARS / 2.0);
-            picture.turned_text(at, Anchor::Middle, SMALL, -90, "seconds");
+            picture.turned_text(at, Anchor::Middle, SMALL, -90, bars.words().0);
         }
     }
     let mut text = format!(
         "Across: seconds since the start. Each step is the mean of {} s.",
         axes.step_seconds()
     );
-    if axes.shares.is_some() {
-        text += " Bars: the clients, least served first; 100 % is an equal part.";
-    }
-    if axes.waits.is_some() {
-        text += " Bars: the longest that anyone waited who asked then.";
+    if let Some((bars, _)) = &axes.bars {
+        text += bars.words().1;
     }
     let at = (Axes::WIDTH / 2.0, axes.height() - 10.0);
     picture.text(at, Anchor::Middle, SMALL, &text);

@@ -5,8 +5,9 @@ use core::time::Duration;
 
 use paceline::{Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
-use crate::scene::{MILLI, Scene};
+use crate::scene::Scene;
 use crate::service::Reply;
+use crate::time::MILLI;
 
 /// What an operation does about a failure that may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

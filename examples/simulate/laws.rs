@@ -4,7 +4,8 @@ use paceline::{ControlLaw, SendRate, Timestamp, law::PacedSettings};
 
 use crate::law::{Law, Limited, Retry, Told, Unlimited};
 use crate::rivals::{Gax, Lance, OpenDal, Polars, Rival};
-use crate::scene::{MILLI, Scene};
+use crate::scene::Scene;
+use crate::time::MILLI;
 
 /// A limiter by its name.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Plays the limiters against services in virtual time, and prints the results.
 //!
 //! ```text
-//! cargo run --release --example simulate -- --scenario all [--plot FILE.html]
+//! cargo run --release --example simulate -- --scenario all [--svg FOLDER]
 //! ```
 //!
 //! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`;
@@ -11,7 +11,7 @@
 //! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters,
 //! which [`laws`] lists; [`world`] plays a scene with one of them against a [`service`], and counts
 //! in a [`tally`]. [`summary`] and [`table`] are what is printed; [`figure`] is the chart of a
-//! scene, and [`page`] has all of them.
+//! scene.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"
@@ -23,20 +23,17 @@ extern crate alloc;
 mod common;
 
 mod axes;
+mod bars;
 mod figure;
 mod law;
 mod laws;
 mod options;
-mod page;
 mod panel;
-mod people;
-mod queue;
 mod rivals;
 mod scene;
 mod scenes;
 mod service;
 mod setting;
-mod shares;
 mod summary;
 mod table;
 mod tally;
@@ -50,12 +47,11 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{columns, number, policer, run, scale, svg};
+use common::{columns, number, policer, run, scale, svg, time};
 
 use figure::Played;
 use laws::{Entry, LAWS, RIVALS};
 use options::Options;
-use page::Section;
 use scene::Scene;
 use scenes::SCENES;
 use summary::Summary;
@@ -80,7 +76,6 @@ fn main() -> ExitCode {
 
 /// Plays what was asked for, and returns how many scenes that were.
 fn compare(options: &Options) -> io::Result<usize> {
-    let mut sections = Vec::new();
     let mut rows = Vec::new();
     let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {
@@ -100,30 +95,18 @@ fn compare(options: &Options) -> io::Result<usize> {
             rows.push((*scene, summaries));
             continue;
         }
-        let tables = table::tables(scene, &summaries);
         println!("\n### {}: {}", scene.name, scene.title);
-        for table in &tables {
-            println!("\n{}", table::text(table, options.markdown));
+        for table in table::tables(scene, &summaries) {
+            println!("\n{}", table::text(&table, options.markdown));
         }
-        if !options.draws() {
-            continue;
-        }
-        let chart = figure::figure(scene, &played);
         if let Some(folder) = &options.svg {
             let name = scene.name.replace(['/', ','], "-");
+            let chart = figure::figure(scene, &played);
             run::write(&folder.join(format!("{name}.svg")), &chart)?;
         }
-        sections.push(Section {
-            scene: *scene,
-            chart,
-            tables,
-        });
     }
     if options.table {
         println!("{}", table::text(&table::overview(&rows), options.markdown));
-    }
-    if let Some(file) = &options.plot {
-        run::write(file, &page::page(&sections, &options.seeds_in_words()))?;
     }
     Ok(count)
 }

@@ -51,10 +51,6 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) markdown: bool,
 
-    /// Writes a page of charts and tables, complete in one file
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) plot: Option<PathBuf>,
-
     /// Writes one chart for each scene into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) svg: Option<PathBuf>,
@@ -93,22 +89,6 @@ impl Options {
     /// Returns the seeds after the first one.
     pub(crate) fn more_seeds(&self) -> Range<u64> {
         self.seed + 1..self.seed + self.seeds
-    }
-
-    /// Returns which seeds the numbers come from.
-    pub(crate) fn seeds_in_words(&self) -> String {
-        let Self { seed, seeds, .. } = self;
-        match seeds {
-            1 => format!(
-                "All numbers come from seed {seed}; the same seed gives the same ones anywhere."
-            ),
-            _ => format!("Tables: means of {seeds} seeds from {seed} on. Charts: seed {seed}."),
-        }
-    }
-
-    /// Returns whether there is anything to draw.
-    pub(crate) fn draws(&self) -> bool {
-        self.plot.is_some() || self.svg.is_some()
     }
 }
 

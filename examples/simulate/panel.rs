@@ -5,9 +5,10 @@
 use crate::axes::{Axes, Cell};
 use crate::figure::{BOLD, FAINT, GRID, INK, LIMITER, Played, SERVED, SMALL, TEXT, THROTTLED};
 use crate::number::number;
-use crate::scene::{MILLI, Scene};
+use crate::scene::Scene;
 use crate::svg::{Anchor, Picture};
 use crate::tally::{BIN, Bin};
+use crate::time::MILLI;
 use crate::words::{rounded, short};
 
 /// Draws a panel.

@@ -14,8 +14,8 @@ use core::cell::Cell;
 use paceline::{SendPermit, Timestamp};
 
 use crate::law::{Law, Retry, Seat};
-use crate::scene::MILLI;
 use crate::service::Reply;
+use crate::time::MILLI;
 
 const SECOND: u64 = 1_000 * MILLI;
 
@@ -207,47 +207,20 @@ impl Rule for Polars {
 }
 
 /// Lance, March 2026 (`lance_aimd_*`): from 2,000/s, half after a second with a throttle, else
-/// 300/s more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lance(f64);
-
-impl Rule for Lance {
-    const FIRST: Self = Self(2_000.0);
-
-    fn rate(&self) -> f64 {
-        self.0
-    }
-
-    fn burst(&self) -> f64 {
-        100.0
-    }
-
-    fn tick(&mut self, _: u64, _: f64, of: &Second) {
-        self.0 = aimd(self.0, of);
-    }
-}
-
-/// Half after a second with a throttle, else 300/s more, if there were responses.
-fn aimd(rate: f64, of: &Second) -> f64 {
-    let next = if of.throttled > 0.0 {
-        rate / 2.0
-    } else if of.done > 0.0 {
-        rate + 300.0
-    } else {
-        rate
-    };
-    next.clamp(1.0, 5_000.0)
-}
+/// 300/s more, if there were responses.
+pub(crate) type Lance = Aimd<false>;
 
 /// OpenDAL's `AimdLayer`, September 2026 (PR 8329, `core/layers/aimd/src/bucket.rs`): Lance's
 /// rule and numbers, but a second that is over is looked at by the next request as well, and a
 /// response counts for the second in which it comes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenDal(f64);
+pub(crate) type OpenDal = Aimd<true>;
 
-impl Rule for OpenDal {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aimd<const LOOKS_FIRST: bool>(f64);
+
+impl<const LOOKS_FIRST: bool> Rule for Aimd<LOOKS_FIRST> {
     const FIRST: Self = Self(2_000.0);
-    const LOOKS_FIRST: bool = true;
+    const LOOKS_FIRST: bool = LOOKS_FIRST;
 
     fn rate(&self) -> f64 {
         self.0
@@ -258,7 +231,14 @@ impl Rule for OpenDal {
     }
 
     fn tick(&mut self, _: u64, _: f64, of: &Second) {
-        self.0 = aimd(self.0, of);
+        let next = if of.throttled > 0.0 {
+            self.0 / 2.0
+        } else if of.done > 0.0 {
+            self.0 + 300.0
+        } else {
+            self.0
+        };
+        self.0 = next.clamp(1.0, 5_000.0);
     }
 }
 
@@ -298,8 +278,8 @@ impl Law for Gax {
 mod tests {
     use super::{Gax, Lance, OpenDal, Polars, Rival, Rule, SECOND};
     use crate::law::Law;
-    use crate::scene::MILLI;
     use crate::service::Reply;
+    use crate::time::MILLI;
 
     const THROTTLED: Reply = Reply::Throttled(None);
 

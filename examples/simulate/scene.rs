@@ -1,5 +1,7 @@
 //! What a scene is: a service, its clients, and what goes on between them.
 
+use crate::time::MILLI;
+
 /// How the service decides whom it throttles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policer {
@@ -165,6 +167,5 @@ impl Scene {
     }
 }
 
-/// A millisecond in nanoseconds, and a million.
-pub(crate) const MILLI: u64 = 1_000_000;
+/// A million.
 const MICRO: u64 = 1_000_000;

@@ -1,7 +1,8 @@
 //! The service: it counts requests, and throttles those above its limit.
 
 use crate::policer::{Counting, Policer as Count};
-use crate::scene::{Hint, MILLI, Policer, Scene};
+use crate::scene::{Hint, Policer, Scene};
+use crate::time::MILLI;
 
 /// What the service answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 #![expect(clippy::float_arithmetic, reason = "for people to read")]
 
 use crate::number::{jain, number, share};
-use crate::scene::{MILLI, Scene};
+use crate::scene::Scene;
 use crate::tally::{BIN, Tally};
+use crate::time::MILLI;
 
 /// How long a rate must be held to count as reached, in bins: two seconds.
 const HELD: u64 = 20;

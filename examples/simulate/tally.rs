@@ -1,6 +1,7 @@
 //! What happened in a run: counts, and nothing but integers.
 
-use crate::scene::{MILLI, Scene};
+use crate::scene::Scene;
+use crate::time::MILLI;
 use crate::waits::Waits;
 
 /// How long one bin of the time line is.
@@ -29,6 +30,8 @@ pub(crate) struct Tally {
     pub(crate) finished: u64,
     pub(crate) failed: u64,
     pub(crate) refused: u64,
+    /// How often a timer woke a client, and how often it slept before a retry: waking from that is
+    /// not waiting for a turn.
     pub(crate) wakes: u64,
     pub(crate) sleeps: u64,
     pub(crate) waits: Waits,
@@ -94,16 +97,6 @@ impl Tally {
         }
     }
 
-    /// A timer woke a client.
-    pub(crate) fn wake(&mut self) {
-        self.wakes += 1;
-    }
-
-    /// A client sleeps before a retry: waking from that is not waiting for a turn.
-    pub(crate) fn sleep(&mut self) {
-        self.sleeps += 1;
-    }
-
     /// A request was sent.
     pub(crate) fn send(&mut self, now: u64) {
         self.sent += 1;
@@ -124,17 +117,15 @@ impl Tally {
         }
     }
 
-    /// An operation succeeded; its last attempt was sent so long after it had begun.
-    pub(crate) fn finish(&mut self, waited: u64) {
+    /// An operation that began then succeeded; its last attempt was sent so long after.
+    pub(crate) fn finish(&mut self, begun: u64, waited: u64, person: bool) {
         self.finished += 1;
         self.waits.add(waited);
-    }
-
-    /// Someone waited so long for an operation that began then.
-    pub(crate) fn serve(&mut self, begun: u64, waited: u64) {
-        self.people.add(waited);
-        let bin = self.bin(begun);
-        bin.longest = bin.longest.max(waited);
+        if person {
+            self.people.add(waited);
+            let bin = self.bin(begun);
+            bin.longest = bin.longest.max(waited);
+        }
     }
 
     /// An operation failed for good, perhaps because the quota refused a retry.

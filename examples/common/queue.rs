@@ -24,9 +24,8 @@ pub(crate) struct Queue {
     later: BinaryHeap<Reverse<u128>>,
 }
 
-impl Queue {
-    /// Creates an empty queue.
-    pub(crate) fn new() -> Self {
+impl Default for Queue {
+    fn default() -> Self {
         Self {
             present: BinaryHeap::new(),
             slot: 0,
@@ -35,7 +34,9 @@ impl Queue {
             later: BinaryHeap::new(),
         }
     }
+}
 
+impl Queue {
     /// Puts an event in.
     pub(crate) fn push(&mut self, event: u128) {
         let slot = slot(event);
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn events_come_in_the_order_of_a_sorted_list() {
         let mut rng = fastrand::Rng::with_seed(7);
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         let (mut waiting, mut came) = (Vec::new(), Vec::new());
         let mut serial = 0;
         let mut put = |queue: &mut Queue, waiting: &mut Vec<u128>, now: u64| {
