@@ -28,49 +28,17 @@ enum Back {
     Minutes,
 }
 
-const fn openai(
-    limit: &'static str,
-    remaining: &'static str,
-    reset: &'static str,
-    renewal: &'static str,
+const fn family(
+    [limit, remaining, reset]: [&'static str; 3],
     counts: Dimension,
+    back: Back,
 ) -> Family {
     Family {
         limit,
         remaining,
         reset,
         counts,
-        back: Back::Refills(renewal),
-    }
-}
-
-const fn anthropic(
-    limit: &'static str,
-    remaining: &'static str,
-    reset: &'static str,
-    counts: Dimension,
-) -> Family {
-    Family {
-        limit,
-        remaining,
-        reset,
-        counts,
-        back: Back::RefillsInAMinute,
-    }
-}
-
-const fn mistral(
-    limit: &'static str,
-    remaining: &'static str,
-    reset: &'static str,
-    counts: Dimension,
-) -> Family {
-    Family {
-        limit,
-        remaining,
-        reset,
-        counts,
-        back: Back::Minutes,
+        back,
     }
 }
 
@@ -83,16 +51,16 @@ const OUTPUT: Dimension = Dimension::Named(LimitName::of(b"output-tokens"));
 const FAMILIES: [Family; 8] = [
     // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time,
     // too.
-    openai("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests", "x-ratelimit-renewalperiod-requests", REQUESTS),
-    openai("x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens", "x-ratelimit-renewalperiod-tokens", TOKENS),
+    family(["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"], REQUESTS, Back::Refills("x-ratelimit-renewalperiod-requests")),
+    family(["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"], TOKENS, Back::Refills("x-ratelimit-renewalperiod-tokens")),
     // "Rate limits", Claude Docs: a token bucket, whose limits are all of a minute.
-    anthropic("anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset", REQUESTS),
-    anthropic("anthropic-ratelimit-tokens-limit", "anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset", TOKENS),
-    anthropic("anthropic-ratelimit-input-tokens-limit", "anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset", INPUT),
-    anthropic("anthropic-ratelimit-output-tokens-limit", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset", OUTPUT),
+    family(["anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"], REQUESTS, Back::RefillsInAMinute),
+    family(["anthropic-ratelimit-tokens-limit", "anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"], TOKENS, Back::RefillsInAMinute),
+    family(["anthropic-ratelimit-input-tokens-limit", "anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"], INPUT, Back::RefillsInAMinute),
+    family(["anthropic-ratelimit-output-tokens-limit", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"], OUTPUT, Back::RefillsInAMinute),
     // "Rate limits and usage tiers", Mistral AI.
-    mistral("x-ratelimit-limit-req-minute", "x-ratelimit-remaining-req-minute", "x-ratelimit-reset-req-minute", REQUESTS),
-    mistral("x-ratelimit-limit-tokens-minute", "x-ratelimit-remaining-tokens-minute", "x-ratelimit-reset-tokens-minute", TOKENS),
+    family(["x-ratelimit-limit-req-minute", "x-ratelimit-remaining-req-minute", "x-ratelimit-reset-req-minute"], REQUESTS, Back::Minutes),
+    family(["x-ratelimit-limit-tokens-minute", "x-ratelimit-remaining-tokens-minute", "x-ratelimit-reset-tokens-minute"], TOKENS, Back::Minutes),
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>) {
