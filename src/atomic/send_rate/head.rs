@@ -33,15 +33,23 @@ pub(in crate::atomic) struct LineWords {
     burst: u64,
 }
 
-// Orderings. `since` is raised before the swap of `head`, which releases it. `raise` looks at it
-// after the caller has loaded a head, with acquire, so that no change begins before the line that
-// it replaces: the looks are relaxed. Models: `paced::a_change_by_an_older_clock_mints_nothing`,
-// `line::of_two_changes_the_later_time_stays`. Raised, marked or brought back by a swap, it goes on
-// releasing what the swap before it released.
-// `read` loads it before the head, with acquire: a thread that finds it unmarked finds the head
-// that goes on from there, or a later one. In the other order it would take positions of a line
-// that has wrapped for those of the next. What it has may then be behind the beginning of the line,
-// which mints less. Models: `send_rate::a_wrapped_line_goes_on_with_a_full_bucket`,
+// Orderings, by race; each reason names both outcomes.
+//
+// A change against a change. `since` is raised before the swap of `head`, which releases it. If the
+// swap comes first, a load of the new head acquires it, so the later change finds `since` raised
+// and begins no earlier than the line that it replaces. If the load comes first, it has the old
+// head, and the swap of that change fails. Either way a look at `since` follows a head that was
+// acquired, so the looks are relaxed. Raised, marked or brought back by a swap, `since` goes on
+// releasing what the swap before it released. Models:
+// `paced::a_change_by_an_older_clock_mints_nothing`,
+// `line::of_two_changes_the_later_time_stays`.
+//
+// `read` against `go_on`, which replaces the head before it takes the mark away. `read` loads
+// `since` first, with acquire. If the mark went first, the head that is loaded next is the one
+// that goes on from there, or a later one. If the load came first, it finds the mark, and no token
+// is taken. In the other order, a caller would take positions of a line that has wrapped for those
+// of the next. A head that is newer than `since` mints less, never more. Models:
+// `send_rate::a_wrapped_line_goes_on_with_a_full_bucket`,
 // `send_rate::a_caller_is_never_between_a_wrapped_line_and_the_next`.
 impl LineWords {
     /// Creates the words of a line that mints nothing, and stands at `place`; of buckets that hold
@@ -122,9 +130,9 @@ impl LineWords {
             return;
         }
         let minted = minted(&line);
-        // Looked at again, by a swap: it comes before the one that takes the mark away, which
-        // acquires it. So what `minted` was computed from was loaded before any token was
-        // granted after that.
+        // Looked at again, by a swap. If it comes before the one that takes the mark away, that one
+        // acquires it: what `minted` was computed from was loaded before any token was granted
+        // after that. If the mark went first, this swap fails, and nothing is replaced.
         let marked = line.since;
         let looked = self
             .since
@@ -148,7 +156,8 @@ impl LineWords {
     ) -> bool {
         let next = Head::through(minted, end, rate, throttle);
         // Strong: one caller alone must never fail, or a success of the published law would be
-        // skipped. A thread that loses loads all again before it uses it. Acquire: see `touch`.
+        // skipped. Release: a load that comes later finds what was written before this swap. A
+        // thread that loses loads all again before it uses it. Acquire: see `touch`.
         self.head
             .compare_exchange(head.to_bits(), next.to_bits(), AcqRel, Relaxed)
             .is_ok()
