@@ -97,29 +97,32 @@ impl World {
     }
 
     /// Polls the woken tasks until none is.
-    fn poll(&self) {
+    fn poll_woken(&self) {
         loop {
             let Some(number) = self.woken.borrow_mut().pop_front() else {
                 return;
             };
-            let Some(mut task) = self.tasks.borrow_mut()[number].take() else {
-                continue;
-            };
-            task.bell.rung.store(false, Relaxed);
-            self.task.set(number);
-            let mut context = Context::from_waker(&task.waker);
-            if task.future.as_mut().poll(&mut context).is_ready() {
-                self.free.borrow_mut().push(number);
-            } else {
-                self.tasks.borrow_mut()[number] = Some(task);
-            }
+            self.poll(number);
         }
     }
 
-    fn ring(&self, number: usize) {
-        if let Some(task) = &self.tasks.borrow()[number] {
-            task.waker.wake_by_ref();
+    fn poll(&self, number: usize) {
+        let Some(mut task) = self.tasks.borrow_mut()[number].take() else {
+            return;
+        };
+        task.bell.rung.store(false, Relaxed);
+        self.task.set(number);
+        let mut context = Context::from_waker(&task.waker);
+        if task.future.as_mut().poll(&mut context).is_ready() {
+            self.free.borrow_mut().push(number);
+        } else {
+            self.tasks.borrow_mut()[number] = Some(task);
         }
+    }
+
+    fn is_cancelled(&self, event: u128) -> bool {
+        let mut cancelled = self.cancelled.borrow_mut();
+        !cancelled.is_empty() && cancelled.remove(&event)
     }
 }
 
@@ -129,15 +132,15 @@ pub(crate) fn run(seed: u64, end: u64, begin: impl FnOnce()) {
         world.late.borrow_mut().seed(seed);
         begin();
         loop {
-            world.poll();
+            world.poll_woken();
             let next = world.events.borrow_mut().pop();
             let Some(event) = next.filter(|event| (event >> 64) < end.into()) else {
                 break;
             };
             world.last.set(event);
             world.now.set((event >> 64) as u64);
-            if !world.cancelled.borrow_mut().remove(&event) {
-                world.ring(event as usize & ((1 << 24) - 1));
+            if !world.is_cancelled(event) {
+                world.poll(event as usize & ((1 << 24) - 1));
             }
         }
         drop(world.tasks.take());
@@ -164,7 +167,10 @@ pub(crate) fn task() -> usize {
 
 /// Adds a task that runs at once.
 pub(crate) fn spawn(future: impl Future<Output = ()> + 'static) {
-    WORLD.with(|world| world.ring(world.add(future)));
+    WORLD.with(|world| {
+        let task = world.add(future);
+        world.woken.borrow_mut().push_back(task);
+    });
 }
 
 /// Adds a task that begins at a time.
