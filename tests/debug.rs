@@ -37,8 +37,8 @@ use paceline::{
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError, Weights},
     strategy::{
-        Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, RefusalReason, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId,
+        Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn, StrategyId,
     },
     wait::{AsyncIoSleep, DefaultSleep, Sleep, Timer},
 };
@@ -242,7 +242,7 @@ fn every_type() -> Shown {
             .expect("the quota is full")
             .with_time_left(Some(9 * SECOND))
     };
-    let refused = RetryRefused::new(RefusalReason::MaxAttempts { max: 3 });
+    let refused = RetryRefused::new(StopReason::MaxAttempts { max: 3 });
     let refused = refused.with_backoff(SECOND).waiting(true);
     show!(
         NotAdmitted::Stalled { span: SECOND },
@@ -250,7 +250,7 @@ fn every_type() -> Shown {
             wait: SECOND,
             look_in: SECOND
         },
-        RefusalReason::NotRetryable,
+        StopReason::NotRetryable,
         ForeignToken(token()),
         InitialTokenRefused,
         Reports::at(&at(1)),

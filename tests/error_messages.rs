@@ -18,10 +18,10 @@ use paceline::{
     },
     headers::HintError,
     law::PacedSettings,
-    operation::NotSending,
+    operation::{NotSending, StopReason},
     scope::{ScopeRefused, ScopesError},
     set::{Binding, SetError},
-    strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, RetryRefused},
+    strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ fn messages_are_whole_and_have_no_second_source() {
         wait: SECOND,
     };
     let rates = SendSet::of(Vec::<&SendRate>::new()).unwrap_err();
-    let max = RefusalReason::MaxAttempts { max: 3 };
+    let max = StopReason::MaxAttempts { max: 3 };
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
     let settings = "max_attempts must be at least 1: it counts the first send";
     let foreign = Standard::new().acquire_initial_token(None).unwrap();

@@ -10,9 +10,7 @@ use paceline::{
     RetryToken, Standard,
     config::StrategyBuilder,
     operation::{Attempt, Next, RunError, StopReason, Verdict},
-    strategy::{
-        ForeignToken, InitialTokenRefused, RefusalReason, Reports, RetryRefused, StrategyId,
-    },
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
 use support::{Arc, Fixed, Hands, http, ms};
 
@@ -327,10 +325,10 @@ fn strategies_refuse_without_our_loop() {
     let strategies: [(&dyn RetryStrategy, u64); 2] = [(&standard, 50), (&legacy, 1000)];
     for (strategy, delay) in strategies {
         let once = Idempotency::NotIdempotent;
-        let reason = refused(strategy, |token| token.with_idempotency(once)).into_reason();
-        assert!(matches!(reason, RefusalReason::MaybeExecuted), "{reason}");
+        let reason = refused(strategy, |token| token.with_idempotency(once)).reason();
+        assert!(matches!(reason, StopReason::MaybeExecuted), "{reason}");
         let late = refused(strategy, |token| token.with_time_left(Some(ms(delay))));
-        assert!(matches!(late.reason(), RefusalReason::OutOfTime { .. }));
+        assert!(matches!(late.reason(), StopReason::OutOfTime { .. }));
         assert_eq!((late.backoff(), late.delay()), (ms(delay), ms(0)));
     }
     assert_eq!(standard.quota().available(), 500);
@@ -357,13 +355,13 @@ fn loop_holds_careless_strategies_to_the_deadline() {
 
 #[test]
 fn reasons_read_well() {
-    let text = |reason: RefusalReason| RetryRefused::new(reason).to_string();
+    let text = |reason: StopReason| RetryRefused::new(reason).to_string();
     let done = "the work may have been done, and must not be done twice";
-    assert_eq!(text(RefusalReason::MaybeExecuted), done);
+    assert_eq!(text(StopReason::MaybeExecuted), done);
     assert_eq!(StopReason::MaybeExecuted.to_string(), done);
     let (wait, left) = (ms(1500), ms(20));
     let late = "out of time: 20ms left, and a wait of 1.5s";
-    assert_eq!(text(RefusalReason::OutOfTime { wait, left }), late);
+    assert_eq!(text(StopReason::OutOfTime { wait, left }), late);
     assert_eq!(StopReason::OutOfTime { wait, left }.to_string(), late);
 }
 

@@ -23,9 +23,7 @@ use paceline::{
     law::{PacedSettings, PacedSettingsError},
     operation::{Attempt, RunError, StopReason},
     scope::{Scope, ScopeRefused, ScopesError},
-    strategy::{
-        ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused, SendTurn, StrategyId,
-    },
+    strategy::{ForeignToken, InitialTokenRefused, RetryRefused, SendTurn, StrategyId},
     wait::{Acquire, DefaultSleep, PlaceInLine, TokioTimer},
 };
 
@@ -40,7 +38,7 @@ macro_rules! each {
 
 each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
     RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SettingsError, WeightError);
-each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, RefusalReason, Reservation<'_>, RetryConfig,
+each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
 each!(value: AcquireError, Attempt, Chain<IoErrorClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,

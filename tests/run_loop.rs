@@ -22,8 +22,8 @@ use paceline::{
     config::StrategyBuilder,
     operation::{Attempt, RunError, StopReason},
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
-        SendRequest, SendTurn, StrategyId,
+        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        SendTurn, StrategyId,
     },
 };
 use support::{Fixed, http, ms};
@@ -231,7 +231,7 @@ impl RetryStrategy for Homemade {
         self.note(format!("refresh {retries}"));
         assert!(token.send_permit().is_some());
         if retries == 2 || failure.is_timeout() {
-            return Err(RetryRefused::new(RefusalReason::Other("enough")));
+            return Err(RetryRefused::new(StopReason::Other("enough")));
         }
         Ok(token.with_delay(ms(7)).with_attempt(retries + 2, None))
     }

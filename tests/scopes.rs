@@ -14,7 +14,7 @@ use paceline::{
     config::SettingsError,
     operation::StopReason,
     scope::{ScopeRefused, ScopesBuilder, ScopesError},
-    strategy::{NotAdmitted, RefusalReason, Reports, SendRequest, SendTurn},
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
 use support::{
     Arc, Hands,
@@ -214,10 +214,9 @@ fn clones_share_and_scopes_built_apart_do_not() {
 
     // A token of the one is foreign to the other, which changes nothing and gives it back.
     let refused = apart.refresh_retry_token(token, &Failure::transient(), Reports::new());
-    let RefusalReason::ForeignToken(token) = refused.unwrap_err().into_reason() else {
-        panic!("it is foreign");
-    };
-    let token = apart.record_success(*token, Reports::new()).unwrap_err().0;
+    let token = refused.unwrap_err().into_foreign();
+    let token = token.expect("it is foreign");
+    let token = apart.record_success(token, Reports::new()).unwrap_err().0;
     assert_eq!(scopes.count_in_use(), 1, "it holds its scope still");
     assert_eq!(
         (available(&scopes, "a"), available(&apart, "a")),

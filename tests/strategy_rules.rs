@@ -9,7 +9,8 @@ use paceline::{
     RetryStrategy, Standard,
     backoff::ExponentialBackoff,
     config::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError, StrategyBuilder},
-    strategy::{RefusalReason, Reports},
+    operation::StopReason,
+    strategy::Reports,
 };
 use support::{Arc, Fixed, OK, Response, Then, http, ms, step, throttling};
 
@@ -63,11 +64,10 @@ fn token_of_another_strategy_comes_back_and_changes_nothing() {
         let refused = strategy
             .refresh_retry_token(token, &http(500), Reports::new())
             .unwrap_err();
-        let RefusalReason::ForeignToken(token) = refused.into_reason() else {
-            panic!("not refused as foreign");
-        };
+        assert_eq!(refused.reason(), StopReason::ForeignToken);
+        let token = refused.into_foreign().expect("it comes back");
         let token = strategy
-            .record_success(*token, Reports::new())
+            .record_success(token, Reports::new())
             .unwrap_err()
             .0;
         assert_eq!((token.attempt(), token.delay()), (1, ms(0)));

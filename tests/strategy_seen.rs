@@ -11,10 +11,11 @@ use paceline::{
     SendRate, Standard, Timestamp,
     config::{RetryCosts, RetryGeneration},
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
+    operation::StopReason,
     snapshot::{StrategyCounts, StrategySnapshot},
     strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, RefusalReason, Reports, RetryRefused,
-        SendRequest, SendTurn,
+        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
+        SendTurn,
     },
 };
 use support::{Arc, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
@@ -199,7 +200,7 @@ fn refusals_for_want_of_time_are_counted() {
     let token = strategy.acquire_initial_token(None).unwrap();
     let refused = strategy.refresh_retry_token(token, &http(500), Reports::new());
     let refused = refused.unwrap_err();
-    assert!(matches!(refused.reason(), RefusalReason::OutOfTime { .. }));
+    assert!(matches!(refused.reason(), StopReason::OutOfTime { .. }));
     assert_eq!(strategy.snapshot().counts.refused_time, 1);
 }
 

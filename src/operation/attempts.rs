@@ -7,8 +7,8 @@ use super::{Attempt, OuterAttempt, Stop, StopReason, bounds::Bounds};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
-        AttemptCharge, Event, EventKind, MAX_RETRY_AFTER, NotAdmitted, RefusalReason, Reports,
-        SendRequest, SendTurn, StrategyId, hint_too_long,
+        AttemptCharge, Event, EventKind, MAX_RETRY_AFTER, NotAdmitted, Reports, SendRequest,
+        SendTurn, StrategyId, hint_too_long,
     },
     wait::Rest,
 };
@@ -469,8 +469,8 @@ impl<S: RetryStrategy> Attempts<S> {
             Ok(token) => token,
             Err(refused) => {
                 let reason = match refused.reason() {
-                    RefusalReason::OutOfTime { .. } if !another => self.no_other(),
-                    reason => StopReason::by(reason),
+                    StopReason::OutOfTime { .. } if !another => self.no_other(),
+                    reason => reason,
                 };
                 // No sleep begins that would end after the deadline.
                 let delay = refused.delay();
@@ -492,7 +492,7 @@ impl<S: RetryStrategy> Attempts<S> {
         } else if !another {
             Some(self.no_other())
         } else if let Some(reason) = hint_too_long(failure, next.delay(), longest) {
-            Some(StopReason::by(&reason))
+            Some(reason)
         } else {
             self.out_of_time(now, next.delay())
         };

@@ -3,11 +3,7 @@
 use alloc::sync::Arc;
 use core::{error::Error, fmt, time::Duration};
 
-use crate::{
-    WeightError,
-    set::SetError,
-    strategy::{InitialTokenRefused, RefusalReason},
-};
+use crate::strategy::refusal::StopReason;
 
 /// The end of an operation that did not succeed: why, and after how many attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -207,123 +203,5 @@ impl<E: Error + 'static> Error for RunError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let error = self.error.as_ref()?;
         Some(error)
-    }
-}
-
-/// Why an operation was not tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StopReason {
-    /// It was sent as often as it may be.
-    MaxAttempts {
-        /// The sends that were allowed.
-        max: u32,
-    },
-    /// Its failure must not be retried.
-    NotRetryable,
-    /// The work may have been done, and the operation is
-    /// [not idempotent](crate::Idempotency::NotIdempotent).
-    MaybeExecuted,
-    /// The next attempt would not have begun before the [deadline](crate::Operation::deadline).
-    OutOfTime {
-        /// The wait that was not begun: a backoff, or a wait for a turn at the rate of the moment.
-        /// Zero if the time was up.
-        wait: Duration,
-        /// The time that was left.
-        left: Duration,
-    },
-    /// The service asked for a longer wait than the
-    /// [operation accepts](crate::Operation::max_retry_after).
-    RetryAfterTooLong {
-        /// How long the service asked for.
-        asked: Duration,
-        /// The longest that is accepted.
-        max: Duration,
-    },
-    /// The failure would be retried, and the request cannot be sent again.
-    NotRepeatable,
-    /// The failure would be retried, and that is left to the loop [around it](super::OuterAttempt),
-    /// which owns the retries of the request.
-    LeftToOuter,
-    /// The retry quota held less than the retry costs.
-    QuotaExhausted {
-        /// The tokens that were there a moment after the refusal.
-        available: u32,
-        /// What the retry costs.
-        needed: u32,
-    },
-    /// The service has throttled everything for the
-    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
-    /// [bulk](crate::Adaptive::bulk) strategy.
-    Stalled {
-        /// The time since the first throttle after which nothing was delivered.
-        span: Duration,
-    },
-    /// The next send would have had to wait, and the strategy refuses rather than waits.
-    SendRefused {
-        /// The time until it would have been let go, at the rate of the moment.
-        wait: Duration,
-    },
-    /// There is no such weight.
-    Weight(WeightError),
-    /// There is no such request of a strategy with several send rates.
-    Set(SetError),
-    /// There was no initial token, so there was one attempt.
-    InitialTokenRefused,
-    /// The strategy did not recognize its own token.
-    ForeignToken,
-    /// The next step was asked for while an attempt was under way, or after the operation had
-    /// succeeded.
-    OutOfTurn,
-    /// A reason of a strategy that is not paceline's.
-    Other(&'static str),
-}
-
-impl StopReason {
-    pub(super) const fn by(reason: &RefusalReason) -> Self {
-        match *reason {
-            RefusalReason::MaxAttempts { max } => Self::MaxAttempts { max },
-            RefusalReason::NotRetryable => Self::NotRetryable,
-            RefusalReason::MaybeExecuted => Self::MaybeExecuted,
-            RefusalReason::OutOfTime { wait, left } => Self::OutOfTime { wait, left },
-            RefusalReason::RetryAfterTooLong { asked, max } => {
-                Self::RetryAfterTooLong { asked, max }
-            }
-            RefusalReason::QuotaExhausted { available, needed } => {
-                Self::QuotaExhausted { available, needed }
-            }
-            RefusalReason::Stalled { span } => Self::Stalled { span },
-            RefusalReason::ForeignToken(_) => Self::ForeignToken,
-            RefusalReason::Other(reason) => Self::Other(reason),
-        }
-    }
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::MaxAttempts { max } => RefusalReason::MaxAttempts { max }.fmt(f),
-            Self::NotRetryable => RefusalReason::NotRetryable.fmt(f),
-            Self::MaybeExecuted => RefusalReason::MaybeExecuted.fmt(f),
-            Self::OutOfTime { wait, left } => RefusalReason::OutOfTime { wait, left }.fmt(f),
-            Self::RetryAfterTooLong { asked, max } => {
-                RefusalReason::RetryAfterTooLong { asked, max }.fmt(f)
-            }
-            Self::NotRepeatable => f.write_str("the request cannot be sent again"),
-            Self::LeftToOuter => f.write_str("retries are left to the loop around it"),
-            Self::QuotaExhausted { available, needed } => {
-                RefusalReason::QuotaExhausted { available, needed }.fmt(f)
-            }
-            Self::Stalled { span } => RefusalReason::Stalled { span }.fmt(f),
-            Self::SendRefused { wait } => {
-                write!(f, "the send rate asks for a wait of {wait:?}")
-            }
-            Self::Weight(error) => error.fmt(f),
-            Self::Set(error) => error.fmt(f),
-            Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),
-            Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
-            Self::ForeignToken => f.write_str("the strategy did not recognize its own token"),
-            Self::Other(reason) => f.write_str(reason),
-        }
     }
 }

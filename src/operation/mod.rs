@@ -12,10 +12,11 @@ mod outer;
 mod task;
 mod waiter;
 
+pub use crate::strategy::refusal::StopReason;
 pub use answer::{Answers, Plain, Reported, Reporting};
 pub use attempt::Attempt;
 pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
-pub use error::{RunError, Stop, StopReason};
+pub use error::{RunError, Stop};
 pub use outer::{OuterAttempt, within, within_async};
 pub use waiter::Waiter;
 

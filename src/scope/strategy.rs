@@ -7,7 +7,8 @@ use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
         AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, hold::Hold, snapshot::StrategySnapshot,
+        RetryRefused, SendRequest, SendTurn, hold::Hold, retry_strategy::forward,
+        snapshot::StrategySnapshot,
     },
 };
 
@@ -47,6 +48,9 @@ fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
 }
 
 impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
+    // All scopes should have the clock of the shared state.
+    forward!(self => (self.shared()): obeys_limits, notify, clock);
+
     /// Begins an operation on `scope`, which is in use as long as there is the token, or on the
     /// shared state if there is none or it is refused.
     fn acquire_initial_token(
@@ -105,10 +109,6 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         self.responsible(token.hold())?.charge(token)
     }
 
-    fn obeys_limits(&self) -> bool {
-        self.shared().obeys_limits()
-    }
-
     /// Returns the state of operations without a scope. The scopes' own are seen by
     /// [`for_each`](Self::for_each), and how many there are by the
     /// [`snapshot`](Scopes::snapshot) that is no trait's.
@@ -123,10 +123,6 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         strategy.unwrap_or(self.shared()).name(token).or_else(key)
     }
 
-    fn notify(&self, event: &Event<'_>) {
-        self.shared().notify(event);
-    }
-
     /// Asks the scope of the operation. An operation without a token, or with a token of
     /// another strategy, uses the shared state.
     fn admit(
@@ -137,11 +133,6 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         let token = request.operation();
         let strategy = token.and_then(|token| self.responsible(token.hold()));
         strategy.unwrap_or(self.shared()).admit(turn, request)
-    }
-
-    /// Returns the clock of the shared state. All scopes should have the same one.
-    fn clock(&self) -> &dyn Clock {
-        self.shared().clock()
     }
 }
 

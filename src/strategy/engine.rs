@@ -9,7 +9,7 @@ use super::{
     failure::Failure,
     info::RetryAfter,
     quota::QuotaSource,
-    refusal::{RefusalReason, RetryRefused},
+    refusal::{RetryRefused, StopReason},
     settings::{HintPolicy, RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
@@ -146,19 +146,17 @@ impl<P> Engine<P> {
         answer
     }
 
-    fn note_refusal(&self, reason: &RefusalReason) {
-        self.counts.one(match *reason {
-            RefusalReason::MaxAttempts { .. } => cells::Event::RefusedAttempts,
-            RefusalReason::NotRetryable | RefusalReason::MaybeExecuted => {
-                cells::Event::RefusedSafety
-            }
-            RefusalReason::OutOfTime { .. }
-            | RefusalReason::RetryAfterTooLong { .. }
-            | RefusalReason::Stalled { .. } => cells::Event::RefusedTime,
-            RefusalReason::QuotaExhausted { .. } => cells::Event::RefusedQuota,
+    fn note_refusal(&self, reason: StopReason) {
+        self.counts.one(match reason {
+            StopReason::MaxAttempts { .. } => cells::Event::RefusedAttempts,
+            StopReason::NotRetryable | StopReason::MaybeExecuted => cells::Event::RefusedSafety,
+            StopReason::OutOfTime { .. }
+            | StopReason::RetryAfterTooLong { .. }
+            | StopReason::Stalled { .. } => cells::Event::RefusedTime,
+            StopReason::QuotaExhausted { .. } => cells::Event::RefusedQuota,
             _ => cells::Event::RefusedOther,
         });
-        if let RefusalReason::QuotaExhausted { available, needed } = *reason {
+        if let StopReason::QuotaExhausted { available, needed } = reason {
             if self.counts.note(Condition::Exhausted, true) {
                 self.tell(|| EventKind::QuotaExhausted { available, needed });
             }
@@ -179,17 +177,17 @@ impl<P> Engine<P> {
     ) -> Result<RetryToken, RetryRefused> {
         let refused = RetryRefused::new;
         if !self.settings().maybe_policy.permits(failure) {
-            return Err(refused(RefusalReason::NotRetryable));
+            return Err(refused(StopReason::NotRetryable));
         }
         if !token.idempotency().permits(failure) {
-            return Err(refused(RefusalReason::MaybeExecuted));
+            return Err(refused(StopReason::MaybeExecuted));
         }
         let (attempt, max) = (token.attempt(), self.settings().max_attempts);
         match weighed {
             Weighed::Counts if attempt >= max => {
-                return Err(refused(RefusalReason::MaxAttempts { max }));
+                return Err(refused(StopReason::MaxAttempts { max }));
             }
-            Weighed::Stalled(span) => return Err(refused(RefusalReason::Stalled { span })),
+            Weighed::Stalled(span) => return Err(refused(StopReason::Stalled { span })),
             Weighed::Counts | Weighed::Free => {}
         }
         let (backoff, delay) = self.delay(attempt, failure, token.backoff());
@@ -207,7 +205,7 @@ impl<P> Engine<P> {
         let needed = self.common.costs.after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
-            return Err(refused(RefusalReason::QuotaExhausted { available, needed })
+            return Err(refused(StopReason::QuotaExhausted { available, needed })
                 .with_backoff(delay)
                 .waiting(self.settings().long_polling));
         };
@@ -318,13 +316,13 @@ pub(crate) fn hint_too_long(
     failure: &Failure,
     delay: Duration,
     max: Duration,
-) -> Option<RefusalReason> {
+) -> Option<StopReason> {
     let (RetryAfter::AtLeast(asked) | RetryAfter::Clamped(asked)) = failure.retry_after()?;
-    (asked > max && delay > max).then_some(RefusalReason::RetryAfterTooLong { asked, max })
+    (asked > max && delay > max).then_some(StopReason::RetryAfterTooLong { asked, max })
 }
 
 /// Returns the reason to refuse a `delay` after which no time is left to send.
-pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<RefusalReason> {
+pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<StopReason> {
     let left = left.filter(|left| delay >= *left)?;
-    Some(RefusalReason::OutOfTime { wait: delay, left })
+    Some(StopReason::OutOfTime { wait: delay, left })
 }

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 
-use super::{RefusalReason, StrategyId};
+use super::{StrategyId, refusal::StopReason};
 use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
 
 /// Something that happened to a strategy or to one of its operations: what a
@@ -59,7 +59,7 @@ pub enum EventKind<'a> {
         /// How it failed.
         failure: &'a Failure,
         /// Why there is no other one.
-        reason: &'a RefusalReason,
+        reason: StopReason,
     },
     /// The strategy refused to send an attempt, because it would have had to wait for too long.
     SendRefused {
@@ -363,7 +363,7 @@ mod tests {
     /// One of each. A variant that is added does not compile before it has a number here.
     fn each<'a>(
         failure: &'a Failure,
-        reason: &'a RefusalReason,
+        reason: StopReason,
         rate: &'a SendRateSnapshot,
         limit: &'a DeclaredLimit,
     ) -> [EventKind<'a>; 17] {
@@ -505,11 +505,11 @@ mod tests {
     #[test]
     fn the_page_lists_every_event_as_it_is_emitted() {
         let rate = SendRate::new(crate::ControlLaw::Aws, Timestamp::ZERO);
-        let (failure, reason) = (Failure::transient(), RefusalReason::NotRetryable);
+        let (failure, reason) = (Failure::transient(), StopReason::NotRetryable);
         let rows = Rows::default();
         let (rate, limit) = (rate.snapshot(Timestamp::ZERO), limit());
         tracing::subscriber::with_default(rows.clone(), || {
-            for kind in each(&failure, &reason, &rate, &limit) {
+            for kind in each(&failure, reason, &rate, &limit) {
                 Event::new(Some(StrategyId::new()), Some("orders"), kind).trace();
             }
         });

@@ -10,7 +10,7 @@ use super::{
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
     reports::Reports,
     request::SendRequest,
-    retry_strategy::RetryStrategy,
+    retry_strategy::{RetryStrategy, forward},
     snapshot::StrategySnapshot,
     token::{RetryToken, StrategyId},
     turn::SendTurn,
@@ -52,45 +52,11 @@ impl<S> InClass<S> {
 }
 
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
-    fn acquire_initial_token(
-        &self,
-        scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        self.strategy.acquire_initial_token(scope)
-    }
-
-    fn refresh_retry_token(
-        &self,
-        token: RetryToken,
-        failure: &Failure,
-        reports: Reports<'_>,
-    ) -> Result<RetryToken, RetryRefused> {
-        self.strategy.refresh_retry_token(token, failure, reports)
-    }
-
-    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        self.strategy.record_success(token, reports)
-    }
-
-    fn record_cancelled(
-        &self,
-        token: RetryToken,
-        reports: Reports<'_>,
-    ) -> Result<(), ForeignToken> {
-        self.strategy.record_cancelled(token, reports)
-    }
-
-    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.strategy.observe(token, reports);
-    }
-
-    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        self.strategy.charge(token)
-    }
-
-    fn obeys_limits(&self) -> bool {
-        self.strategy.obeys_limits()
-    }
+    forward!(
+        self => (self.strategy):
+        acquire_initial_token, refresh_retry_token, record_success, record_cancelled, observe,
+        charge, obeys_limits, clock, id, name, notify, snapshot, is_idle,
+    );
 
     fn admit(
         &self,
@@ -100,32 +66,8 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
         self.strategy.admit(turn, request.class(self.class))
     }
 
-    fn clock(&self) -> &dyn Clock {
-        self.strategy.clock()
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        self.strategy.id()
-    }
-
-    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.strategy.name(token)
-    }
-
     fn set_default_name(&mut self, name: &str) {
         self.strategy.set_default_name(name);
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.strategy.notify(event);
-    }
-
-    fn snapshot(&self) -> StrategySnapshot {
-        self.strategy.snapshot()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.strategy.is_idle()
     }
 }
 

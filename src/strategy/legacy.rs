@@ -6,7 +6,7 @@ use core::{fmt, num::NonZeroU32, time::Duration};
 use super::{
     engine::out_of_time,
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, RefusalReason, RetryRefused},
+    refusal::{ForeignToken, InitialTokenRefused, RetryRefused, StopReason},
     reports::Reports,
     retry_strategy::RetryStrategy,
     settings::{MaybePolicy, SettingsError},
@@ -125,14 +125,14 @@ impl RetryStrategy for Legacy {
         let token = self.id.check(token)?;
         let refused = RetryRefused::new;
         if !self.maybe_policy.permits(failure) {
-            return Err(refused(RefusalReason::NotRetryable));
+            return Err(refused(StopReason::NotRetryable));
         }
         if !token.idempotency().permits(failure) {
-            return Err(refused(RefusalReason::MaybeExecuted));
+            return Err(refused(StopReason::MaybeExecuted));
         }
         let (attempt, max) = (token.attempt(), self.max_attempts);
         if attempt >= max {
-            return Err(refused(RefusalReason::MaxAttempts { max }));
+            return Err(refused(StopReason::MaxAttempts { max }));
         }
         let random = self.random.next_u64();
         let (rule, throttle) = (&self.backoff, failure.is_throttle());

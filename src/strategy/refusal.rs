@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
 use super::token::{RetryToken, nanos};
-use crate::operation::StopReason;
 use crate::set::SetError;
 use crate::wait::{LOOK_AGAIN, Rest};
 use crate::{AcquireError, WeightError};
@@ -90,7 +89,7 @@ impl fmt::Display for NotAdmitted {
         match self {
             Self::Wait { wait, .. } => write!(f, "the turn to send comes in {wait:?}"),
             Self::Refused { wait } => StopReason::SendRefused { wait: *wait }.fmt(f),
-            Self::Stalled { span } => RefusalReason::Stalled { span: *span }.fmt(f),
+            Self::Stalled { span } => StopReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
             Self::Set(error) => error.fmt(f),
         }
@@ -119,9 +118,11 @@ pub struct ForeignToken(pub RetryToken);
 
 impl fmt::Display for ForeignToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the token was issued by another strategy")
+        f.write_str(FOREIGN)
     }
 }
+
+const FOREIGN: &str = "the token was issued by another strategy";
 
 impl Error for ForeignToken {}
 
@@ -130,27 +131,29 @@ impl Error for ForeignToken {}
 /// # Examples
 ///
 /// ```
-/// use paceline::{Failure, RetryStrategy, Standard, strategy::{RefusalReason, Reports}};
+/// use paceline::{Failure, RetryStrategy, Standard, operation::StopReason, strategy::Reports};
 ///
 /// let strategy = Standard::builder().quota_capacity(10).build()?;
 /// let token = strategy.acquire_initial_token(None).unwrap();
 /// let refused = strategy.refresh_retry_token(token, &Failure::transient(), Reports::new()).unwrap_err();
-/// assert!(matches!(refused.reason(), RefusalReason::QuotaExhausted { .. }));
+/// assert!(matches!(refused.reason(), StopReason::QuotaExhausted { .. }));
 /// assert_eq!(refused.to_string(), "retry quota exhausted: 10 available, 14 needed");
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[must_use]
 pub struct RetryRefused {
-    reason: RefusalReason,
+    reason: StopReason,
+    foreign: Option<Box<RetryToken>>,
     backoff_ns: u64,
     waits: bool,
 }
 
 impl RetryRefused {
     /// Creates a refusal for `reason` with nothing to wait for.
-    pub const fn new(reason: RefusalReason) -> Self {
+    pub const fn new(reason: StopReason) -> Self {
         Self {
             reason,
+            foreign: None,
             backoff_ns: 0,
             waits: false,
         }
@@ -170,14 +173,14 @@ impl RetryRefused {
 
     /// Returns why there will be no retry.
     #[must_use]
-    pub const fn reason(&self) -> &RefusalReason {
-        &self.reason
+    pub const fn reason(&self) -> StopReason {
+        self.reason
     }
 
-    /// Returns why there will be no retry, and with it a foreign token.
+    /// Returns the token that another strategy issued, if that is why.
     #[must_use]
-    pub fn into_reason(self) -> RefusalReason {
-        self.reason
+    pub fn into_foreign(self) -> Option<RetryToken> {
+        self.foreign.map(|token| *token)
     }
 
     /// Returns the time to sleep before the failure is returned.
@@ -203,6 +206,15 @@ impl RetryRefused {
     }
 }
 
+impl From<ForeignToken> for RetryRefused {
+    fn from(ForeignToken(token): ForeignToken) -> Self {
+        Self {
+            foreign: Some(Box::new(token)),
+            ..Self::new(StopReason::ForeignToken)
+        }
+    }
+}
+
 impl fmt::Debug for RetryRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryRefused")
@@ -221,57 +233,77 @@ impl fmt::Display for RetryRefused {
 
 impl Error for RetryRefused {}
 
-/// Why there will be no retry.
-#[derive(Debug)]
+/// Why an operation was not tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RefusalReason {
-    /// The operation has been sent as often as it may be. No quota was asked for.
+pub enum StopReason {
+    /// It was sent as often as it may be. No quota was asked for.
     MaxAttempts {
         /// The sends that were allowed.
         max: u32,
     },
-    /// The failure must not be retried.
+    /// Its failure must not be retried.
     NotRetryable,
     /// The work may have been done, and the operation is
     /// [not idempotent](crate::Idempotency::NotIdempotent).
     MaybeExecuted,
-    /// The delay would use up the time that the operation has left. No quota was asked for.
+    /// The next attempt would not have begun before the [deadline](crate::Operation::deadline).
     OutOfTime {
-        /// The delay that the retry would have had.
+        /// The wait that was not begun: a backoff, or a wait for a turn at the rate of the moment.
+        /// Zero if the time was up.
         wait: Duration,
         /// The time that was left.
         left: Duration,
     },
     /// The service asked for a longer wait than the
-    /// [operation accepts](crate::Operation::max_retry_after). No quota was asked for.
+    /// [operation accepts](crate::Operation::max_retry_after).
     RetryAfterTooLong {
         /// How long the service asked for.
         asked: Duration,
         /// The longest that is accepted.
         max: Duration,
     },
-    /// The retry quota holds less than the retry costs. Nothing was taken.
+    /// The failure would be retried, and the request cannot be sent again.
+    NotRepeatable,
+    /// The failure would be retried, and that is left to the loop [around it](crate::operation::OuterAttempt),
+    /// which owns the retries of the request.
+    LeftToOuter,
+    /// The retry quota held less than the retry costs. Nothing was taken.
     QuotaExhausted {
-        /// The tokens that were there when looked at again, a moment after the refusal. Other
-        /// operations may have put some back by then.
+        /// The tokens that were there a moment after the refusal. Other operations may have put some
+        /// back by then.
         available: u32,
         /// What the retry costs.
         needed: u32,
     },
     /// The service has throttled everything for the
     /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
-    /// [bulk](crate::Adaptive::bulk) strategy. No quota was asked for.
+    /// [bulk](crate::Adaptive::bulk) strategy.
     Stalled {
         /// The time since the first throttle after which nothing was delivered.
         span: Duration,
     },
-    /// The token was issued by another strategy. Nothing has changed.
-    ForeignToken(Box<RetryToken>),
-    /// The reason of another crate's strategy.
+    /// The next send would have had to wait, and the strategy refuses rather than waits.
+    SendRefused {
+        /// The time until it would have been let go, at the rate of the moment.
+        wait: Duration,
+    },
+    /// There is no such weight.
+    Weight(WeightError),
+    /// There is no such request of a strategy with several send rates.
+    Set(SetError),
+    /// There was no initial token, so there was one attempt.
+    InitialTokenRefused,
+    /// The token was issued by another strategy.
+    ForeignToken,
+    /// The next step was asked for while an attempt was under way, or after the operation had
+    /// succeeded.
+    OutOfTurn,
+    /// A reason of a strategy that is not paceline's.
     Other(&'static str),
 }
 
-impl fmt::Display for RefusalReason {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MaxAttempts { max } => write!(f, "all {max} attempts made"),
@@ -286,6 +318,8 @@ impl fmt::Display for RefusalReason {
                 f,
                 "the service asked for a wait of {asked:?}, and {max:?} is the longest accepted"
             ),
+            Self::NotRepeatable => f.write_str("the request cannot be sent again"),
+            Self::LeftToOuter => f.write_str("retries are left to the loop around it"),
             Self::QuotaExhausted { available, needed } => write!(
                 f,
                 "retry quota exhausted: {available} available, {needed} needed"
@@ -293,7 +327,12 @@ impl fmt::Display for RefusalReason {
             Self::Stalled { span } => {
                 write!(f, "stalled: everything was throttled for {span:?}")
             }
-            Self::ForeignToken(_) => f.write_str("the token was issued by another strategy"),
+            Self::SendRefused { wait } => write!(f, "the send rate asks for a wait of {wait:?}"),
+            Self::Weight(error) => error.fmt(f),
+            Self::Set(error) => error.fmt(f),
+            Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
+            Self::ForeignToken => f.write_str(FOREIGN),
+            Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),
             Self::Other(reason) => f.write_str(reason),
         }
     }

@@ -44,7 +44,7 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 ///     ) -> Result<RetryToken, RetryRefused> {
 ///         let token = self.0.check(token)?;
 ///         if token.attempt() == 3 {
-///             return Err(RetryRefused::new(RefusalReason::MaxAttempts { max: 3 }));
+///             return Err(RetryRefused::new(StopReason::MaxAttempts { max: 3 }));
 ///         }
 ///         let next = token.attempt() + 1;
 ///         Ok(token.with_attempt(next, Some(3)))
@@ -214,87 +214,102 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
+/// Forwards methods of [`RetryStrategy`] to another strategy.
+macro_rules! forward {
+    ($self:ident => $to:tt: $($method:ident),+ $(,)?) => {
+        $($crate::strategy::retry_strategy::forward!(@$method $self $to);)+
+    };
+    (@acquire_initial_token $self:ident $to:tt) => {
+        fn acquire_initial_token(
+            &$self,
+            scope: Option<&str>,
+        ) -> Result<RetryToken, InitialTokenRefused> {
+            $to.acquire_initial_token(scope)
+        }
+    };
+    (@refresh_retry_token $self:ident $to:tt) => {
+        fn refresh_retry_token(
+            &$self,
+            token: RetryToken,
+            failure: &Failure,
+            reports: Reports<'_>,
+        ) -> Result<RetryToken, RetryRefused> {
+            $to.refresh_retry_token(token, failure, reports)
+        }
+    };
+    (@record $record:ident $self:ident $to:tt) => {
+        fn $record(&$self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+            $to.$record(token, reports)
+        }
+    };
+    (@record_success $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@record record_success $self $to);
+    };
+    (@record_cancelled $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@record record_cancelled $self $to);
+    };
+    (@observe $self:ident $to:tt) => {
+        fn observe(&$self, token: &RetryToken, reports: Reports<'_>) {
+            $to.observe(token, reports);
+        }
+    };
+    (@charge $self:ident $to:tt) => {
+        fn charge(&$self, token: &RetryToken) -> Option<AttemptCharge> {
+            $to.charge(token)
+        }
+    };
+    (@admit $self:ident $to:tt) => {
+        fn admit(
+            &$self,
+            turn: &mut SendTurn,
+            request: SendRequest<'_>,
+        ) -> Result<SendPermit, NotAdmitted> {
+            $to.admit(turn, request)
+        }
+    };
+    (@name $self:ident $to:tt) => {
+        fn name(&$self, token: Option<&RetryToken>) -> Option<Arc<str>> {
+            $to.name(token)
+        }
+    };
+    (@notify $self:ident $to:tt) => {
+        fn notify(&$self, event: &Event<'_>) {
+            $to.notify(event);
+        }
+    };
+    (@get $get:ident $self:ident $to:tt $of:ty) => {
+        fn $get(&$self) -> $of {
+            $to.$get()
+        }
+    };
+    (@obeys_limits $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@get obeys_limits $self $to bool);
+    };
+    (@clock $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@get clock $self $to &dyn Clock);
+    };
+    (@id $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@get id $self $to Option<StrategyId>);
+    };
+    (@snapshot $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@get snapshot $self $to StrategySnapshot);
+    };
+    (@is_idle $self:ident $to:tt) => {
+        $crate::strategy::retry_strategy::forward!(@get is_idle $self $to bool);
+    };
+}
+pub(crate) use forward;
+
 /// Strategies behind a pointer are strategies.
 macro_rules! by_pointer {
     ($($pointer:ty { $($by_value:item)? })+) => {$(
         impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
-            fn acquire_initial_token(
-                &self,
-                scope: Option<&str>,
-            ) -> Result<RetryToken, InitialTokenRefused> {
-                (**self).acquire_initial_token(scope)
-            }
-
-            fn refresh_retry_token(
-                &self,
-                token: RetryToken,
-                failure: &Failure,
-                reports: Reports<'_>,
-            ) -> Result<RetryToken, RetryRefused> {
-                (**self).refresh_retry_token(token, failure, reports)
-            }
-
-            fn record_success(
-                &self,
-                token: RetryToken,
-                reports: Reports<'_>,
-            ) -> Result<(), ForeignToken> {
-                (**self).record_success(token, reports)
-            }
-
-            fn record_cancelled(
-                &self,
-                token: RetryToken,
-                reports: Reports<'_>,
-            ) -> Result<(), ForeignToken> {
-                (**self).record_cancelled(token, reports)
-            }
-
-            fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-                (**self).observe(token, reports);
-            }
-
-            fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-                (**self).charge(token)
-            }
-
-            fn obeys_limits(&self) -> bool {
-                (**self).obeys_limits()
-            }
-
-            fn admit(
-                &self,
-                turn: &mut SendTurn,
-                request: SendRequest<'_>,
-            ) -> Result<SendPermit, NotAdmitted> {
-                (**self).admit(turn, request)
-            }
-
-            fn clock(&self) -> &dyn Clock {
-                (**self).clock()
-            }
-
-            fn id(&self) -> Option<StrategyId> {
-                (**self).id()
-            }
-
-            fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-                (**self).name(token)
-            }
-
+            forward!(
+                self => (**self):
+                acquire_initial_token, refresh_retry_token, record_success, record_cancelled,
+                observe, charge, obeys_limits, admit, clock, id, name, notify, snapshot, is_idle,
+            );
             $($by_value)?
-
-            fn notify(&self, event: &Event<'_>) {
-                (**self).notify(event);
-            }
-
-            fn snapshot(&self) -> StrategySnapshot {
-                (**self).snapshot()
-            }
-
-            fn is_idle(&self) -> bool {
-                (**self).is_idle()
-            }
         }
     )+};
 }

@@ -9,10 +9,7 @@ use crate::{
     QuotaPermit, SendPermit,
     atomic::cells::Sequence,
     set::{MOST_RATES, SetPermit},
-    strategy::{
-        idempotency::Idempotency,
-        refusal::{ForeignToken, RefusalReason, RetryRefused},
-    },
+    strategy::{idempotency::Idempotency, refusal::ForeignToken},
 };
 
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
@@ -213,13 +210,13 @@ impl RetryToken {
     /// Sets whether the operation may be carried out twice: it stays with the token. Yes by
     /// default.
     ///
-    /// Our strategies refuse to retry what may not be, with [`RefusalReason::MaybeExecuted`].
+    /// Our strategies refuse to retry what may not be, with [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
     ///
     /// # Examples
     ///
     /// ```
     /// use paceline::{
-    ///     Failure, Idempotency, RetryStrategy, Standard, strategy::{RefusalReason, Reports},
+    ///     Failure, Idempotency, RetryStrategy, Standard, operation::StopReason, strategy::Reports,
     /// };
     ///
     /// let strategy = Standard::new();
@@ -227,7 +224,7 @@ impl RetryToken {
     /// let token = token.with_idempotency(Idempotency::NotIdempotent);
     /// let token = strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()).unwrap();
     /// let refused = strategy.refresh_retry_token(token, &Failure::timeout(), Reports::new()).unwrap_err();
-    /// assert!(matches!(refused.reason(), RefusalReason::MaybeExecuted));
+    /// assert!(matches!(refused.reason(), StopReason::MaybeExecuted));
     /// ```
     pub fn with_idempotency(mut self, idempotency: Idempotency) -> Self {
         self.terms.flags = match idempotency {
@@ -242,7 +239,7 @@ impl RetryToken {
     /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
     /// The strategies of this crate refuse a retry whose delay would use all of it up, with
-    /// [`RefusalReason::OutOfTime`], and take no quota for it.
+    /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), and take no quota for it.
     ///
     /// # Examples
     ///
@@ -269,7 +266,7 @@ impl RetryToken {
     /// seconds; 18 hours and more count as no limit.
     ///
     /// Paceline's strategies refuse a retry for which the service asks for more, with
-    /// [`RefusalReason::RetryAfterTooLong`], and no send rate pauses for longer.
+    /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), and no send rate pauses for longer.
     pub fn with_max_retry_after(mut self, span: Duration) -> Self {
         self.terms.max_retry_after_secs = whole_seconds(span);
         self
@@ -496,12 +493,6 @@ impl StrategyId {
         } else {
             Err(ForeignToken(token))
         }
-    }
-}
-
-impl From<ForeignToken> for RetryRefused {
-    fn from(foreign: ForeignToken) -> Self {
-        Self::new(RefusalReason::ForeignToken(Box::new(foreign.0)))
     }
 }
 

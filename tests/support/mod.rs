@@ -13,10 +13,8 @@ use core::{
 };
 
 use paceline::{
-    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp,
-    backoff::Random,
-    classify::ServiceUnavailable,
-    strategy::{RefusalReason, Reports},
+    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp, backoff::Random,
+    classify::ServiceUnavailable, operation::StopReason, strategy::Reports,
 };
 
 /// Returns the delay of `millis` milliseconds.
@@ -133,9 +131,9 @@ pub(crate) fn step(
         Err(refused) => refused,
     };
     let then = match refused.reason() {
-        RefusalReason::MaxAttempts { .. } => Then::MaxAttempts,
-        RefusalReason::QuotaExhausted { .. } => Then::QuotaExceeded(refused.delay()),
-        RefusalReason::NotRetryable => Then::FailRequest,
+        StopReason::MaxAttempts { .. } => Then::MaxAttempts,
+        StopReason::QuotaExhausted { .. } => Then::QuotaExceeded(refused.delay()),
+        StopReason::NotRetryable => Then::FailRequest,
         other => panic!("unexpected refusal: {other}"),
     };
     if !matches!(then, Then::QuotaExceeded(_)) {
