@@ -121,22 +121,24 @@ fn a_strategy_that_fails_fast_does_so_for_the_scope_alone() {
 
 #[test]
 fn a_key_is_any_string_up_to_its_bound_in_bytes() {
-    let builder = Standard::builder().scopes().max_key_len(4);
-    let scopes = builder.build().unwrap();
-    for key in ["", "abcd", "\0\n", "\u{10ffff}"] {
+    let scopes = Standard::builder().scopes().build().unwrap();
+    let (longest, longer) = ("a".repeat(1_280), "a".repeat(1_281));
+    for key in ["", longest.as_str(), "\0\n", "\u{10ffff}"] {
         assert_eq!(scopes.get(key).unwrap().key(), key);
     }
-    let too_long = ScopeRefused::KeyTooLong { len: 5, max: 4 };
-    assert_eq!(scopes.get("abcde").unwrap_err(), too_long);
-    assert_eq!(scopes.get("a\u{10ffff}").unwrap_err(), too_long);
-    assert!(scopes.find("abcde").is_none());
+    let (len, max) = (1_281, 1_280);
+    let too_long = ScopeRefused::KeyTooLong { len, max };
+    assert_eq!(scopes.get(&longer).unwrap_err(), too_long);
+    let characters = "\u{10ffff}".repeat(320) + "a";
+    assert_eq!(scopes.get(&characters).unwrap_err(), too_long);
+    assert!(scopes.find(&longer).is_none());
     assert_eq!(
         too_long.to_string(),
-        "a scope's key of 5 bytes, more than 4"
+        "a scope's key of 1281 bytes, more than 1280"
     );
     let now = scopes.snapshot();
     assert_eq!((now.scopes, now.refused), (4, 2));
-    let token = scopes.acquire_initial_token(Some("abcde"));
+    let token = scopes.acquire_initial_token(Some(&longer));
     assert!(
         scopes
             .record_success(token.unwrap(), Reports::new())
@@ -231,9 +233,10 @@ fn clones_share_and_scopes_built_apart_do_not() {
 #[test]
 fn scopes_within_scopes_are_refused() {
     let builder = ScopesBuilder::new(|_| Ok(Standard::builder().scopes().build().unwrap()));
-    let scopes = builder.max_key_len(1).build().unwrap();
+    let scopes = builder.max_scopes(1).build().unwrap();
+    let _used = scopes.get("a").unwrap();
     // The second key is refused outside, and taken inside.
-    for key in ["a", "too long"] {
+    for key in ["a", "one more"] {
         let sends = core::cell::Cell::new(0);
         let stopped = scopes.operation().scope(key).run(|_| {
             sends.set(sends.get() + 1);

@@ -164,13 +164,12 @@ impl Scene {
     }
 }
 
-/// The one ahead gives up while the one behind begins to wait: its turn has come, and it knows.
-#[test]
-fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
-    explore(Some(2), || {
+/// The one ahead gives up while another begins to wait: its turn has come, and it knows.
+fn a_place_given_up_meets(waiter: fn(&Scene) -> Waiter, preemptions: usize) {
+    explore(Some(preemptions), move || {
         let scene = Scene::new();
         let ahead = scene.place();
-        let mut waiter = scene.waiter();
+        let mut waiter = waiter(&scene);
         scene.hands.set(2);
         let other = thread::spawn(move || drop(ahead));
         let ready = waiter.poll();
@@ -179,49 +178,40 @@ fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
     });
 }
 
-/// The rate rises while a waiter takes its stand: it is woken, or its timer is of the new rate. The
-/// two swap no word in common, so that only their fences order them.
 #[test]
-fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
-    explore(Some(2), || {
+fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
+    a_place_given_up_meets(Scene::waiter, 2);
+}
+
+/// It has the token of the place in the first line, or is woken.
+#[test]
+fn a_place_given_up_ahead_goes_to_background_or_wakes_it() {
+    a_place_given_up_meets(Scene::waiter_behind, 1);
+}
+
+/// The rate rises while a waiter takes its stand: it is woken, or its timer is of the new rate.
+fn a_faster_rate_meets(waiter: fn(&Scene) -> Waiter, preemptions: usize) {
+    explore(Some(preemptions), move || {
         let scene = Scene::fixed();
-        let mut waiter = scene.waiter();
+        let mut waiter = waiter(&scene);
         let rate = Arc::clone(&scene.rate);
         let other = thread::spawn(move || rate.set_paced(each_seconds(1), Timestamp::ZERO));
         assert!(!waiter.poll());
         other.join().expect("the thread returns").expect("in range");
         assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
     });
+}
+
+/// The two swap no word in common, so that only their fences order them.
+#[test]
+fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
+    a_faster_rate_meets(Scene::waiter, 2);
 }
 
 /// The same of a waiter behind the line: its walk comes after that of the first one.
 #[test]
 fn a_faster_rate_is_seen_by_background_or_wakes_it() {
-    explore(Some(1), || {
-        let scene = Scene::fixed();
-        let mut waiter = scene.waiter_behind();
-        let rate = Arc::clone(&scene.rate);
-        let other = thread::spawn(move || rate.set_paced(each_seconds(1), Timestamp::ZERO));
-        assert!(!waiter.poll());
-        other.join().expect("the thread returns").expect("in range");
-        assert!(waiter.was_woken() || scene.timers.last() <= Duration::from_secs(1));
-    });
-}
-
-/// A place of the first line is given up while background begins to wait: it has the token, or is
-/// woken.
-#[test]
-fn a_place_given_up_ahead_goes_to_background_or_wakes_it() {
-    explore(Some(1), || {
-        let scene = Scene::new();
-        let ahead = scene.place();
-        let mut waiter = scene.waiter_behind();
-        scene.hands.set(2);
-        let other = thread::spawn(move || drop(ahead));
-        let ready = waiter.poll();
-        other.join().expect("the thread returns");
-        assert!(ready || waiter.was_woken(), "a token is there");
-    });
+    a_faster_rate_meets(Scene::waiter_behind, 1);
 }
 
 /// A response moves the rate along its curve while a waiter takes its stand behind five others: it

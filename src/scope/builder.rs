@@ -13,9 +13,6 @@ use crate::{
 /// bound.
 const MAX_SCOPES: usize = 10_000;
 
-/// A bucket's name and an object's key, the longest resource that AWS throttles by, fit.
-const MAX_KEY_LEN: usize = 1_280;
-
 /// Makes the strategy of a key, or the one that operations without a key share.
 pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync;
 
@@ -48,7 +45,6 @@ pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Sen
 pub struct ScopesBuilder<S> {
     make: Box<Make<S>>,
     max_scopes: usize,
-    max_key_len: usize,
 }
 
 impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
@@ -65,7 +61,6 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
         Self {
             make: Box::new(make),
             max_scopes: MAX_SCOPES,
-            max_key_len: MAX_KEY_LEN,
         }
     }
 
@@ -90,12 +85,6 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
         self
     }
 
-    /// Refuses keys of more than `bytes`: hostile ones must not fill the memory.
-    pub const fn max_key_len(mut self, bytes: usize) -> Self {
-        self.max_key_len = bytes;
-        self
-    }
-
     /// Builds the scopes, and the state that operations without one share.
     ///
     /// # Errors
@@ -106,12 +95,7 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
             return Err(ScopesError::ZeroMaxScopes);
         }
         let shared = (self.make)(None)?;
-        Ok(Scopes::from_parts(
-            self.make,
-            shared,
-            self.max_scopes,
-            self.max_key_len,
-        ))
+        Ok(Scopes::from_parts(self.make, shared, self.max_scopes))
     }
 }
 
@@ -119,7 +103,6 @@ impl<S> fmt::Debug for ScopesBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScopesBuilder")
             .field("max_scopes", &self.max_scopes)
-            .field("max_key_len", &self.max_key_len)
             .finish_non_exhaustive()
     }
 }

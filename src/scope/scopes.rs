@@ -78,14 +78,9 @@ pub struct ScopesSnapshot {
 }
 
 impl<S: RetryStrategy + 'static> Scopes<S> {
-    pub(super) fn from_parts(
-        make: Box<Make<S>>,
-        shared: S,
-        max_scopes: usize,
-        max_key_len: usize,
-    ) -> Self {
+    pub(super) fn from_parts(make: Box<Make<S>>, shared: S, max_scopes: usize) -> Self {
         let max_scopes = u64::try_from(max_scopes).unwrap_or(u64::MAX);
-        Self(Arc::new(Store::new(make, shared, max_scopes, max_key_len)))
+        Self(Arc::new(Store::new(make, shared, max_scopes)))
     }
 
     pub(super) fn store(&self) -> &Store<S> {

@@ -20,11 +20,14 @@ use crate::{
 /// each. If it has spared any that were used lately, it looks at so many once more without sparing.
 const LOOKS: u64 = 32;
 
+/// A bucket's name and an object's key, the longest resource that AWS throttles by, fit. Hostile
+/// keys must not fill the memory.
+const MAX_KEY_LEN: usize = 1_280;
+
 /// What all clones of `Scopes` share.
 pub(super) struct Store<S> {
     pub(super) id: StrategyId,
     pub(super) shared: S,
-    pub(super) max_key_len: usize,
     pub(super) occupancy: Occupancy,
     make: Box<Make<S>>,
     numbers: Sequence,
@@ -36,11 +39,10 @@ pub(super) struct Store<S> {
 }
 
 impl<S: RetryStrategy + 'static> Store<S> {
-    pub(super) fn new(make: Box<Make<S>>, shared: S, max_scopes: u64, max_key_len: usize) -> Self {
+    pub(super) fn new(make: Box<Make<S>>, shared: S, max_scopes: u64) -> Self {
         Self {
             id: StrategyId::new(),
             shared,
-            max_key_len,
             occupancy: Occupancy::new(max_scopes),
             make,
             numbers: Sequence::starting_at(1),
@@ -69,7 +71,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
 
     /// Enters the state of `key`, which is created if there is none.
     pub(super) fn enter(&self, key: &str) -> Result<Arc<Slot<S>>, ScopeRefused> {
-        let (len, max) = (key.len(), self.max_key_len);
+        let (len, max) = (key.len(), MAX_KEY_LEN);
         let slot = if len > max {
             Err(ScopeRefused::KeyTooLong { len, max })
         } else {
@@ -319,7 +321,7 @@ mod tests {
     #[test]
     fn a_state_is_seen_from_its_place_to_its_retirement() {
         let make = Box::new(|_: Option<&str>| Ok(Standard::new()));
-        let store = Store::new(make, Standard::new(), 1, 1);
+        let store = Store::new(make, Standard::new(), 1);
         let slot = Arc::new(Slot::entered(1, store.id, "a", Standard::new()));
         let is_seen = || {
             let mut is_seen = false;

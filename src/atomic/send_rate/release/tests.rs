@@ -463,22 +463,6 @@ fn foreground_before_background_came_brings_no_trickle() {
     assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
 }
 
-#[test]
-fn another_rate_gives_the_trickle_up() {
-    let rate = spent(1);
-    let _place = rate.background().reserve(at(0));
-    let _line = [0; 21].map(|_| rate.reserve(at(0)));
-    let engaged = rate.about_to_limit();
-    engaged.release(0);
-    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
-    let settings = PacedSettings::fixed(1, span(200)).expect("in range");
-    let settings = settings.to_builder().burst(span(100)).build();
-    assert_eq!(rate.set_paced(settings.expect("in range"), at(0)), Ok(()));
-    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
-    let promised = engaged.promised_to_foreground(engaged.behind());
-    assert_eq!(engaged.behind().mark.load(Relaxed), promised);
-}
-
 /// Returns after how many places of the first line the trickle is put.
 fn trickles_after(rate: &SendRate, now: u64) -> usize {
     let engaged = rate.about_to_limit();
@@ -503,10 +487,15 @@ fn what_background_got_beyond_its_part_puts_the_trickle_off() {
 }
 
 #[test]
-fn a_change_that_no_count_survives_restarts_the_trickle() {
+fn a_change_of_the_rate_restarts_the_trickle() {
     let forget = |rate: &SendRate| rate.forget_throttles(at(0));
     let reset = |rate: &SendRate| rate.reset(at(0));
-    for change in [forget, reset] as [fn(&SendRate); 2] {
+    let set = |rate: &SendRate| {
+        let settings = PacedSettings::fixed(1, span(200)).expect("in range");
+        let settings = settings.to_builder().burst(span(100)).build();
+        assert_eq!(rate.set_paced(settings.expect("in range"), at(0)), Ok(()));
+    };
+    for change in [forget, reset, set] as [fn(&SendRate); 3] {
         let rate = spent(1);
         let _place = rate.background().reserve(at(0));
         let _line = [0; 21].map(|_| rate.reserve(at(0)));

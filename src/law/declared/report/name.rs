@@ -3,7 +3,6 @@
 use core::{
     fmt,
     hash::{Hash, Hasher},
-    iter,
 };
 
 /// The name of a policy or of a unit, without regard to case.
@@ -81,23 +80,11 @@ impl LimitName {
     /// Returns the name of one partition of this policy: a policy counts each partition apart.
     ///
     /// The text stays that of the policy. Keys are compared byte by byte, as a whole.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use paceline::law::LimitName;
-    ///
-    /// let policy = LimitName::new("per-user");
-    /// let (one, other) = (policy.of_partition("one"), policy.of_partition("other"));
-    /// assert_ne!(one, other);
-    /// assert_ne!(one, policy);
-    /// assert_eq!(one.as_str(), other.as_str());
-    /// ```
-    #[must_use]
-    pub fn of_partition(self, key: impl AsRef<[u8]>) -> Self {
+    #[cfg(feature = "http")]
+    pub(crate) fn of_partition(self, key: impl AsRef<[u8]>) -> Self {
         // No name in a header has a zero byte, so no name can pass for a partition.
         let key = key.as_ref().iter().copied();
-        let hash = iter::once(0).chain(key).fold(self.hash, Self::hashed);
+        let hash = core::iter::once(0).chain(key).fold(self.hash, Self::hashed);
         Self {
             hash: Self::not_empty(hash),
             text: self.text,
