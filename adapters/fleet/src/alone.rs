@@ -29,7 +29,7 @@ pub(crate) fn left_of(part: Milli, span: Duration) -> Milli {
     let nanos = span.as_nanos();
     let halves = u32::try_from(nanos / HALVES).unwrap_or(u32::MAX);
     let part = u128::from(part.checked_shr(halves).unwrap_or(0));
-    let gone = part.saturating_mul(nanos % HALVES) / HALVES.saturating_mul(2);
+    let gone = part.saturating_mul(nanos % HALVES) / (2 * HALVES);
     u64::try_from(part.saturating_sub(gone)).unwrap_or(u64::MAX)
 }
 

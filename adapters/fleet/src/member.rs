@@ -255,7 +255,7 @@ impl Member {
         let starved = pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
         self.failures == 0
             && (pool.has_throttles() || starved)
-            && since(self.last_ask, now) >= self.first_period(self.reach.period()) / 2
+            && since(self.last_ask, now).saturating_mul(2) >= self.first_period(self.reach.period())
     }
 
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
@@ -422,7 +422,8 @@ impl Member {
     /// Returns what is left of `period` for a member that is new, or was idle: it asks soon, and
     /// then twice as late each time.
     fn first_period(&self, period: Duration) -> Duration {
-        let first = FIRST_PERIOD.max(period / 8);
+        let eighth = period.checked_div(8).unwrap_or(period);
+        let first = FIRST_PERIOD.max(eighth);
         period.min(first.saturating_mul(1_u32.checked_shl(self.young).unwrap_or(u32::MAX)))
     }
 

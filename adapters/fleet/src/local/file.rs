@@ -28,14 +28,17 @@ const TABLES: &str = "
 
 /// How long a step waits for those of other processes. Members wait a little longer for it.
 const BUSY: Duration = Duration::from_millis(200);
+/// How long before trying again what SQLite does not wait for.
+const SHORT: Duration = Duration::from_millis(5);
 /// How many pages are written behind the file before they are copied into it: 512 KiB.
 const PAGES_BEHIND: u32 = 128;
 /// How often the time that the file has reached is written, and what has expired is dropped.
 const TIDY: u64 = 500_000;
-/// A file keeps a silent scope for no less than a day, in microseconds, and writes that again when
-/// an hour of it is gone.
-const KEPT: u64 = 86_400_000_000;
-const KEPT_WITHIN: u64 = 3_600_000_000;
+/// A file keeps a silent scope for no less than a day, and writes that again when an hour of it is
+/// gone: in milliseconds. A scope that is to go within seconds, as that of a check, does.
+const KEPT: u64 = 86_400_000;
+const KEPT_WITHIN: u64 = 3_600_000;
+const AS_ASKED: u64 = 10_000;
 
 /// See the module.
 pub(crate) struct File {
@@ -248,13 +251,12 @@ fn prepare(connection: &Connection) -> Result<(), Unusable> {
         return Ok(());
     }
     // Two processes that do this at once do not wait for each other here.
-    let mut tries = 0;
-    while let Err(error) = connection.pragma_update(None, "journal_mode", "WAL") {
-        tries += 1;
-        if tries > 40 || error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
-            return Err(error.into());
+    for left in (0..40).rev() {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Ok(()) => break,
+            Err(error) if left > 0 && is_busy(&error) => std::thread::sleep(SHORT),
+            Err(error) => return Err(error.into()),
         }
-        std::thread::sleep(BUSY / 40);
     }
     let behavior = TransactionBehavior::Immediate;
     let transaction = Transaction::new_unchecked(connection, behavior)?;
@@ -265,6 +267,10 @@ fn prepare(connection: &Connection) -> Result<(), Unusable> {
         transaction.commit()?;
     }
     Ok(())
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// Returns `false` for an empty file.
@@ -417,9 +423,13 @@ impl Hashes for Stored {
     }
 
     fn expire(&self, key: &str, millis: u64) -> Result<(), Failed> {
-        let kept = millis.saturating_mul(1_000).max(KEPT);
-        let at = signed(self.micros().saturating_add(kept));
-        let stands = at.saturating_sub(signed(KEPT_WITHIN));
+        let (kept, within) = if millis > AS_ASKED {
+            (millis.max(KEPT), KEPT_WITHIN)
+        } else {
+            (millis, 0)
+        };
+        let at = signed(self.micros().saturating_add(kept.saturating_mul(1_000)));
+        let stands = at.saturating_sub(signed(within.saturating_mul(1_000)));
         self.with(|connection| {
             let mut select = connection.prepare_cached("SELECT at FROM expiry WHERE key = ?1")?;
             let known: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;

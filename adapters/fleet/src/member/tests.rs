@@ -308,8 +308,8 @@ fn an_engine_that_forgot_does_not_raise_a_part_for_a_minute() {
     let part = |member: &mut Member, millis, alone, joined| {
         let _ask = member.ask(at(millis), &pool);
         let heard = Answer {
-            alone,
             joined,
+            alone,
             ..answer(1)
         };
         member.answered(at(millis), at(millis), heard, &pool);

@@ -87,7 +87,7 @@ async fn a_process_killed_at_any_system_call_stops_no_other() {
     // Half of them find no file, and are killed while they make it.
     let (old, step) = (Folder::new("calls"), long(7, 1));
     let fleet = Fleet::local(old.file()).expect("a path");
-    let scope = fleet.scope("tools", RATE, Duration::from_secs(1));
+    let scope = fleet.scope("rig", RATE, Duration::from_secs(1));
     let scope = scope.expect("in range").when_away(Away::Closed);
     let budget = scope.join().expect("a runtime");
     loop {
@@ -144,7 +144,7 @@ async fn a_process_killed_at_any_system_call_stops_no_other() {
     println!(
         "calls: killed at {killed} of {call} system calls each, {began_new} of them on a new file"
     );
-    assert!(killed >= 100 / step, "{killed} of {call}");
+    assert!(killed >= 80 / step, "{killed} of {call}");
     let shown = budget.snapshot();
     assert_eq!((shown.standing, shown.faults), (Standing::Leased, 0));
 }

@@ -85,7 +85,8 @@ async fn send(
     requests: u32,
 ) -> std::io::Result<()> {
     let fleet = Fleet::local(file).expect("a path");
-    let scope = fleet.scope("tools", rate, Duration::from_secs(1));
+    // The one of the members of the rig.
+    let scope = fleet.scope("rig", rate, Duration::from_secs(1));
     let scope = scope.expect("in range").when_away(Away::Closed);
     let budget = scope.join().expect("a runtime");
     let mut stream = TcpStream::connect(("127.0.0.1", service)).await?;

@@ -193,25 +193,24 @@ fn a_silent_scope_is_dropped_after_a_day() {
     let bench = Bench::new("day");
     let file = bench.file();
     assert_eq!(granted(&file, "a", 1), 0);
-    let fields = || {
-        let open = file.stored.open.borrow();
-        let connection = &open.as_ref().expect("it is open").connection;
-        let count = "SELECT count(*) FROM field WHERE key = 'scope'";
-        connection
-            .query_row(count, [], |row| row.get::<_, u32>(0))
-            .expect("a table")
-    };
-    let step = |key: &str| {
-        let words = "1 1 0 0 0 0 0 0 0 0 0 1 1 1 100000 200000 2000000 600000 1 0";
-        file.take(Step::Send, key, "x", words)
-            .expect("the step is taken");
+    let fields = |key: &str| file.stored.count(key).expect("it is open");
+    let step = |key: &str, kept: u32| {
+        let words = format!("1 1 0 0 0 0 0 0 0 0 0 1 1 1 100000 200000 2000000 {kept} 1 0");
+        let taken = file.take(Step::Send, key, "x", &words);
+        taken.expect("the step is taken");
     };
     bench.pass(23 * 3_600 * SECOND);
-    step("other");
-    assert_eq!(fields(), 2);
+    step("other", 600_000);
+    assert_eq!(fields("scope"), 2);
     bench.pass(3_600 * SECOND);
-    step("other");
-    assert_eq!(fields(), 0);
+    step("other", 600_000);
+    assert_eq!((fields("scope"), fields("other")), (0, 1));
+    // A check is not to be kept.
+    step("check", 1_000);
+    assert_eq!(fields("check"), 1);
+    bench.pass(SECOND);
+    step("other", 600_000);
+    assert_eq!((fields("check"), fields("other")), (0, 1));
 }
 
 #[test]
