@@ -16,7 +16,7 @@ use paceline::{
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, SendRequest, SendTurn},
 };
 use support::{
-    Fixed,
+    Bare, Fixed,
     scopes::{adaptive, standard, throttle},
 };
 
@@ -146,32 +146,7 @@ fn what_is_not_idle_is_never_dropped() {
 
 #[test]
 fn a_strategy_that_does_not_say_whether_it_is_idle_is_kept() {
-    #[derive(Debug)]
-    struct Silent(Standard);
-    impl RetryStrategy for Silent {
-        fn acquire_initial_token(
-            &self,
-            scope: Option<&str>,
-        ) -> Result<RetryToken, InitialTokenRefused> {
-            self.0.acquire_initial_token(scope)
-        }
-        fn refresh_retry_token(
-            &self,
-            token: RetryToken,
-            failure: &Failure,
-            reports: Reports<'_>,
-        ) -> Result<RetryToken, RetryRefused> {
-            self.0.refresh_retry_token(token, failure, reports)
-        }
-        fn record_success(
-            &self,
-            token: RetryToken,
-            reports: Reports<'_>,
-        ) -> Result<(), ForeignToken> {
-            self.0.record_success(token, reports)
-        }
-    }
-    let builder = ScopesBuilder::new(|_| Ok(Silent(Standard::new())));
+    let builder = ScopesBuilder::new(|_| Ok(Bare(Standard::new())));
     let scopes = builder.max_scopes(1).build().unwrap();
     drop(scopes.get("a").unwrap());
     assert_eq!(scopes.get("b").unwrap_err(), ScopeRefused::Full { max: 1 });

@@ -7,18 +7,15 @@ mod support;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt, RetryToken,
-    SendRate, Standard, Timestamp,
+    Adaptive, Clock, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt, SendRate,
+    Standard, Timestamp,
     config::{RetryCosts, RetryGeneration},
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
     operation::StopReason,
     snapshot::{StrategyCounts, StrategySnapshot},
-    strategy::{
-        ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
-        SendTurn,
-    },
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
-use support::{Arc, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
+use support::{Arc, Bare, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
 
 /// Plays one operation: responses until it ends.
 fn play(strategy: &impl RetryStrategy, responses: &[Response]) -> Then {
@@ -207,7 +204,7 @@ fn refusals_for_want_of_time_are_counted() {
 #[test]
 fn a_strategy_of_ones_own_asks_for_little_by_default() {
     let clock = Hands::default();
-    let strategy = Plain(Standard::new());
+    let strategy = Bare(Standard::new());
     let token = strategy.acquire_initial_token(None).unwrap();
     let limits = LimitReports::from(LimitReport::new(3));
     strategy.observe(&token, Reports::at(&clock).declaring(&limits));
@@ -216,32 +213,6 @@ fn a_strategy_of_ones_own_asks_for_little_by_default() {
     assert_eq!(strategy.snapshot(), StrategySnapshot::default());
     let permit = strategy.admit(&mut SendTurn::new(), SendRequest::new());
     assert_eq!(permit.unwrap().time(), Timestamp::ZERO);
-}
-
-/// A strategy with nothing but what the trait asks for.
-#[derive(Debug)]
-struct Plain(Standard);
-
-impl RetryStrategy for Plain {
-    fn acquire_initial_token(
-        &self,
-        scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        self.0.acquire_initial_token(scope)
-    }
-
-    fn refresh_retry_token(
-        &self,
-        token: RetryToken,
-        failure: &Failure,
-        reports: Reports<'_>,
-    ) -> Result<RetryToken, RetryRefused> {
-        self.0.refresh_retry_token(token, failure, reports)
-    }
-
-    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        self.0.record_success(token, reports)
-    }
 }
 
 #[test]

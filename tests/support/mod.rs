@@ -13,8 +13,11 @@ use core::{
 };
 
 use paceline::{
-    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp, backoff::Random,
-    classify::ServiceUnavailable, operation::StopReason, strategy::Reports,
+    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp,
+    backoff::Random,
+    classify::ServiceUnavailable,
+    operation::StopReason,
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused},
 };
 
 /// Returns the delay of `millis` milliseconds.
@@ -25,6 +28,32 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 /// Returns what a bare status says, with 503 a transient error.
 pub(crate) const fn http(status: u16) -> Failure {
     Failure::from_http_status(status, ServiceUnavailable::Transient)
+}
+
+/// A strategy that does nothing but what the trait asks for, by the one inside.
+#[derive(Debug)]
+pub(crate) struct Bare<S>(pub(crate) S);
+
+impl<S: RetryStrategy> RetryStrategy for Bare<S> {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.0.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.0.refresh_retry_token(token, failure, reports)
+    }
+
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        self.0.record_success(token, reports)
+    }
 }
 
 /// Jitter that always draws the same number.
