@@ -4,10 +4,12 @@ use crate::Clock;
 use crate::law::LimitReports;
 use crate::set::Weights;
 
-/// What is known about a response besides its outcome: when it came, and what the service reported.
+/// What goes with an outcome to a strategy: when the response came, the limits that it declared,
+/// and what the request cost.
 ///
-/// What a service declares about its limits ([`LimitReports`]) paces a strategy whose law is
-/// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
+/// The limits ([`LimitReports`]) pace a strategy whose law is
+/// [`ControlLaw::Declared`](crate::ControlLaw::Declared); each of them is a
+/// [`LimitReport`](crate::law::LimitReport).
 ///
 /// # Examples
 ///
