@@ -1,8 +1,7 @@
 //! The small words: counts of events, settings and numbers.
 
-use crossbeam_utils::CachePadded;
-
 use super::lazy::Lazy;
+use super::padded::Padded;
 use super::sync::{AtomicU64, AtomicU128, Ordering::Relaxed, StaticU64};
 use crate::bits::{Field, LAST_TIME, TIME_BITS};
 
@@ -42,7 +41,7 @@ const CONDITIONS: usize = 4;
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
 #[derive(Debug)]
-pub(crate) struct Counts(Lazy<CachePadded<Words>>);
+pub(crate) struct Counts(Lazy<Padded<Words>>);
 
 #[derive(Debug)]
 struct Words {
@@ -51,8 +50,8 @@ struct Words {
 }
 
 impl Words {
-    fn new() -> CachePadded<Self> {
-        CachePadded::new(Self {
+    fn new() -> Padded<Self> {
+        Padded::new(Self {
             events: core::array::from_fn(|_| AtomicU64::new(0)),
             states: core::array::from_fn(|_| AtomicU64::new(0)),
         })

@@ -107,6 +107,7 @@ impl RetryQuota {
     }
 
     /// Returns `true` if no token fits.
+    #[cfg(feature = "std")]
     pub(crate) fn is_full(&self) -> bool {
         self.missing.get() == 0
     }

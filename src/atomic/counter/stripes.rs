@@ -2,11 +2,10 @@
 
 use alloc::boxed::Box;
 
-use crossbeam_utils::CachePadded;
-
 use super::SLOTS;
 use super::threads::number;
 use crate::atomic::lazy::Lazy;
+use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 
@@ -39,19 +38,19 @@ pub(in crate::atomic) struct Stripes {
 #[derive(Debug)]
 struct Wide {
     /// By the number of the thread.
-    own: Box<[CachePadded<Stripe>]>,
+    own: Box<[Padded<Stripe>]>,
     /// A power of two of them, for the rest.
-    shared: Box<[CachePadded<AtomicU64>]>,
+    shared: Box<[Padded<AtomicU64>]>,
 }
 
 impl Wide {
     fn new() -> Self {
         Self {
             own: (0..own_words())
-                .map(|_| CachePadded::new(Stripe::new(0)))
+                .map(|_| Padded::new(Stripe::new(0)))
                 .collect(),
             shared: (0..cores().min(16))
-                .map(|_| CachePadded::new(AtomicU64::new(0)))
+                .map(|_| Padded::new(AtomicU64::new(0)))
                 .collect(),
         }
     }

@@ -3,8 +3,6 @@
 use core::ops::Deref;
 use core::time::Duration;
 
-use crossbeam_utils::CachePadded;
-
 use super::behind::MaybeBehind;
 use super::controller::BoundLaw;
 use super::gate::{Gate, GateWord};
@@ -17,6 +15,7 @@ use super::state::{CurveCache, CutBaseline, DrainWord, LastState, Way};
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;
+use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
@@ -32,7 +31,7 @@ pub(super) struct Words {
     pub(super) curve: CurveCache,
     pub(super) waiters: Waiters,
     /// What every limited request writes, in its own cache line.
-    pub(super) promised: CachePadded<Promised>,
+    pub(super) promised: Padded<Promised>,
     /// How often what threads keep for themselves has been voided: see `lease` and `way`.
     pub(super) changes: AtomicU64,
     /// Made when a thread first takes tokens ahead.
@@ -86,7 +85,7 @@ impl Words {
             state: LastState::new(),
             curve: CurveCache::new(),
             waiters: Waiters::new(GIVEN_UP),
-            promised: CachePadded::new(Promised {
+            promised: Padded::new(Promised {
                 issued: AtomicU64::new(issued.to_bits()),
                 hint: Hint::new(),
                 open: AtomicU64::new(0),

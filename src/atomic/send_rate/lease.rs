@@ -49,9 +49,8 @@
 
 use alloc::boxed::Box;
 
-use crossbeam_utils::CachePadded;
-
 use crate::atomic::counter::own_words;
+use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
 use crate::line::{FINER, Minted, Place, TOKEN};
@@ -74,8 +73,8 @@ const UNTIMED: u64 = 7;
 pub(super) struct Leases {
     /// Not behind a pointer, nor of a length that has to be loaded: 1 ns of 10 for a caller who has
     /// just read the clock.
-    first: [CachePadded<Lease>; FIRST],
-    rest: Box<[CachePadded<Lease>]>,
+    first: [Padded<Lease>; FIRST],
+    rest: Box<[Padded<Lease>]>,
 }
 
 /// So many threads have words of their own on any machine.
@@ -90,7 +89,7 @@ impl Leases {
     pub(super) const LEAST_RATE: u64 = 2 << (64 - LONGEST_BITS);
 
     pub(super) fn new() -> Self {
-        let lease = || CachePadded::new(Lease::new());
+        let lease = || Padded::new(Lease::new());
         Self {
             first: core::array::from_fn(|_| lease()),
             rest: (FIRST..own_words()).map(|_| lease()).collect(),
