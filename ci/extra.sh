@@ -199,6 +199,26 @@ step_package() {
     step package ci/package.sh
 }
 
+# The names that embedding crates may rely on, and the loop's, each with its exact signature.
+surface() {
+    local target="$CARGO_TARGET_DIR/surface"
+    cargo run --manifest-path ci/surface/Cargo.toml --target-dir "$target" &&
+        cargo run --manifest-path ci/surface/Cargo.toml --target-dir "$target" --features attempts
+}
+
+step_surface() { step surface surface; }
+
+step_embedding() { step embedding ci/embedding.sh; }
+
+# What a release would break: against the last one, and before there is one against a commit.
+step_semver() {
+    local baseline="${PACELINE_BASELINE:-BASELINE_COMMIT}"
+    git cat-file -e "$baseline^{commit}" 2>/dev/null || { skip semver "this checkout has no commit $baseline"; return; }
+    has_cargo semver-checks || { skip semver "cargo-semver-checks does not install"; return; }
+    step "semver since $baseline" cargo semver-checks --package paceline --baseline-rev "$baseline" \
+        --target-dir "$CARGO_TARGET_DIR/semver"
+}
+
 step_adapters() { step adapters ci/adapters.sh; }
 
 # The comparison with the real SDKs, which fails if paceline does not copy everything as it should.
@@ -349,7 +369,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api package adapters clients openai s3 soak fleet local pictures prove liveness
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -11,8 +11,10 @@ unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 
 declare -A dependency=(
     [paceline]="paceline = { path = \"$root\" }"
+    [paceline-without-std]="paceline = { path = \"$root\", default-features = false }"
     [paceline-without-quanta]="paceline = { path = \"$root\", default-features = false, features = [\"std\"] }"
     [aws-smithy-runtime]='aws-smithy-runtime = { version = "=1.16.2", features = ["client"] }'
+    [throttle-net]='throttle-net = "=2.0.0"'
     [governor]='governor = "=0.10.4"'
     [better-bucket]='better-bucket = "=1.1.0"'
     [ratelimit]='ratelimit = "=2.0.0"'
@@ -20,7 +22,7 @@ declare -A dependency=(
     [tower]='tower = { version = "=0.5.3", features = ["retry"] }'
     [backon]='backon = "=1.6.0"'
 )
-(($# > 0)) || set -- paceline paceline-without-quanta aws-smithy-runtime governor better-bucket ratelimit leaky-bucket tower backon
+(($# > 0)) || set -- paceline paceline-without-quanta paceline-without-std aws-smithy-runtime throttle-net governor better-bucket ratelimit leaky-bucket tower backon
 
 printf '| dependency | crates in its tree, itself among them | release build, s |\n|---|---|---|\n'
 for name; do

@@ -35,6 +35,20 @@ documented() {
 
 packaged() { quietly cargo package --locked "${core[@]}" --manifest-path "$1" --workspace "${@:2}"; }
 
+# Each archive, unpacked where nothing else is, builds from what is in it: the adapters with the unpacked core.
+unpacked() {
+    local into archive
+    into="$(mktemp -d)" || return
+    for archive in "$CARGO_TARGET_DIR"/package/paceline*-"$version".crate; do
+        tar -xzf "$archive" -C "$into" || return
+    done
+    for archive in "$into"/*/; do
+        (cd "$archive" && cargo check --lib --locked --config "patch.crates-io.paceline.path='$into/paceline-$version'" \
+            --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
+    done
+    rm -rf "$into"
+}
+
 step "paceline: contents" contents Cargo.toml paceline
 step "paceline: dry run" publishable
 step "paceline: documentation" documented
@@ -45,5 +59,6 @@ done
 step "paceline-fleet: contents" contents adapters/fleet/Cargo.toml paceline-fleet
 step "adapters: packages" packaged adapters/Cargo.toml --exclude paceline-promises
 step "fleet: package" packaged adapters/fleet/Cargo.toml
+step "archives from an empty folder" unpacked
 skip "cargo publish --dry-run of the adapters" "it asks the registry for paceline $version, which is published first"
 closing

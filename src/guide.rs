@@ -15,6 +15,7 @@
 //! | see what it does: names, events, hooks, metrics, a dashboard | [`operating`] |
 //! | put the retry loop into my crate | [`the_loop`] |
 //! | put one bucket into my crate | [`embedding`] |
+//! | decide whether my crate may depend on paceline | [`maintainers`] |
 //! | compare limiters | [`comparing`] |
 //! | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry | [`migrating`] |
 //! | understand how paceline is built, or change it | [`architecture`] |
@@ -63,6 +64,9 @@ pub mod the_loop {}
 
 #[doc = include_str!("guide/embedding.md")]
 pub mod embedding {}
+
+#[doc = include_str!("guide/maintainers.md")]
+pub mod maintainers {}
 
 #[doc = include_str!("guide/declared.md")]
 pub mod declared {}

@@ -1,0 +1,16 @@
+# shellcheck shell=bash disable=SC2034 # read by embedding.sh
+# Each HTTP client has a rate, and the retry loop sends each attempt by it.
+version=0.14.2
+features='"http-base", "reqwest", "fs"'
+change() {
+    after src/client/mod.rs 'pub(crate) mod retry;' '
+pub(crate) mod paced;'
+    after src/client/http/connection.rs 'pub struct HttpClient(Arc<dyn HttpService>' ', pub(crate) Arc<crate::client::paced::Paced>'
+    after src/client/http/connection.rs 'Self(Arc::new(service)' ', Arc::default()'
+    before src/client/retry.rs 'self.client.execute(request)' '
+                self.client.1.send('
+    after src/client/retry.rs 'self.client.execute(request)' ',
+                    |sent| sent.as_ref().ok().map(|response| response.status().as_u16()))
+                '
+}
+tests=(--features http-base,reqwest,fs)
