@@ -136,6 +136,7 @@ pub mod law;
 mod line;
 #[cfg(feature = "std")]
 pub mod operation;
+mod padded;
 mod permit;
 #[cfg(feature = "std")]
 mod random;

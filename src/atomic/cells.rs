@@ -1,9 +1,9 @@
 //! The small words: counts of events, settings and numbers.
 
 use super::lazy::Lazy;
-use super::padded::Padded;
 use super::sync::{AtomicU64, AtomicU128, Ordering::Relaxed, StaticU64};
 use crate::bits::{Field, LAST_TIME, TIME_BITS};
+use crate::padded::Padded;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug)]

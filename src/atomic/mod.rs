@@ -12,7 +12,6 @@ mod mocked;
 #[cfg(all(loom, feature = "loom"))]
 pub mod modelled;
 mod multi_word;
-mod padded;
 mod retry_quota;
 mod send_rate;
 #[cfg(stall)]

@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use super::SLOTS;
 use super::threads::number;
 use crate::atomic::lazy::Lazy;
-use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
+use crate::padded::Padded;
 
 /// How often threads may meet at the first stripes between two calls of
 /// [`forget_meetings`](Stripes::forget_meetings) before there is one for each thread.

@@ -15,7 +15,6 @@ use super::state::{CurveCache, CutBaseline, DrainWord, LastState, Way};
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;
-use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
@@ -23,6 +22,7 @@ use crate::law::declared::plan::Plan;
 use crate::line::{
     FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
+use crate::padded::Padded;
 
 /// The words that a limiter needs once it limits; before its first throttle it has none.
 pub(super) struct Words {

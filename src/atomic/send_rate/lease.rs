@@ -50,10 +50,10 @@
 use alloc::boxed::Box;
 
 use crate::atomic::counter::own_words;
-use crate::atomic::padded::Padded;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
 use crate::line::{FINER, Minted, Place, TOKEN};
+use crate::padded::Padded;
 
 /// How long a lease is good for, as a power of two of nanoseconds: 0.26 ms.
 pub(super) const LONGEST_BITS: u32 = 18;
