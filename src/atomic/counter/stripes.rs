@@ -6,8 +6,7 @@ use super::SLOTS;
 use super::threads::number;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use crate::fixed::to_signed;
-use crate::padded::Padded;
+use crate::{fixed::to_signed, padded::Padded};
 
 /// How often threads may meet at the first stripes between two calls of
 /// [`forget_meetings`](Stripes::forget_meetings) before there is one for each thread.
