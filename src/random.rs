@@ -1,7 +1,7 @@
 //! Where the jitter comes from.
 
-use core::{cell::Cell, fmt};
-use std::hash::{BuildHasher as _, RandomState};
+use core::{cell::Cell, fmt, hash::BuildHasher as _};
+use std::hash::RandomState;
 
 use crate::atomic::cells::Sequence;
 use crate::fixed::multiply_high;
