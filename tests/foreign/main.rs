@@ -17,6 +17,9 @@ mod support;
 #[path = "../waiting/world.rs"]
 mod world;
 
+mod dialogue;
+mod play;
 mod throttle_net;
 mod throttle_net_keys;
 mod throttle_net_threads;
+mod vector;
