@@ -8,11 +8,13 @@
 //!   steps: those behind it move up, then the token goes back to the bucket. And a refusal may come
 //!   before it sees what was given up during the call: it may be too long, a grant is never too
 //!   early.
-//!
 //! * So is every history of its two lines, of foreground and background. There a call that looks
 //!   behind the line beside others may release tokens to it at any time, or not; two threads may
 //!   take for one waiter, and the surplus goes back later. A refusal beside such a call says
 //!   nothing, and a try passes no place but those that others take during the call.
+//! * So is every history of takes that spend leases, of leases given back and of a pause: no token is
+//!   granted twice or lost, none after the pause, and a refusal leaves no more than other threads may
+//!   have leased.
 //!
 //! The models are plain numbers and lists. Twins with known mistakes must fail.
 //!
@@ -26,6 +28,8 @@
 mod classes;
 #[path = "history/mod.rs"]
 mod history;
+#[path = "history/leases.rs"]
+mod leases;
 #[path = "history/line.rs"]
 mod line;
 #[path = "history/quota.rs"]
@@ -37,10 +41,15 @@ use paceline::RetryQuota;
 
 use classes::ClassesObject;
 use history::{Call, Sequential, Shared, check, record};
+use leases::{LeaseObject, Lends};
 use line::{LineObject, Pace};
 use quota::{LoadThenStore, QuotaObject, TwoSteps};
 use twin::{Mistake, Plain};
 
+/// How many calls a thread makes on one object.
+const CALLS: usize = 7;
+/// As [`CALLS`], where threads take leases: a thread needs two takes before its first one.
+const TAKES: usize = 20;
 /// How many objects one batch of threads works on.
 const BATCH: u64 = 250;
 /// How many histories with calls that overlap are enough. Few cores, or busy ones, show fewer of
@@ -50,7 +59,7 @@ const ENOUGH: u64 = 4_000;
 /// Records histories of `threads` threads on objects that `make` makes, and looks for an order of
 /// each.
 fn explore<O, S>(
-    threads: usize,
+    (threads, calls): (usize, usize),
     batches: u64,
     make: impl Fn(u64) -> O,
     model: impl Fn(&O, Vec<Call<O::Did>>) -> (S, Vec<Call<S::Step>>),
@@ -65,7 +74,7 @@ fn explore<O, S>(
         let seed = recorded;
         recorded += BATCH;
         let objects: Vec<O> = (seed..seed + BATCH).map(&make).collect();
-        let histories = record(&objects, threads, 7, seed);
+        let histories = record(&objects, threads, calls, seed);
         for (object, history) in objects.iter().zip(histories) {
             let (start, calls) = model(object, history);
             overlapping += u64::from(check(&start, &calls));
@@ -76,7 +85,7 @@ fn explore<O, S>(
 
 fn explore_quota<Q: quota::Quota>(threads: usize, batches: u64, make: impl Fn(u32) -> Q) {
     explore(
-        threads,
+        (threads, CALLS),
         batches,
         |seed| QuotaObject::new(&make, seed),
         |object, history| (object.model(), history),
@@ -85,7 +94,7 @@ fn explore_quota<Q: quota::Quota>(threads: usize, batches: u64, make: impl Fn(u3
 
 fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pace) -> L) {
     explore(
-        threads,
+        (threads, CALLS),
         batches,
         |seed| LineObject::new(&make, seed),
         |object, history| (object.model(), line::steps(&history)),
@@ -94,7 +103,7 @@ fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pa
 
 fn explore_classes<L: classes::Classes>(batches: u64, make: impl Fn(Pace, i64) -> L) {
     explore(
-        3,
+        (3, CALLS),
         batches,
         |seed| ClassesObject::new(&make, seed),
         |object, history| (object.model(), classes::steps(&history)),
@@ -131,6 +140,15 @@ fn a_second_line_in_which_the_last_goes_first_has_no_order() {
 #[should_panic(expected = "no order of these calls explains their answers")]
 fn a_second_line_that_loses_a_token_has_no_order() {
     plain_classes(classes::Mistake::KeepsTheSurplus);
+}
+
+fn explore_leases<L: Lends>(threads: u32, batches: u64, make: impl Fn() -> L) {
+    explore(
+        (threads as usize, TAKES),
+        batches,
+        |seed| LeaseObject::new(make(), threads, seed),
+        |object, history| (object.model(), history),
+    );
 }
 
 #[test]
@@ -186,4 +204,39 @@ fn a_line_with_a_hole_has_no_order() {
 #[should_panic(expected = "no order of these calls explains their answers")]
 fn a_line_that_gives_the_next_to_claim_the_hole_has_no_order() {
     explore_line(3, 4, |pace| Plain::new(pace, Mistake::LastJumpsIn));
+}
+
+#[test]
+fn leases_of_three_threads_have_an_order() {
+    explore_leases(3, 20, leases::limiter);
+}
+
+#[test]
+fn leases_of_four_threads_have_an_order() {
+    explore_leases(4, 10, leases::limiter);
+}
+
+#[test]
+fn plain_leases_have_an_order() {
+    explore_leases(3, 4, || leases::Plain::new(leases::Mistake::None));
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn leases_that_are_spent_after_they_went_back_have_no_order() {
+    explore_leases(3, 4, || {
+        leases::Plain::new(leases::Mistake::SpentAfterwards)
+    });
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn leases_that_outlive_a_pause_have_no_order() {
+    explore_leases(3, 4, || leases::Plain::new(leases::Mistake::OutlivesAPause));
+}
+
+#[test]
+#[should_panic(expected = "no order of these calls explains their answers")]
+fn leases_whose_rest_is_lost_have_no_order() {
+    explore_leases(3, 4, || leases::Plain::new(leases::Mistake::Lost));
 }

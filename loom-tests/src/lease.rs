@@ -24,13 +24,18 @@ fn take(rate: &SendRate, number: usize, most: usize) -> usize {
     grants.count()
 }
 
+/// A rate, and a bucket that holds the tokens of so many microseconds.
+fn settings(per_second: u32, micros: u32) -> PacedSettings {
+    let settings = PacedSettings::fixed(per_second, Duration::from_secs(1)).expect("in range");
+    let burst = Duration::from_micros(micros.into());
+    let settings = settings.to_builder().burst(burst).build();
+    settings.expect("in range")
+}
+
 /// A limiter whose bucket held so many tokens, of which each of two threads has taken three: one
 /// alone, and a lease of two.
 fn held(tokens: u32) -> SendRate {
-    let settings = PacedSettings::fixed(1_000_000, Duration::from_secs(1)).expect("in range");
-    let burst = Duration::from_micros(tokens.into());
-    let settings = settings.to_builder().burst(burst).build();
-    let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+    let rate = SendRate::paced(settings(1_000_000, tokens), Timestamp::ZERO);
     assert_eq!(take(&rate, 0, 3) + take(&rate, 1, 3), 6);
     rate
 }
@@ -86,6 +91,30 @@ fn a_lease_taken_beside_a_pause_ends_with_it() {
         cut.join().expect("the thread returns");
         assert!(beside <= 1);
         assert_eq!(take(&rate, 0, 1), 0, "granted in a pause");
+    });
+}
+
+/// A lease that is taken beside two changes of the settings, at whatever step that is, is not spent
+/// after them, though the second one brings back the settings of the first.
+#[test]
+fn a_lease_taken_beside_two_changes_ends_with_them() {
+    explore(Some(2), || {
+        let rate = Arc::new(held(100));
+        let changes = {
+            let rate = Arc::clone(&rate);
+            thread::spawn(move || {
+                // At the first of them the bucket holds one token.
+                for per_second in [10_000, 1_000_000] {
+                    let changed = rate.set_paced(settings(per_second, 100), NOW);
+                    changed.expect("in range");
+                }
+            })
+        };
+        let beside = take(&rate, 0, 1);
+        changes.join().expect("the thread returns");
+        assert!(beside <= 1);
+        let granted = take(&rate, 0, 100) + take(&rate, 1, 100);
+        assert!(granted <= 1, "{granted} of a bucket that was emptied");
     });
 }
 
@@ -226,6 +255,27 @@ mod teeth {
     #[should_panic(expected = "granted in a pause")]
     fn a_lease_of_a_line_that_does_not_follow_the_state_outlives_it() {
         lease_beside_a_pause(false, true);
+    }
+
+    /// A lease that knows only one bit of how often the settings were changed is as good as new
+    /// after two changes.
+    #[test]
+    #[should_panic(expected = "granted of a bucket that was emptied")]
+    fn a_lease_that_knows_one_bit_of_the_changes_outlives_two() {
+        explore(None, || {
+            let rate = Broken::new();
+            let other = Arc::clone(&rate);
+            let changes = thread::spawn(move || {
+                for _ in 0..2 {
+                    other.changes.fetch_xor(1, Release);
+                    other.bucket.store(0, Relaxed);
+                }
+            });
+            let lease = rate.lease(false);
+            changes.join().expect("the thread returns");
+            let outlives = lease == Some(rate.changes.load(Relaxed));
+            assert!(!outlives, "granted of a bucket that was emptied");
+        });
     }
 
     /// A lease that goes back by a load and a store grants what another thread has taken meanwhile.

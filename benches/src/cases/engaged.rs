@@ -94,7 +94,8 @@ pub(super) fn cases() -> Vec<Case> {
                 TotalOf(1.4, STD_MUTEX),
             ],
             "each response moves the rate: of 16 bytes one word is loaded and swapped, by way of a pointer, and `since` \
-             is raised, where the twin stores a few words between two swaps; on two threads these two words change hands",
+             is raised, where the twin stores a few words between two swaps; on two threads these two words change hands. \
+             503 instructions: 168 for a token without a lease, 335 for the curve, its rounding and the swaps",
         ),
         case(
             Ours,
@@ -120,11 +121,12 @@ pub(super) fn cases() -> Vec<Case> {
         })
         .target(
             &[Nanos(57.0)],
-            "a token and its response, which moves the rate, are most of it: see `engaged`",
+            "a token and its response, which moves the rate, are half of it: see `engaged`; the rest is that of the paced law",
         ),
         request(Ours, "paceline Adaptive, paced law", 1, || strategy(None)).target(
             &[Nanos(30.0)],
-            "two looks at a clock, a token and its response",
+            "a token is made, moved twice and dropped, 320 instructions beside `engaged`; each move loads 16 bytes of a permit \
+             that was stored in parts, and waits for the stores",
         ),
         request(Peer, "aws-smithy-runtime", 18, aws::engaged),
     ]

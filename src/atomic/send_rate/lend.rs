@@ -114,8 +114,7 @@ impl Engaged<'_> {
             let Some(line) = self.line_at(elapsed) else {
                 return;
             };
-            let cancelled = self.waiters.total();
-            let left = kept(&line, elapsed, cancelled, cursor, last);
+            let left = kept(&line, elapsed, self.waiters.total(), cursor, last);
             // No more than a full bucket has kept of them, so that there is room. The gate stays:
             // leases are not ended by tokens that come back.
             self.waiters.write_off(left / TOKEN);

@@ -416,6 +416,7 @@ impl SendRate {
             return Ok(Order::NONE);
         };
         let elapsed = engaged.elapsed(now);
+        engaged.hand_back_own(elapsed);
         engaged.catch_up(elapsed);
         if engaged.is_unbound() {
             return self.try_order_n(now, weight);
@@ -436,8 +437,7 @@ impl SendRate {
             None => Ok(Order::NONE),
             Some(0) => {
                 let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
-                let units = tokens.wrapping_mul(TOKEN);
-                let lacking = waiting.saturating_add(units);
+                let lacking = waiting.saturating_add(tokens.wrapping_mul(TOKEN));
                 let nanos = engaged.until_released(behind, elapsed, lacking);
                 Err(refused(nanos.unwrap_or(1)))
             }
@@ -476,6 +476,7 @@ impl SendRate {
             return Ok(Turn::Unlimited);
         };
         let elapsed = engaged.elapsed(now);
+        engaged.hand_back_own(elapsed);
         engaged.catch_up(elapsed);
         if engaged.is_unbound() || engaged.line_at(elapsed).is_none() {
             return Ok(Turn::Unlimited);

@@ -673,8 +673,9 @@ impl Waiters {
     }
 
     /// Counts `tokens` more as given up before every place there is: in `retired`, then in `total`.
+    /// Of none it writes nothing: leases that time has used up come back without any.
     pub(super) fn write_off(&self, tokens: u64) {
-        loop {
+        while tokens > 0 {
             let retired = self.retired();
             if self.advance(retired, retired.with_more(tokens)) {
                 return self.count(tokens);

@@ -547,3 +547,21 @@ fn a_pause_makes_no_trickle_due() {
         NO_PLACE
     );
 }
+
+/// What is left of a lease is back before tokens behind it are taken: else time would use it up as
+/// if the bucket were full.
+#[test]
+fn background_gives_back_the_lease_of_its_thread() {
+    const TOKEN: u64 = 1 << 10;
+    let span = |tokens| Duration::from_nanos(tokens * TOKEN);
+    let settings = PacedSettings::fixed(1, span(1)).expect("in range");
+    let settings = settings.to_builder().burst(span(1_000)).build();
+    let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+    let [first, later, much_later] = [2_000, 2_050, 2_140].map(|tokens| at(tokens * TOKEN));
+    assert!(rate.try_acquire(first).is_ok());
+    // A lease of two: the bucket is full, and one of them is left.
+    assert!(rate.try_acquire(later).is_ok());
+    assert!(rate.background().try_acquire_n(later, 100).is_ok());
+    let left = |now| rate.snapshot(now).available;
+    assert_eq!((left(later), left(much_later)), (899.0, 989.0));
+}
