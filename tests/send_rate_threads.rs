@@ -4,15 +4,10 @@
     reason = "a test may overflow, and fail"
 )]
 
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use core::time::Duration;
-use std::sync::Mutex;
 use std::thread;
 
-use paceline::{
-    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
-};
+use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
 const THREADS: u64 = 8;
 const MILLI: u64 = 1_000_000;
@@ -146,59 +141,4 @@ fn throttles_of_eight_threads_are_all_answered() {
         (snapshot.fill_rate - want).abs() < 1e-6,
         "{snapshot:?}, want {want}"
     );
-}
-
-/// Of a bucket of 1,000 tokens at a million a second.
-#[test]
-fn leases_grant_what_their_age_allows_in_every_span() {
-    const NANOS: u64 = 1_000;
-    const CAPACITY: u64 = 1_000;
-    const AGE: u64 = 1 << 18;
-    // `try_acquire_with` goes by a time that was read for up to seven requests before.
-    const UNTIMED: u64 = 7 * THREADS;
-    let settings = PacedSettings::fixed(1_000_000, Duration::from_secs(1)).expect("in range");
-    let burst = Duration::from_nanos(CAPACITY * NANOS);
-    let settings = settings.to_builder().burst(burst).build();
-    let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
-    let clock = AtomicU64::new(1_000 * MILLI);
-    let grants = Mutex::new(Vec::new());
-    let granted = on_eight_threads(|thread| {
-        let mut random = fastrand::Rng::with_seed(thread);
-        let (mut readings, last) = (Vec::new(), Cell::new(0));
-        for round in 0..20_000 {
-            // Now and then long enough for a full bucket, and for every lease to be too old.
-            let passed = match random.u16(..) {
-                0..16 => 2 * MILLI,
-                _ => random.u64(..2 * NANOS),
-            };
-            let now = || {
-                last.set(clock.fetch_add(passed, Relaxed));
-                Timestamp::from_nanos(last.get())
-            };
-            let taken = match thread % 2 {
-                0 => rate.try_acquire(now()),
-                _ => rate.try_acquire_with(now),
-            };
-            readings.extend(taken.is_ok().then(|| last.get()));
-            if round % 1_000 == 999 {
-                drop(rate.reserve(now())); // gives the lease back
-            }
-        }
-        let granted = readings.len() as u64;
-        grants.lock().expect("no thread panics").extend(readings);
-        granted
-    });
-    let mut grants = grants.into_inner().expect("no thread panics");
-    grants.sort_unstable();
-    // In nanoseconds: what was granted by a reading, and the rate has not minted by then.
-    let (mut least, mut most) = (i128::MAX, 0);
-    for (before, reading) in (0_i128..).zip(grants) {
-        let minted = i128::from(reading);
-        least = least.min(before * i128::from(NANOS) - minted);
-        most = most.max((before + 1) * i128::from(NANOS) - minted - least);
-    }
-    let bound = i128::from((CAPACITY + UNTIMED) * NANOS + AGE);
-    assert!(most <= bound, "{most} of {bound}");
-    let minted = CAPACITY + (clock.into_inner() - 1_000 * MILLI) / NANOS;
-    assert!(granted > minted / 2, "{granted} of {minted}");
 }
