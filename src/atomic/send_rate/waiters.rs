@@ -675,8 +675,7 @@ impl Waiters {
     /// Counts `tokens` more as given up before every place there is: in `retired`, then in `total`.
     /// Of none it writes nothing: leases that time has used up come back without any.
     pub(super) fn write_off(&self, tokens: u64) {
-        while tokens > 0 {
-            let retired = self.retired();
+        while let Some(retired) = (tokens > 0).then(|| self.retired()) {
             if self.advance(retired, retired.with_more(tokens)) {
                 return self.count(tokens);
             }
