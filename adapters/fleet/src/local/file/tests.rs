@@ -130,7 +130,9 @@ fn a_refused_step_changes_nothing() {
     let file = bench.file();
     assert_eq!(granted(&file, "a", 1), 0);
     let other = Connection::open(bench.folder.join("limits")).expect("SQLite's");
-    let wrong = "INSERT INTO field VALUES ('scope', 'mb', 'not numbers')";
+    // The step drops the first, which is silent, before it comes to the second.
+    let wrong = "INSERT INTO field VALUES
+        ('scope', 'm0', '0 0 0 0 0 0 1 500000 0 0 1 0 0'), ('scope', 'mb', 'not numbers')";
     other.execute_batch(wrong).expect("a row");
     let rows = || -> Vec<(String, String)> {
         let mut all = other
@@ -149,6 +151,21 @@ fn a_refused_step_changes_nothing() {
         .execute_batch("DELETE FROM field WHERE name = 'mb'")
         .expect("a row");
     assert_eq!(granted(&file, "a", 2), 5);
+}
+
+#[test]
+fn a_file_that_was_deleted_is_left_for_the_new_one() {
+    let bench = Bench::new("deleted");
+    let (one, other) = (bench.file(), bench.file());
+    let joined = |file: &File, member, seq| ask(file, member, seq, "").expect("it is taken")[4];
+    assert_eq!([joined(&one, "a", 1), joined(&one, "a", 2)], [1, 0]);
+    for name in ["limits", "limits-wal", "limits-shm"] {
+        std::fs::remove_file(bench.folder.join(name)).expect("it is there");
+    }
+    assert_eq!(joined(&other, "b", 1), 1);
+    // Both are in the new one.
+    assert_eq!(joined(&one, "a", 3), 1);
+    assert_eq!(other.stored.count("scope").expect("it is open"), 3);
 }
 
 #[test]
