@@ -630,14 +630,34 @@ fn no_more_goes_than_is_left() {
 #[test]
 fn only_what_was_open_all_along_moves_up() {
     let rate = told(0);
-    let mut places: Vec<_> = (0..2).map(|_| rate.reserve(at(0))).collect();
-    rate.about_to_limit().roll(MS);
-    places.extend((0..8).map(|_| rate.reserve(at(59 * SECOND))));
-    // A window later they have been there for all of it, and the others have not.
-    let now = 62 * SECOND;
-    rate.about_to_limit().roll(now);
-    let due = places.iter_mut().map(|place| place.claim(at(now)).is_ok());
-    assert_eq!(due.filter(|due| *due).count(), 2);
+    let engaged = rate.about_to_limit();
+    let reserve = |now, count| -> Vec<_> { (0..count).map(|_| rate.reserve(at(now))).collect() };
+    let _forgotten = reserve(0, 2);
+    engaged.roll(61 * SECOND);
+    let _later = reserve(100 * SECOND, 200);
+    let now = 122 * SECOND;
+    let ahead = || {
+        let (_, line) = engaged.read();
+        line.ahead(now, engaged.last_rank()).div_ceil(TOKEN)
+    };
+    let before = ahead();
+    engaged.roll(now);
+    assert_eq!(before - ahead(), 2);
+}
+
+#[test]
+fn a_limit_of_one_goes_when_its_window_begins() {
+    let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
+    let permit = rate.try_acquire(at(0)).expect("the first");
+    let report = LimitReport::new(0).limit(1).refills(false);
+    let report = report.window(Duration::from_secs(60));
+    let report = report.reset(Reset::In(Duration::from_secs(5)));
+    rate.observe(at(0), permit, &report.into());
+    let mut place = rate.reserve(at(SECOND));
+    // Resets are whole seconds, so it may end one later. The line has no time to mint its token.
+    let begins = 6 * SECOND;
+    assert!(place.claim(at(begins - 1)).is_err());
+    assert!(place.claim(at(begins)).is_ok());
 }
 
 /// A wait that is longer than the window of the limit that binds ends with that window, whatever

@@ -133,7 +133,7 @@ impl Ledger {
             let opens = self.fresh && !self.first;
             return (newer || opens).then_some(true);
         }
-        if reset.lo > self.reset.hi {
+        if reset.is_after(self.reset) {
             let ended = signed(told.now) >= self.reset.lo;
             return (ended || newer).then_some(!ended);
         }

@@ -164,7 +164,7 @@ impl Ledger {
         let begun = signed(told.now) >= self.reset.lo - signed(rough);
         // One that is a guess may be shorter, and one that was taken for a usual one a little.
         let near = signed(self.window / NEAR);
-        let is_sooner = self.source > Source::Guessed && reset.hi + near < self.reset.lo;
+        let is_sooner = self.source > Source::Guessed && self.reset.is_after(reset.moved(near));
         let moved = !self.reset.meets(reset) && (!self.fresh || is_sooner);
         if begun || !moved {
             if self.fresh && !moved {

@@ -64,6 +64,11 @@ impl Within {
         self.lo <= other.hi && other.lo <= self.hi
     }
 
+    /// Returns `true` if it begins after `other` has ended.
+    pub(super) const fn is_after(self, other: Self) -> bool {
+        self.lo > other.hi
+    }
+
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             lo: self.lo.max(other.lo),
