@@ -18,8 +18,8 @@ use paceline::{
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
     classify::{
-        Chain, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier, HttpResponseParts,
-        IoErrorClassifier, ServiceUnavailable,
+        BodyBeginning, BodyEnd, Chain, ClockSkew, ClockSkewClassifier, HeaderLimits,
+        HttpClassifier, HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
@@ -157,6 +157,9 @@ fn every_type() -> Shown {
         builder,
     );
 
+    let (bytes, end) = (b"<Code>SlowDown</Code>".to_vec(), BodyEnd::Failed("lost"));
+    show!(end, BodyBeginning { bytes, end });
+
     // operation
     let strategy = Standard::builder().build().expect("the defaults");
     let mut attempts = Operation::new(&strategy).scope("orders").start();
@@ -167,7 +170,7 @@ fn every_type() -> Shown {
     };
     let verdict = attempts.failed(&Failure::not_retryable(), Reports::at(&at(1)));
     let verdict = verdict.expect("it was under way");
-    let Verdict::Stop(stop) = verdict else {
+    let Verdict::Stop(stop) = &verdict else {
         panic!("{verdict:?}");
     };
     show!(attempt, verdict, stop, StopReason::MaxAttempts { max: 3 });

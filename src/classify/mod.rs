@@ -1,5 +1,7 @@
 //! Classifiers: what errors and responses of other crates mean to a strategy.
 
+#[cfg(feature = "http")]
+mod beginning;
 mod body;
 #[cfg(feature = "http")]
 mod clock_skew;
@@ -19,6 +21,7 @@ mod request;
 
 #[cfg(feature = "http")]
 pub use self::{
+    beginning::{BodyBeginning, BodyEnd, may_fail_late},
     clock_skew::{ClockSkew, ClockSkewClassifier},
     http::HttpClassifier,
     limits::HeaderLimits,

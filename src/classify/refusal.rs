@@ -41,10 +41,13 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | `retryDelay` of a `google.rpc.RetryInfo`, `retry_after` and the like in a JSON body | as they say |
 /// | the limits of [`HeaderLimits`] of which nothing is left | the latest reset |
 ///
-/// A body with a `google.rpc.QuotaFailure` of a day's quota is final, whatever hint it has.
+/// A body that says that a day's or a month's quota is used up is final, whatever hint it has: by a
+/// `google.rpc.QuotaFailure`, or by a code such as `insufficient_quota` or
+/// `enforced_spend_limit_reached`.
 ///
 /// Of these the first that is valid counts. `x-should-retry` and `Stripe-Should-Retry` have the
-/// last word on whether there is to be a retry. A body counts if the caller
+/// last word on whether there is to be a retry, and without them a `grpc-retry-pushback-ms` that is
+/// negative, or no number, says that there is none. A body counts if the caller
 /// [adds](HttpResponseParts::with_refusal) it; adapters do for the statuses that
 /// [want](Classifier::wants_body) it.
 ///
@@ -177,7 +180,9 @@ impl RefusalClassifier {
             .and_then(|code| codes::refusal(code, status))
             .or_else(|| json::members(body).find_map(|member| codes::member(&member, status)));
         let refusal = match by_code {
-            Some(refusal) if refusal.failure.is_throttle() && codes::is_spent(body) => codes::SPENT,
+            Some(refusal) if refusal.failure.is_throttle() && codes::is_spent(body, status) => {
+                codes::SPENT
+            }
             Some(refusal) => refusal,
             None if status >= 400 => self.by_status(parts),
             None => return None,

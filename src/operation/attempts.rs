@@ -78,8 +78,6 @@ pub struct Attempts<S: RetryStrategy> {
     count: u32,
     /// Whether the request can be sent again.
     repeatable: bool,
-    /// Of an operation that has ended without a success.
-    name: Option<Arc<str>>,
 }
 
 /// The strategy, or the scope, that an operation belongs to.
@@ -125,7 +123,7 @@ impl<S: RetryStrategy> Drop for Open<S> {
 }
 
 /// Where an operation stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Step {
     Backoff(Timestamp),
     Turn,
@@ -135,7 +133,7 @@ enum Step {
 }
 
 /// What the host of an [`Attempts`] does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
     /// Sleep: a backoff. No place in line is held meanwhile.
@@ -149,7 +147,7 @@ pub enum Next {
 }
 
 /// What follows a failed attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// There is another attempt, after this backoff. [`Attempts::next`] says the same.
@@ -195,7 +193,6 @@ impl<S: RetryStrategy> Attempts<S> {
             step: Step::Turn,
             count: 0,
             repeatable: true,
-            name: None,
         };
         // No clock is read that is not needed.
         if total.is_some() || !delay.is_zero() {
@@ -239,7 +236,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 self.ask(clock, waker)
             }
             Step::Turn => self.ask(clock, waker),
-            Step::Stopped(stop) => Next::Stop(stop),
+            Step::Stopped(ref stop) => Next::Stop(stop.clone()),
             Step::Sending | Step::Succeeded => Next::Stop(self.stop_for(StopReason::OutOfTurn)),
         }
     }
@@ -434,8 +431,8 @@ impl<S: RetryStrategy> Attempts<S> {
                 Verdict::Again(Rest::between(now, until))
             }
             Err(stop) => {
-                self.gave_up(who, &stop, Some(failure));
-                self.step = Step::Stopped(stop);
+                let stop = self.gave_up(who, stop, Some(failure));
+                self.step = Step::Stopped(stop.clone());
                 Verdict::Stop(stop)
             }
         }
@@ -479,6 +476,7 @@ impl<S: RetryStrategy> Attempts<S> {
                     _ => delay,
                 };
                 return Err(Stop {
+                    name: None,
                     reason,
                     attempts: self.count,
                     backoff: refused.backoff(),
@@ -590,11 +588,10 @@ impl<S: RetryStrategy> Attempts<S> {
     }
 
     fn stop(&mut self, reason: StopReason, clock: &dyn Clock) -> Next {
-        let stop = self.stop_for(reason);
-        self.gave_up(self.who(), &stop, None);
+        let stop = self.gave_up(self.who(), self.stop_for(reason), None);
         self.turn = SendTurn::new();
         self.open.give_up(Reports::at(clock));
-        self.step = Step::Stopped(stop);
+        self.step = Step::Stopped(stop.clone());
         Next::Stop(stop)
     }
 
@@ -617,30 +614,31 @@ impl<S: RetryStrategy> Attempts<S> {
         self.open.strategy.notify(&event);
     }
 
-    fn gave_up(&mut self, who: Who, stop: &Stop, failure: Option<&Failure>) {
+    /// Emits that the operation was given up, and returns the stop with the name.
+    fn gave_up(&self, who: Who, mut stop: Stop, failure: Option<&Failure>) -> Stop {
         let kind = EventKind::GaveUp {
             attempts: stop.attempts(),
             reason: format_args!("{}", stop.why()),
             failure,
         };
         self.tell(&who, kind);
-        self.name = who.name;
+        stop.name = who.name;
+        stop
     }
 
-    /// Returns the name of the strategy or of the scope, once the operation has ended without a
-    /// success.
+    /// Returns the [name](RetryStrategy::name) of the strategy, or of the scope: for the error of a
+    /// host that cuts an attempt off. A [`Stop`] has it.
     #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Takes out the name, for an error.
-    pub(super) fn take_name(&mut self) -> Option<Arc<str>> {
-        self.name.take()
+    pub fn name(&self) -> Option<Arc<str>> {
+        match &self.step {
+            Step::Stopped(stop) => stop.name.clone(),
+            _ => self.open.strategy.name(self.open.token.as_ref()),
+        }
     }
 
     const fn stop_for(&self, reason: StopReason) -> Stop {
         Stop {
+            name: None,
             reason,
             attempts: self.count,
             backoff: Duration::ZERO,

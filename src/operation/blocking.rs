@@ -140,7 +140,7 @@ fn run<A: Answers, S: RetryStrategy, T, E>(
     loop {
         let attempt = match pause.wait(&mut attempts, clock) {
             Ok(attempt) => attempt,
-            Err(stop) => return Err(RunError::new(last, stop, attempts.take_name())),
+            Err(stop) => return Err(RunError::new(last, stop)),
         };
         let answer = within(attempts.outer(), || op(attempt));
         let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
@@ -150,7 +150,7 @@ fn run<A: Answers, S: RetryStrategy, T, E>(
         last = Some(error);
         if let Some(stop) = stop {
             pause.sleep(stop.delay());
-            return Err(RunError::new(last, stop, attempts.take_name()));
+            return Err(RunError::new(last, stop));
         }
     }
 }

@@ -5,9 +5,26 @@ use core::{error::Error, fmt, time::Duration};
 
 use crate::strategy::refusal::StopReason;
 
-/// The end of an operation that did not succeed: why, and after how many attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The end of an operation that did not succeed: of which strategy or scope, why, and after how
+/// many attempts.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Adaptive, RetryStrategyExt, law::PacedSettings};
+///
+/// let settings = PacedSettings::fixed(1, std::time::Duration::from_secs(1)).unwrap();
+/// let orders = Adaptive::builder().name("orders").paced(settings).fail_fast(true).build()?;
+/// let send = || orders.operation().run(|_| Ok::<_, paceline::Failure>("sent"));
+/// send().unwrap();
+/// let stop = send().unwrap_err().stop().clone();
+/// assert_eq!(stop.name(), Some("orders"));
+/// assert!(stop.to_string().starts_with("orders: not sent: the send rate asks for a wait of"));
+/// # Ok::<(), paceline::config::SettingsError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stop {
+    pub(super) name: Option<Arc<str>>,
     pub(super) reason: StopReason,
     pub(super) attempts: u32,
     pub(super) backoff: Duration,
@@ -16,6 +33,12 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// Returns the [name](crate::RetryStrategy::name) of the strategy, or of the scope.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// Returns why there was no further attempt.
     #[must_use]
     pub const fn why(&self) -> StopReason {
@@ -56,6 +79,9 @@ impl Stop {
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}: ")?;
+        }
         match (self.reason, self.attempts) {
             (StopReason::MaxAttempts { .. }, 1) => f.write_str("the only attempt failed"),
             (StopReason::MaxAttempts { .. }, made) => write!(f, "all {made} attempts failed"),
@@ -101,18 +127,17 @@ impl Error for Stop {}
 pub struct RunError<E> {
     error: Option<E>,
     stop: Stop,
-    name: Option<Arc<str>>,
 }
 
 impl<E> RunError<E> {
-    pub(super) const fn new(error: Option<E>, stop: Stop, name: Option<Arc<str>>) -> Self {
-        Self { error, stop, name }
+    pub(super) const fn new(error: Option<E>, stop: Stop) -> Self {
+        Self { error, stop }
     }
 
     /// Returns the [name](crate::RetryStrategy::name) of the strategy, or of the scope.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.stop.name()
     }
 
     /// Returns the error of the last attempt, or `None` if that was [cut off](Self::is_cut_off) or
@@ -140,8 +165,8 @@ impl<E> RunError<E> {
 
     /// Returns why the operation ended and how far it came.
     #[must_use]
-    pub const fn stop(&self) -> Stop {
-        self.stop
+    pub const fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// Returns why there was no further attempt.
@@ -192,9 +217,6 @@ impl<E> RunError<E> {
 
 impl<E> fmt::Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = &self.name {
-            write!(f, "{name}: ")?;
-        }
         self.stop.fmt(f)
     }
 }

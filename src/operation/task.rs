@@ -45,7 +45,7 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
         loop {
             let attempt = match waiter.next(&mut attempts, clock).await {
                 Ok(attempt) => attempt,
-                Err(stop) => return Err(RunError::new(last, stop, attempts.take_name())),
+                Err(stop) => return Err(RunError::new(last, stop)),
             };
             let outer = attempts.outer();
             let work = within_async(outer, within(outer, || op(attempt)));
@@ -63,7 +63,7 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
             last = error;
             if let Some(stop) = stop {
                 waiter.sleep(stop.delay()).await;
-                return Err(RunError::new(last, stop, attempts.take_name()));
+                return Err(RunError::new(last, stop));
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
         AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, hold::Hold, retry_strategy::forward,
+        RetryRefused, SendRequest, SendTurn, StrategyId, hold::Hold, retry_strategy::forward,
         snapshot::StrategySnapshot,
     },
 };
@@ -114,6 +114,12 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     /// [`snapshot`](Scopes::snapshot) that is no trait's.
     fn snapshot(&self) -> StrategySnapshot {
         self.shared().snapshot()
+    }
+
+    /// Returns the identity of the state of operations without a scope. Each scope has its own,
+    /// which its events have, and its strategy in [`for_each`](Self::for_each).
+    fn id(&self) -> Option<StrategyId> {
+        self.shared().id()
     }
 
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {

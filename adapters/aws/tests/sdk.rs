@@ -13,7 +13,7 @@ use aws_sdk_s3::{
     config::{
         BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
     },
-    error::SdkError,
+    error::{ProvideErrorMetadata as _, SdkError},
     presigning::PresigningConfig,
     primitives::{ByteStream, SdkBody},
 };
@@ -66,6 +66,35 @@ async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_i
     assert_eq!((server.requests(), naps.taken()), (3, vec![delay, delay]));
     // Five for each of the two retries, and the last five back.
     assert_eq!(strategy.quota().available(), 495);
+}
+
+#[tokio::test]
+async fn an_error_in_a_success_is_paced_and_retried() {
+    let server = Server::with(&[Answer::Late, Answer::Late, Answer::Copied]).await;
+    let strategy = Arc::new(Standard::new());
+    let pacing = Pacing::shared(strategy.clone());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    copy(&client).await.expect("the third is let through");
+    assert_eq!(server.requests(), 3);
+    assert_eq!(strategy.quota().available(), 495);
+    assert_eq!(pacing.strategy().snapshot().counts.throttled, 2);
+}
+
+#[tokio::test]
+async fn the_last_answer_is_in_the_sdks_own_error() {
+    for (answer, status) in [(Answer::SlowDown, 503), (Answer::Late, 200)] {
+        let server = Server::with(&[answer]).await;
+        let pacing = Pacing::new(Standard::new());
+        let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+        let copied = client.copy_object().bucket("b").key("k").copy_source("b/x");
+        let error = copied.send().await.expect_err("it is throttled");
+        let response = error.raw_response().expect("it was answered");
+        assert_eq!(response.status().as_u16(), status);
+        let body = response.body().bytes().expect("it was read");
+        assert!(body.ends_with(b"<Message>as told</Message></Error>"));
+        assert_eq!(error.code(), Some("SlowDown"));
+        assert_eq!(server.requests(), 3);
+    }
 }
 
 #[tokio::test]
@@ -237,6 +266,7 @@ async fn a_strategy_that_refuses_to_wait_says_so() {
     let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
     let strategy = Adaptive::builder()
         .clock(Arc::new(Stopped::default()))
+        .name("orders")
         .paced(settings)
         .fail_fast(true);
     let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
@@ -251,6 +281,7 @@ async fn a_strategy_that_refuses_to_wait_says_so() {
         .find_map(|error| error.downcast_ref::<Stop>())
         .expect("the reason is among the sources");
     assert_eq!(stop.why(), StopReason::SendRefused { wait: SECOND });
+    assert_eq!(stop.name(), Some("orders"));
     assert_eq!(server.requests(), 1);
 }
 

@@ -4,16 +4,14 @@
 use alloc::{boxed::Box, format, string::String, sync::Arc};
 use core::{
     error::Error,
-    fmt,
-    future::poll_fn,
-    mem,
+    fmt, mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame};
 use object_store::{
     ClientOptions, Result,
@@ -23,12 +21,13 @@ use object_store::{
     },
 };
 use paceline::{
-    Execution, Failure, Idempotency, Operation, RetrySafety, RetryStrategy,
+    Execution, Failure, Idempotency, Operation, RetryStrategy,
     classify::{
-        Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier, ServiceUnavailable,
+        BodyBeginning, BodyEnd, Classifier, HttpResponseParts, RefusalClassifier,
+        ServiceUnavailable, may_fail_late,
     },
     headers::AttemptHeader,
-    operation::{Attempt, Stop, Waiter},
+    operation::{Attempt, Stop},
     wait::DefaultSleep,
 };
 
@@ -179,32 +178,25 @@ impl Paced {
         request: HttpRequest,
         left: impl Fn() -> Option<Duration>,
     ) -> core::result::Result<HttpResponse, Unwell> {
-        let may_fail_late = may_fail_late(&request);
+        let uri = request.uri();
+        let may_fail_late = may_fail_late(request.method(), uri.query(), request.headers());
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
-        let answers = &self.settings.answers;
+        let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
-        let late = may_fail_late && response.status().is_success();
-        if !late && !answers.wants_body(&parts) {
-            let failure = answers.classify(&parts);
-            return match failure {
+        let is_late = may_fail_late && response.status().is_success();
+        if !is_late && !answers.wants_body(&parts) {
+            return match answers.classify(&parts) {
                 None => Ok(response),
                 Some(failure) => Err(Unwell::Answered(failure, response)),
             };
         }
-        let (parts, body) = response.into_parts();
-        // Ends before the attempt is cut off, or the status would be lost with the body.
-        let left = left().map(|left| left.saturating_sub(left.checked_div(16).unwrap_or_default()));
-        let (read, body, is_cut) = read(body, left).await;
-        let answer = HttpResponseParts::new(parts.status, &parts.headers).with_refusal(&read);
-        let failure = answers.classify(&answer);
-        let response = HttpResponse::from_parts(parts, body);
+        let (parts, mut body) = response.into_parts();
+        let beginning = read(&mut body, left()).await;
+        let answer = HttpResponseParts::new(parts.status, &parts.headers);
+        let failure = beginning.classify(answers, answer);
+        let response = HttpResponse::from_parts(parts, joined(beginning, body));
         match failure {
             None => Ok(response),
-            // There is no time for another attempt.
-            Some(failure) if is_cut => {
-                let failure = failure.with_retry_safety(RetrySafety::No);
-                Err(Unwell::Answered(failure, response))
-            }
             Some(failure) => Err(Unwell::Answered(failure, response)),
         }
     }
@@ -245,12 +237,12 @@ impl HttpService for Paced {
         };
         // What is handed on as it is the store would send again: errors but those of unknown kind,
         // and some of the statuses.
-        let stop = stopped.stop();
+        let stop = stopped.stop().clone();
         match stopped.into_error() {
             Ok(Unwell::Answered(_, response)) if store_retries(&response) => {
-                let (parts, body) = response.into_parts();
-                let (body, ..) = read(body, left_of(self.bounds.deadline, begun)).await;
-                let body = String::from_utf8_lossy(&body);
+                let (parts, mut body) = response.into_parts();
+                let beginning = read(&mut body, left_of(self.bounds.deadline, begun)).await;
+                let body = String::from_utf8_lossy(&beginning.bytes);
                 let said = if parts.status.is_success() {
                     format!("Server returned error response: {body}")
                 } else {
@@ -296,54 +288,24 @@ impl Error for GaveUp {
     }
 }
 
-/// Returns `true` if the service may answer with status 200 before it knows how the request ends,
-/// and with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
-/// `CompleteMultipartUpload`.
-fn may_fail_late(request: &HttpRequest) -> bool {
-    match request.method().as_str() {
-        "PUT" => request.headers().contains_key("x-amz-copy-source"),
-        "POST" => request.uri().query().is_some_and(|query| {
-            query
-                .split('&')
-                .any(|member| member.starts_with("uploadId="))
-        }),
-        _ => false,
-    }
+/// Reads the beginning of a body.
+async fn read(body: &mut HttpResponseBody, left: Option<Duration>) -> BodyBeginning<HttpError> {
+    let poll_piece = |context: &mut Context<'_>| {
+        let frame = Pin::new(&mut *body).poll_frame(context);
+        frame.map(|frame| frame.map(|frame| Ok(frame?.into_data().unwrap_or_default())))
+    };
+    BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await
 }
 
-/// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes and for as long as `limit`. Returns what was
-/// read, and the body as it was.
-async fn read(
-    mut body: HttpResponseBody,
-    limit: Option<Duration>,
-) -> (Bytes, HttpResponseBody, bool) {
-    let (mut read, mut failed) = (BytesMut::new(), None);
-    let reading = async {
-        while read.len() <= MAX_REFUSAL_BODY {
-            let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-            match frame {
-                Some(Ok(frame)) => read.extend(frame.into_data().into_iter().flatten()),
-                Some(Err(error)) => {
-                    failed = Some(error);
-                    break;
-                }
-                None => return true,
-            }
-        }
-        false
+/// Returns the body of which this is the beginning.
+fn joined(beginning: BodyBeginning<HttpError>, rest: HttpResponseBody) -> HttpResponseBody {
+    let read = Bytes::from(beginning.bytes);
+    let failed = match beginning.end {
+        BodyEnd::Whole => return read.into(),
+        BodyEnd::Failed(error) => Some(error),
+        _ => None,
     };
-    let mut waiter = Waiter::new(DefaultSleep::new());
-    let ended = waiter.cut_off(limit, reading).await;
-    if ended == Some(true) {
-        return (read.clone().freeze(), read.freeze().into(), false);
-    }
-    let read = read.freeze();
-    let begun = Begun {
-        read: read.clone(),
-        failed,
-        rest: body,
-    };
-    (read, HttpResponseBody::new(begun), ended.is_none())
+    HttpResponseBody::new(Begun { read, failed, rest })
 }
 
 /// A body of which the beginning was read.

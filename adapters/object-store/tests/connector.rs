@@ -259,6 +259,7 @@ async fn a_strategy_that_does_not_wait_says_so() {
         let settings = PacedSettings::fixed(10, SECOND).expect("in range");
         let strategy = Adaptive::builder()
             .clock(Arc::new(Paused::new()))
+            .name("orders")
             .paced(settings);
         strategy.fail_fast(true).build().expect("in range")
     };
@@ -278,7 +279,9 @@ async fn a_strategy_that_does_not_wait_says_so() {
         source = error.source();
     }
     let refused = source.and_then(|error| error.downcast_ref::<Stop>());
-    assert!(refused.is_some_and(|refused| refused.wait() > Duration::ZERO));
+    let refused = refused.expect("its own error");
+    assert!(refused.wait() > Duration::ZERO);
+    assert_eq!(refused.name(), Some("orders"));
     assert_eq!(server.requests(), "PUT");
 }
 

@@ -124,6 +124,7 @@ async fn a_strategy_that_does_not_wait_says_so() {
         let settings = PacedSettings::fixed(10, SECOND).expect("in range");
         let strategy = Adaptive::builder()
             .clock(Arc::new(Paused::new()))
+            .name("orders")
             .paced(settings);
         strategy.fail_fast(true).build().expect("in range")
     };
@@ -145,21 +146,19 @@ async fn a_strategy_that_does_not_wait_says_so() {
         store.put_multipart(&x).await.map(drop),
     ];
     for refused in refused {
-        assert_eq!(
-            wait(&refused).map(|wait| wait.as_millis()),
-            Some(100),
-            "{refused:?}"
-        );
+        let stop = stop(&refused);
+        assert_eq!(stop.wait().as_millis(), 100, "{refused:?}");
+        assert_eq!(stop.name(), Some("orders"));
     }
     assert_eq!(script.requests(), ["put", "list"]);
 }
 
-/// Returns how long the strategy would have made wait.
-fn wait(refused: &Result<()>) -> Option<Duration> {
+/// Returns why the strategy sent nothing.
+fn stop(refused: &Result<()>) -> &Stop {
     match refused {
         Err(object_store::Error::Generic { source, .. }) => {
-            source.downcast_ref::<Stop>().map(Stop::wait)
+            source.downcast_ref::<Stop>().expect("its own error")
         }
-        _ => None,
+        _ => panic!("{refused:?}"),
     }
 }

@@ -1,15 +1,15 @@
 //! The transport in which requests wait for their turn, and are sent again.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::time::Duration;
+use alloc::{boxed::Box, sync::Arc};
+use core::{iter, mem, task::Context, time::Duration};
 
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{Request, Response};
 use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Result};
 use paceline::{
-    Failure, Idempotency, Operation, RetrySafety,
-    classify::{HttpResponseParts, MAX_REFUSAL_BODY},
-    operation::{Attempt, Stop, Waiter},
+    Failure, Idempotency, Operation,
+    classify::{BodyBeginning, BodyEnd, HttpResponseParts, may_fail_late},
+    operation::{Attempt, Stop},
     wait::DefaultSleep,
 };
 
@@ -32,9 +32,10 @@ impl Paced {
         request: Request<Buffer>,
         left: impl Fn() -> Option<Duration>,
     ) -> core::result::Result<Response<HttpBody>, Unwell> {
-        let may_fail_late = may_fail_late(&request);
+        let uri = request.uri();
+        let may_fail_late = may_fail_late(request.method(), uri.query(), request.headers());
         let response = self.inner.fetch(request).await.map_err(Unwell::Failed)?;
-        let answers = &self.settings.answers;
+        let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
         let is_late = may_fail_late && response.status().is_success();
         if !is_late && !answers.wants_body(&parts) {
@@ -44,109 +45,42 @@ impl Paced {
             };
         }
         let (parts, body) = response.into_parts();
-        // Ends before the attempt is cut off, or the status would be lost with the body.
-        let left = left().map(|left| left.saturating_sub(left.checked_div(16).unwrap_or_default()));
-        let (begun, body) = Begun::read(body, left).await;
+        let (beginning, body, rest) = read(body, left()).await;
         let answer = HttpResponseParts::new(parts.status, &parts.headers);
-        match answers.classify(&answer.with_refusal(&begun.bytes)) {
-            None => Ok(Response::from_parts(parts, begun.before(body))),
+        match beginning.classify(answers, answer) {
+            None => Ok(Response::from_parts(parts, joined(beginning, body, rest))),
             Some(failure) => {
-                // There is no time for another attempt.
-                let failure = if begun.is_cut {
-                    failure.with_retry_safety(RetrySafety::No)
-                } else {
-                    failure
-                };
-                let refusal = Response::from_parts(parts, begun.alone());
+                // The service reads the body of a refusal to its end, which may never come.
+                let body = stream::iter([Ok(Buffer::from(beginning.bytes))]);
+                let refusal = Response::from_parts(parts, HttpBody::new(body, None));
                 Err(Unwell::Answered(failure, refusal))
             }
         }
     }
 }
 
-/// Returns `true` if the service may answer with status 200 before it knows how the request ends,
-/// and with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
-/// `CompleteMultipartUpload`.
-fn may_fail_late<B>(request: &Request<B>) -> bool {
-    match request.method().as_str() {
-        "PUT" => request.headers().contains_key("x-amz-copy-source"),
-        "POST" => request.uri().query().is_some_and(|query| {
-            query
-                .split('&')
-                .any(|member| member.starts_with("uploadId="))
-        }),
-        _ => false,
-    }
-}
-
-/// The beginning of a body.
-struct Begun {
-    bytes: Vec<u8>,
-    pieces: Vec<Buffer>,
-    failed: Option<Error>,
-    rest: Option<Rest>,
-    /// Whether the time for it was up.
-    is_cut: bool,
-}
-
 type Rest = Box<dyn Stream<Item = Result<Buffer>> + Send + Sync + Unpin>;
 
-impl Begun {
-    /// Reads a body, up to [`MAX_REFUSAL_BODY`] bytes and for as long as `limit`. Returns what was
-    /// read, and the body to which it belongs.
-    async fn read(body: HttpBody, limit: Option<Duration>) -> (Self, HttpBody) {
-        let mut begun = Self {
-            bytes: Vec::new(),
-            pieces: Vec::new(),
-            failed: None,
-            rest: None,
-            is_cut: false,
-        };
-        let body = body.map_inner(|rest| {
-            begun.rest = Some(rest);
-            Box::new(stream::empty())
-        });
-        let reading = async {
-            while let Some(rest) = &mut begun.rest {
-                match rest.next().await {
-                    Some(Ok(piece)) => {
-                        for bytes in piece.clone() {
-                            begun.bytes.extend_from_slice(&bytes);
-                        }
-                        begun.pieces.push(piece);
-                    }
-                    Some(Err(error)) => {
-                        begun.failed = Some(error);
-                        break;
-                    }
-                    None => break,
-                }
-                if begun.bytes.len() > MAX_REFUSAL_BODY {
-                    break;
-                }
-            }
-        };
-        let mut waiter = Waiter::new(DefaultSleep::new());
-        let ended = waiter.cut_off(limit, reading).await;
-        begun.is_cut = ended.is_none();
-        (begun, body)
-    }
+/// Reads the beginning of a body. Returns it, and the body with what was not read.
+async fn read(body: HttpBody, left: Option<Duration>) -> (BodyBeginning<Error>, HttpBody, Rest) {
+    let mut rest: Rest = Box::new(stream::empty());
+    let body = body.map_inner(|inner| mem::replace(&mut rest, inner));
+    let poll_piece = |context: &mut Context<'_>| {
+        let piece = rest.poll_next_unpin(context);
+        piece.map(|piece| piece.map(|piece| Ok(piece?.to_bytes())))
+    };
+    let beginning = BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await;
+    (beginning, body, rest)
+}
 
-    /// Returns `body` as it was.
-    fn before(self, body: HttpBody) -> HttpBody {
-        let read = self.pieces.into_iter().map(Ok);
-        let read = stream::iter(read.chain(self.failed.map(Err)));
-        match self.rest {
-            Some(rest) => body.map_inner(|_| Box::new(read.chain(rest))),
-            None => body,
-        }
-    }
-
-    /// Returns what was read as a body: the service reads the body of a refusal to its end, which
-    /// may never come.
-    fn alone(self) -> HttpBody {
-        HttpBody::new(stream::iter(self.pieces.into_iter().map(Ok)), None)
-    }
+/// Returns the body of which this is the beginning.
+fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBody {
+    let read = iter::once(Ok(Buffer::from(beginning.bytes)));
+    let read = match beginning.end {
+        BodyEnd::Failed(error) => stream::iter(read.chain(Some(Err(error)))),
+        _ => stream::iter(read.chain(None)),
+    };
+    body.map_inner(|_| Box::new(read.chain(rest)))
 }
 
 impl HttpTransport for Paced {

@@ -246,6 +246,7 @@ async fn who_is_dropped_in_line_gives_the_place_back() {
 async fn a_strategy_that_does_not_wait_says_so() {
     let refusing = || {
         fixed(10)
+            .name("orders")
             .fail_fast(true)
             .build()
             .expect("the settings are in range")
@@ -264,7 +265,10 @@ async fn a_strategy_that_does_not_wait_says_so() {
     let refused = error
         .source()
         .and_then(|source| source.downcast_ref::<Stop>());
-    let wait = refused.expect("its own error").wait();
+    let refused = refused.expect("its own error");
+    assert_eq!(refused.name(), Some("orders"));
+    assert!(error.to_string().contains("orders: not sent"), "{error}");
+    let wait = refused.wait();
     assert!(wait > Duration::ZERO && wait < SECOND, "{wait:?}");
     assert_eq!(server.requests(), ["PUT"]);
 }

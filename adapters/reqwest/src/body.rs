@@ -2,15 +2,18 @@
 
 use core::{
     error::Error,
-    fmt,
+    fmt, mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
-use http_body::Frame;
-use paceline::{classify::MAX_REFUSAL_BODY, operation::Waiter, wait::DefaultSleep};
+use bytes::Bytes;
+use http_body::{Body as _, Frame};
+use paceline::{
+    classify::{BodyBeginning, BodyEnd},
+    wait::DefaultSleep,
+};
 use reqwest::{Body, Response, ResponseBuilderExt as _};
 
 /// How a request is handled whose body is a stream, which can be sent only once.
@@ -57,40 +60,53 @@ impl fmt::Display for BodyNotRepeatable {
 
 impl Error for BodyNotRepeatable {}
 
-/// Reads the body of a refusal, up to [`MAX_REFUSAL_BODY`] bytes, for as long as `limit`. Returns
-/// the response as it was, with what was read, and whether that is all of it: then it holds no
-/// connection. The last says whether the time was up.
+/// Reads the beginning of the body of a response. Returns it, and the response without it.
 pub(crate) async fn read(
-    mut response: Response,
-    limit: Option<Duration>,
-) -> (Response, Bytes, bool, bool) {
-    let mut read = BytesMut::new();
-    let reading = async {
-        while read.len() <= MAX_REFUSAL_BODY {
-            match response.chunk().await {
-                Ok(Some(chunk)) => read.extend_from_slice(&chunk),
-                Ok(None) => return Some(None),
-                Err(error) => return Some(Some(error)),
-            }
-        }
-        None
+    response: Response,
+    left: Option<Duration>,
+) -> (BodyBeginning<reqwest::Error>, Unread) {
+    let mut rest = Body::default();
+    let head = with_body(response, |body| mem::replace(&mut rest, body));
+    let poll_piece = |context: &mut Context<'_>| {
+        let frame = Pin::new(&mut rest).poll_frame(context);
+        frame.map(|frame| frame.map(|frame| Ok(frame?.into_data().unwrap_or_default())))
     };
-    let mut waiter = Waiter::new(DefaultSleep::new());
-    let end = waiter.cut_off(limit, reading).await;
-    let (is_cut, end) = (end.is_none(), end.flatten());
-    let read = read.freeze();
-    let is_whole = matches!(end, Some(None));
-    let whole = with_body(response, |rest| {
-        if is_whole {
-            return Body::from(read.clone());
-        }
-        Body::wrap(Begun {
-            read: read.clone(),
-            failed: end.flatten(),
-            rest,
-        })
-    });
-    (whole, read, is_whole, is_cut)
+    let beginning = BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await;
+    (beginning, Unread { head, rest })
+}
+
+/// A response, and what was not read of its body.
+pub(crate) struct Unread {
+    pub(crate) head: Response,
+    rest: Body,
+}
+
+impl Unread {
+    /// Returns the response as it was, and whether its whole body is there: then it holds no
+    /// connection.
+    pub(crate) fn after(self, beginning: BodyBeginning<reqwest::Error>) -> (Response, bool) {
+        let (read, rest) = (Bytes::from(beginning.bytes), self.rest);
+        let (body, is_whole) = match beginning.end {
+            BodyEnd::Whole => (Body::from(read), true),
+            BodyEnd::Failed(error) => (
+                Body::wrap(Begun {
+                    read,
+                    failed: Some(error),
+                    rest,
+                }),
+                false,
+            ),
+            _ => (
+                Body::wrap(Begun {
+                    read,
+                    failed: None,
+                    rest,
+                }),
+                false,
+            ),
+        };
+        (with_body(self.head, |_| body), is_whole)
+    }
 }
 
 /// Returns `response` with what `replace` makes of its body.
@@ -124,7 +140,7 @@ impl http_body::Body for Begun {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if !self.read.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(core::mem::take(&mut self.read)))));
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.read)))));
         }
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Some(Err(error.into())));

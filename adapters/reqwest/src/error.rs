@@ -1,5 +1,6 @@
 //! What the errors of reqwest mean.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use paceline::{Execution, Failure, classify::IoErrorClassifier};
@@ -8,11 +9,28 @@ use reqwest_middleware::Error;
 /// A request was cut off when its [deadline](crate::Pacing::deadline) had passed.
 ///
 /// Found by [`downcast_ref`](reqwest_middleware::Error::Middleware) in the error of the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeadlinePassed;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadlinePassed {
+    name: Option<Arc<str>>,
+}
+
+impl DeadlinePassed {
+    pub(crate) const fn new(name: Option<Arc<str>>) -> Self {
+        Self { name }
+    }
+
+    /// Returns the [name](paceline::RetryStrategy::name) of the strategy, or of the scope.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
 
 impl fmt::Display for DeadlinePassed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}: ")?;
+        }
         f.write_str("the request was cut off: its deadline has passed")
     }
 }

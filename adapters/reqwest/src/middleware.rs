@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use http::Extensions;
 use paceline::{
     Class, Failure, Idempotency, Operation, RetryStrategy as _,
+    classify::may_fail_late,
     operation::{OuterAttempt, Verdict, Waiter, within_async},
     set::Weights,
     strategy::Reports,
@@ -57,11 +58,11 @@ impl Middleware for Pacing {
             let attempt = match waiter.next(&mut attempts, clock).await {
                 Ok(attempt) => attempt,
                 Err(stop) => {
-                    let mut last = last.unwrap_or_else(|| Err(Error::middleware(stop)));
-                    if let Ok(response) = &mut last {
-                        response.extensions_mut().insert(stop);
-                    }
-                    return last;
+                    let Some(Ok(mut response)) = last else {
+                        return last.unwrap_or_else(|| Err(Error::middleware(stop)));
+                    };
+                    response.extensions_mut().insert(stop);
+                    return Ok(response);
                 }
             };
             // The last attempt spares itself the copy.
@@ -74,22 +75,26 @@ impl Middleware for Pacing {
             if let Some(header) = self.tells {
                 header.tell(&attempt, request.headers_mut());
             }
-            // Ends before the attempt is cut off, or the status would be lost with the body.
             let begun = clock.now();
-            let for_the_body = || {
-                let left = attempt.time_limit()?;
-                let left = left.saturating_sub(clock.now().saturating_since(begun));
-                Some(left.saturating_sub(left.checked_div(16).unwrap_or_default()))
+            let left = || {
+                let limit = attempt.time_limit()?;
+                Some(limit.saturating_sub(clock.now().saturating_since(begun)))
             };
+            let query = request.url().query();
+            let may_fail_late = may_fail_late(request.method(), query, request.headers());
             let sending = async {
                 let result = next.clone().run(request, extensions).await;
-                self.classify(result, for_the_body).await
+                self.classify(result, may_fail_late, left).await
             };
             let sending = within_async(outer, sending);
             let sent = waiter.cut_off(attempt.time_limit(), sending).await;
             let (mut result, failure, is_whole) = sent.unwrap_or_else(|| {
-                let cut_off = Err(Error::middleware(DeadlinePassed));
-                (cut_off, Some(Failure::timeout()), true)
+                let cut_off = DeadlinePassed::new(attempts.name());
+                (
+                    Err(Error::middleware(cut_off)),
+                    Some(Failure::timeout()),
+                    true,
+                )
             });
             let verdict = {
                 let limits = self.limits(&*strategy, &result);
@@ -117,10 +122,11 @@ impl Middleware for Pacing {
                     last = Some(result).filter(|_| is_whole || self.deadline.is_some());
                 }
                 (Verdict::Stop(stop), _) => {
+                    let delay = stop.delay();
                     if let Ok(response) = &mut result {
                         response.extensions_mut().insert(stop);
                     }
-                    waiter.sleep(stop.delay()).await;
+                    waiter.sleep(delay).await;
                     return result;
                 }
                 _ => return result,

@@ -4,7 +4,7 @@ use alloc::{string::String, sync::Arc};
 use core::{fmt, time::Duration};
 
 use paceline::{
-    Adaptive, Failure, RetrySafety, RetryStrategy,
+    Adaptive, Failure, RetryStrategy,
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
     },
@@ -401,11 +401,12 @@ impl Pacing {
     }
 
     /// Returns the answer of an attempt, its failure, none if it succeeded, and whether it is here
-    /// as a whole. The body of a refusal is read if it says more, for as long as `limit` returns.
+    /// as a whole. Its body is read if that says more, for as long as `left` returns.
     pub(crate) async fn classify(
         &self,
         answer: Result<reqwest::Response>,
-        limit: impl Fn() -> Option<Duration>,
+        may_fail_late: bool,
+        left: impl Fn() -> Option<Duration>,
     ) -> (Result<reqwest::Response>, Option<Failure>, bool) {
         let response = match answer {
             Ok(response) => response,
@@ -415,21 +416,15 @@ impl Pacing {
             }
         };
         let parts = HttpResponseParts::new(response.status(), response.headers());
-        if !self.answers.wants_body(&parts) {
+        let is_late = may_fail_late && response.status().is_success();
+        if !is_late && !self.answers.wants_body(&parts) {
             let failure = self.answers.classify(&parts);
             return (Ok(response), failure, false);
         }
-        let (response, body, is_whole, is_cut) = body::read(response, limit()).await;
-        let parts = HttpResponseParts::new(response.status(), response.headers());
-        let failure = self.answers.classify(&parts.with_refusal(&body));
-        // There is no time for another attempt.
-        let failure = failure.map(|failure| {
-            if is_cut {
-                failure.with_retry_safety(RetrySafety::No)
-            } else {
-                failure
-            }
-        });
+        let (beginning, unread) = body::read(response, left()).await;
+        let parts = HttpResponseParts::new(unread.head.status(), unread.head.headers());
+        let failure = beginning.classify(&*self.answers, parts);
+        let (response, is_whole) = unread.after(beginning);
         (Ok(response), failure, is_whole)
     }
 }

@@ -18,7 +18,7 @@ use paceline::{
 };
 use paceline_reqwest::Pacing;
 use reqwest::dns::{Name, Resolve, Resolving};
-use reqwest_middleware::{ClientBuilder, Error};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, RequestBuilder};
 use support::{
     Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, bare, client, client_of, status,
 };
@@ -236,6 +236,26 @@ async fn a_slow_answer_is_a_timeout() {
     }
 }
 
+/// reqwest's own time limit begins when a request connects: it is that of one attempt, and knows no
+/// line.
+#[tokio::test(start_paused = true)]
+async fn the_hosts_timeout_is_an_attempts_and_the_deadline_for_all() {
+    let limit = SECOND.saturating_mul(2);
+    for (deadline, sends) in [(None, 3), (Some(limit), 1)] {
+        let server = Server::with(&[Answer::Slow(SECOND.saturating_mul(60))]).await;
+        let strategy = standard().clock(Arc::new(Paused::new()));
+        let pacing = Pacing::shared(built(strategy));
+        let pacing = deadline.into_iter().fold(pacing, Pacing::deadline);
+        let begun = Paused::new();
+        let request = client(pacing).get(&server.url).timeout(limit);
+        request.send().await.expect_err("it takes too long");
+        assert_eq!(server.requests(), sends);
+        // Time that stands still leaps by a third of a second when a connection is made.
+        let whole = begun.elapsed().as_secs().checked_div(limit.as_secs());
+        assert_eq!(whole, u64::try_from(sends).ok());
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_leads_nowhere_is_not_repeated() {
     let strategy = built(standard());
@@ -290,6 +310,7 @@ async fn throttling_is_what_the_send_rate_hears_of() {
 async fn a_strategy_that_does_not_wait_says_so() {
     let server = Server::with(&[OK]).await;
     let strategy = ten_a_second(Paused::new())
+        .name("orders")
         .fail_fast(true)
         .build()
         .expect("in range");
@@ -301,6 +322,8 @@ async fn a_strategy_that_does_not_wait_says_so() {
     let stop = error.downcast_ref::<Stop>().expect("why it stopped");
     assert!(matches!(stop.why(), StopReason::SendRefused { .. }));
     assert_eq!(stop.wait().as_millis(), 100);
+    assert_eq!(stop.name(), Some("orders"));
+    assert!(stop.to_string().starts_with("orders: not sent: "), "{stop}");
     assert_eq!(server.requests(), 1);
 }
 
@@ -388,6 +411,43 @@ async fn the_body_of_a_refusal_decides() {
     assert!(begun.elapsed() >= Duration::from_millis(34_500));
 }
 
+/// S3 may answer 200 before it knows how a copy, or an upload in parts, ends.
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_success_is_paced_and_retried() {
+    const LATE: Answer = Answer::Says(200, "<?xml?><Error><Code>SlowDown</Code></Error>");
+    const DONE: Answer = Answer::Says(200, "<CopyObjectResult/>");
+    let sent = async |answers: &[Answer],
+                      request: fn(&ClientWithMiddleware, &str) -> RequestBuilder| {
+        let server = Server::with(answers).await;
+        let strategy = built(standard());
+        let answer = request(&client_of(&strategy), &server.url).send().await;
+        let body = answer.expect("an answer").text().await.expect("a body");
+        (body, server.requests(), strategy.quota().available())
+    };
+    let copy = |client: &ClientWithMiddleware, url: &str| {
+        client.put(url).header("x-amz-copy-source", "/bucket/key")
+    };
+    let complete = |client: &ClientWithMiddleware, url: &str| {
+        client
+            .post(format!("{url}?uploadId=x"))
+            .body("<CompleteMultipartUpload/>")
+    };
+    for request in [copy, complete] {
+        let (body, sends, quota) = sent(&[LATE, LATE, DONE], request).await;
+        assert_eq!((&*body, sends), ("<CopyObjectResult/>", 3));
+        // Five for each of the two retries of a throttle, and the last five back.
+        assert_eq!(quota, 495);
+        // Given up, the answer comes as it is.
+        let (body, sends, _) = sent(&[LATE], request).await;
+        assert!(body.contains("SlowDown"), "{body}");
+        assert_eq!(sends, 3);
+    }
+    // What is stored may look like an error.
+    let (body, sends, _) = sent(&[LATE], |client, url| client.get(url)).await;
+    assert!(body.contains("SlowDown"), "{body}");
+    assert_eq!(sends, 1);
+}
+
 #[tokio::test]
 async fn a_long_body_of_a_refusal_comes_whole() {
     let long: &'static str = "x".repeat(200_000).leak();
@@ -431,7 +491,7 @@ async fn inside_of_an_attempt_a_request_is_sent_once() {
 }
 
 /// Sends once through another client, in a task.
-struct Spawns(reqwest_middleware::ClientWithMiddleware);
+struct Spawns(ClientWithMiddleware);
 
 #[async_trait::async_trait]
 impl reqwest_middleware::Middleware for Spawns {
@@ -484,7 +544,7 @@ async fn a_stream_that_cannot_be_sent_again_is_sent_again_by_none() {
 }
 
 /// Asks another client, whatever the request.
-struct Elsewhere(reqwest_middleware::ClientWithMiddleware, String);
+struct Elsewhere(ClientWithMiddleware, String);
 
 #[async_trait::async_trait]
 impl reqwest_middleware::Middleware for Elsewhere {

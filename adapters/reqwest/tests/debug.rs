@@ -2,6 +2,7 @@
 #![cfg(feature = "llm")]
 
 use core::time::Duration;
+use std::net::TcpListener;
 
 use paceline::Standard;
 use paceline_reqwest::{
@@ -23,7 +24,6 @@ async fn every_public_type_prints_in_one_line_of_values() {
     let mut shown = Shown::default();
     shown.add(&pacing);
     shown.add(&OneShotBody::Refuse);
-    shown.add(&DeadlinePassed);
     let model = ModelPacing::per_minute(500, 200_000).expect("in range");
     shown.add(&model);
     shown.add(&model.snapshot());
@@ -47,5 +47,14 @@ async fn every_public_type_prints_in_one_line_of_values() {
             .downcast_ref::<BodyNotRepeatable>()
             .expect("it is a stream"),
     );
+    // Connects, and is never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", silent.local_addr().expect("it is bound"));
+    let pacing = Pacing::new(Standard::new()).deadline(Duration::from_millis(20));
+    let client = ClientBuilder::new(Client::new()).with(pacing).build();
+    let Error::Middleware(late) = client.get(url).send().await.expect_err("it is late") else {
+        panic!("it was answered");
+    };
+    shown.add(late.downcast_ref::<DeadlinePassed>().expect("it is late"));
     shown.check(env!("CARGO_MANIFEST_DIR"));
 }

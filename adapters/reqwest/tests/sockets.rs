@@ -84,11 +84,15 @@ async fn a_waiter_goes_early_when_the_rate_rises() {
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_says_why() {
     let server = Server::with(&[Answer::Slow(30 * SECOND)]).await;
-    let pacing = Pacing::new(Standard::new()).deadline(SECOND / 10);
+    let strategy = Standard::builder().name("orders").build();
+    let pacing = Pacing::new(strategy.expect("in range")).deadline(SECOND / 10);
     let Err(Error::Middleware(error)) = client(pacing).get(&server.url).send().await else {
         panic!("it was answered");
     };
-    assert!(error.is::<DeadlinePassed>(), "{error}");
+    let passed = error.downcast_ref::<DeadlinePassed>().expect("its own");
+    assert_eq!(passed.name(), Some("orders"));
+    let shown = "orders: the request was cut off: its deadline has passed";
+    assert_eq!(passed.to_string(), shown);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The one error of these layers.
 
+use alloc::sync::Arc;
 use core::{error::Error, fmt, time::Duration};
 
 use paceline::{
@@ -23,10 +24,10 @@ use paceline::{
 /// }
 /// # assert_eq!(come_back_in(&"other".into()), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(Why);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
     /// No token of a send rate in time.
     NotInTime(Duration),
@@ -34,27 +35,38 @@ enum Why {
     Set(SetError),
     /// The operation was stopped before another attempt.
     Stopped(Stop),
-    /// An attempt under way was cut off at the deadline.
-    CutOff,
-    /// The service was not ready before the deadline.
-    NotReady,
+    /// An attempt under way was cut off at the deadline. With the name of the strategy.
+    CutOff(Option<Arc<str>>),
+    /// The service was not ready before the deadline. With the name of the strategy.
+    NotReady(Option<Arc<str>>),
 }
 
 impl Refused {
-    pub(crate) const fn cut_off() -> Self {
-        Self(Why::CutOff)
+    pub(crate) const fn cut_off(name: Option<Arc<str>>) -> Self {
+        Self(Why::CutOff(name))
     }
 
-    pub(crate) const fn not_ready() -> Self {
-        Self(Why::NotReady)
+    pub(crate) const fn not_ready(name: Option<Arc<str>>) -> Self {
+        Self(Why::NotReady(name))
+    }
+
+    /// Returns the [name](paceline::RetryStrategy::name) of the strategy, or of the scope. A send
+    /// rate has none.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match &self.0 {
+            Why::Stopped(stop) => stop.name(),
+            Why::CutOff(name) | Why::NotReady(name) => name.as_deref(),
+            Why::NotInTime(_) | Why::Set(_) => None,
+        }
     }
 
     /// Returns `true` if time was up: the deadline of the request or of the layer has passed, or
     /// would have before its turn.
     #[must_use]
     pub const fn is_deadline(&self) -> bool {
-        match self.0 {
-            Why::CutOff | Why::NotReady => true,
+        match &self.0 {
+            Why::CutOff(_) | Why::NotReady(_) => true,
             Why::Stopped(stop) => matches!(stop.why(), StopReason::OutOfTime { .. }),
             Why::NotInTime(_) | Why::Set(_) => false,
         }
@@ -64,24 +76,24 @@ impl Refused {
     /// time was up.
     #[must_use]
     pub const fn wait(&self) -> Duration {
-        match self.0 {
-            Why::NotInTime(wait) => wait,
+        match &self.0 {
+            Why::NotInTime(wait) => *wait,
             Why::Set(error) => match error.wait() {
                 Some(wait) => wait,
                 None => Duration::ZERO,
             },
             Why::Stopped(stop) => stop.wait(),
-            Why::CutOff | Why::NotReady => Duration::ZERO,
+            Why::CutOff(_) | Why::NotReady(_) => Duration::ZERO,
         }
     }
 
     /// Returns why the operation was stopped, `None` if it was not the operation that stopped: a
     /// send rate refused, the service was not ready, or an attempt was cut off.
     #[must_use]
-    pub const fn stop(&self) -> Option<Stop> {
-        match self.0 {
+    pub const fn stop(&self) -> Option<&Stop> {
+        match &self.0 {
             Why::Stopped(stop) => Some(stop),
-            Why::NotInTime(_) | Why::Set(_) | Why::CutOff | Why::NotReady => None,
+            _ => None,
         }
     }
 
@@ -117,14 +129,19 @@ impl From<SetError> for Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Why::CutOff(Some(name)) | Why::NotReady(Some(name)) = &self.0 {
+            write!(f, "{name}: ")?;
+        }
         match &self.0 {
             Why::NotInTime(wait) => {
                 write!(f, "not sent: the send rate asks for a wait of {wait:?}")
             }
             Why::Set(error) => write!(f, "not sent: {error}"),
             Why::Stopped(stop) => stop.fmt(f),
-            Why::NotReady => f.write_str("not sent: the service was not ready before the deadline"),
-            Why::CutOff => f.write_str("cut off: the deadline has passed"),
+            Why::NotReady(_) => {
+                f.write_str("not sent: the service was not ready before the deadline")
+            }
+            Why::CutOff(_) => f.write_str("cut off: the deadline has passed"),
         }
     }
 }

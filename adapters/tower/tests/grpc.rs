@@ -481,6 +481,7 @@ async fn refusals_have_the_codes_of_grpc() {
     let (channel, script) = serve(0, &[Say::Echo]).await;
     let builder = Adaptive::builder()
         .clock(Arc::new(TokioClock::start()))
+        .name("täglich 100%")
         .paced(support::one_in(Duration::from_secs(60)))
         .fail_fast(true);
     let strategy = Arc::new(builder.build().expect("in range"));
@@ -488,6 +489,8 @@ async fn refusals_have_the_codes_of_grpc() {
     let _spent = strategy.send_rate().try_acquire(now).expect("a token");
     let status = send(layer(strategy), channel, message()).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    let named = status.message().starts_with("täglich 100%: not sent: ");
+    assert!(named, "{status:?}");
     assert_eq!(script.asked.load(SeqCst), 0);
     // The same of a send rate alone.
     let (channel, script) = serve(0, &[Say::Echo]).await;

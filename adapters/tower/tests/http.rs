@@ -274,6 +274,31 @@ async fn a_slow_answer_is_a_timeout_of_one_attempt() {
     );
 }
 
+/// The host's own deadline of a call, outside of the layer, ends all: also a retry that waits.
+#[tokio::test]
+async fn a_timeout_of_the_host_ends_the_request() {
+    const SILENT: &[Said] = &[(200, &[], Duration::from_secs(60))];
+    const WAITS: &[Said] = &[(503, &[("retry-after", "30")], AT_ONCE)];
+    let limit = Duration::from_millis(300);
+    for said in [SILENT, WAITS] {
+        let (url, script) = serve(0, said).await;
+        let strategy = standard();
+        let service = ServiceBuilder::new()
+            .timeout(limit)
+            .layer(layer(strategy.clone()))
+            .service(client());
+        let begun = Instant::now();
+        let error = service.oneshot(request(Method::GET, &url)).await;
+        let error = error.expect_err("it takes too long");
+        assert!(error.is::<tower::timeout::error::Elapsed>(), "{error}");
+        assert!(begun.elapsed() < 4 * limit, "{:?}", begun.elapsed());
+        assert_eq!(
+            (script.asked.load(SeqCst), strategy.quota().available()),
+            (1, 500)
+        );
+    }
+}
+
 /// A body of three pieces that come one after the other, each there at once or after a moment.
 struct Pieces {
     left: usize,

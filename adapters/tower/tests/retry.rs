@@ -138,8 +138,9 @@ async fn no_wait_is_begun_that_ends_after_the_deadline() {
     let refused = call(&mut service).await.unwrap_err();
     let refused = refused.downcast_ref::<Refused>().expect("a refusal");
     assert_eq!((refused.wait(), begun.elapsed()), (SECOND, Duration::ZERO));
-    let text = "not sent: out of time: 500ms left, and a wait of 1s";
+    let text = "orders: not sent: out of time: 500ms left, and a wait of 1s";
     assert_eq!(refused.to_string(), text);
+    assert_eq!(refused.name(), Some("orders"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -178,9 +178,15 @@ mod grpc {
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_says_why() {
     let url = promises::serve(|| OK.after(30 * SECOND)).await;
-    let layer = RetryLayer::http(Standard::new()).deadline(SECOND / 10);
+    let strategy = Standard::builder().name("orders").build();
+    let layer = RetryLayer::http(strategy.expect("in range")).deadline(SECOND / 10);
     let error: BoxError = layer.layer(hyper()).oneshot(page(&url)).await.unwrap_err();
-    assert!(error.is::<Refused>(), "{error}");
+    let refused = error.downcast_ref::<Refused>().expect("a refusal");
+    assert_eq!(refused.name(), Some("orders"));
+    assert_eq!(
+        refused.to_string(),
+        "orders: cut off: the deadline has passed"
+    );
 }
 
 #[tokio::test]

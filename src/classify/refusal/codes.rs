@@ -48,6 +48,11 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
     Some(match code {
         // The caller's money, plan or month is used up: no wait of a client's helps.
         "insufficient_quota"
+        | "credit_balance_exhausted"
+        | "organization_spend_limit_exceeded"
+        | "project_spend_limit_exceeded"
+        | "organization_usage_limit_exceeded"
+        | "enforced_spend_limit_reached"
         | "billing_hard_limit_reached"
         | "billing_not_active"
         | "access_terminated"
@@ -93,6 +98,7 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "engine_overloaded"
         | "engine_overloaded_error"
         | "model_overloaded"
+        | "server_is_overloaded"
         | "OVERLOADED" => {
             let failure = Failure::throttling().with_execution(Execution::Maybe);
             Refusal::new(failure, Service)
@@ -122,12 +128,15 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
 /// What the caller's money, plan, month or day is used up for.
 pub(super) const SPENT: Refusal = finally(RefusalScope::Caller);
 
-/// Returns `true` if a `google.rpc.QuotaFailure` in a body names a quota of a day, as Gemini's free
-/// tier has one. The `RetryInfo` beside it says seconds all the same.
-pub(super) fn is_spent(body: &[u8]) -> bool {
-    json::members(body).any(|member| {
+/// Returns `true` if a body that says that it throttles says elsewhere that the caller has used up
+/// a day or more: in the details of Anthropic's `rate_limit_error`, or in a
+/// `google.rpc.QuotaFailure`, as Gemini's free tier has one. The `RetryInfo` beside that says
+/// seconds all the same.
+pub(super) fn is_spent(body: &[u8], status: u16) -> bool {
+    json::members(body).any(|found| {
         let is_daily = |name: &[u8]| name.windows(6).any(|part| part == b"PerDay");
-        member.name == b"quotaId" && is_daily(member.value)
+        let of_a_day = found.name == b"quotaId" && is_daily(found.value);
+        of_a_day || member(&found, status) == Some(SPENT)
     })
 }
 

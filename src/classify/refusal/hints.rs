@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use super::json;
 use crate::{
@@ -13,11 +13,10 @@ use crate::{
 };
 
 /// Headers in milliseconds.
-const MILLIS: [&str; 3] = [
-    "retry-after-ms",
-    "x-ms-retry-after-ms",
-    "grpc-retry-pushback-ms",
-];
+const MILLIS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", PUSHBACK];
+/// gRPC's: what is no number of milliseconds means that there is to be no retry ("gRPC Retry
+/// Design", A6).
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// Headers that say whether to retry at all.
 const SHOULD_RETRY: [&str; 2] = ["stripe-should-retry", "x-should-retry"];
 /// Members of a JSON body, and how many nanoseconds one of their units has.
@@ -33,13 +32,15 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// Returns what the service says on whether to retry.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    let said = SHOULD_RETRY
-        .into_iter()
-        .find_map(|name| headers.get(name))?;
-    match said.as_bytes() {
-        b"true" => Some(true),
-        b"false" => Some(false),
-        _ => None,
+    let said = SHOULD_RETRY.into_iter().find_map(|name| headers.get(name));
+    match said.map(HeaderValue::as_bytes) {
+        Some(b"true") => Some(true),
+        Some(b"false") => Some(false),
+        _ => {
+            let pushback = headers.get(PUSHBACK)?;
+            let is_wait = decimal(pushback.as_bytes(), MILLISECOND).is_some();
+            (!is_wait).then_some(false)
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Answer {
     Copied,
     /// 503 as S3 says it.
     SlowDown,
+    /// 200, and throttling in the body: as S3 says it once it has begun to answer.
+    Late,
     /// 503 with a code that says nothing of throttling.
     Unavailable,
     /// 503, and when to come back.
@@ -137,6 +139,7 @@ async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
     let response = match answer {
         Answer::Copied => copied(),
         Answer::SlowDown => error(503, "SlowDown"),
+        Answer::Late => error(200, "SlowDown"),
         Answer::Unavailable => error(503, "Unavailable"),
         Answer::SlowDownFor(span) => error(503, "SlowDown").map(|mut response| {
             let millis = span.as_millis().to_string();

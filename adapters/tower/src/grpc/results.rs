@@ -1,6 +1,7 @@
 //! What responses of gRPC mean.
 
-use core::fmt;
+use alloc::string::{String, ToString as _};
+use core::fmt::{self, Write as _};
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use paceline::{
@@ -132,8 +133,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
             UNAVAILABLE
         };
         headers.insert(STATUS, HeaderValue::from(code));
-        // Printable ASCII without a percent sign, which needs no encoding.
-        if let Ok(message) = HeaderValue::try_from(refused.to_string()) {
+        if let Ok(message) = HeaderValue::try_from(percent_encoded(&refused.to_string())) {
             headers.insert("grpc-message", message);
         }
         response.extensions_mut().insert(refused);
@@ -147,4 +147,19 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
         }
         response.map(|body| GrpcBody::new(body, outcome, *self))
     }
+}
+
+/// Returns a message as gRPC encodes it: bytes that are not printable ASCII, and percent signs,
+/// become `%` and two digits. The name of a scope may have any.
+fn percent_encoded(message: &str) -> String {
+    let mut encoded = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b'%' | ..b' ' | 0x7f.. => {
+                let _never_fails = write!(encoded, "%{byte:02X}");
+            }
+            _ => encoded.push(byte.into()),
+        }
+    }
+    encoded
 }

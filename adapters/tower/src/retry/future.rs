@@ -6,6 +6,7 @@ use core::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use paceline::{
@@ -145,7 +146,8 @@ where
                         *armed = true;
                     }
                     ready!(this.waiter.poll_elapsed(context));
-                    return Poll::Ready(self.stop_with(Refused::not_ready()));
+                    let refused = Refused::not_ready(attempts.name());
+                    return Poll::Ready(self.stop_with(refused));
                 }
                 (StageProj::InLine, Some(attempts)) => {
                     let Some(mut request) = this.next.take() else {
@@ -285,34 +287,34 @@ where
                 }
             });
         };
+        let result = result.ok_or_else(|| Refused::cut_off(attempts.name()));
         let verdict = attempts.failed(&failure, reports);
-        let stop = match verdict {
-            Ok(Verdict::Stop(stop)) => Some(stop),
-            _ => None,
+        let delay = match &verdict {
+            Ok(Verdict::Stop(stop)) => stop.delay(),
+            _ => Duration::ZERO,
         };
-        let ended = match (result, stop) {
-            (None, _) => classifier.refused(Refused::cut_off()),
-            (Some(Err(error)), _) => Err(error),
-            (Some(Ok(response)), Some(stop)) => {
+        let goes_on = matches!(verdict, Ok(Verdict::Again(_)));
+        let ended = match (result, verdict) {
+            (Err(refused), _) => classifier.refused(refused),
+            (Ok(Err(error)), _) => Err(error),
+            (Ok(Ok(response)), Ok(Verdict::Stop(stop))) => {
                 Ok(classifier.answer(classifier.stopped(response, stop), None))
             }
-            (Some(Ok(response)), None) => Ok(classifier.answer(response, None)),
+            (Ok(Ok(response)), _) => Ok(classifier.answer(response, None)),
         };
-        match verdict {
-            Ok(Verdict::Again(_)) => {
-                // A response may hold its connection, so it is kept only where it is likely to be
-                // the last one.
-                *this.last = Some(ended).filter(|ended| ended.is_err() || *this.has_deadline);
-                this.stage.set(Stage::Pausing);
-                None
-            }
-            Ok(Verdict::Stop(stop)) if !stop.delay().is_zero() => {
-                this.waiter.arm(stop.delay());
-                *this.last = Some(ended);
-                this.stage.set(Stage::GivingUp);
-                None
-            }
-            _ => Some(ended),
+        if goes_on {
+            // A response may hold its connection, so it is kept only where it is likely to be the
+            // last one.
+            *this.last = Some(ended).filter(|ended| ended.is_err() || *this.has_deadline);
+            this.stage.set(Stage::Pausing);
+            None
+        } else if delay.is_zero() {
+            Some(ended)
+        } else {
+            this.waiter.arm(delay);
+            *this.last = Some(ended);
+            this.stage.set(Stage::GivingUp);
+            None
         }
     }
 

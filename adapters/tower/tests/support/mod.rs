@@ -65,6 +65,7 @@ pub(crate) fn one_a_second(pause: Duration) -> Arc<Adaptive> {
     let builder = Adaptive::builder()
         .clock(Arc::new(TokioClock::start()))
         .backoff(Arc::new(Always(pause)))
+        .name("orders")
         .paced(one_in(SECOND));
     Arc::new(builder.build().expect("the settings are in range"))
 }

@@ -1,0 +1,153 @@
+//! Reading the beginning of a response's body, for a classifier that wants it.
+
+use alloc::vec::Vec;
+use core::{
+    fmt,
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderMap, Method};
+
+use super::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY};
+use crate::{
+    Failure, RetrySafety,
+    wait::{Alarm, Sleep},
+};
+
+/// The beginning of a response's body, read for a classifier that [wants](Classifier::wants_body)
+/// it. For adapters.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "tokio")] {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use core::task::Poll;
+/// use paceline::{
+///     classify::{BodyBeginning, BodyEnd, HttpResponseParts, RefusalClassifier},
+///     wait::DefaultSleep,
+/// };
+///
+/// let response = http::Response::builder().status(429).body(()).unwrap();
+/// let mut body = ["<Code>Slow", "Down</Code>"].into_iter();
+/// let beginning = BodyBeginning::read(DefaultSleep::new(), None, |_cx| {
+///     Poll::Ready(body.next().map(Ok::<_, std::io::Error>))
+/// });
+/// let beginning = beginning.await;
+/// assert!(matches!(beginning.end, BodyEnd::Whole));
+/// let parts = HttpResponseParts::of(&response);
+/// assert!(beginning.classify(&RefusalClassifier::new(), parts).unwrap().is_throttle());
+/// # }
+/// # main() }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct BodyBeginning<E> {
+    /// What was read.
+    pub bytes: Vec<u8>,
+    /// Why no more was read.
+    pub end: BodyEnd<E>,
+}
+
+/// Why no more was read of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BodyEnd<E> {
+    /// It is the whole body.
+    Whole,
+    /// More than [`MAX_REFUSAL_BODY`] bytes were read.
+    Long,
+    /// The body failed.
+    Failed(E),
+    /// The time was up.
+    Late,
+}
+
+impl<E> BodyBeginning<E> {
+    /// Reads the pieces that `poll_piece` returns, until it returns none, or there are more than
+    /// [`MAX_REFUSAL_BODY`] bytes of them.
+    ///
+    /// `left` is what is left of the attempt. Reading stops a sixteenth before that, or the attempt
+    /// would be cut off, and its status lost. `sleep` makes the timer for that.
+    pub async fn read<P: AsRef<[u8]>>(
+        sleep: impl Sleep,
+        left: Option<Duration>,
+        mut poll_piece: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<P, E>>>,
+    ) -> Self {
+        let mut bytes = Vec::new();
+        let reading = async {
+            while bytes.len() <= MAX_REFUSAL_BODY {
+                match poll_fn(&mut poll_piece).await {
+                    Some(Ok(piece)) => bytes.extend_from_slice(piece.as_ref()),
+                    Some(Err(error)) => return BodyEnd::Failed(error),
+                    None => return BodyEnd::Whole,
+                }
+            }
+            BodyEnd::Long
+        };
+        let end = match left {
+            None => reading.await,
+            Some(left) => {
+                let left = left.saturating_sub(left.checked_div(16).unwrap_or_default());
+                let ended = Alarm::new().cut_off(&sleep, left, reading).await;
+                ended.unwrap_or(BodyEnd::Late)
+            }
+        };
+        Self { bytes, end }
+    }
+
+    /// Asks `answers` what the response `parts` with this body means.
+    ///
+    /// A failure for whose body the time was not enough is not retried: there is none left.
+    pub fn classify<'a>(
+        &'a self,
+        answers: &(impl Classifier<HttpResponseParts<'a>> + ?Sized),
+        parts: HttpResponseParts<'a>,
+    ) -> Option<Failure> {
+        let failure = answers.classify(&parts.with_refusal(&self.bytes))?;
+        Some(match self.end {
+            BodyEnd::Late => failure.with_retry_safety(RetrySafety::No),
+            _ => failure,
+        })
+    }
+}
+
+/// The bytes are left out: they may be secret.
+impl<E: fmt::Debug> fmt::Debug for BodyBeginning<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyBeginning")
+            .field("len", &self.bytes.len())
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns `true` if the service may answer this request with status 200 before it knows how it
+/// ends, and with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
+/// `CompleteMultipartUpload`. `query` is that of the URL.
+///
+/// Adapters read the body of such a success, as [`BodyBeginning`].
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "http")] {
+/// use http::Request;
+/// use paceline::classify::may_fail_late;
+///
+/// let copy = Request::put("/b").header("x-amz-copy-source", "/bucket/a").body(()).unwrap();
+/// assert!(may_fail_late(copy.method(), copy.uri().query(), copy.headers()));
+/// let put = Request::put("/b").body(()).unwrap();
+/// assert!(!may_fail_late(put.method(), put.uri().query(), put.headers()));
+/// # }
+/// ```
+#[must_use]
+pub fn may_fail_late(method: &Method, query: Option<&str>, headers: &HeaderMap) -> bool {
+    let is_upload = |member: &str| member.starts_with("uploadId=");
+    match *method {
+        Method::PUT => headers.contains_key("x-amz-copy-source"),
+        Method::POST => query.is_some_and(|query| query.split('&').any(is_upload)),
+        _ => false,
+    }
+}
