@@ -309,6 +309,17 @@ step_prove() {
     step prove env PYTHONPATH="$z3" python3 src/line/proof.py
 }
 
+# The machine code of the line against what is proved of it, in the target folder. For x86-64.
+step_machine() {
+    local angr="$tools/angr/bin"
+    [[ "$host" == x86_64-* ]] || { skip machine "not x86-64"; return; }
+    have python3 || { skip machine "no Python"; return; }
+    [[ -x "$angr/python" ]] || python3 -m venv "$tools/angr"
+    # Later releases of its own dependencies do not fit this one.
+    "$angr/pip" install --quiet angr==9.2.213 pycparser==3.0 bitstring==4.2.3 || { skip machine "angr does not install"; return; }
+    step machine "$angr/python" ci/machine.py
+}
+
 # A model checker over the waiting line, in the target folder: that a waiter is served in the end.
 step_liveness() {
     apt spin || { skip liveness "no spin among Debian's packages"; return; }
@@ -369,7 +380,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove liveness
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove machine liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
