@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034 # read by embedding.sh
 # Each client has a rate, under the layer that retries.
 version=5.0.0
+module=src/client/paced.rs
 features='"client"'
 needs='k8s-openapi = { version = "0.29", features = ["latest"] }'
 change() {

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034 # read by embedding.sh
 # Each HTTP client has a rate, and the retry loop sends each attempt by it.
 version=0.14.2
+module=src/client/paced.rs
 features='"http-base", "reqwest", "fs"'
 change() {
     after src/client/mod.rs 'pub(crate) mod retry;' '
