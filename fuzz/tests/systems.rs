@@ -35,7 +35,7 @@ const DIRECTED: [(&str, &str, f64); 17] = [
     ),
     (
         "D2: sets that wait for each other",
-        "seed=1 shape=1 window=60000 limit=60 window2=60000 limit2=60 trip=5000000 light=40 heavy=40 \
+        "seed=11 shape=1 window=60000 limit=60 window2=60000 limit2=60 trip=5000000 light=40 heavy=40 \
          forget=100 cancel=50",
         0.6,
     ),
