@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use http::Extensions;
 use paceline::{
-    Class, Failure, Idempotency, Operation, RetryStrategy as _,
+    Class, Failure, Idempotency, Operation, RetryStrategy,
     classify::may_fail_late,
     operation::{OuterAttempt, Verdict, Waiter, within_async},
     set::Weights,
@@ -39,15 +39,7 @@ impl Middleware for Pacing {
         }
         let class = extensions.get::<Class>().copied();
         operation = operation.class(class.unwrap_or_default());
-        if let Some(span) = self.deadline {
-            operation = operation.deadline(span);
-        }
-        if let Some(span) = self.max_retry_after {
-            operation = operation.max_retry_after(span);
-        }
-        if self.composite {
-            operation = operation.composite();
-        }
+        operation = self.bounded(operation);
         // Of a loop in another task: what this task is inside of is found without it.
         let carried = extensions.get::<OuterAttempt>().copied();
         let mut attempts = operation.inside(carried).start();
@@ -132,6 +124,21 @@ impl Middleware for Pacing {
                 _ => return result,
             }
         }
+    }
+}
+
+impl Pacing {
+    fn bounded<'a, S: RetryStrategy>(&self, mut operation: Operation<'a, S>) -> Operation<'a, S> {
+        if let Some(span) = self.deadline {
+            operation = operation.deadline(span);
+        }
+        if let Some(span) = self.max_retry_after {
+            operation = operation.max_retry_after(span);
+        }
+        if self.composite {
+            operation = operation.composite();
+        }
+        operation
     }
 }
 
