@@ -59,7 +59,7 @@ use crate::line::{LONGEST_QUEUE, Place, TOKEN};
 pub(super) const TRICKLE: u64 = 20;
 
 /// And so many at the latest, however far background is ahead of its part.
-pub(super) const LATEST: u64 = 50;
+pub(super) const LATEST: u64 = 60;
 /// So many tokens background may be ahead: what it got beyond is forgotten.
 const AHEAD: u64 = 64;
 /// What the foreground is promised for one token of background, in the units of a place.

@@ -479,11 +479,11 @@ fn trickles_after(rate: &SendRate, now: u64) -> usize {
 fn what_background_got_beyond_its_part_puts_the_trickle_off() {
     let rate = spent(1);
     assert_eq!(trickles_after(&rate, 0), 20);
-    for nth in 1..=3 {
+    for nth in 1..=4 {
         assert!(rate.background().try_acquire(cents(100 * nth)).is_ok());
     }
-    // Three tokens pay for 60, and it comes after 50 at the latest.
-    assert_eq!(trickles_after(&rate, nanos(300)), 50);
+    // Four tokens pay for 80, and it comes after 60 at the latest.
+    assert_eq!(trickles_after(&rate, nanos(400)), 60);
 }
 
 #[test]
