@@ -1,10 +1,8 @@
 //! Where the jitter comes from.
 
-use core::{cell::Cell, fmt, hash::BuildHasher as _};
-use std::hash::RandomState;
+use core::fmt;
 
 use crate::atomic::cells::Sequence;
-use crate::fixed::multiply_high;
 
 /// A source of random numbers.
 ///
@@ -15,38 +13,17 @@ pub trait Random: fmt::Debug + Send + Sync {
     fn next_u64(&self) -> u64;
 }
 
-/// The calling thread's own generator (wyrand). Threads share nothing.
+/// The calling thread's own generator (`fastrand`, wyrand). Threads share nothing.
 ///
-/// Not for cryptography. Seeded from the process's hash seeds, so that clients that start together
-/// do not retry together.
+/// Not for cryptography. Each thread's generator is seeded from the time and the thread, so that clients
+/// that start together do not retry together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ThreadRandom;
 
 impl Random for ThreadRandom {
     fn next_u64(&self) -> u64 {
-        thread_local! {
-            static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
-        }
-        // A thread that ends has no state left: a fresh seed serves it as well.
-        STATE
-            .try_with(|state| {
-                let (after, drawn) = wyrand(state.get());
-                state.set(after);
-                drawn
-            })
-            .unwrap_or_else(|_| RandomState::new().hash_one(0))
+        fastrand::u64(..)
     }
-}
-
-/// Returns the state after `state`, and the number drawn with it. The generator is Wang Yi's wyrand,
-/// with the constants of [wyhash 4.2](https://github.com/wangyi-fudan/wyhash).
-const fn wyrand(state: u64) -> (u64, u64) {
-    let after = state.wrapping_add(0x2d35_8dcc_aa6c_78a5);
-    let other = after ^ 0x8bb8_4b93_962e_acc9;
-    (
-        after,
-        multiply_high(after, other) ^ after.wrapping_mul(other),
-    )
 }
 
 /// A generator that gives the same numbers for the same seed.
@@ -94,24 +71,6 @@ impl Random for SeededRandom {
         // it: neighbouring seeds of wyrand are not far enough apart.
         const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
         let nth = self.drawn.next().wrapping_mul(STRIDE);
-        wyrand(self.seed.wrapping_add(nth)).1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_numbers_are_those_of_fastrand() {
-        for seed in [0, 1, 7, u64::MAX, 0x9e37_79b9_7f4a_7c15] {
-            let mut theirs = fastrand::Rng::with_seed(seed);
-            let mut state = seed;
-            for _ in 0..1_000 {
-                let (after, drawn) = wyrand(state);
-                assert_eq!(drawn, theirs.u64(..));
-                state = after;
-            }
-        }
+        fastrand::Rng::with_seed(self.seed.wrapping_add(nth)).u64(..)
     }
 }
