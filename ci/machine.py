@@ -170,13 +170,16 @@ def difference(name, kind, runs):
         taken, result = (shared_products(term, numbers, known) for term in (taken, result))
         result = z3.Extract(wanted.size() - 1, 0, result)
         cases.append(z3.And(taken, result != wanted))
-    solver = z3.SolverFor("QF_BV")
-    solver.set("timeout", 300_000)
-    solver.add(*assumed, *numbers.lemmas, z3.Or(cases))
-    found = solver.check()
-    if found == z3.unknown:
-        raise TimeoutError(solver.reason_unknown())
-    return solver.model() if found == z3.sat else None
+    for case in cases:
+        solver = z3.SolverFor("QF_BV")
+        solver.set("timeout", 600_000)
+        solver.add(*assumed, *numbers.lemmas, case)
+        found = solver.check()
+        if found == z3.sat:
+            return solver.model()
+        if found == z3.unknown:
+            raise TimeoutError(solver.reason_unknown())
+    return None
 
 
 FUNCTIONS = {
