@@ -104,10 +104,10 @@ fn weights(order: usize, tokens: u64) -> [u32; 2] {
 
 /// Hands both limits what came back.
 fn hear(rates: &[SendRate; 2], now: u64, order: usize, permit: &SetPermit<2>, told: &LimitReports) {
-    for limit in 0..2 {
+    for (limit, rate) in rates.iter().enumerate() {
         let place = if order == 0 { limit } else { 1 - limit };
         let permit = permit.get(place).expect("it has a weight in both");
-        rates[limit].observe(at(now), permit, told);
+        rate.observe(at(now), permit, told);
     }
 }
 
@@ -120,7 +120,8 @@ fn all_back(rates: &[SendRate; 2], sets: &[Set<'_>; 2], service: &mut Service, n
             let shown = rate.snapshot(at(now));
             assert_eq!(shown.waiting, 0);
             let left = shown.declared.expect("it is declared").remaining;
-            assert_eq!(left.to_bits(), (limit as f64).to_bits());
+            let limit = f64::from(u32::try_from(limit).expect("small"));
+            assert_eq!(left.to_bits(), limit.to_bits());
         }
         let [first, second] = [requests, tokens].map(|all| u32::try_from(all).expect("small"));
         let all = if order == 0 {

@@ -162,7 +162,7 @@ impl<L: Lends> Shared for LeaseObject<L> {
         ((0..threads).collect(), Vec::new())
     }
 
-    fn call<'a>(&'a self, thread: &mut usize, rng: &mut Rng) -> Did {
+    fn call(&self, thread: &mut usize, rng: &mut Rng) -> Did {
         match rng.u8(..24) {
             0..2 => {
                 self.limiter.hand_back(*thread);
