@@ -66,19 +66,20 @@ pub(crate) fn has_an_order<S: Sequential>(start: &S, calls: &[Call<S::Step>]) ->
         );
         let left = || (0..calls.len()).filter(|i| done & (1 << i) == 0);
         let first_end = left().map(|i| calls[i].ended).min().unwrap_or(0);
-        let mut next = Vec::new();
+        let (mut next, mut first) = (Vec::new(), Vec::new());
         for index in left().filter(|i| calls[*i].began < first_end) {
             let step = &calls[index].did;
-            let after = state.after(step);
-            if after.as_ref() == Some(&state) {
-                // It changes nothing, so that it may as well come now.
-                next = vec![(done | (1 << index), state)];
-                break;
+            if let Some(after) = state.after(step) {
+                // One that changes nothing here is tried first. It need not come now: in another
+                // state it might change something.
+                let is_idle = after == state;
+                let list = if is_idle { &mut first } else { &mut next };
+                list.push((done | (1 << index), after));
             }
-            next.extend(after.map(|after| (done | (1 << index), after)));
             open.extend(state.meanwhile(step).into_iter().map(|state| (done, state)));
         }
         open.extend(next);
+        open.extend(first);
     }
     false
 }
