@@ -1,6 +1,6 @@
 //! What two classes on one rate are held to.
 //!
-//! - *Trickle*: each token that background waits for comes after at most 50 of the foreground, and
+//! - *Trickle*: each token that background waits for comes after at most 60 of the foreground, and
 //!   what stood in the first line.
 //! - *Foreground first*: while a foreground request stands in line, background gets no more than
 //!   one request has saved up, and one token.
@@ -12,8 +12,8 @@ use paceline::snapshot::BackgroundSnapshot;
 
 use super::oracle::Fault;
 
-/// So many tokens of the foreground bring background one: 20, or 50 if it is ahead of its part.
-const TRICKLE: u64 = 50;
+/// So many tokens of the foreground bring background one: 20, or 60 if it is ahead of its part.
+const TRICKLE: u64 = 60;
 
 /// A request behind the line.
 #[derive(Debug)]
