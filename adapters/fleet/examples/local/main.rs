@@ -93,7 +93,8 @@ async fn share(members: u8, time: Duration) -> Outcomes {
     let all = service.record();
     drop(processes);
     let measured = all.within(WARM_UP, time);
-    let used = number(measured.delivered()) / f64::from(rate) / (time - WARM_UP).as_secs_f64();
+    let used =
+        number(measured.delivered()) / f64::from(rate) / time.saturating_sub(WARM_UP).as_secs_f64();
     let above = all.excess(f64::from(rate));
     println!(
         "{members} processes, {rate}/s: used {used:.3}, throttled {:.2} %, Jain {:.4}, {above:.0} above in any window",
@@ -155,7 +156,7 @@ async fn run(order: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn starts() -> Outcomes {
+fn starts() {
     let folder = Folder::new();
     let timed = |file: Option<&Path>| {
         let began = Instant::now();
@@ -175,14 +176,13 @@ fn starts() -> Outcomes {
         "200 starts, to the end of the process, median: {without:.2?} without a file, {with:.2?} with one: {:.2?} more",
         with.saturating_sub(without)
     );
-    Ok(())
 }
 
 fn used(record: &Record, rate: f64) -> f64 {
     let (Some(first), Some(last)) = (record.0.first(), record.0.last()) else {
         return 0.0;
     };
-    (number(record.delivered()) - 1.0) / (last.at - first.at).as_secs_f64() / rate
+    (number(record.delivered()) - 1.0) / last.at.saturating_sub(first.at).as_secs_f64() / rate
 }
 
 async fn tools() -> Outcomes {
@@ -217,7 +217,7 @@ async fn tools() -> Outcomes {
     Ok(())
 }
 
-fn small() -> Outcomes {
+fn small() {
     let folder = Folder::new();
     let file = folder.file();
     for starts in [1, 99, 900, 9_000] {
@@ -227,7 +227,6 @@ fn small() -> Outcomes {
         }
         println!("after {starts} more starts: {} bytes", folder.bytes());
     }
-    Ok(())
 }
 
 fn main() -> ExitCode {
@@ -247,9 +246,15 @@ fn main() -> ExitCode {
     let argument = |place: usize| word(place).and_then(|word| word.parse::<u8>().ok());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let done = match word(1).as_deref() {
-        Some("starts") => starts(),
+        Some("starts") => {
+            starts();
+            Ok(())
+        }
         Some("tools") => runtime.block_on(tools()),
-        Some("small") => small(),
+        Some("small") => {
+            small();
+            Ok(())
+        }
         None | Some("share") => {
             let time = Duration::from_secs(u64::from(argument(3).unwrap_or(6).max(4)));
             runtime.block_on(share(argument(2).unwrap_or(8).clamp(1, 64), time))

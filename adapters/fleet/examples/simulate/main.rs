@@ -10,6 +10,7 @@
 //! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with
 //! its requests; the service is that of [`world`], the engine that of the rig.
 #![allow(
+    clippy::duplicate_mod,
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
     dead_code,

@@ -57,14 +57,15 @@ async fn kill_9_in_a_loop_stops_no_other_process() {
     drop(members);
     let from = Duration::from_secs(2);
     let steady = record.within(from, time);
-    let used = number(steady.delivered()) / f64::from(RATE) / (time - from).as_secs_f64();
+    let used =
+        number(steady.delivered()) / f64::from(RATE) / time.saturating_sub(from).as_secs_f64();
     let of_each = steady.by_member(MEMBERS);
     println!(
         "killed: {kills} times kill -9 in {time:?}: used {used:.3}, of each other {of_each:.0?}"
     );
     assert_eq!(integrity(&folder), "ok");
     let least = of_each.iter().copied().fold(f64::INFINITY, f64::min);
-    let fair = f64::from(RATE) * (time - from).as_secs_f64() / f64::from(MEMBERS + 1);
+    let fair = f64::from(RATE) * time.saturating_sub(from).as_secs_f64() / f64::from(MEMBERS + 1);
     assert!(least >= 0.7 * fair, "{of_each:?} of {fair}");
     // Each may have lost a lease, which is 200 ms of its share, and a token.
     let lost = f64::from(kills) * (0.2 / f64::from(MEMBERS + 1) + 0.001) / time.as_secs_f64();
@@ -122,7 +123,7 @@ async fn a_process_killed_at_any_system_call_stops_no_other() {
             ];
             let status = tool.command(&strace).status().expect("strace runs");
             killed += u32::from(!status.success());
-            began_new += u32::from(!status.success() && std::ptr::eq(folder, &new));
+            began_new += u32::from(!status.success() && std::ptr::eq(folder, &raw const new));
             ended &= status.success();
             // Another process goes on, at once.
             let began = Instant::now();

@@ -109,7 +109,8 @@ async fn processes_share_a_file_as_they_share_a_server() {
     drop(members);
     let from = Duration::from_secs(2);
     let measured = record.within(from, time);
-    let used = number(measured.delivered()) / f64::from(rate) / (time - from).as_secs_f64();
+    let used =
+        number(measured.delivered()) / f64::from(rate) / time.saturating_sub(from).as_secs_f64();
     let above = record.excess(f64::from(rate));
     println!(
         "many: {count} processes at {rate}/s: used {used:.3}, Jain {:.4}, {above:.0} above in any window",

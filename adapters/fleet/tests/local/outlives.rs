@@ -116,7 +116,10 @@ fn a_pause_and_a_rate_that_was_learned_outlive_the_process() {
         (budget.snapshot().rate, asked.elapsed())
     });
     println!("pause: the next process sent after {waited:?}, at {rate} thousandths/s");
-    assert!(waited >= pause - Duration::from_millis(50), "{waited:?}");
+    assert!(
+        waited.saturating_add(Duration::from_millis(50)) >= pause,
+        "{waited:?}"
+    );
     assert!(rate < 1_000_000, "{rate}");
 }
 
@@ -136,8 +139,7 @@ fn a_retry_quota_is_full_at_first_and_outlives_the_process() {
                 }
             }
             let held = quota.available();
-            let paid = quota.try_acquire(spend.min(held));
-            paid.map(core::mem::forget);
+            let _spent = quota.try_acquire(spend.min(held));
             held
         })
     };
