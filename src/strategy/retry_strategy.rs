@@ -27,7 +27,7 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 /// A strategy that retries twice at once, whatever the failure was:
 ///
 /// ```
-/// use paceline::{strategy::*, *};
+/// use paceline::{operation::StopReason, strategy::*, *};
 ///
 /// #[derive(Debug)]
 /// struct Twice(StrategyId);
