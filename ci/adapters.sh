@@ -48,6 +48,7 @@ reqwest 0.13.1
 
 # shellcheck disable=SC2034 # read by its name
 oldest_tower="
+reqwest 0.13.1
 axum 0.8.0
 tonic 0.14.0
 tower 0.5.2
