@@ -55,7 +55,7 @@ tower 0.5.2
 tower-layer 0.3.3
 tower-service 0.3.3
 hyper-util 0.1.12
-hyper 1.5.0
+hyper 1.6.0
 http 1.1.0
 http-body 1.0.0
 http-body-util 0.1.2

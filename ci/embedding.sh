@@ -57,6 +57,7 @@ TOML
 fetch() {
     local into="$work/$host/fetched" source
     mkdir -p "$into/src" && : >"$into/src/lib.rs"
+    # shellcheck disable=SC2154 # set by the host's file
     printf '[package]\nname = "fetched"\nedition = "2024"\n[workspace]\n[dependencies]\n%s = "=%s"\n' "$host" "$version" >"$into/Cargo.toml"
     logged fetch cargo fetch --manifest-path "$into/Cargo.toml"
     source="$(cargo metadata --format-version 1 --offline --manifest-path "$into/Cargo.toml" |
@@ -118,7 +119,7 @@ measure() {
     logged run-before in_package before run --package before
     logged run-after in_package after run --package after --features after
     printf '| %s %s | %d | %d: %s | %s | %s, %s | %d%s | %s | %s |\n' "$host" "$version" "$lines" "$(wc -l <<<"$added")" \
-        "$(sed 's/ v.*//' <<<"$added" | paste -sd' ')" "$seconds" "$(compiler before)" "$(compiler after)" "$passed" \
+        "$(awk '{ print $1 }' <<<"$added" | paste -sd' ')" "$seconds" "$(compiler before)" "$(compiler after)" "$passed" \
         "$( ((ignored == 0)) || printf ', ignored %d' "$ignored")$left_out" "$(figures before)" "$(figures after)"
 }
 
