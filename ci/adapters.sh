@@ -37,6 +37,7 @@ oldest_opendal="
 opendal 0.59.1
 opendal-service-s3 0.59.1
 opendal-http-transport-reqwest 0.59.1
+opendal-layer-timeout 0.59.1
 opendal-core 0.59.1
 "
 
@@ -59,7 +60,7 @@ hyper 1.6.0
 http 1.1.0
 http-body 1.0.0
 http-body-util 0.1.2
-pin-project-lite 0.2.13
+pin-project-lite 0.2.16
 tokio-util 0.7.11
 tokio-stream 0.1.16
 tokio 1.38.0
