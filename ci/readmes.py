@@ -69,6 +69,8 @@ def main():
     run = "--run" in arguments
     picked = [name for name in arguments if name != "--run"]
     known = sorted(file.parent.name for file in (ROOT / "adapters").glob("*/README.md"))
+    if unknown := set(picked) - set(known):
+        sys.exit(f"no adapter with a README: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     environment = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "user"))
     failed = []
     for adapter in picked or [name for name in known if name not in OTHERS]:
