@@ -6,7 +6,7 @@
 //! | be throttled less, in an existing client | [`throttled_less`] |
 //! | copy, load or delete many objects through a limit | [`bulk_copy`] |
 //! | stay under a limit that a service declares in its responses | [`declared`] |
-//! | call a language model, under limits of requests and tokens | [`several_limits`], [`client_crates`] |
+//! | call a language model, by requests and tokens | [`several_limits`], [`client_crates`] |
 //! | stay under several limits at once, with costs known afterwards | [`several_limits`] |
 //! | let people's requests go before work that can wait | [`two_classes`] |
 //! | write a client with many threads and many requests | [`clients`] |

@@ -4,8 +4,8 @@ use core::{fmt, ops::Deref};
 
 /// A value that shares no cache line with another.
 ///
-/// Aligned to 128 bytes where the processor fetches lines of 64 in pairs or has lines of 128, and to
-/// 64 elsewhere. Nothing but speed depends on it.
+/// Aligned to 128 bytes where the processor fetches lines of 64 in pairs or has lines of 128, and
+/// to 64 elsewhere. Nothing but speed depends on it.
 #[derive(Default)]
 #[cfg_attr(
     any(

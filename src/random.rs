@@ -15,8 +15,8 @@ pub trait Random: fmt::Debug + Send + Sync {
 
 /// The calling thread's own generator (`fastrand`, wyrand). Threads share nothing.
 ///
-/// Not for cryptography. Each thread's generator is seeded from the time and the thread, so that clients
-/// that start together do not retry together.
+/// Not for cryptography. Each thread's generator is seeded from the time and the thread, so that
+/// clients that start together do not retry together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ThreadRandom;
 

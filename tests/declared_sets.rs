@@ -146,7 +146,7 @@ fn all_back(rates: &[SendRate; 2], sets: &[Set<'_>; 2], service: &mut Service, n
     }
 }
 
-/// A request on its way: when it comes back, the order of its set, and what it is told.
+/// A request on its way: when it comes back, the order of its set, and the reports it brings.
 type Coming = (u64, usize, SetPermit<2>, Option<LimitReports>);
 
 #[test]

@@ -12,9 +12,9 @@
 //!   behind the line beside others may release tokens to it at any time, or not; two threads may
 //!   take for one waiter, and the surplus goes back later. A refusal beside such a call says
 //!   nothing, and a try passes no place but those that others take during the call.
-//! * So is every history of takes that spend leases, of leases given back and of a pause: no token is
-//!   granted twice, none after the pause, and a refusal leaves no more than other threads may have
-//!   leased. Leases that go back beside others may lose a few tokens.
+//! * So is every history of takes that spend leases, of leases given back and of a pause: no token
+//!   is granted twice, none after the pause, and a refusal leaves no more than other threads may
+//!   have leased. Leases that go back beside others may lose a few tokens.
 //!
 //! The models are plain numbers and lists. Twins with known mistakes must fail.
 //!

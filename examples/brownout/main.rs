@@ -1,10 +1,10 @@
 //! How long a service takes to recover from a brown-out, and what the loops around its clients add
 //! to it.
 //!
-//! A client library, a gateway and an SDK each retry: three loops, one inside the other, of 4, 3 and
-//! 4 attempts. The service can do 100 requests a second and gets 80 or 95, each with a timeout of a
-//! second. For 30 s it can do 50. It works off requests in order, also those whose client has gone,
-//! and refuses with a 503 what finds 40 waiting, which costs it a tenth of a request.
+//! A client library, a gateway and an SDK each retry: three loops, one inside the other, of 4, 3
+//! and 4 attempts. The service can do 100 requests a second and gets 80 or 95, each with a timeout
+//! of a second. For 30 s it can do 50. It works off requests in order, also those whose client has
+//! gone, and refuses with a 503 what finds 40 waiting, which costs it a tenth of a request.
 //!
 //! ```text
 //! cargo run --release --example brownout

@@ -177,8 +177,8 @@ impl World {
                     }
                     self.back_off(now(), longest(first, attempt), reply).await;
                 }
-                // Retries that the law rejects are used up, each with its sleep. They are drawn now,
-                // not after the sleep before each.
+                // Retries that the law rejects are used up, each with its sleep. They are drawn
+                // now, not after the sleep before each.
                 Retry::Throttled => {
                     let mut at = now();
                     while law.rejects_retry(self.rng.borrow_mut().u32(..)) {

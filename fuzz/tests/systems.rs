@@ -112,7 +112,7 @@ const DIRECTED: [(&str, &str, f64); 17] = [
         0.85,
     ),
     (
-        "a limit of one, of which nothing else is told",
+        "a limit of one, without its kind or window",
         "window=5000 limit=1 run=200000 trip=100000 no_window=1 no_kind=1 reset=1 workers=3",
         0.95,
     ),

@@ -616,12 +616,15 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Emits that the operation was given up, and returns the stop with the name.
     fn gave_up(&self, who: Who, mut stop: Stop, failure: Option<&Failure>) -> Stop {
-        let kind = EventKind::GaveUp {
-            attempts: stop.attempts(),
-            reason: format_args!("{}", stop.why()),
-            failure,
-        };
-        self.tell(&who, kind);
+        // In one statement: the oldest compiler keeps the text no longer.
+        self.tell(
+            &who,
+            EventKind::GaveUp {
+                attempts: stop.attempts(),
+                reason: format_args!("{}", stop.why()),
+                failure,
+            },
+        );
         stop.name = who.name;
         stop
     }

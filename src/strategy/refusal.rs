@@ -265,13 +265,13 @@ pub enum StopReason {
     },
     /// The failure would be retried, and the request cannot be sent again.
     NotRepeatable,
-    /// The failure would be retried, and that is left to the loop [around it](crate::operation::OuterAttempt),
-    /// which owns the retries of the request.
+    /// The failure would be retried, and that is left to the loop [around
+    /// it](crate::operation::OuterAttempt), which owns the retries of the request.
     LeftToOuter,
     /// The retry quota held less than the retry costs. Nothing was taken.
     QuotaExhausted {
-        /// The tokens that were there a moment after the refusal. Other operations may have put some
-        /// back by then.
+        /// The tokens that were there a moment after the refusal. Other operations may have put
+        /// some back by then.
         available: u32,
         /// What the retry costs.
         needed: u32,

@@ -210,7 +210,8 @@ impl RetryToken {
     /// Sets whether the operation may be carried out twice: it stays with the token. Yes by
     /// default.
     ///
-    /// Our strategies refuse to retry what may not be, with [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
+    /// Our strategies refuse to retry what may not be, with
+    /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
     ///
     /// # Examples
     ///
@@ -239,7 +240,8 @@ impl RetryToken {
     /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
     /// The strategies of this crate refuse a retry whose delay would use all of it up, with
-    /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), and take no quota for it.
+    /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), and take no quota for
+    /// it.
     ///
     /// # Examples
     ///
@@ -266,7 +268,8 @@ impl RetryToken {
     /// seconds; 18 hours and more count as no limit.
     ///
     /// Paceline's strategies refuse a retry for which the service asks for more, with
-    /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), and no send rate pauses for longer.
+    /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), and no
+    /// send rate pauses for longer.
     pub fn with_max_retry_after(mut self, span: Duration) -> Self {
         self.terms.max_retry_after_secs = whole_seconds(span);
         self

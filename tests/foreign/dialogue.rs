@@ -66,7 +66,7 @@ impl Service for Nodes {
             .phases
             .iter()
             .find(|(until, ..)| now < until.saturating_mul(SECOND));
-        let (_, status, millis) = *phase.expect("the last is for ever");
+        let (_, status, millis) = *phase.expect("the last has no end");
         if millis == NEVER {
             return (None, Ok(()));
         }

@@ -247,7 +247,8 @@ fn an_overrun_that_is_settled_in_a_pause_is_owed() {
         }
         rate.try_acquire(at(4 * SECOND)).expect_err("it is owed")
     };
-    // A pause empties the bucket, and mints nothing: 500 tokens are owed, and one more is asked for.
+    // A pause empties the bucket, and mints nothing: 500 tokens are owed, and one more is asked
+    // for.
     assert_eq!(next(2 * SECOND), ms(1_000 + 5_010));
     // Settled before the pause: the bucket paid for 40 of the 500.
     assert_eq!(next(0), ms(1_000 + 4_610));

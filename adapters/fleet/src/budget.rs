@@ -233,8 +233,8 @@ impl Budget {
     /// spend has gone back then.
     ///
     /// A task of a runtime that ends is not run any more. So a program that ends calls this, or the
-    /// engine hears nothing, and a lease is lost. With a file (`Fleet::local`) the end of the runtime
-    /// is enough.
+    /// engine hears nothing, and a lease is lost. With a file (`Fleet::local`) the end of the
+    /// runtime is enough.
     pub async fn leave(self) {
         let Some(shared) = Arc::into_inner(self.shared) else {
             return;

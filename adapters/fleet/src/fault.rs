@@ -31,8 +31,8 @@ pub enum EngineFault {
     /// The file is damaged, or not a fleet's. It is left as it is: delete it, or choose another
     /// path.
     Corrupt,
-    /// The file was written by a version of this crate that does not go with this one. It is left as
-    /// it is: choose another path.
+    /// The file was written by a version of this crate that does not go with this one. It is left
+    /// as it is: choose another path.
     OtherVersion,
     /// The machine's clock went back, by more than a second. The file's time goes on where it was,
     /// so that no pause gets longer or shorter. The next ask is answered.
@@ -173,8 +173,8 @@ impl EngineFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The path is empty, or the address is not one that the client knows: `redis://`, `rediss://` with the feature
-    /// `tls`, `unix://`.
+    /// The path is empty, or the address is not one that the client knows: `redis://`, `rediss://`
+    /// with the feature `tls`, `unix://`.
     ///
     /// It is not repeated here: it may hold a password.
     Address,

@@ -12,7 +12,7 @@
 //!
 //! # #[cfg(feature = "local")]
 //! # async fn five_lines() -> Result<(), FleetError> {
-//! let fleet = Fleet::local("/var/lib/orders/limits")?; // or Fleet::connect("redis://cache").await?
+//! let fleet = Fleet::local("/var/lib/orders/limits")?; // or Fleet::connect("redis://..").await?
 //! let scope = fleet.scope("orders-table", 2_000, Duration::from_secs(1))?;
 //! let budget = scope.join()?;
 //! let permit = budget.acquire().await; // send, and then:
@@ -165,10 +165,10 @@
 //! inside a transaction of SQLite. So the rules and the bounds above hold for a file as well, with
 //! these differences:
 //!
-//! * **The file is never away** because of silence. What was saved up, at most `C`, is there for the
-//!   next process. A newcomer gets its part of the first lease at once.
-//! * **A process may be killed at any point.** The file is as it was before or after the last step. A
-//!   process that is killed loses what it holds: a lease, and a token. A runtime that ends gives
+//! * **The file is never away** because of silence. What was saved up, at most `C`, is there for
+//!   the next process. A newcomer gets its part of the first lease at once.
+//! * **A process may be killed at any point.** The file is as it was before or after the last step.
+//!   A process that is killed loses what it holds: a lease, and a token. A runtime that ends gives
 //!   the tokens back.
 //! * **The rate that was learned, a pause and a retry budget outlive the processes**, for a day
 //!   without a step. A retry budget is full in a new file, as a quota in a new process is. The rate
@@ -176,10 +176,11 @@
 //! * **Time** is that since the start of the machine, which is the same for all its processes and
 //!   cannot be set. After another start it goes on by the system's clock, or where it was if that
 //!   is behind. Only Linux names its starts: elsewhere time is the system's clock, and setting that
-//!   ahead ends a pause early. Setting it back by more than a second is [`EngineFault::ClockJumped`].
+//!   ahead ends a pause early. Setting it back by more than a second is
+//!   [`EngineFault::ClockJumped`].
 //! * **A process that is stopped** (`SIGSTOP`) in the middle of a step, which takes a fraction of a
-//!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and do
-//!   as [`Away`] says.
+//!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and
+//!   do as [`Away`] says.
 //! * A power cut may undo the last steps. It does not damage the file.
 //!
 //! # What it costs

@@ -156,7 +156,8 @@ impl Seat {
                         Ok(answer) => member.answered(now, asked, answer, &task.pool),
                         Err(fault) => {
                             if let EngineFault::Broken = fault {
-                                // Perhaps only the record of this member is: a new one starts without.
+                                // Perhaps only the record of this member is: a new one starts
+                                // without.
                                 *name = new_name();
                             }
                             member.failed(now, fault, &task.pool);

@@ -73,7 +73,7 @@ impl DeclaredSettings {
 
     /// Sets the longest pause that a service may ask for with a throttle: an hour unless set. A
     /// longer one counts as this long. Nothing is sent meanwhile; an operation that accepts less is
-    /// refused, and shortens no other's pause.
+    /// refused, and shortens no other's pause. Before the first report a pause is a minute at most.
     pub const fn max_pause(mut self, pause: Duration) -> Self {
         self.max_pause = pause;
         self

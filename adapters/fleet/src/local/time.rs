@@ -16,8 +16,8 @@ pub(crate) struct Reading {
 /// Where a reading comes from: the machine, or a test.
 pub(crate) type Clocks = Box<dyn Fn() -> Reading>;
 
-/// Returns the clocks of the machine: the time since its start, sleep included, where the system has
-/// that and names the start; the system's clock elsewhere.
+/// Returns the clocks of the machine: the time since its start, sleep included, where the system
+/// has that and names the start; the system's clock elsewhere.
 pub(crate) fn clocks() -> Clocks {
     let start = start();
     Box::new(move || {
@@ -87,8 +87,8 @@ pub(crate) enum Time {
     Jumped(Anchor),
 }
 
-/// A clock may be so far behind without a word: processors' clocks differ, and it is a while between
-/// reading a clock and taking the step.
+/// A clock may be so far behind without a word: processors' clocks differ, and it is a while
+/// between reading a clock and taking the step.
 const SLACK: u64 = 1_000_000;
 
 impl Anchor {

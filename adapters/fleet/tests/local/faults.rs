@@ -108,7 +108,7 @@ async fn a_file_that_another_process_keeps_locked_is_away() {
     }
     let other = rusqlite::Connection::open(folder.file()).expect("SQLite's");
     let locked = other.execute_batch("BEGIN IMMEDIATE");
-    locked.expect("nobody else has it for long");
+    locked.expect("no other step holds it for long");
     tokio::time::sleep(3 * SECOND).await;
     let standings = [Standing::Closed, Standing::Open, Standing::Alone];
     for (member, standing) in members.iter().zip(standings) {
@@ -206,17 +206,17 @@ fn a_folder_or_a_file_that_may_not_be_written_has_its_fault() {
     let program = folder.path().join("program");
     let own = std::env::current_exe().expect("a program has a path");
     std::fs::copy(own, &program).expect("a copy of it");
-    let nobody = || {
+    let without_rights = || {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
         command
     };
-    child(nobody(), &program, &folder.file(), "ReadOnly");
+    child(without_rights(), &program, &folder.file(), "ReadOnly");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let made = runtime.expect("a runtime").block_on(fault(folder.file()));
     assert_eq!(made, None);
     read_only(&folder.file());
-    child(nobody(), &program, &folder.file(), "ReadOnly");
+    child(without_rights(), &program, &folder.file(), "ReadOnly");
 }

@@ -39,7 +39,8 @@ pub(crate) fn members(
     (0..count).map(start).collect()
 }
 
-/// Returns the part of `rate` that was delivered between the first and the last that is in `record`.
+/// Returns the part of `rate` that was delivered between the first and the last that is in
+/// `record`.
 fn used(record: &Record, rate: f64) -> f64 {
     let (Some(first), Some(last)) = (record.0.first(), record.0.last()) else {
         return 0.0;

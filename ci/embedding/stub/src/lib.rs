@@ -1,5 +1,5 @@
-//! A service that lets 100 requests a second pass, and refuses the others with status 429; and clients that
-//! send to it as fast as it answers.
+//! A service that lets 100 requests a second pass, and refuses the others with status 429; and
+//! clients that send to it as fast as it answers.
 
 use std::{
     future::Future,
@@ -30,9 +30,9 @@ struct Counts {
     throttled: AtomicU64,
 }
 
-/// Carries out 1,000 operations in 40 tasks, and prints the service's requests, those throttled, the
-/// operations lost, and the seconds. An operation has the URL of the service and returns whether it
-/// succeeded. The service answers with `body`.
+/// Carries out 1,000 operations in 40 tasks, and prints the service's requests, those throttled,
+/// the operations lost, and the seconds. An operation has the URL of the service and returns
+/// whether it succeeded. The service answers with `body`.
 pub async fn measure<O, F>(body: &'static str, operation: impl FnOnce(String) -> O) -> io::Result<()>
 where
     O: Fn() -> F + Clone + Send + 'static,
