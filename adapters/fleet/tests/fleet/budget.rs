@@ -101,7 +101,7 @@ async fn a_member_of_twice_the_weight_sends_twice_as_much() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_at_its_deadline_and_takes_nothing() {
+async fn a_wait_ends_by_its_deadline_and_takes_nothing() {
     let _alone = alone();
     let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
     let scope = fleet
@@ -113,7 +113,9 @@ async fn a_wait_ends_at_its_deadline_and_takes_nothing() {
         .acquire_before(began + Duration::from_millis(100))
         .await;
     assert!(late.is_err_and(|late| !late.wait.is_zero()));
-    assert!(began.elapsed() >= Duration::from_millis(100));
+    // Sooner where the wait is known to be longer.
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(budget.snapshot().spent, 0);
 }
 
 #[tokio::test]
