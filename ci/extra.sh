@@ -262,6 +262,15 @@ step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
 
+# The fleet over a simulated network: two minutes for each of its five kinds of faults.
+network() {
+    RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-120}" \
+        cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/network" \
+        --release --test network -- --nocapture --test-threads 1
+}
+
+step_network() { step network network; }
+
 # Processes that share a file, the long tests one after the other: others beside them would be in the figures.
 local_file() {
     local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
@@ -380,7 +389,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove machine liveness
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet network local pictures prove machine liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

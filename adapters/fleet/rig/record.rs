@@ -60,6 +60,21 @@ impl Record {
         }
     }
 
+    /// Returns the longest time between `from` and `to` in which one of `members` sent nothing.
+    pub(crate) fn longest_gap(&self, members: u8, from: Duration, to: Duration) -> Duration {
+        let mut last = vec![from; usize::from(members)];
+        let mut longest = Duration::ZERO;
+        let inside = self.within(from, to);
+        let ends = (0..members).map(|member| (member, to));
+        let times = inside.0.iter().map(|seen| (seen.member, seen.at));
+        for (member, at) in times.chain(ends) {
+            let last = &mut last[usize::from(member)];
+            longest = longest.max(at.saturating_sub(*last));
+            *last = at;
+        }
+        longest
+    }
+
     /// Returns the most by which any window was above `rate`: the burst that a bucket of that rate
     /// would have needed.
     pub(crate) fn excess(&self, rate: f64) -> f64 {

@@ -324,9 +324,12 @@ impl Server {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
+        #[cfg(not(turmoil))]
         let connecting = self
             .client
             .get_multiplexed_async_connection_with_config(&config);
+        #[cfg(turmoil)]
+        let connecting = simulated(&self.client, config);
         connecting.await
     }
 
@@ -359,6 +362,22 @@ impl Server {
             drops
         });
     }
+}
+
+/// Connects over the simulated network of `tests/network`.
+#[cfg(turmoil)]
+async fn simulated(
+    client: &Client,
+    config: AsyncConnectionConfig,
+) -> RedisResult<MultiplexedConnection> {
+    let info = client.get_connection_info();
+    let address = info.addr().to_string();
+    let stream = turmoil::net::TcpStream::connect(address).await?;
+    let settings = info.redis_settings();
+    let (connection, driver) =
+        MultiplexedConnection::new_with_config(settings, stream, config).await?;
+    tokio::spawn(driver);
+    Ok(connection)
 }
 
 /// Returns what kind of server it is: `standalone`, `cluster` or `sentinel`. `HELLO` needs no
