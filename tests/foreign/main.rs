@@ -18,6 +18,8 @@ mod support;
 mod world;
 
 mod dialogue;
+mod failsafe;
+mod herd;
 mod play;
 mod throttle_net;
 mod throttle_net_keys;
