@@ -331,9 +331,13 @@ impl PacedModel {
     /// The peak and the halvings of the next cut, if the throttle says anything new.
     fn next_cut(&mut self, now: u64, sent: u64, hinted: bool) -> Option<(f64, u32)> {
         let Cut {
-            peak, ramp, since, ..
+            peak,
+            ramp,
+            since,
+            pause,
+            ..
         } = self.cut;
-        if sent <= since {
+        if sent < since || (sent == since && !pause) {
             self.answers.sent_before += 1;
             return None;
         }
@@ -354,7 +358,8 @@ impl PacedModel {
         }
         let shared = self.cut.preset == Preset::Shared;
         let trips = if shared { 0 } else { 2 };
-        if (expected < 32 && span < SECOND / 10) || span < trips * (now - sent) {
+        let is_dead = !pause && span < trips * (now - sent);
+        if (expected < 32 && span < SECOND / 10) || is_dead {
             self.answers.too_soon += 1;
             return None;
         }

@@ -113,8 +113,9 @@ pub(crate) fn after_throttle(
     if last.memory.is_slow_start() {
         return Some(end_of_slow_start(settings, last.memory.peak(), seen));
     }
-    // Rule 1: what was sent before the cut was sent too fast, as is known.
-    if seen.sent <= last.since {
+    // Rule 1: what was sent before the cut was sent too fast, as is known. Nothing is sent in a
+    // pause, so what was sent when it ended was sent after it.
+    if seen.sent < last.since || (seen.sent == last.since && !last.memory.has_pause()) {
         return None;
     }
     let trip = seen.now.saturating_sub(seen.sent);
@@ -131,8 +132,9 @@ pub(crate) fn after_throttle(
         let ramp = ramp.saturating_add(STARVED_STEP);
         return Some(remember(settings, peak, ramp, trip));
     }
-    // Rule 1.
-    if (expected < FEW && span < SAME_CUT) || span < dead_time(settings, trip) {
+    // Rule 1. What is throttled after a pause was sent after it.
+    let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
+    if (expected < FEW && span < SAME_CUT) || is_dead {
         return None;
     }
     let average = Rate::from_ratio(

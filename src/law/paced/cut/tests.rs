@@ -158,6 +158,30 @@ fn a_throttle_of_what_was_sent_before_the_cut_says_nothing() {
     assert!(after_throttle(&defaults(), last, &late).is_some());
 }
 
+#[test]
+fn what_was_sent_when_a_pause_ended_was_sent_after_it() {
+    let mut last = cut(per_second(50), 0);
+    let mut at_the_end = seen(200 * MILLI, 200 * MILLI, 0);
+    at_the_end.hinted = true;
+    let after = |last| after_throttle(&defaults(), last, &at_the_end);
+    assert_eq!(after(last), None);
+    last.memory = last.memory.with_pause();
+    let starved = memory(per_second(50), 2, 200 * MILLI);
+    assert_eq!(after(last), Some(starved));
+}
+
+/// Or a client whose bursts all end in a pause would never be cut.
+#[test]
+fn after_a_pause_the_first_throttle_cuts() {
+    let mut last = cut(per_second(1_000), 1);
+    let soon = seen(SECOND, SECOND, 200);
+    assert_eq!(after_throttle(&defaults(), last, &soon), None);
+    last.memory = last.memory.with_pause();
+    let sent_at = rate_at(&defaults(), last.memory, SINCE, SINCE);
+    let peak = memory(sent_at.scaled(7, 10), 0, SECOND);
+    assert_eq!(after_throttle(&defaults(), last, &soon), Some(peak));
+}
+
 /// A request must be sent after the cut by the smallest time there is.
 #[test]
 fn a_throttle_of_what_was_sent_right_after_the_cut_may_starve() {
