@@ -38,6 +38,12 @@ K1 src/strategy/adaptive.rs s/drought\\.resumed\\(now, longest\\);//
 K4 src/atomic/send_rate/record.rs s/(fn record_unanswered.*?)self\\.meter\\.count\\(permit\\.weight\\(\\)\\);/\$1/s
 K7 src/set/guard.rs s/if wait >= last \\{/if wait >= last || last > wait {/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
+Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/
+Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/
+Q3 src/operation/attempts.rs s/\\(wait >= left\\)\\.then_some/(wait > left \\&\\& left.is_zero()).then_some/
+Q3 src/operation/attempts.rs s/until\\.min\\(by\\)/until.max(by)/
+Q4 src/strategy/turn.rs s/Err\\(rest\\) if rest\\.check\\(place\\.deadline\\(\\)\\)\\.is_ok\\(\\) =>/Err(rest) =>/
+Q5 src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//
 PATCHES
 }
 
@@ -91,7 +97,7 @@ for name in "${names[@]}"; do
         printf '%s: not found\n' "$name" >&2
         status=1
     else
-        printf '%s: found: %s\n' "$name" "$(grep -m1 -oE '^(panic|stopped|gap|not back|door|snapshot|accepted|leak|drought|unused|refused|account|starved): .*' "$out/$name.log")"
+        printf '%s: found: %s\n' "$name" "$(grep -m1 -oE '^(panic|stopped|gap|not back|door|snapshot|accepted|quota|attempts|late|minted|trickle|overtaken|drought|unused|refused|account|starved): .*' "$out/$name.log")"
     fi
 done
 exit "$status"

@@ -1,7 +1,7 @@
 //! Plays random systems, and prints which of the promises they broke.
 //!
-//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--only N`, `--replay "kind=1
-//! limit=5 ..."`, `--verbose`, and `--shrink`, which prints a smaller system for each that fails;
+//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--operations`, `--only N`,
+//! `--replay "kind=1 limit=5 ..."`, `--verbose`, and `--shrink`, which prints a smaller system for each that fails;
 //! `--print` plays none.
 
 use std::env;
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             "--only" => only = number(),
             "--narrow" => range = Range::Narrow,
             "--classes" => range = Range::Classes,
+            "--operations" => range = Range::Operations,
             "--untold" => range = Range::Untold,
             "--verbose" => is_verbose = true,
             "--print" => prints = true,

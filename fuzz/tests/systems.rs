@@ -8,7 +8,7 @@ use paceline_fuzz::systems::{self, Range, Summary, System, draw};
 const SEED: u64 = 1_000_003;
 
 /// What holds without exception.
-const HARD: [&str; 14] = [
+const HARD: [&str; 17] = [
     "panic",
     "stopped",
     "not back",
@@ -17,7 +17,10 @@ const HARD: [&str; 14] = [
     "door",
     "snapshot",
     "accepted",
-    "leak",
+    "quota",
+    "attempts",
+    "late",
+    "minted",
     "drought",
     "unused",
     "refused",
@@ -27,7 +30,7 @@ const HARD: [&str; 14] = [
 
 /// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use
 /// at least.
-const DIRECTED: [(&str, &str, f64); 17] = [
+const DIRECTED: [(&str, &str, f64); 20] = [
     (
         "D1, D5: places that are forgotten",
         "window=1000 workers=16 forget=10",
@@ -68,7 +71,7 @@ const DIRECTED: [(&str, &str, f64); 17] = [
     ),
     (
         "K1: an idle time",
-        "shape=3 kind=1 window=1000 run=2010000 workers=8 trip=50000 patience=600000 outage=1000 cancel=1000",
+        "shape=3 law=6 kind=1 window=1000 run=2010000 workers=8 trip=50000 patience=600000 outage=1000 cancel=1000",
         0.4,
     ),
     (
@@ -93,6 +96,22 @@ const DIRECTED: [(&str, &str, f64); 17] = [
         "shape=3 law=2 kind=1 window=1000 limit=20 run=300000 workers=16 trip=50000 pause=10000 lost=100 \
          cancel=1000",
         0.9,
+    ),
+    (
+        "Q1, Q2: failures that are retried",
+        "shape=3 law=2 kind=1 window=1000 limit=20 run=120000 workers=16 trip=50000 pause=10000 lost=300",
+        0.5,
+    ),
+    (
+        "Q3, Q4: operations that have little time",
+        "shape=3 law=1 kind=1 window=1000 limit=20 run=120000 workers=16 trip=50000 pause=10000 lost=300 \
+         deadline=700 max_wait=400",
+        0.5,
+    ),
+    (
+        "Q5: tokens that a thread takes ahead",
+        "shape=3 law=1 kind=1 window=50 limit=5000 run=600 workers=300 trip=2000 pause=1000 heavy=100 heavies=20",
+        0.5,
     ),
     (
         "a heavy place that is forgotten before the first report",
@@ -186,9 +205,23 @@ fn wide_systems_never_stop() {
 }
 
 #[test]
+fn operations_keep_what_they_are_promised() {
+    let summary = played(Range::Operations, 100);
+    for name in HARD {
+        assert_eq!(summary.count(name), 0, "{name}");
+    }
+}
+
+#[test]
 fn a_system_reads_as_it_prints() {
     for seed in 0..1_000 {
-        for range in [Range::Narrow, Range::Untold, Range::Classes, Range::Wide] {
+        for range in [
+            Range::Narrow,
+            Range::Untold,
+            Range::Classes,
+            Range::Wide,
+            Range::Operations,
+        ] {
             let system = draw(range, seed);
             assert!(system.is_sound(), "{system}");
             assert_eq!(system.to_string().parse(), Ok(system));

@@ -30,3 +30,13 @@ pub(super) const USED_PAIR: f64 = 0.6;
 /// A client may know of a reset so many times the rounding of resets and a trip later. What was
 /// sent before that, or was overtaken by a later request so many trips ago, may be in no report.
 pub(super) const RESETS: u64 = 2;
+/// Operations: no request in line is left waiting for so many milliseconds while it could go.
+pub(super) const GAP_OPERATIONS: u64 = 5_000;
+/// Operations in line look so often at least, in milliseconds.
+pub(super) const LOOK: u64 = 50;
+/// After so many milliseconds an attempt without an answer is cut off.
+pub(super) const CUT_OFF: u64 = 1_000;
+/// A thread takes tokens ahead for so many nanoseconds at most.
+pub(super) const LEASE: u64 = 1 << 18;
+/// A caller that is refused comes again after so many milliseconds at most.
+pub(super) const REFUSED: u64 = 200;

@@ -54,6 +54,9 @@ impl System {
         let requests = self.window * MOST_REQUESTS * self.light / limit.max(1);
         let trip = (self.trip + self.pause) / 1_000;
         let by_trips = (trip + 1) * MOST_REQUESTS / (self.clients * self.workers).max(1);
+        if self.shape == 3 && self.window < 1_000 {
+            return self;
+        }
         if self.shape == 3 {
             self.patience = self.patience.min(400_000);
             self.outage = self.outage.min(5_000);
@@ -79,14 +82,29 @@ impl System {
 
     /// Whether each number is one that the generator may choose.
     fn is_in_range(&self) -> bool {
-        let kinds = self.kind < 3 && self.shape < 4 && self.law < 4 && self.family < 12;
-        let shares = [self.lost, self.forget, self.cancel, self.over];
+        let kinds = self.kind < 3
+            && self.shape < 4
+            && self.law < 7
+            && (self.law < 4 || self.shape == 3)
+            && self.family < 12;
+        let shares = [
+            self.lost,
+            self.forget,
+            self.cancel,
+            self.over,
+            self.leave,
+            self.silent,
+        ];
         // Shorter spans are more of the same.
         let spans = [self.polls, self.sets, self.restart, self.change, self.jump];
         let least = 10 + self.run / 4_000;
         let by_law = match self.law {
-            1 => self.heavy == 1 && self.window <= 3_600_000 && self.window2 <= 3_600_000,
-            2 | 3 => self.heavy == 1 && self.limit >= self.window / 1_000,
+            1 => {
+                (self.heavy == 1 || self.shape == 3)
+                    && self.window <= 3_600_000
+                    && self.window2 <= 3_600_000
+            }
+            2.. => self.heavy == 1 && self.limit >= self.window / 1_000,
             _ => true,
         };
         if self.shape == 3 && *self != self.clone().like_drawn() {

@@ -15,6 +15,8 @@ pub enum Range {
     Classes,
     /// Windows of a second to a day, limits of 5 to a million, and every trouble.
     Wide,
+    /// Operations of a strategy, under every law.
+    Operations,
 }
 
 /// The most requests of a window, and of a run.
@@ -41,6 +43,10 @@ pub fn draw(range: Range, seed: u64) -> System {
         seed,
         ..System::default()
     };
+    if range == Range::Operations {
+        operations(&mut system, rng);
+        return system;
+    }
     if range == Range::Wide && one_in(rng, 5) {
         if one_in(rng, 3) {
             operations(&mut system, rng);
@@ -72,7 +78,7 @@ fn service(system: &mut System, range: Range, rng: &mut Rng) {
                 other_law(system, rng);
             }
         }
-        Range::Wide => {
+        Range::Wide | Range::Operations => {
             system.kind = [0, 0, 1, 1, 2][rng.usize(0..5)];
             system.window = 1_000 * spread(rng, 1, 86_400);
             system.limit = spread(rng, 5, 1_000_000);
@@ -123,7 +129,7 @@ fn other_law(system: &mut System, rng: &mut Rng) {
 fn workers(system: &mut System, range: Range, rng: &mut Rng) {
     system.clients = match range {
         Range::Narrow | Range::Untold | Range::Classes => 1,
-        Range::Wide => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
+        Range::Wide | Range::Operations => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
     };
     system.workers = rng.u64(1..=16);
     if range == Range::Classes {
@@ -172,7 +178,7 @@ fn trouble(system: &mut System, range: Range, rng: &mut Rng) {
     if one_in(rng, 3) {
         system.cost = match range {
             Range::Narrow | Range::Untold | Range::Classes => 1,
-            Range::Wide => rng.u64(1..3),
+            Range::Wide | Range::Operations => rng.u64(1..3),
         };
         system.cost_low = rng.u64(20..=100);
         system.cost_high = rng.u64(100..=200);
@@ -226,17 +232,49 @@ fn wide_trouble(system: &mut System, rng: &mut Rng) {
 /// Operations of a strategy, whose callers give up.
 fn operations(system: &mut System, rng: &mut Rng) {
     system.shape = 3;
-    system.law = [0, 2, 3][rng.usize(0..3)];
+    system.law = rng.u64(0..7);
     system.kind = 1;
     system.window = 1_000;
+    if system.law == 1 && rng.bool() {
+        return leases(system, rng);
+    }
     system.workers = spread(rng, 8, 64);
     system.trip = spread(rng, 5_000, 200_000);
     system.pause = spread(rng, 1_000, 100_000);
     let most = system.workers * 500_000 / (2 * system.trip + system.pause);
     system.limit = spread(rng, 5, most.clamp(6, 200));
+    system.reset = rng.u64(0..3);
     system.no_hint = rng.u64(0..2);
+    if one_in(rng, 3) {
+        system.background = rng.u64(1..=system.workers / 2);
+    }
+    if system.law < 2 && one_in(rng, 3) {
+        let whole = system.limit * System::burst(system.window) / system.window;
+        system.heavy = rng.u64(1..=whole.max(1));
+        system.heavies = spread(rng, 5, 300);
+    }
+    callers(system, rng);
+    if one_in(rng, 3) {
+        system.patience = 1_000 * spread(rng, 60, 1_200);
+        system.outage = rng.u64(0..=5_000);
+    }
+    if one_in(rng, 4) {
+        system.restart = spread(rng, 3_000, 60_000);
+    }
+    if one_in(rng, 4) {
+        system.crash = spread(rng, 10_000, 60_000);
+    }
+    // It ends in the middle of a busy time.
+    system.run = 2 * (60_000 + system.patience) + 30_000;
+}
+
+/// What callers give up, what fails, and how long they have.
+fn callers(system: &mut System, rng: &mut Rng) {
     if rng.bool() {
         system.cancel = spread(rng, 20, 1_000);
+    }
+    if one_in(rng, 3) {
+        system.leave = spread(rng, 5, 300);
     }
     if one_in(rng, 3) {
         system.forget = spread(rng, 10, 900);
@@ -244,12 +282,40 @@ fn operations(system: &mut System, rng: &mut Rng) {
     if rng.bool() {
         system.lost = spread(rng, 1, 100);
     }
-    if rng.bool() {
-        system.patience = 1_000 * spread(rng, 60, 1_200);
-        system.outage = rng.u64(0..=5_000);
+    if one_in(rng, 3) {
+        system.silent = spread(rng, 1, 30);
     }
-    // It ends in the middle of a busy time.
-    system.run = 3 * (60_000 + system.patience) + 30_000;
+    if one_in(rng, 3) {
+        system.deadline = spread(rng, 500, 60_000);
+    }
+    if one_in(rng, 4) {
+        system.max_wait = spread(rng, 50, 10_000);
+    }
+}
+
+/// A fixed rate at which threads take tokens ahead: there are always some.
+fn leases(system: &mut System, rng: &mut Rng) {
+    system.window = 50;
+    system.limit = spread(rng, 1_000, 10_000);
+    system.trip = spread(rng, 500, 4_000);
+    // From a third of the limit up to half as much again.
+    let whole = system.limit * system.trip * 2 / 50_000;
+    system.workers = rng.u64(whole / 3..=whole * 3 / 2).max(8);
+    system.pause = rng.u64(0..=system.trip);
+    if rng.bool() {
+        system.background = rng.u64(1..=system.workers / 2);
+    }
+    if rng.bool() {
+        system.heavy = rng.u64(2..=200);
+        system.heavies = spread(rng, 1, 30);
+    }
+    callers(system, rng);
+    // Each would keep its worker for longer than the run.
+    system.silent = 0;
+    if one_in(rng, 3) {
+        system.crash = spread(rng, 50, 300);
+    }
+    system.run = 600;
 }
 
 /// Sets over two limits, or tenants under one.

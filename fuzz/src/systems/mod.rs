@@ -13,7 +13,8 @@
 //!   what was in flight over a reset or overtaken by a later request;
 //! - *accounting*: when all is answered, what is left is what the service says.
 //!
-//! Background, where there is any, has promises beside these (`classes.rs`).
+//! Background, where there is any, has promises beside these (`classes.rs`), and so have operations
+//! (`promises.rs`).
 //!
 //! Beside them: no waiter starves, a snapshot is plausible, and everything comes back when all is
 //! dropped. The bounds stand in `bounds.rs`.
@@ -23,7 +24,9 @@ mod bytes;
 mod classes;
 mod draw;
 mod operations;
+mod operations_steps;
 mod oracle;
+mod promises;
 mod service;
 mod sets;
 mod sets_steps;

@@ -1,7 +1,11 @@
-//! Operations of a strategy: attempts, backoff and retry quota, with callers that give up.
+//! Operations of a strategy: attempts, backoff, retry quota, deadlines and lines, under every law.
 //!
-//! A service lets a rate through and now and then fails. Callers give up in a backoff, or while
-//! they wait for the response; and at times there are none for a while.
+//! A service lets a rate through, fails now and then, falls silent, has an outage or restarts. The
+//! client crashes and begins anew. Callers give up in a backoff, in line, or while they wait for
+//! the response; and at times there are none for a while.
+//!
+//! What each step does stands in `operations_steps.rs`, what operations are held to in
+//! `promises.rs`.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -12,26 +16,28 @@ use core::time::Duration;
 
 use fastrand::Rng;
 use paceline::{
-    Adaptive, Clock, Failure, Operation, RetryAfter, Timestamp,
+    Adaptive, Class, Clock, Failure, Operation, RetryStrategy, Timestamp,
     backoff::SeededRandom,
-    law::PacedSettings,
-    operation::{Attempts, Next, StopReason},
-    strategy::Reports,
+    law::{DeclaredSettings, LimitReports, PacedSettings},
+    operation::{Attempts, Next},
 };
 
+use super::classes::Classes;
 use super::oracle::{Fault, Played};
+use super::promises::{Ledger, Line};
 use super::service::Service;
 use super::system::System;
-use super::world::nanos;
+use super::wait::Waiting;
+use super::world::{fixed, nanos, to_u32};
 use super::{MILLI, SECOND, bounds};
 
 /// How long callers are busy before each idle time.
-const BUSY: u64 = 60 * SECOND;
+pub(super) const BUSY: u64 = 60 * SECOND;
 /// After an idle time nothing is refused as stalled for so long.
-const FRESH: u64 = 20 * SECOND;
+pub(super) const FRESH: u64 = 20 * SECOND;
 
 #[derive(Debug, Default)]
-struct Virtual(AtomicU64);
+pub(super) struct Virtual(AtomicU64);
 
 impl Clock for Virtual {
     fn now(&self) -> Timestamp {
@@ -39,60 +45,124 @@ impl Clock for Virtual {
     }
 }
 
-enum Step {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
     Begin,
     Go,
     Arrive,
     Hear,
+    /// Not of a worker: the service restarts, and the client.
+    Restart,
+    Crash,
 }
 
-struct Task {
-    step: Step,
-    attempts: Option<Attempts<Arc<Adaptive>>>,
-    /// Whether its caller gives up in the first backoff, or while it waits for a response.
-    gives_up: (bool, bool),
-    is_retry: bool,
-    back: u64,
-    failure: Option<Failure>,
+/// When a caller gives up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GivesUp {
+    pub(super) in_backoff: bool,
+    pub(super) in_line: bool,
+    pub(super) under_way: bool,
 }
 
-struct World<'a> {
-    system: &'a System,
-    strategy: Arc<Adaptive>,
-    clock: Arc<Virtual>,
-    service: Service,
-    tasks: Vec<Task>,
+/// What comes back of a request.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) failure: Option<Failure>,
+    pub(super) reports: Option<LimitReports>,
+}
+
+pub(super) struct Task {
+    pub(super) step: Step,
+    /// The number of its next event. Others have been overtaken by a crash.
+    due: u64,
+    pub(super) attempts: Option<Attempts<Arc<Adaptive>>>,
+    pub(super) gives_up: GivesUp,
+    pub(super) begun: u64,
+    pub(super) weight: u64,
+    pub(super) is_background: bool,
+    /// Since when it has been in line, and when its turn was to come.
+    pub(super) in_line: Option<(u64, u64)>,
+    /// In line, of background: the number of its place. Of foreground: what background had sent,
+    /// once that is known.
+    pub(super) number: u64,
+    pub(super) sends: u64,
+    /// Attempts that were throttled.
+    pub(super) throttled: u64,
+    /// What the last retry has paid, and whether its request was sent.
+    pub(super) paid: u64,
+    pub(super) is_sent: bool,
+    pub(super) back: u64,
+    pub(super) answer: Option<Answer>,
+}
+
+pub(super) struct World<'a> {
+    pub(super) system: &'a System,
+    pub(super) strategy: Arc<Adaptive>,
+    pub(super) clock: Arc<Virtual>,
+    pub(super) service: Service,
+    pub(super) tasks: Vec<Task>,
     events: BinaryHeap<Reverse<(u64, u64, usize)>>,
     serial: u64,
-    rng: Rng,
-    /// Retries that were sent and that did not succeed: what they paid is spent.
-    spent: u64,
-    last_send: u64,
-    played: Played,
+    pub(super) rng: Rng,
+    pub(super) ledger: Ledger,
+    pub(super) line: Line,
+    pub(super) classes: Classes,
+    /// When background went lately, and its tokens.
+    pub(super) behind: Vec<(u64, u64)>,
+    pub(super) waiting: Waiting,
+    /// Tokens on their way to the service.
+    pub(super) coming: u64,
+    /// When nothing was limited last, of systems with background.
+    pub(super) unlimited: u64,
+    /// Until when the service has asked for silence.
+    pub(super) pause: u64,
+    pub(super) heard: u64,
+    pub(super) played: Played,
+}
+
+/// Returns a strategy that begins now.
+fn strategy(system: &System, clock: &Arc<Virtual>, seed: u64) -> Arc<Adaptive> {
+    let builder = Adaptive::builder()
+        .clock(clock.clone())
+        .random(Arc::new(SeededRandom::new(seed)));
+    let builder = match system.law {
+        0 => builder.declared(DeclaredSettings::new()),
+        1 => builder.paced(fixed(system)),
+        2 => builder.paced(PacedSettings::new()),
+        3 => builder,
+        4 => builder.paced(PacedSettings::shared()),
+        5 => builder.paced(PacedSettings::exclusive()),
+        _ => builder.bulk(),
+    };
+    let builder = match system.max_wait {
+        0 => builder,
+        longest => builder.max_wait(Duration::from_millis(longest)),
+    };
+    Arc::new(builder.build().expect("the settings go together"))
 }
 
 /// Plays a system of shape 3.
 pub(super) fn play(system: &System) -> Played {
     let clock = Arc::new(Virtual::default());
-    let builder = Adaptive::builder()
-        .clock(clock.clone())
-        .random(Arc::new(SeededRandom::new(system.seed)));
-    let builder = match system.law {
-        0 => builder.bulk(),
-        2 => builder.paced(PacedSettings::new()),
-        _ => builder,
-    };
+    let strategy = strategy(system, &clock, system.seed);
     let mut world = World {
         system,
-        strategy: Arc::new(builder.build().expect("the settings go together")),
+        ledger: Ledger::of(&strategy),
+        strategy,
         clock,
         service: Service::new(system, system.limit, system.window),
         tasks: Vec::new(),
         events: BinaryHeap::new(),
         serial: 0,
         rng: Rng::with_seed(system.seed),
-        spent: 0,
-        last_send: 0,
+        line: Line::default(),
+        classes: Classes::default(),
+        behind: Vec::new(),
+        waiting: Waiting::default(),
+        coming: 0,
+        unlimited: 0,
+        pause: 0,
+        heard: 0,
         played: Played::default(),
     };
     world.run();
@@ -101,76 +171,187 @@ pub(super) fn play(system: &System) -> Played {
 
 impl World<'_> {
     fn run(&mut self) {
-        for task in 0..usize::try_from(self.system.workers).unwrap_or(1) {
-            self.tasks.push(Task {
-                step: Step::Begin,
-                attempts: None,
-                gives_up: (false, false),
-                is_retry: false,
-                back: 0,
-                failure: None,
-            });
-            let at = self.rng.u64(0..SECOND);
+        for worker in 0..self.system.workers {
+            let task = self.spawn(worker < self.system.background);
+            let at = self.rng.u64(0..SECOND.min(self.system.run * MILLI / 4));
             self.after(task, Step::Begin, at);
         }
+        for (step, every) in [
+            (Step::Restart, self.system.restart),
+            (Step::Crash, self.system.crash),
+        ] {
+            if every > 0 {
+                let task = self.spawn(false);
+                self.after(task, step, every * MILLI);
+            }
+        }
         let end = self.system.run * MILLI;
-        while let Some(Reverse((now, _, task))) = self.events.pop() {
+        while let Some(Reverse((now, serial, task))) = self.events.pop() {
             if now >= end {
                 break;
             }
+            if serial != self.tasks[task].due {
+                continue;
+            }
             self.clock.0.store(now, Relaxed);
+            self.watch(now);
             match self.tasks[task].step {
                 Step::Begin => self.begin(now, task),
                 Step::Go => self.go(now, task),
                 Step::Arrive => self.arrive(now, task),
                 Step::Hear => self.hear(now, task),
+                Step::Restart => {
+                    self.service.restart();
+                    self.after(task, Step::Restart, now + self.system.restart * MILLI);
+                }
+                Step::Crash => {
+                    self.crash(now);
+                    self.after(task, Step::Crash, now + self.system.crash * MILLI);
+                }
             }
         }
         self.end(end);
     }
 
+    fn spawn(&mut self, is_background: bool) -> usize {
+        self.tasks.push(Task {
+            step: Step::Begin,
+            due: 0,
+            attempts: None,
+            gives_up: GivesUp::default(),
+            begun: 0,
+            weight: 1,
+            is_background,
+            in_line: None,
+            number: 0,
+            sends: 0,
+            throttled: 0,
+            paid: 0,
+            is_sent: false,
+            back: 0,
+            answer: None,
+        });
+        self.tasks.len() - 1
+    }
+
+    pub(super) fn after(&mut self, task: usize, step: Step, at: u64) {
+        self.serial += 1;
+        let this = &mut self.tasks[task];
+        (this.step, this.due) = (step, self.serial);
+        self.events.push(Reverse((at, self.serial, task)));
+    }
+
+    /// Every operation is dropped, and holds nothing any more.
+    fn drop_all(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            self.give_up(task);
+        }
+        let shown = self.strategy.snapshot();
+        if let Some(rate) = shown.rate {
+            if rate.waiting + rate.background.waiting > 0 {
+                self.played.fault(Fault::Snapshot(format!(
+                    "{} and {} wait, though none does, at {now}",
+                    rate.waiting, rate.background.waiting
+                )));
+            }
+        }
+        self.check_quota();
+    }
+
+    /// The client stops and begins anew. What was on its way to the service arrives.
+    fn crash(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            if self.tasks[task].step == Step::Arrive {
+                self.service.charge(now, self.tasks[task].weight);
+            }
+        }
+        self.drop_all(now);
+        let seed = self.rng.u64(..);
+        self.strategy = strategy(self.system, &self.clock, seed);
+        self.ledger = Ledger::of(&self.strategy);
+        (self.line, self.classes) = (Line::default(), Classes::default());
+        (self.coming, self.heard) = (0, 0);
+        for task in 0..self.tasks.len() {
+            if !matches!(self.tasks[task].step, Step::Restart | Step::Crash) {
+                self.rest(now, task);
+            }
+        }
+    }
+
     fn end(&mut self, end: u64) {
-        // What is on its way is spent, as what was cancelled on its way.
-        let is_spent =
-            |task: &&Task| task.is_retry && matches!(task.step, Step::Arrive | Step::Hear);
-        self.spent += self.tasks.iter().filter(is_spent).count() as u64;
-        self.tasks.clear();
-        // An operation that is dropped gives back what a retry has paid that was not sent.
-        let quota = self.strategy.quota();
-        let costs = self.strategy.costs();
-        let most = costs.throttling().max(costs.timeout()).max(14);
-        let least = u64::from(quota.capacity()).saturating_sub(self.spent * u64::from(most));
-        let left = u64::from(quota.available());
-        if left < least {
-            self.played.fault(Fault::Leak(least - left));
+        self.watch(end);
+        self.drop_all(end);
+        self.played.offered = self.offered(end);
+        let (gap, _) = self.waiting.gap;
+        self.played.gap = gap / MILLI;
+        if gap > bounds::STOP_LEAST * MILLI {
+            self.played.fault(Fault::Stopped(gap / SECOND));
+        } else if gap > bounds::GAP_OPERATIONS * MILLI {
+            self.played.fault(Fault::Gap(gap / MILLI));
         }
-        let cycle = BUSY + self.system.patience * MILLI;
-        let busy = if self.system.patience == 0 {
-            end
-        } else {
-            end / cycle * BUSY
-        };
-        let seconds = busy.saturating_sub(BUSY / 2) / SECOND;
-        self.played.offered = self.system.limit * 1_000 * seconds / self.system.window;
-        let busy = self.busy_until(end);
-        let begun = end / cycle * cycle;
-        if end == busy && end - self.last_send.max(begun) >= BUSY / 3 {
-            self.played
-                .fault(Fault::Stopped((end - self.last_send) / SECOND));
-        }
-        let least = if self.system.law == 3 {
-            bounds::USED_PUBLISHED
-        } else {
-            bounds::USED_PACED
+        let least = match self.system.law {
+            3 => bounds::USED_PUBLISHED,
+            _ => bounds::USED_PACED,
         };
         if self.played.share() < least {
             let hundredths = self.played.share() * 100.0;
             self.played.fault(Fault::Unused(hundredths));
         }
+        self.all_back(end.max(self.pause));
+    }
+
+    /// After two silent seconds an operation goes.
+    fn all_back(&mut self, now: u64) {
+        self.service.restart();
+        let mut now = now + 2 * SECOND + 2 * self.system.window_nanos();
+        let end = now + bounds::GAP_OPERATIONS * MILLI;
+        let class = if self.system.background > 0 {
+            Class::Background
+        } else {
+            Class::Foreground
+        };
+        let mut attempts = Operation::new(self.strategy.clone()).class(class).start();
+        loop {
+            self.clock.0.store(now, Relaxed);
+            match attempts.next(&*self.clock, None) {
+                Next::Send(_) => return,
+                Next::Sleep(rest) | Next::InLine(rest) if now <= end => {
+                    now += nanos(rest.span()).clamp(MILLI, bounds::LOOK * MILLI);
+                }
+                // It was throttled for so long that one has to succeed first.
+                Next::Stop(_) if self.system.law == 6 || self.system.max_wait > 0 => return,
+                _ => return self.played.fault(Fault::NotBack(0)),
+            }
+        }
+    }
+
+    /// Returns when use begins to be measured.
+    pub(super) fn steady(&self) -> u64 {
+        (BUSY / 2).min(self.system.run * MILLI / 2)
+    }
+
+    /// Returns what could have been used from then on: what the service offers, or what callers
+    /// want if that is less.
+    fn offered(&self, end: u64) -> u64 {
+        let system = self.system;
+        let cycle = BUSY + system.patience * MILLI;
+        let busy = if system.patience == 0 {
+            end
+        } else {
+            end / cycle * BUSY
+        };
+        let span = busy.saturating_sub(self.steady());
+        let offered = u128::from(system.limit) * u128::from(span);
+        let offered = offered / u128::from(system.window_nanos());
+        // A trip takes three quarters of its span more than half, and a pause half of its own.
+        let each = system.trip * 2_000 + system.pause * 1_000;
+        let wanted = u128::from(system.workers * system.light) * u128::from(span);
+        let wanted = wanted / u128::from(each.max(1));
+        u64::try_from(offered.min(wanted)).unwrap_or(u64::MAX)
     }
 
     /// Returns when callers are next busy: now, or after the idle time.
-    fn busy_until(&self, now: u64) -> u64 {
+    pub(super) fn busy_until(&self, now: u64) -> u64 {
         let idle = self.system.patience * MILLI;
         let into = now % (BUSY + idle);
         if idle == 0 || into < BUSY {
@@ -180,117 +361,39 @@ impl World<'_> {
         }
     }
 
-    fn after(&mut self, task: usize, step: Step, at: u64) {
-        self.tasks[task].step = step;
-        self.serial += 1;
-        self.events.push(Reverse((at, self.serial, task)));
-    }
-
-    fn rest(&mut self, now: u64, task: usize) {
-        self.tasks[task].attempts = None;
-        let pause = self.rng.u64(0..=self.system.pause * 1_000);
-        let begin = self.busy_until(now + pause + 1);
-        self.after(task, Step::Begin, begin);
-    }
-
-    fn begin(&mut self, now: u64, task: usize) {
-        let system = self.system;
-        let gives_up = (
-            system.cancel > self.rng.u64(0..1_000),
-            system.forget > self.rng.u64(0..1_000),
-        );
-        let this = &mut self.tasks[task];
-        this.attempts = Some(Operation::new(self.strategy.clone()).start());
-        (this.gives_up, this.is_retry) = (gives_up, false);
-        self.go(now, task);
-    }
-
-    fn go(&mut self, now: u64, task: usize) {
-        // At the end of a busy time all go.
-        if self.busy_until(now) > now {
-            return self.rest(now, task);
-        }
-        let clock = self.clock.clone();
-        let this = &mut self.tasks[task];
-        let Some(attempts) = &mut this.attempts else {
-            return;
-        };
-        match attempts.next(&*clock, None) {
-            Next::Sleep(_) if this.gives_up.0 => self.rest(now, task),
-            Next::Sleep(rest) | Next::InLine(rest) => {
-                let span = nanos(rest.span()).clamp(MILLI, SECOND);
-                self.after(task, Step::Go, now + span);
-            }
-            Next::Send(attempt) => {
-                this.is_retry = attempt.number() > 1;
-                let half = self.system.trip * 500;
-                let (there, back) = (half + self.rng.u64(0..=half), half + self.rng.u64(0..=half));
-                self.tasks[task].back = back;
-                self.last_send = now;
-                self.after(task, Step::Arrive, now + there);
-            }
-            Next::Stop(stop) => {
-                let idle = self.system.patience * MILLI;
-                let into = now % (BUSY + idle);
-                let is_stalled = matches!(stop.why(), StopReason::Stalled { .. });
-                if is_stalled && idle > 0 && into < FRESH && now > BUSY + idle {
-                    self.played.fault(Fault::Drought(idle / SECOND));
-                }
-                self.rest(now, task);
-            }
-            _ => self.rest(now, task),
-        }
-    }
-
-    fn arrive(&mut self, now: u64, task: usize) {
-        self.played.sent += 1;
+    /// Whether there is an outage.
+    pub(super) fn is_out(&self, now: u64) -> bool {
         let cycle = BUSY + self.system.patience * MILLI;
-        let is_out = now % cycle + self.system.outage * MILLI >= BUSY;
-        let failure = if is_out || !self.service.has(now, 1) {
-            self.played.refused += 1;
-            let failure = Failure::throttling();
-            Some(if self.system.no_hint == 0 {
-                let hint = self.service.back_in(now, 1);
-                failure.with_retry_after(RetryAfter::AtLeast(Duration::from_nanos(hint)))
-            } else {
-                failure
-            })
-        } else if self.system.lost > self.rng.u64(0..1_000) {
-            Some(Failure::transient())
-        } else {
-            self.service.charge(now, 1);
-            None
-        };
-        if failure.is_none() && now >= BUSY / 2 {
-            self.played.used += 1;
-        }
-        let back = self.tasks[task].back;
-        self.tasks[task].failure = failure;
-        self.after(task, Step::Hear, now + back);
+        now % cycle + self.system.outage * MILLI >= BUSY
     }
 
-    fn hear(&mut self, now: u64, task: usize) {
-        let this = &mut self.tasks[task];
-        let failure = this.failure.take();
-        let Some(attempts) = &mut this.attempts else {
-            return;
+    /// Looks whether a request in line could go.
+    fn watch(&mut self, now: u64) {
+        let lightest = self.waiting.lightest();
+        let could = now >= self.pause
+            && !self.is_out(now)
+            && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
+        self.waiting.note(now, could, 0);
+    }
+
+    pub(super) fn one_in_thousand(&mut self, share: u64) -> bool {
+        share > 0 && self.rng.u64(0..1_000) < share
+    }
+
+    /// Returns an operation of `task`, which begins now.
+    pub(super) fn operation(&self, task: usize) -> Attempts<Arc<Adaptive>> {
+        let this = &self.tasks[task];
+        let class = if this.is_background {
+            Class::Background
+        } else {
+            Class::Foreground
         };
-        if this.is_retry && (failure.is_some() || this.gives_up.1) {
-            self.spent += 1;
-        }
-        if this.gives_up.1 {
-            return self.rest(now, task);
-        }
-        let reports = Reports::new();
-        match failure {
-            None => {
-                let _sending = attempts.succeeded(reports);
-                self.rest(now, task);
-            }
-            Some(failure) => {
-                let _verdict = attempts.failed(&failure, reports);
-                self.after(task, Step::Go, now + 1);
-            }
+        let operation = Operation::new(self.strategy.clone())
+            .weight(to_u32(this.weight))
+            .class(class);
+        match self.system.deadline {
+            0 => operation.start(),
+            span => operation.deadline(Duration::from_millis(span)).start(),
         }
     }
 }

@@ -29,8 +29,14 @@ pub enum Fault {
     Door(u64),
     /// A weight above the limit took a place.
     Accepted(u64),
-    /// So many tokens of the retry quota were not given back.
-    Leak(u64),
+    /// The retry quota is this, and by the ledger it is that.
+    Quota(u64, u64),
+    /// So many attempts of one operation, which are too many.
+    Attempts(u64),
+    /// An operation went on for so many milliseconds after its time was up.
+    Late(u64),
+    /// So many tokens were let go before they were minted.
+    Minted(u64),
     /// Operations were stopped as stalled after so many idle seconds.
     Drought(u64),
     /// So many hundredths were used, less than a law is to use.
@@ -55,7 +61,10 @@ impl fmt::Display for Fault {
             Self::Account(left, shown) => write!(f, "{left} left, {shown:.1} shown"),
             Self::Door(weight) => write!(f, "weight {weight} refused at the door"),
             Self::Accepted(weight) => write!(f, "weight {weight} took a place"),
-            Self::Leak(tokens) => write!(f, "{tokens} retry tokens lost"),
+            Self::Quota(is, known) => write!(f, "quota of {is}, not {known}"),
+            Self::Attempts(count) => write!(f, "{count} attempts"),
+            Self::Late(millis) => write!(f, "{millis} ms too late"),
+            Self::Minted(tokens) => write!(f, "{tokens} tokens not minted yet"),
             Self::Drought(seconds) => write!(f, "stalled after {seconds} idle seconds"),
             Self::Unused(hundredths) => write!(f, "used {hundredths:.1} %"),
             Self::Trickle(past, asked) => {
@@ -93,7 +102,10 @@ impl Fault {
             Self::Account(..) => "account",
             Self::Door(_) => "door",
             Self::Accepted(_) => "accepted",
-            Self::Leak(_) => "leak",
+            Self::Quota(..) => "quota",
+            Self::Attempts(_) => "attempts",
+            Self::Late(_) => "late",
+            Self::Minted(_) => "minted",
             Self::Drought(_) => "drought",
             Self::Unused(_) => "unused",
             Self::Trickle(..) => "trickle",
@@ -126,7 +138,7 @@ pub struct Played {
 }
 
 /// The names of the promises, those that matter most first.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 18] = [
     "panic",
     "stopped",
     "gap",
@@ -134,7 +146,10 @@ pub(super) const NAMES: [&str; 15] = [
     "trickle",
     "overtaken",
     "accepted",
-    "leak",
+    "quota",
+    "attempts",
+    "late",
+    "minted",
     "drought",
     "unused",
     "refused",

@@ -46,7 +46,8 @@ system! {
     /// 0: clients of one service, 1: sets over two limits, 2: tenants under a limit that they
     /// share, 3: operations of a strategy.
     shape: 0,
-    /// The law: 0 declared, 1 a fixed rate, 2 paced, 3 published.
+    /// The law: 0 declared, 1 a fixed rate, 2 paced, 3 published, 4 and 5 the presets for a shared
+    /// and an exclusive limit, 6 in bulk, of operations only.
     law: 0,
     /// 0: a window, 1: a refill, 2: a sliding window.
     kind: 0,
@@ -129,6 +130,16 @@ system! {
     patience: 0,
     /// For how long before each idle time of operations all is throttled.
     outage: 0,
+    /// Of operations: how many of 1,000 are given up in line.
+    leave: 0,
+    /// Of operations: how many of 1,000 requests are carried out and never answered.
+    silent: 0,
+    /// Of operations: the time that each has; 0 for no end.
+    deadline: 0,
+    /// Of operations: the longest wait for a turn; 0 for no end.
+    max_wait: 0,
+    /// Of operations: the time between two restarts of the client, which forgets all; 0 for none.
+    crash: 0,
     /// The time between two restarts of the service, after which all is whole; 0 for none.
     restart: 0,
     /// The time between two changes of the limit; 0 for none.

@@ -186,16 +186,21 @@ pub fn play(system: &System) -> Played {
 fn limiter(system: &System, start: Timestamp) -> SendRate {
     match system.law {
         0 => SendRate::declared(DeclaredSettings::new(), start),
-        1 => {
-            let window = Duration::from_millis(system.window);
-            let burst = Duration::from_millis(System::burst(system.window));
-            let fixed = PacedSettings::fixed(to_u32(system.limit), window);
-            let fixed = fixed.and_then(|fixed| fixed.to_builder().burst(burst).build());
-            SendRate::paced(fixed.expect("in range"), start)
-        }
+        1 => SendRate::paced(fixed(system), start),
         2 => SendRate::new(ControlLaw::Paced, start),
+        4 => SendRate::paced(PacedSettings::shared(), start),
+        5 => SendRate::paced(PacedSettings::exclusive(), start),
         _ => SendRate::new(ControlLaw::Aws, start),
     }
+}
+
+/// Returns the settings of a fixed rate.
+pub(super) fn fixed(system: &System) -> PacedSettings {
+    let window = Duration::from_millis(system.window);
+    let burst = Duration::from_millis(System::burst(system.window));
+    let fixed = PacedSettings::fixed(to_u32(system.limit), window);
+    let fixed = fixed.and_then(|fixed| fixed.to_builder().burst(burst).build());
+    fixed.expect("in range")
 }
 
 impl World<'_> {
