@@ -3,7 +3,7 @@
 use paceline::{ControlLaw, SendRate, Timestamp, law::PacedSettings};
 
 use crate::law::{Law, Limited, Retry, Told, Unlimited};
-use crate::rivals::{Gax, Lance, OpenDal, Polars, Rival};
+use crate::rivals::{Freeze, Gax, InFlight, Lance, OneMore, OpenDal, Polars, Rival, Vegas};
 use crate::scene::Scene;
 use crate::time::MILLI;
 
@@ -76,6 +76,9 @@ pub(crate) const RIVALS: &[Entry] = &[
     entry("Lance", "the limiter of Lance's object stores", |_| Rival::<Lance>::boxed()),
     entry("OpenDAL", "OpenDAL's AimdLayer", |_| Rival::<OpenDal>::boxed()),
     entry("gax", "no limit, drops retries by chance", |_| Box::new(Gax::default())),
+    entry("throttle-net, Aimd", "throttle-net's limit on requests in flight", |_| InFlight::<OneMore>::boxed()),
+    entry("throttle-net, Vegas", "the same, by the time that answers take", |_| InFlight::<Vegas>::boxed()),
+    entry("ScyllaDB", "ScyllaDB's freeze of four seconds", |_| Box::new(Freeze::default())),
 ];
 
 /// All of them.

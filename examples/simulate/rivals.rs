@@ -274,9 +274,166 @@ impl Law for Gax {
     }
 }
 
+/// A rule for how many requests may be in flight.
+pub(crate) trait Limit: Copy {
+    const FIRST: Self;
+
+    fn most(&self) -> u32;
+    /// A request was answered after `trip` nanoseconds, itself and others being `in_flight`.
+    fn done(&mut self, in_flight: u32, trip: u64);
+}
+
+/// A client of throttle-net 2.0.0 with a limit on requests in flight (`src/adaptive.rs`), from 1 to
+/// 100: a throttle halves it, unless the request was sent before it was halved last.
+#[derive(Debug)]
+pub(crate) struct InFlight<L: Copy> {
+    limit: Cell<L>,
+    /// What is taken from the limit of the rule.
+    halved: fn(&mut L),
+    under_way: Cell<u32>,
+    halved_at: Cell<u64>,
+}
+
+const MOST_IN_FLIGHT: u32 = 100;
+
+impl<L: Limit + 'static> Law for InFlight<L> {
+    fn ask(&self, now: u64, _: &mut Option<Seat<'_>>) -> Result<SendPermit, u64> {
+        if self.under_way.get() >= self.limit.get().most() {
+            return Err(ASK.0);
+        }
+        self.under_way.set(self.under_way.get() + 1);
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+
+    fn record(&self, now: u64, permit: SendPermit, reply: Reply) {
+        let (mut limit, in_flight) = (self.limit.get(), self.under_way.get());
+        let sent = permit.time().as_nanos();
+        if reply == Reply::Done {
+            limit.done(in_flight, now - sent);
+        } else if sent >= self.halved_at.get() {
+            (self.halved)(&mut limit);
+            self.halved_at.set(now);
+        }
+        self.limit.set(limit);
+        self.under_way.set(in_flight - 1);
+    }
+}
+
+impl<L: Limit + 'static> InFlight<L> {
+    fn new(halved: fn(&mut L)) -> Self {
+        Self {
+            limit: Cell::new(L::FIRST),
+            halved,
+            under_way: Cell::new(0),
+            halved_at: Cell::new(0),
+        }
+    }
+}
+
+/// Its `Aimd`: one more after a success while the limit is used up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OneMore(u32);
+
+impl Limit for OneMore {
+    const FIRST: Self = Self(1);
+
+    fn most(&self) -> u32 {
+        self.0
+    }
+
+    fn done(&mut self, in_flight: u32, _: u64) {
+        if in_flight >= self.0 {
+            self.0 = (self.0 + 1).min(MOST_IN_FLIGHT);
+        }
+    }
+}
+
+impl InFlight<OneMore> {
+    pub(crate) fn boxed() -> Box<dyn Law> {
+        Box::new(Self::new(|limit| limit.0 = (limit.0 / 2).max(1)))
+    }
+}
+
+/// Its `Vegas`: one more while the trips say that fewer than three are queued, one less above six.
+/// The shortest trip is measured anew after a thousand responses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vegas {
+    most: u32,
+    shortest: u64,
+    responses: u64,
+}
+
+impl Limit for Vegas {
+    const FIRST: Self = Self {
+        most: 1,
+        shortest: u64::MAX,
+        responses: 0,
+    };
+
+    fn most(&self) -> u32 {
+        self.most
+    }
+
+    fn done(&mut self, _: u32, trip: u64) {
+        let trip = trip.max(1);
+        self.responses += 1;
+        if self.responses % 1_000 == 0 {
+            self.shortest = trip;
+        }
+        self.shortest = self.shortest.min(trip);
+        let queued = u64::from(self.most) * (trip - self.shortest) / trip;
+        self.most = match queued {
+            0..3 => (self.most + 1).min(MOST_IN_FLIGHT),
+            3..=6 => self.most,
+            _ => (self.most - 1).max(1),
+        };
+    }
+}
+
+impl InFlight<Vegas> {
+    pub(crate) fn boxed() -> Box<dyn Law> {
+        Box::new(Self::new(|limit| limit.most = (limit.most / 2).max(1)))
+    }
+}
+
+/// `ScyllaDB`'s S3 client, September 2026 (PR 30775): when more than a fifth of the last fifty
+/// outcomes were refusals, nothing is sent for four seconds.
+#[derive(Debug, Default)]
+pub(crate) struct Freeze {
+    /// The last outcomes, the latest in the lowest bit: whether each was a refusal.
+    outcomes: Cell<u64>,
+    until: Cell<u64>,
+}
+
+impl Freeze {
+    const OUTCOMES: u32 = 50;
+    const SPAN: u64 = 4 * SECOND;
+}
+
+impl Law for Freeze {
+    fn ask(&self, now: u64, _: &mut Option<Seat<'_>>) -> Result<SendPermit, u64> {
+        match self.until.get().checked_sub(now) {
+            None | Some(0) => Ok(SendPermit::sent_at(Timestamp::from_nanos(now))),
+            Some(wait) => Err(wait),
+        }
+    }
+
+    fn record(&self, now: u64, _: SendPermit, reply: Reply) {
+        let refused = u64::from(matches!(reply, Reply::Throttled(_)));
+        let outcomes = (self.outcomes.get() << 1 | refused) & ((1 << Self::OUTCOMES) - 1);
+        self.outcomes.set(outcomes);
+        if now >= self.until.get() && outcomes.count_ones() * 5 > Self::OUTCOMES {
+            self.outcomes.set(0);
+            self.until.set(now + Self::SPAN);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Gax, Lance, OpenDal, Polars, Rival, Rule, SECOND};
+    use super::{
+        Freeze, Gax, InFlight, Lance, Limit, OneMore, OpenDal, Polars, Rival, Rule, SECOND, Vegas,
+    };
     use crate::law::Law;
     use crate::service::Reply;
     use crate::time::MILLI;
@@ -395,5 +552,54 @@ mod tests {
         record(THROTTLED, 102);
         assert!(gax.rejects_retry(u32::MAX / 2));
         assert!(!gax.rejects_retry(u32::MAX / 2 + 2));
+    }
+
+    /// Sends as many as it lets at `now`, and hears of the first of them after so long.
+    fn in_flight<L: Limit + 'static>(limit: &InFlight<L>, now: u64) -> Vec<paceline::SendPermit> {
+        core::iter::from_fn(|| limit.ask(now, &mut None).ok()).collect()
+    }
+
+    #[test]
+    fn one_more_grows_when_it_is_used_up_and_halves_once_for_each_time() {
+        let limit = InFlight::<OneMore>::new(|limit| limit.0 = (limit.0 / 2).max(1));
+        for most in 1..=8 {
+            let sent = in_flight(&limit, 0);
+            assert_eq!(sent.len(), most);
+            // The first finds it used up; the others do not.
+            sent.into_iter()
+                .for_each(|permit| limit.record(SECOND, permit, Reply::Done));
+        }
+        let sent = in_flight(&limit, 2 * SECOND);
+        for permit in sent {
+            limit.record(3 * SECOND, permit, THROTTLED);
+        }
+        assert_eq!(limit.limit.get().most(), 4);
+    }
+
+    #[test]
+    fn vegas_goes_by_what_the_trips_say_is_queued() {
+        let mut vegas = Vegas::FIRST;
+        let mut most = |trips: &[u64]| {
+            trips.iter().for_each(|trip| vegas.done(1, *trip));
+            vegas.most()
+        };
+        assert_eq!(most(&[MILLI; 19]), 20);
+        // Of 20, 4 are queued, then 10, then 9 of 19.
+        assert_eq!(most(&[MILLI * 5 / 4]), 20);
+        assert_eq!(most(&[2 * MILLI, 2 * MILLI]), 18);
+    }
+
+    #[test]
+    fn more_than_a_fifth_of_fifty_freezes_for_four_seconds() {
+        let freeze = Freeze::default();
+        let hear = |reply| {
+            let permit = freeze.ask(0, &mut None).expect("it is not frozen");
+            freeze.record(SECOND, permit, reply);
+        };
+        (0..40).for_each(|_| hear(Reply::Done));
+        (0..10).for_each(|_| hear(THROTTLED));
+        hear(THROTTLED);
+        assert_eq!(freeze.ask(SECOND, &mut None).err(), Some(4 * SECOND));
+        assert!(freeze.ask(5 * SECOND, &mut None).is_ok());
     }
 }
