@@ -51,12 +51,12 @@ fuzz() {
         cargo test --manifest-path fuzz/Cargo.toml --tests --release --target-dir "$fuzz_target"
 }
 
-# The tests and doctests: the buckets alone, and everything, with overflow checks and in release.
+# The tests: the buckets alone, and everything, with overflow checks and in release; doctests with overflow checks.
 # Tests and examples see every feature but the models' always: the crate is its own dev-dependency with them.
 tests() {
     cargo test -p paceline --no-default-features --lib
     cargo test --workspace --exclude paceline-benches --features tokio
-    cargo test --workspace --exclude paceline-benches --features tokio --release
+    cargo test --workspace --exclude paceline-benches --features tokio --release --tests
 }
 
 # The small examples, run: each checks what it did, and fails if it was not as it says.
