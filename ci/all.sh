@@ -21,8 +21,7 @@ clippy() {
     # The library alone: beside tests it has all their features. Each feature alone: together they hide what one leaves unused.
     cargo clippy -p paceline --lib -- -D warnings
     cargo clippy -p paceline --lib --no-default-features -- -D warnings
-    cargo clippy -p paceline --lib --no-default-features --features std -- -D warnings
-    for feature in metrics scopes serde tracing; do
+    for feature in metrics quanta scopes serde tracing; do
         cargo clippy -p paceline --lib --no-default-features --features "$feature" -- -D warnings
     done
     RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings

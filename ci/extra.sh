@@ -42,7 +42,7 @@ oldest_compiler() {
     machine="$(uname -m)-linux-gnu"
     libraries="$root/usr/lib/$machine:$root/lib/$machine"
     env LD_LIBRARY_PATH="$libraries" "$root/usr/bin/rustc" --version
-    for features in "" "--features http,metrics,scopes,serde,tokio,tracing" "--features async-io" "--no-default-features" "--no-default-features --features std"; do
+    for features in "" "--features http,metrics,scopes,serde,tokio,tracing" "--features async-io" "--features quanta" "--no-default-features"; do
         # shellcheck disable=SC2086 # words on purpose
         env LD_LIBRARY_PATH="$libraries" RUSTC="$root/usr/bin/rustc" \
             "$root/usr/bin/cargo" check -p paceline --lib --locked --target-dir "$root/target" $features || return

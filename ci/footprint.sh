@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What depending on a crate costs: the crates in its tree, itself among them, and the seconds of a release build from nothing, each in a
-# package that has only this dependency. Arguments pick crates: `ci/footprint.sh paceline governor`.
+# package that has only this dependency. The processor's seconds are worth something on a busy machine too. Arguments pick crates:
+# `ci/footprint.sh paceline governor`.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -12,7 +13,7 @@ unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 declare -A dependency=(
     [paceline]="paceline = { path = \"$root\" }"
     [paceline-without-std]="paceline = { path = \"$root\", default-features = false }"
-    [paceline-without-quanta]="paceline = { path = \"$root\", default-features = false, features = [\"std\"] }"
+    [paceline-with-quanta]="paceline = { path = \"$root\", features = [\"quanta\"] }"
     [aws-smithy-runtime]='aws-smithy-runtime = { version = "=1.16.2", features = ["client"] }'
     [throttle-net]='throttle-net = "=2.0.0"'
     [governor]='governor = "=0.10.4"'
@@ -22,9 +23,10 @@ declare -A dependency=(
     [tower]='tower = { version = "=0.5.3", features = ["retry"] }'
     [backon]='backon = "=1.6.0"'
 )
-(($# > 0)) || set -- paceline paceline-without-quanta paceline-without-std aws-smithy-runtime throttle-net governor better-bucket ratelimit leaky-bucket tower backon
+(($# > 0)) || set -- paceline paceline-without-std paceline-with-quanta aws-smithy-runtime throttle-net governor better-bucket ratelimit leaky-bucket tower backon
 
-printf '| dependency | crates in its tree, itself among them | release build, s |\n|---|---|---|\n'
+printf '| dependency | crates in its tree, itself among them | release build, s | of the processor, s |\n|---|---|---|---|\n'
+TIMEFORMAT='%R %U %S'
 for name; do
     [[ -n "${dependency[$name]:-}" ]] || { printf 'no dependency named %s\n' "$name" >&2; exit 2; }
     rm -rf "${work:?}/$name"
@@ -36,10 +38,7 @@ for name; do
     cargo fetch --quiet
     # One line for each crate that is built here, without the package itself.
     crates="$(cargo tree --edges normal,build --prefix none --format '{p}' | sed 's/ (\*)$//' | sort -u | grep -vc "^of-$name ")"
-    began="$(date +%s%N)"
-    CARGO_TARGET_DIR="$work/$name/target" cargo build --quiet --release
-    ended="$(date +%s%N)"
-    awk -v name="$name" -v crates="$crates" -v took=$((ended - began)) \
-        'BEGIN { printf "| %s | %d | %.1f |\n", name, crates, took / 1e9 }'
+    took="$({ time CARGO_TARGET_DIR="$work/$name/target" cargo build --quiet --release; } 2>&1)"
+    awk -v name="$name" -v crates="$crates" '{ printf "| %s | %d | %.1f | %.1f |\n", name, crates, $1, $2 + $3 }' <<<"$took"
     rm -rf target
 done

@@ -57,10 +57,10 @@ impl Clock for Timestamp {
 /// The system's monotonic clock.
 ///
 /// All such clocks of a process share one origin, which is otherwise unspecified: their timestamps
-/// may be compared and used with one limiter. With the feature `quanta` (a default) the processor's
-/// time stamp counter is read where it can be trusted; the counter's scale is measured when the
-/// first clock of the process is made, for 200 ms at most. Without it, the clock is
-/// [`std::time::Instant`]. Only making a clock may wait for another thread that makes one.
+/// may be compared and used with one limiter. By default the clock is [`std::time::Instant`]. With
+/// the feature `quanta` it is the processor's time stamp counter where that can be trusted. The
+/// counter's scale is measured when the first clock of the process is made, for 200 ms at most.
+/// Only making a clock may wait for another thread that makes one.
 ///
 /// # Examples
 ///

@@ -98,7 +98,7 @@
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `std` | yes | strategies, clocks, the blocking loop, a count of sends for each core |
-//! | `quanta` | yes | a clock that reads the processor's time stamp counter |
+//! | `quanta` | no | a clock that reads the processor's time stamp counter |
 //! | `tokio` | no | tasks sleep by tokio's timer: the asynchronous loop |
 //! | `async-io` | no | tasks sleep by async-io's timer, as smol's do |
 //! | `tracing` | no | events: changes of state, retries, refusals, giving up, long waits |
