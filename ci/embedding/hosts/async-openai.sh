@@ -15,3 +15,4 @@ mod paced;'
     after src/executor.rs 'client.execute(request)' ',
                 |sent| sent.as_ref().ok().map(|response| response.status().as_u16()))'
 }
+tests=(--features model,chat-completion)

@@ -7,16 +7,16 @@ needs='k8s-openapi = { version = "0.29", features = ["latest"] }'
 change() {
     after src/client/mod.rs 'pub mod retry;' '
 mod paced;'
-    after src/client/builder.rs '.option_layer(config.default_retry.then_some(RetryLayer::new(RetryPolicy::server_retry())))' '
-        .layer_fn(|inner| {
+    before src/client/builder.rs '.service(client);' '.layer_fn(|inner| {
             let paced = std::sync::Arc::<crate::client::paced::Paced>::default();
-            tower::service_fn(move |request| {
+            tower::service_fn(move |request: Request<Body>| {
                 let (inner, paced) = (Clone::clone(&inner), paced.clone());
                 async move {
-                    let status = |sent: &std::result::Result<Response<_>, _>| sent.as_ref().ok().map(|r| r.status().as_u16());
+                    let status = |sent: &Result<Response<Incoming>, _>| sent.as_ref().ok().map(|response| response.status().as_u16());
                     paced.send(tower::ServiceExt::oneshot(inner, request), status).await
                 }
             })
-        })'
+        })
+        '
 }
 tests=(--features client)

@@ -2,7 +2,7 @@
 # Each HTTP client has a rate, and the retry loop sends each attempt by it.
 version=0.14.2
 module=src/client/paced.rs
-features='"http-base", "reqwest", "fs"'
+features='"http", "fs"'
 change() {
     after src/client/mod.rs 'pub(crate) mod retry;' '
 pub(crate) mod paced;'
@@ -14,4 +14,8 @@ pub(crate) mod paced;'
                     |sent| sent.as_ref().ok().map(|response| response.status().as_u16()))
                 '
 }
-tests=(--features http-base,reqwest,fs)
+tests=(--features http,fs)
+skipped=(
+    local::tests::fsync_rename_if_not_exists_propagates_source_delete_sync_error # takes a permission away that root needs not
+    SpawnedReqwestConnector # an example that needs the feature `azure`
+)

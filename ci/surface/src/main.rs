@@ -67,7 +67,7 @@ fn send_rate() {
         };
         assert_eq!(place.claim(now), Ok(permit));
         drop(place);
-        let _did = rate.record(now, permit, Outcome::NotThrottled);
+        let _did = rate.record(now, permit, Outcome::Unknown);
     }
 }
 
@@ -76,7 +76,8 @@ mod attempts {
     use std::sync::{Arc, atomic::{AtomicU64, Ordering::Relaxed}};
 
     use paceline::{
-        Adaptive, Clock, Failure, Operation, RetryAfter, RetryStrategy, Standard,
+        Adaptive, Clock, Failure, MonotonicClock, Operation, RetryAfter, RetryStrategy, Standard,
+        law::PacedSettings,
         operation::{Attempt, Attempts, Next, NotSending, Stop, StopReason, Verdict},
         strategy::Reports,
         wait::Rest,
@@ -143,6 +144,17 @@ mod attempts {
         let stop = stopped.expect_err("it fails always");
         assert!(matches!(stop.why(), StopReason::MaxAttempts { max: 3 }), "{stop}");
         assert_eq!((stop.attempts(), stop.delay()), (3, Duration::ZERO));
+
+        // A host that counts the attempts and sleeps between them by its own policy.
+        let strategy = Adaptive::builder().paced(PacedSettings::new()).max_attempts(u32::MAX);
+        let strategy = strategy.build().expect("valid settings");
+        let clock = MonotonicClock::new();
+        let mut attempts = Operation::new(&strategy).start();
+        assert!(matches!(attempts.next(&clock, None), Next::Send(_)));
+        let failed = attempts.failed(&Failure::transient(), Reports::at(&clock));
+        assert!(matches!(failed, Ok(Verdict::Again(_))));
+        attempts.slept();
+        assert!(matches!(attempts.next(&clock, None), Next::Send(attempt) if attempt.number() == 2));
     }
 }
 

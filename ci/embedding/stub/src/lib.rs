@@ -22,6 +22,8 @@ const PER_SECOND: f64 = 100.0;
 const BURST: f64 = 10.0;
 const TASKS: u64 = 40;
 const OPERATIONS: u64 = 1_000;
+/// The body of a refusal, as async-openai wants it: it retries no other.
+const REFUSED: &str = r#"{"error":{"message":"too many requests"}}"#;
 
 /// What the service let pass and what it refused.
 #[derive(Debug, Default)]
@@ -93,7 +95,7 @@ async fn answer(mut stream: TcpStream, body: &str, passes: impl Fn() -> bool) ->
             }
         }
         got.clear();
-        let (status, body) = if passes() { ("200 OK", body) } else { ("429 Too Many Requests", "{}") };
+        let (status, body) = if passes() { ("200 OK", body) } else { ("429 Too Many Requests", REFUSED) };
         let length = body.len();
         let head = format!(
             "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\netag: \"1\"\r\n\
