@@ -14,7 +14,7 @@
 //!   nothing, and a try passes no place but those that others take during the call.
 //! * So is every history of takes that spend leases, of leases given back and of a pause: no token
 //!   is granted twice, none after the pause, and a refusal leaves no more than other threads may
-//!   have leased. Leases that go back beside others may lose a few tokens.
+//!   have leased. No token is lost.
 //!
 //! The models are plain numbers and lists. Twins with known mistakes must fail.
 //!

@@ -140,6 +140,47 @@ fn leases_that_come_and_go_grant_each_token_once() {
     });
 }
 
+/// A lease goes back beside the take of one behind it, which goes back later: at once, or when so
+/// much has been minted that the bucket has overflowed.
+#[test]
+fn leases_given_back_out_of_order_bring_what_fits() {
+    for (later, left) in [(0, 57), (6, 60)] {
+        explore(Some(2), move || {
+            let rate = held(60);
+            // Full again, but for the first token of a lease of four.
+            let full = Timestamp::from_nanos(NOW.as_nanos() + 6_000);
+            let take = |rate: &SendRate, number, now, most| {
+                go_by(number);
+                (0..most)
+                    .take_while(|_| rate.try_acquire(now).is_ok())
+                    .count()
+            };
+            let give_back = |rate: &SendRate, number, now| {
+                go_by(number);
+                assert!(rate.try_acquire_n(now, 100).is_err());
+            };
+            assert_eq!(take(&rate, 0, full, 1), 1);
+            let rate = Arc::new(rate);
+            let first = {
+                let rate = Arc::clone(&rate);
+                thread::spawn(move || give_back(&rate, 0, full))
+            };
+            // A lease of four, and a token behind it.
+            assert_eq!(take(&rate, 1, full, 1) + take(&rate, 2, full, 1), 2);
+            if later == 0 {
+                give_back(&rate, 1, full);
+            }
+            first.join().expect("the thread returns");
+            let now = Timestamp::from_nanos(full.as_nanos() + later * 1_000);
+            let mut granted = take(&rate, 2, now, 100);
+            give_back(&rate, 1, now);
+            granted += take(&rate, 2, now, 100);
+            assert!(granted <= left, "{granted} of {left}");
+            assert!(later > 0 || granted == left, "{granted} of {left}");
+        });
+    }
+}
+
 /// Takes a token by the number that `numbers` gives, which it gives back as a thread does that
 /// ends.
 fn take_and_end(numbers: &Numbers, rate: &SendRate) -> usize {
@@ -292,6 +333,30 @@ mod teeth {
             }
             let token = taker.join().expect("the thread returns");
             assert!(issued.load(Relaxed) > token || token == 0, "granted twice");
+        });
+    }
+
+    /// What was given up is counted in one word, and what of it is of leases in another one: a lease
+    /// that is taken between the two takes tokens before it for tokens behind it.
+    #[test]
+    #[should_panic(expected = "more than fits")]
+    fn two_counts_of_what_is_given_back_bring_more_than_fits() {
+        explore(None, || {
+            let (all, of_leases) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+            let other = {
+                let (all, of_leases) = (Arc::clone(&all), Arc::clone(&of_leases));
+                thread::spawn(move || {
+                    all.fetch_add(3, Release);
+                    of_leases.fetch_add(3, Release);
+                })
+            };
+            // Four tokens stand before a lease of a bucket that would be full without them.
+            let (seen, of_leases_seen) = (all.load(Acquire), of_leases.load(Relaxed));
+            let before = 4 - seen;
+            other.join().expect("the thread returns");
+            let given_back = of_leases.load(Relaxed) - of_leases_seen;
+            let behind = given_back.saturating_sub(before);
+            assert_eq!(behind, 0, "more than fits");
         });
     }
 

@@ -61,7 +61,7 @@ fn told<A>(atomic: &A, kind: Kind) {
 macro_rules! hooked {
     ($($name:ident: $value:ty),*) => {$(
         /// The atomic of this name, with the hook before each access.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub struct $name(real::$name);
 
         impl $name {

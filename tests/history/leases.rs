@@ -14,9 +14,6 @@ const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
 pub(crate) const HELD: u32 = 60;
 /// A lease is one token in eight of those that are there, and the one that is spent at once.
 const LEASE: u32 = HELD / 8 + 1;
-/// What leases that went back beside others may have lost: a full bucket stands further on once
-/// tokens were written off.
-const LOST: u32 = LEASE;
 
 /// What leases are tested on.
 pub(crate) trait Lends: Sync {
@@ -134,7 +131,7 @@ pub(crate) struct LeaseObject<L> {
 impl<L> LeaseObject<L> {
     pub(crate) const fn new(limiter: L, threads: u32, seed: u64) -> Self {
         // And a place that another one has for a moment while it gives its lease back.
-        let (lent, pauses) = ((threads - 1) * (LEASE + 1) + LOST, seed % 4 == 0);
+        let (lent, pauses) = ((threads - 1) * (LEASE + 1), seed % 4 == 0);
         Self {
             limiter,
             lent,
@@ -203,10 +200,7 @@ impl Sequential for Tokens {
                 is_paused: true,
                 ..*self
             }),
-            Did::Left(left) => {
-                let is_kept = left <= self.left && self.left - left <= LOST;
-                (self.is_paused || is_kept).then_some(*self)
-            }
+            Did::Left(left) => (self.is_paused || self.left == left).then_some(*self),
         }
     }
 }

@@ -41,7 +41,7 @@
 //! | take | none | good, its first token spent | `i → last`, by one swap |
 //! | spend | good | good or none, `cursor` a token further on | stays |
 //! | give back, as the last | good or too old | none | `last → cursor`, by one swap |
-//! | give back, not as the last | good or too old | none | stays; what the bucket has is written off |
+//! | give back, not as the last | good or too old | none | stays; what a full bucket has kept is written off |
 //! | give back | ended | none | stays: the tokens are lost |
 //!
 //! A lease is the last if no token was promised behind it. One that is not the last stays where a
@@ -49,6 +49,7 @@
 
 use alloc::boxed::Box;
 
+use super::waiters::placed_between;
 use crate::atomic::counter::own_words;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::Rate;
@@ -89,7 +90,7 @@ impl Leases {
     pub(super) const LEAST_RATE: u64 = 2 << (64 - LONGEST_BITS);
 
     pub(super) fn new() -> Self {
-        let lease = || Padded::new(Lease::new());
+        let lease = || Padded::new(Lease::default());
         Self {
             first: core::array::from_fn(|_| lease()),
             rest: (FIRST..own_words()).map(|_| lease()).collect(),
@@ -124,9 +125,12 @@ pub(super) struct Terms {
     /// What has been minted then.
     pub(super) minted: Minted,
     pub(super) rate: Rate,
+    /// How many tokens had been given up before it is taken.
+    pub(super) cancelled: u64,
 }
 
 /// The tokens that one thread has taken ahead.
+#[derive(Default)]
 pub(super) struct Lease {
     pub(super) changes: AtomicU64,
     from: AtomicU64,
@@ -151,8 +155,9 @@ pub(super) struct Lease {
     /// What `minted` has beyond a place.
     fraction: AtomicU64,
     rate: AtomicU64,
-    /// At a lower age its last position is further on than where a full bucket stands, by a token.
-    end: AtomicU64,
+    cancelled: AtomicU64,
+    /// How many tokens stood before it at most that may be given up.
+    before: AtomicU64,
     /// How many tokens to take next, or 1 for no lease.
     batch: AtomicU64,
 }
@@ -162,27 +167,6 @@ pub(super) struct Lease {
 // Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only
 // shown, or says that there may be something to collect.
 impl Lease {
-    pub(super) fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            changes: zero(),
-            from: zero(),
-            turn: zero(),
-            left: zero(),
-            overflows: zero(),
-            gap: zero(),
-            untimed: zero(),
-            read_at: zero(),
-            base: zero(),
-            last: zero(),
-            full: zero(),
-            fraction: zero(),
-            rate: zero(),
-            end: zero(),
-            batch: zero(),
-        }
-    }
-
     /// Takes a token of the lease at `now`, if leases have been ended `changes` times and its age
     /// is enough to decide. If not, [`reckon`](Self::reckon) may take one all the same.
     #[inline]
@@ -251,17 +235,22 @@ impl Lease {
     /// Goes on from `cursor` at `age`, when a full bucket stands at `full`, a token before if the
     /// lease is to overflow.
     fn go_on(&self, age: u64, cursor: Place, full: Place, overflows: bool) {
-        let end = self.end.load(Relaxed);
-        if overflows && age < end {
-            self.left.store(0, Relaxed);
-            self.overflows.store(end, Relaxed);
-            let turn = age.wrapping_add(self.gap.load(Relaxed));
-            self.turn.store(turn, Relaxed);
-            return;
+        let rate = self.rate.load(Relaxed);
+        if overflows {
+            // At a lower age the last position is further on than a token past a full bucket.
+            let first = Place::from_bits(self.full.load(Relaxed)).plus(TOKEN);
+            let end = nanos_within(self.last().since(first).max(0).unsigned_abs(), rate);
+            if age < end {
+                self.left.store(0, Relaxed);
+                self.overflows.store(end, Relaxed);
+                let turn = age.wrapping_add(self.gap.load(Relaxed));
+                self.turn.store(turn, Relaxed);
+                return;
+            }
         }
         self.count(cursor);
         let ahead = cursor.since(full).max(0).unsigned_abs();
-        let turn = age.saturating_add(nanos_within(ahead, self.rate.load(Relaxed)));
+        let turn = age.saturating_add(nanos_within(ahead, rate));
         self.turn.store(turn.min(LONGEST), Relaxed);
     }
 
@@ -307,10 +296,10 @@ impl Lease {
         self.rate.store(rate, Relaxed);
         self.gap.store(nanos_for_one(rate), Relaxed);
         self.last.store(last.to_bits(), Relaxed);
-        let ahead = last.since(terms.full.plus(TOKEN)).max(0).unsigned_abs();
-        self.end.store(nanos_within(ahead, rate), Relaxed);
-        let is_full = first == terms.full.plus(TOKEN);
-        self.go_on(0, first, terms.full, is_full);
+        let before = first.since(terms.full.plus(TOKEN)).max(0).unsigned_abs();
+        self.cancelled.store(terms.cancelled, Relaxed);
+        self.before.store(before / TOKEN, Relaxed);
+        self.go_on(0, first, terms.full, before == 0);
         self.note_time(terms.from);
     }
 
@@ -341,6 +330,13 @@ impl Lease {
         self.last.store(cursor.to_bits(), Relaxed);
         self.count(cursor);
         Some((cursor, last))
+    }
+
+    /// Returns how many of `cancelled` tokens given up may have stood before it: all but those that
+    /// stood behind it for certain. They do not touch what is before them.
+    pub(super) fn cancelled_before(&self, cancelled: u64) -> u64 {
+        let given_up = placed_between(self.cancelled.load(Relaxed), cancelled);
+        cancelled.wrapping_sub(given_up.saturating_sub(self.before.load(Relaxed)))
     }
 
     /// Goes on up to `last`, which was taken from it.

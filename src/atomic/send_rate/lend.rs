@@ -67,6 +67,7 @@ impl Engaged<'_> {
             full: level.full(),
             minted,
             rate: line.rate,
+            cancelled,
         };
         lease.begin(terms, first, last);
         true
@@ -101,23 +102,24 @@ impl Engaged<'_> {
         if let Some((cursor, last)) = lease.take_rest() {
             // What is left after a change is lost: a pause has emptied the bucket.
             if lease.changes.load(Relaxed) == self.changes.load(Relaxed) {
-                self.put_back(cursor, last, elapsed);
+                self.put_back(lease, cursor, last, elapsed);
             }
         }
     }
 
-    /// Gives back the positions behind `cursor`, up to `last`.
+    /// Gives back the positions of `lease` behind `cursor`, up to `last`.
     #[inline(never)]
-    fn put_back(&self, cursor: Place, last: Place, elapsed: u64) {
+    fn put_back(&self, lease: &Lease, cursor: Place, last: Place, elapsed: u64) {
         // No other thread has taken a token since: as if they had never been taken.
         if !self.take_back(last, cursor) {
             let Some(line) = self.line_at(elapsed) else {
                 return;
             };
-            let left = kept(&line, elapsed, self.waiters.total(), cursor, last);
+            let cancelled = lease.cancelled_before(self.waiters.total());
+            let left = kept(&line, elapsed, cancelled, cursor, last);
             // No more than a full bucket has kept of them, so that there is room. The gate stays:
             // leases are not ended by tokens that come back.
-            self.waiters.write_off(left / TOKEN);
+            self.waiters.write_off_placed(left / TOKEN);
         }
         self.forget_hint();
     }
@@ -136,30 +138,21 @@ impl Engaged<'_> {
 
     /// Returns the last token promised, less those of leases that are neither spent nor ended.
     pub(super) fn unspent(&self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
-        let issued = self.issued();
-        let Some(leases) = self.leases.get() else {
-            return issued;
-        };
-        // Relaxed: only shown.
-        let changes = self.changes.load(Relaxed);
-        let current = leases
-            .all()
-            .filter(|lease| lease.changes.load(Relaxed) == changes);
-        current.fold(issued, |issued, lease| {
-            let (cursor, last) = (lease.cursor(), lease.last());
-            let left = kept(line, elapsed, cancelled, cursor, last);
-            // More than a lease is one that was read while it was taken.
-            issued.less(if left <= MOST.wrapping_mul(TOKEN) {
-                left
-            } else {
-                0
-            })
-        })
+        let (mut issued, changes) = (self.issued(), self.changes.load(Relaxed));
+        for lease in self.leases.get().into_iter().flat_map(Leases::all) {
+            let cancelled = lease.cancelled_before(cancelled);
+            let left = kept(line, elapsed, cancelled, lease.cursor(), lease.last());
+            // Relaxed: only shown. More than a lease is one that was read while it was taken.
+            if lease.changes.load(Relaxed) == changes && left <= MOST.wrapping_mul(TOKEN) {
+                issued = issued.less(left);
+            }
+        }
+        issued
     }
 }
 
 /// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
-/// to `last`.
+/// to `last`, with so many tokens `cancelled` before them.
 fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
     let from = line.spilled(elapsed, cursor, cancelled);
     last.since(from).max(0).unsigned_abs()

@@ -84,8 +84,8 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 /// tokens. Others may be refused tokens that a thread has and does not spend; places in line wait
 /// for them no longer than for tokens that were spent. It gives them back when it asks for anything
 /// else, or too late for its lease; when it ends, they come back within 50 ms of traffic; a thread
-/// that is stopped loses them. Where threads give leases back at once and the bucket is nearly
-/// full, up to what is left of one lease is lost. A throttle that counts, a pause, a
+/// that is stopped loses them. In a bucket that is nearly full they age as they would have there:
+/// each token minted since the take may discard one. A throttle that counts, a pause, a
 /// [reset](Self::reset) and new settings end all leases, and what other threads had left is lost
 /// then. The first lease allocates 128 bytes for each of 16 threads, or of four for each core if
 /// that is more; further threads have none.

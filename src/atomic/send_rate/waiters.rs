@@ -512,10 +512,28 @@ impl Gaps {
     }
 }
 
+/// Above so many bits the total counts the tokens that stood at places of their own.
+const PLACED: u32 = 40;
+
+/// Returns what the total grows by when `tokens` are given up that stood at places of their own.
+/// Both counts grow by one addition, so that no thread sees one of them alone. Model:
+/// `lease::leases_given_back_out_of_order_bring_what_fits`.
+const fn placed(tokens: u64) -> u64 {
+    tokens.wrapping_add(tokens << PLACED)
+}
+
+/// Returns how many tokens at places of their own were given up between two totals: at least so
+/// many, as they are counted in 24 bits.
+pub(super) const fn placed_between(from: u64, to: u64) -> u64 {
+    // A carry of the lower count is in both totals, or in the difference of the lower counts.
+    to.wrapping_sub(from) >> PLACED
+}
+
 /// The waiters of one line, and what was given up in it.
 pub(super) struct Waiters {
     retired: AtomicU128,
-    /// How many tokens were ever given up.
+    /// How many tokens were ever given up: 40 bits, as places wrap. Above them 24 bits of how many
+    /// of these stood at places of their own, as credits do not. Only differences mean anything.
     total: AtomicU64,
     /// How many places are given up and not retired.
     gaps: AtomicU64,
@@ -546,7 +564,8 @@ impl Waiters {
         }
     }
 
-    /// Returns how many tokens were ever given up, perhaps too few.
+    /// Returns how many tokens were ever given up, perhaps too few: see [`placed_between`] for its
+    /// upper bits.
     pub(super) fn total(&self) -> u64 {
         // Acquire, with the release in `count`; a thread that subtracts it loads `issued` after it.
         // If that addition is first, the place given up is in the `issued` that is loaded then. If
@@ -653,7 +672,7 @@ impl Waiters {
     ) {
         let word = Word::new(place, weight).given_up();
         if slot.is_none() && self.retired().has_passed(word.start(), minted) {
-            return self.write_off(word.weight());
+            return self.write_off_placed(word.weight());
         }
         let number = slot.or_else(|| self.join(place, weight));
         let Some((number, slot)) = number.and_then(|number| Some((number, self.slot(number)?)))
@@ -668,16 +687,25 @@ impl Waiters {
         if let Some(table) = self.table(number.table()) {
             table.note(number.index());
         }
-        self.count(word.weight());
+        self.count(placed(word.weight()));
         self.retire_slot(number, minted);
     }
 
     /// Counts `tokens` more as given up before every place there is: in `retired`, then in `total`.
     /// Of none it writes nothing: leases that time has used up come back without any.
     pub(super) fn write_off(&self, tokens: u64) {
+        self.write_off_as(tokens, tokens);
+    }
+
+    /// As [`write_off`](Self::write_off), of tokens that stood at places of their own.
+    pub(super) fn write_off_placed(&self, tokens: u64) {
+        self.write_off_as(tokens, placed(tokens));
+    }
+
+    fn write_off_as(&self, tokens: u64, counted: u64) {
         while let Some(retired) = (tokens > 0).then(|| self.retired()) {
             if self.advance(retired, retired.with_more(tokens)) {
-                return self.count(tokens);
+                return self.count(counted);
             }
         }
     }

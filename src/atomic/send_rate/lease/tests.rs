@@ -166,13 +166,14 @@ fn ages_decide_as_a_full_bucket_does() {
         let full = Place::from_bits(rng.u64(..));
         let mut cursor = full.plus(TOKEN + rng.u64(0..4) * rng.u64(0..100 * TOKEN));
         let last = cursor.plus(rng.u64(1..MOST) * TOKEN);
-        let lease = Lease::new();
+        let lease = Lease::default();
         let terms = Terms {
             changes: 1,
             from: SECOND,
             full,
             minted,
             rate,
+            cancelled: 0,
         };
         lease.ask(SECOND);
         lease.begin(terms, cursor, last);
@@ -309,6 +310,60 @@ fn what_is_left_of_a_lease_goes_back() {
     let later = now + 2 * SECOND;
     assert_eq!(other(later).expect("no panic"), 1_000);
     assert_eq!(take(&rate, later, 5_000), 0);
+}
+
+/// Gives back the lease of the calling thread.
+fn give_back(rate: &SendRate, now: u64) {
+    assert!(rate.try_acquire_n(at(now), 100_000).is_err());
+    assert_eq!(left(rate), 0);
+}
+
+/// Returns what `call` returns on a thread of its own.
+fn elsewhere<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(call).join().expect("no panic"))
+}
+
+/// Nothing is minted, so that every token is there again: also those of a lease that goes back
+/// after leases that were taken later.
+#[test]
+fn leases_of_a_full_bucket_go_back_in_any_order() {
+    let rate = fixed(1_000_000, 1);
+    let now = SECOND;
+    let lease = |later: &(dyn Fn() -> u64 + Sync)| {
+        let granted = with_lease(&rate, now, 6) + elsewhere(later);
+        give_back(&rate, now);
+        granted
+    };
+    let granted = lease(&|| lease(&|| lease(&|| take(&rate, now, 1))));
+    assert_eq!(granted + take(&rate, now, 5_000), 1_000);
+}
+
+/// What goes back before a lease makes the bucket full sooner, and tokens of the lease that do not
+/// fit are not given back.
+#[test]
+fn a_lease_before_another_leaves_room_for_fewer_of_its_tokens() {
+    let rate = fixed(1_000_000, 1);
+    let now = SECOND;
+    let barrier = Barrier::new(2);
+    let spent = with_lease(&rate, now, 6);
+    let granted = thread::scope(|scope| {
+        let later = scope.spawn(|| {
+            let spent = spent + with_lease(&rate, now, 6) + elsewhere(|| take(&rate, now, 1));
+            barrier.wait();
+            barrier.wait();
+            // So many fill the bucket, and three more.
+            let now = now + (spent + 3) * MICRO;
+            let granted = elsewhere(|| take(&rate, now, 5_000));
+            give_back(&rate, now);
+            granted + take(&rate, now, 5_000)
+        });
+        barrier.wait();
+        give_back(&rate, now);
+        barrier.wait();
+        later.join().expect("no panic")
+    });
+    // The token that was taken behind the lease is not there either.
+    assert_eq!(granted, 999);
 }
 
 #[test]

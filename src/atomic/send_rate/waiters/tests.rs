@@ -29,6 +29,11 @@ impl Plain {
     }
 }
 
+/// How many tokens were given up, whether they stood at places or not.
+fn given_up(waiters: &Waiters) -> u64 {
+    waiters.total() % (1 << PLACED)
+}
+
 #[test]
 fn counts_are_those_of_a_plain_line() {
     for seed in 0..40 {
@@ -69,7 +74,7 @@ fn counts_are_those_of_a_plain_line() {
                     "seed {seed}: {got}, {want}"
                 );
             }
-            assert_eq!(waiters.total(), plain.before(u64::MAX));
+            assert_eq!(given_up(&waiters), plain.before(u64::MAX));
         }
     }
 }
@@ -90,7 +95,7 @@ fn places_given_up_are_retired_in_order_and_leave_their_slots() {
     assert_eq!((waiters.before(place(1)), waiters.before(place(6))), (2, 3));
     waiters.retire(place(2));
     assert!(!waiters.has_gaps());
-    assert_eq!((waiters.before(place(4)), waiters.total()), (3, 3));
+    assert_eq!((waiters.before(place(4)), given_up(&waiters)), (3, 3));
     for number in [0, 3, 5] {
         waiters.leave(slots[number].take().expect("there was room"));
     }
@@ -102,7 +107,11 @@ fn places_given_up_are_retired_in_order_and_leave_their_slots() {
 fn a_place_without_a_slot_is_given_up_all_the_same() {
     let waiters = Waiters::new(0);
     waiters.give_up(None, place(3), 2, place(1));
-    assert_eq!((waiters.before(place(1)), waiters.total()), (2, 2), "due");
+    assert_eq!(
+        (waiters.before(place(1)), given_up(&waiters)),
+        (2, 2),
+        "due"
+    );
     assert!(waiters.table(0).is_none());
     waiters.give_up(None, place(9), 4, place(2));
     assert_eq!(
@@ -213,7 +222,7 @@ fn a_gap_is_counted_for_each_waiter_behind_it() {
         assert_eq!(gaps.before(at), waiters.before(at), "{token}");
     }
     let behind = place(ORIGIN.wrapping_add(2_400));
-    assert_eq!(waiters.before(behind), waiters.total());
+    assert_eq!(waiters.before(behind), given_up(&waiters));
 }
 
 #[test]
