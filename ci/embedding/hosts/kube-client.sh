@@ -19,4 +19,4 @@ mod paced;'
         })
         '
 }
-tests=(--features client)
+untested="they need the crate kube, which the package does not name"
