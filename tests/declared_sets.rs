@@ -91,7 +91,7 @@ impl Service {
 
 fn rates() -> [SendRate; 2] {
     DIMENSIONS.map(|dimension| {
-        let settings = DeclaredSettings::new().dimension(dimension).first_burst(1);
+        let settings = DeclaredSettings::new().dimension(dimension);
         SendRate::declared(settings, Timestamp::ZERO)
     })
 }

@@ -330,15 +330,6 @@ fn a_declared_bucket_holds_the_heaviest_try() {
 }
 
 #[test]
-fn tokens_go_at_once_before_the_first_report() {
-    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
-    let rate = SendRate::declared(settings, Timestamp::ZERO);
-    for _ in 0..3 {
-        assert!(rate.try_acquire_n(ms(0), 1_200).is_ok());
-    }
-}
-
-#[test]
 fn credits_that_do_not_fit_the_bucket_are_lost() {
     let settings = PacedSettings::fixed(900_000_000, Duration::from_secs(1))
         .and_then(|fixed| fixed.to_builder().burst(Duration::from_secs(5)).build());

@@ -326,6 +326,26 @@ fn declared(dimension: Dimension) -> SendRate {
     SendRate::declared(settings, Timestamp::ZERO)
 }
 
+#[test]
+fn a_set_sends_one_request_of_any_weight_before_a_report() {
+    let rates = || {
+        [Dimension::Requests, Dimension::Tokens].map(|dimension| {
+            let settings = DeclaredSettings::new().dimension(dimension);
+            SendRate::declared(settings, Timestamp::ZERO)
+        })
+    };
+    let times = [0, 1, 9_000, 11_000, 12_000].map(ms);
+    let (one, two) = (rates(), rates());
+    let (tries, waits) = (SendSet::new(one.each_ref()), SendSet::new(two.each_ref()));
+    let tried = times.map(|now| tries.try_acquire(now, &[1, 50_000]).is_ok());
+    let mut first = waits.reserve(ms(0), &[1, 50_000]).expect("in range");
+    assert!(first.claim(ms(0)).is_ok());
+    let mut second = waits.reserve(ms(0), &[1, 50_000]).expect("in range");
+    let waited = times.map(|now| second.claim(now).is_ok());
+    assert_eq!(tried, [true, false, false, true, false]);
+    assert_eq!(waited, [false, false, false, true, true]);
+}
+
 fn report(dimension: Dimension, remaining: u64, limit: u64) -> LimitReport {
     LimitReport::new(remaining)
         .dimension(dimension)

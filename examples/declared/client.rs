@@ -54,7 +54,7 @@ impl Law {
             } else {
                 Dimension::Requests
             };
-            DeclaredSettings::new().dimension(dimension).first_burst(1)
+            DeclaredSettings::new().dimension(dimension)
         };
         let declared = |settings| SendRate::declared(settings, start);
         match self {

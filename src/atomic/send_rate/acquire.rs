@@ -284,9 +284,7 @@ impl Engaged<'_> {
         let Some(nanos) = self.take(elapsed) else {
             return granted();
         };
-        // It has none, and those before it have theirs if nothing waits in line.
-        let is_alone = |line| self.wait_of(&line, elapsed, self.last_rank()).is_none();
-        let first = self.first_burst(1, |n| n == 0 && self.line_at(elapsed).is_some_and(is_alone));
+        let first = self.first_try(elapsed);
         if !self.catch_up(elapsed) && !first {
             return Err(nanos);
         }

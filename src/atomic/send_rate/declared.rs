@@ -299,12 +299,24 @@ impl Engaged<'_> {
 
     /// Returns how many tokens of a place for `weight` its turn does not wait for: what it takes
     /// beyond the least limit that is declared, which may have shrunk since the place was taken.
+    /// Before the first report (rule 1) a token stands for a request of any weight.
     pub(super) fn over(&self, weight: u32) -> u64 {
         if weight == 1 {
             return 0;
         }
-        let least = self.law.limits().and_then(Limits::least);
+        let least = match self.first_contact() {
+            Some(_) => Some(1),
+            None => self.law.limits().and_then(Limits::least),
+        };
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
+    }
+
+    /// Gives back what a request of `weight` that has gone took beyond what its turn waited for.
+    pub(super) fn give_back_over(&self, weight: u32) {
+        let over = self.over(weight);
+        if over > 0 {
+            self.give_back(over);
+        }
     }
 
     /// As [`barred`](Self::barred), of a request whose turn has come: a bar is looked at once more
@@ -323,14 +335,15 @@ impl Engaged<'_> {
     }
 
     /// Corrects the sends once the request of `permit` has turned out to cost `more` tokens than it
-    /// took. Returns whether any limit is declared: the bucket is left alone then, because the rate
-    /// follows from what is left.
+    /// took. Returns whether the bucket is to be left alone: any limit is declared, so that the rate
+    /// follows from what is left, or nothing has been heard yet.
     ///
     /// A report of that request or a later one has the true cost in it. Until one has been taken, a
     /// debit counts as a send of as much now; a credit waits for the report.
     pub(super) fn settle_sends(&self, permit: SendPermit, more: i64) -> bool {
+        let is_unheard = self.first_contact().is_some();
         let Some(limits) = self.law.limits() else {
-            return false;
+            return is_unheard;
         };
         let order = permit.order(self.sent());
         let (mut is_any_declared, mut is_counted) = (false, true);
@@ -342,7 +355,7 @@ impl Engaged<'_> {
             // Relaxed: see `send`.
             self.promised.sent.fetch_add(more, Relaxed);
         }
-        is_any_declared
+        is_any_declared || is_unheard
     }
 
     /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it
@@ -515,18 +528,19 @@ impl Engaged<'_> {
         .unwrap_or(u64::MAX)
     }
 
-    /// Lets one request of the first burst go that waits for its turn. `has` says whether that many
-    /// of its tokens are minted. If not even those before it are, what it got would be for others.
-    pub(super) fn first_burst(&self, weight: u32, has: impl Fn(u32) -> bool) -> bool {
-        let is_first = || Declared::is_first_contact(self.state.load()) && !self.is_any_declared();
-        let law = self.law.get().declared();
-        let Some(law) = law.filter(|_| is_first() && has(0)) else {
+    /// Returns the law, as long as nothing has been heard of the service.
+    fn first_contact(&self) -> Option<Declared> {
+        let law = self.law.get().declared()?;
+        let is_first = Declared::is_first_contact(self.state.load()) && !self.is_any_declared();
+        is_first.then_some(law)
+    }
+
+    /// Lets one request of the first burst go that waits for its turn, if it `is_next`: what
+    /// another one got would be for those before it.
+    pub(super) fn first_burst(&self, is_next: impl Fn() -> bool) -> bool {
+        let Some(law) = self.first_contact().filter(|_| is_next()) else {
             return false;
         };
-        if has(1) {
-            self.give_back(weight.saturating_sub(1).into());
-            return true;
-        }
         // Relaxed: a count. It is raised before the token is given, so that no more are given than
         // the burst has: one word decides, by a swap.
         let first = &self.promised.first;
@@ -534,7 +548,7 @@ impl Engaged<'_> {
         while given < u64::from(law.first()) {
             match first.compare_exchange_weak(given, given.saturating_add(1), Relaxed, Relaxed) {
                 Ok(_) => {
-                    self.give_back(weight.into());
+                    self.give_back(1);
                     return true;
                 }
                 Err(actual) => given = actual,
@@ -543,15 +557,18 @@ impl Engaged<'_> {
         false
     }
 
+    /// As [`first_burst`](Self::first_burst), of a try that found no token: it is next if nothing
+    /// waits in line.
+    pub(super) fn first_try(&self, elapsed: u64) -> bool {
+        let is_alone = |line| self.wait_of(&line, elapsed, self.last_rank()).is_none();
+        self.first_burst(|| self.line_at(elapsed).is_some_and(is_alone))
+    }
+
     /// Lets one request go if none has been sent for long since the start, although it waits for
     /// its turn at `place`: those before it were forgotten.
     pub(super) fn end_first_silence(&self, place: Place, elapsed: u64) -> bool {
-        let is_silent = elapsed >= FIRST_SILENCE
-            && self.sent() == FIRST_SEND
-            && Declared::is_first_contact(self.state.load())
-            && !self.is_any_declared();
-        let law = self.law.get().declared();
-        let Some(law) = law.filter(|law| is_silent && law.first() > 0) else {
+        let is_silent = elapsed >= FIRST_SILENCE && self.sent() == FIRST_SEND;
+        let Some(law) = self.first_contact().filter(|_| is_silent) else {
             return false;
         };
         // Relaxed: see `first_burst`. Beyond the burst one goes.

@@ -286,14 +286,14 @@ impl Engaged<'_> {
     fn wait_behind(&self, elapsed: u64, weight: u32) -> Option<u64> {
         let behind = self.behind();
         let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
-        let units = u64::from(weight).wrapping_mul(TOKEN);
+        let most = u64::from(weight).saturating_sub(self.over(weight));
+        let units = most.wrapping_mul(TOKEN);
         let line = self.line_at(elapsed)?;
-        if waiting == 0 && self.declared_spare(elapsed) >= u64::from(weight) {
+        if waiting == 0 && self.declared_spare(elapsed) >= most {
             let cancelled = self.waiters.total();
             let level = line.level(elapsed, cancelled);
             let room = line.capacity().saturating_sub(units);
             let left = self.left_alone(&line).min(room);
-            let most = u64::from(weight);
             if level.take_spare(self.issued(), left, most, most).is_some() {
                 return None;
             }
@@ -423,7 +423,7 @@ impl SendRate {
         }
         let behind = engaged.behind();
         engaged.release(elapsed);
-        let tokens = u64::from(weight);
+        let tokens = u64::from(weight).saturating_sub(engaged.over(weight));
         // A new one passes none that waits.
         let taken = if behind.waiting() > 0 {
             Some(0)

@@ -71,17 +71,30 @@ impl SendRate {
         if let Some(engaged) = self.words() {
             engaged.makes_room(weight);
         }
-        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
+        let queue_up = || self.queue_up(now, weight, Some(Duration::ZERO));
+        let first = || {
+            let engaged = self.words();
+            engaged.is_some_and(|engaged| engaged.first_try(engaged.elapsed(now)))
+        };
+        let turn = match queue_up() {
+            Err(AcquireError::NotInTime { .. }) if first() => queue_up(),
+            turn => turn,
+        }?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
             return Ok(Order::NONE);
         };
         engaged.close(weight);
-        let sent = engaged.send(engaged.elapsed(now), weight);
-        sent.map_err(|nanos| {
-            engaged.give_up(place, weight, slot);
-            let wait = engaged.wait(now, nanos);
-            AcquireError::NotInTime { wait }
-        })
+        match engaged.send(engaged.elapsed(now), weight) {
+            Ok(order) => {
+                engaged.give_back_over(weight);
+                Ok(order)
+            }
+            Err(nanos) => {
+                engaged.give_up(place, weight, slot);
+                let wait = engaged.wait(now, nanos);
+                Err(AcquireError::NotInTime { wait })
+            }
+        }
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -164,7 +177,8 @@ impl SendRate {
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
         let last = line.spilled(elapsed, engaged.issued(), cancelled);
-        let rank = last.plus(units(weight)).less_tokens(cancelled);
+        let less = cancelled.wrapping_add(engaged.over(weight));
+        let rank = last.plus(units(weight)).less_tokens(less);
         let wait = engaged.wait_of(&line, elapsed, rank);
         let nanos = wait.max(engaged.barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
@@ -229,13 +243,15 @@ impl Engaged<'_> {
         };
         let cancelled = self.waiters.total();
         let minted = line.minted_at(elapsed).to_place();
+        let over = self.over(weight);
         let place = self.promise(elapsed, &line, cancelled, weight, |rank| {
             let Some(patience) = patience else {
                 return Ok(());
             };
             let barred = self.barred(elapsed, weight);
             let barred = barred.map(|nanos| nanos.min(self.until_foretold(elapsed)));
-            let wait = self.wait_of(&line, elapsed, rank).max(barred);
+            let wait = self.wait_of(&line, elapsed, rank.less_tokens(over));
+            let wait = wait.max(barred);
             match wait.map(|nanos| self.wait(now, nanos)) {
                 Some(wait) if wait > patience => Err(AcquireError::NotInTime { wait }),
                 _ => Ok(()),
@@ -243,7 +259,8 @@ impl Engaged<'_> {
         })?;
         self.open(weight);
         // One that is due has no need of a slot.
-        let is_due = minted.since(place.less_tokens(cancelled)) >= 0;
+        let rank = place.less_tokens(cancelled.wrapping_add(over));
+        let is_due = minted.since(rank) >= 0;
         let slot = if is_due {
             None
         } else {
@@ -657,10 +674,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             engaged.close(self.weight);
             engaged.leave(slot);
-            let over = engaged.over(self.weight);
-            if over > 0 {
-                engaged.give_back(over);
-            }
+            engaged.give_back_over(self.weight);
             engaged.wake_due(elapsed);
             permit = SendPermit::with_order(now, self.weight, order);
             used = Some(place);
@@ -696,14 +710,11 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         let Turn::Placed { place, .. } = self.turn else {
             return None;
         };
-        let over = engaged.over(self.weight);
-        let wait = engaged.nanos_until(place.less_tokens(over), elapsed)?;
-        let has = |tokens| {
-            let first = place.less_tokens(self.weight.saturating_sub(tokens).into());
-            engaged.nanos_until(first, elapsed).is_none()
-        };
-        if engaged.first_burst(self.weight, has) || engaged.end_first_silence(place, elapsed) {
-            return engaged.nanos_until(place, elapsed);
+        let last = place.less_tokens(engaged.over(self.weight));
+        let wait = engaged.nanos_until(last, elapsed)?;
+        let is_next = || engaged.nanos_until(last.less_tokens(1), elapsed).is_none();
+        if engaged.first_burst(is_next) || engaged.end_first_silence(last, elapsed) {
+            return engaged.nanos_until(last, elapsed);
         }
         Some(wait)
     }

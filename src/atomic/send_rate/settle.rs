@@ -40,7 +40,8 @@ impl SendRate {
             let elapsed = engaged.elapsed(now);
             engaged.hand_back_own(elapsed);
             engaged.unsend(permit);
-            engaged.credit(elapsed, permit.weight());
+            let over = u32::try_from(engaged.over(permit.weight())).unwrap_or(0);
+            engaged.credit(elapsed, permit.weight().saturating_sub(over));
             engaged.after_settling(elapsed);
         }
     }

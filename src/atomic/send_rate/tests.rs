@@ -384,6 +384,51 @@ fn no_request_of_the_first_burst_brings_others_with_it() {
     }
 }
 
+#[test]
+fn before_the_first_report_one_request_goes_of_any_weight() {
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let tried = |rate: &SendRate, now| rate.try_acquire_n(at(now), 50_000).is_ok();
+    let behind = |rate: &SendRate, now| rate.background().try_acquire_n(at(now), 50_000).is_ok();
+    let reserved = |rate: &SendRate, now| {
+        let mut place = rate.reserve_n(at(now), 50_000).expect("it waits");
+        place.claim(at(now)).is_ok()
+    };
+    let reserved_behind = |rate: &SendRate, now| {
+        let place = rate.background().reserve_n(at(now), 50_000);
+        place.expect("it waits").claim(at(now)).is_ok()
+    };
+    let ways: [&dyn Fn(&SendRate, u64) -> bool; 4] = [&tried, &behind, &reserved, &reserved_behind];
+    for (number, takes) in (0..).zip(ways) {
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        let went = [0, 1, 9 * SECOND, 11 * SECOND, 12 * SECOND].map(|now| takes(&rate, now));
+        assert_eq!(went, [true, false, false, true, false], "{number}");
+        assert!(rate.try_acquire(at(12 * SECOND)).is_err(), "{number}");
+    }
+    // A burst of three, and what was not sent goes back.
+    let rate = SendRate::declared(settings.first_burst(3), Timestamp::ZERO);
+    assert_eq!(
+        [0; 4].map(|now| tried(&rate, now)),
+        [true, true, true, false]
+    );
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let permit = rate.try_acquire_n(at(0), 50_000).expect("the first");
+    rate.take_back(at(0), permit);
+    assert_eq!([0; 3].map(|now| tried(&rate, now)), [true, false, false]);
+}
+
+#[test]
+fn a_cost_before_the_first_report_holds_back_nothing() {
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    for cost in [1, 90_000] {
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        let permit = rate.try_acquire_n(at(0), 50_000).expect("the first");
+        rate.settle(at(MS), permit, cost).expect("there is room");
+        let went = [MS, 9 * SECOND, 11 * SECOND, 12 * SECOND];
+        let went = went.map(|now| rate.try_acquire(at(now)).is_ok());
+        assert_eq!(went, [false, false, true, false], "{cost}");
+    }
+}
+
 /// What a minute allows: 60 requests, of which so many are left.
 fn left(requests: u64) -> LimitReport {
     LimitReport::new(requests)

@@ -21,9 +21,9 @@
 //! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the
 //! last report, less what was sent since. Sends have positions: the weight of all sends up to them.
 //!
-//! 1. *First contact.* Before the first report a small burst goes, and as much again every ten
-//!    seconds. If nothing has gone after twenty, the next to ask goes. The first answer without a
-//!    report ends that: the paced law decides until there is a report.
+//! 1. *First contact.* Before the first report a small burst of requests goes, whatever they weigh,
+//!    and as many again every ten seconds. If nothing has gone after twenty, the next to ask goes.
+//!    The first answer without a report ends that: the paced law decides until there is a report.
 //! 2. *Who may go.* A request goes if its turn has come and it is not *barred*: `left` is at least
 //!    its weight and what is kept back, or its weight and 31/32 of `L`, and no pause is in force.
 //!    The comparison and the send are one swap of the last position. What is promised to others

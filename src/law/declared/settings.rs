@@ -35,7 +35,7 @@ pub enum Spend {
 pub struct DeclaredSettings {
     otherwise: PacedSettings,
     dimension: Dimension,
-    first: Option<u32>,
+    first: u32,
     spend: Spend,
     max_pause: Duration,
 }
@@ -47,21 +47,17 @@ impl DeclaredSettings {
         Self {
             otherwise: PacedSettings::new(),
             dimension: Dimension::Requests,
-            first: None,
+            first: 1,
             spend: Spend::Even,
             max_pause: LONGEST_PAUSE,
         }
     }
 
-    /// Sets how many requests go at once before the first report; 0 for all. As many again come in
-    /// each ten seconds, and all after the first answer without a report.
-    ///
-    /// By default one, and all where something other than requests is counted: a rate of tokens
-    /// says little of requests. The rate of requests beside it, in a
-    /// [`SendSet`](crate::SendSet), holds them back. Without one, set 1 where requests are heavy
-    /// and wait in line: of several that go at once the service would refuse all but one.
+    /// Sets how many requests go at once before the first report, of whatever weight: one unless
+    /// set, and 0 for all. As many again come in each ten seconds, and all after the first answer
+    /// without a report. In a set the least burst of its rates holds.
     pub const fn first_burst(mut self, requests: u32) -> Self {
-        self.first = Some(requests);
+        self.first = requests;
         self
     }
 
@@ -107,11 +103,7 @@ impl DeclaredSettings {
     pub(crate) const fn law(&self) -> Declared {
         Declared {
             otherwise: self.otherwise,
-            first: match (self.first, self.dimension) {
-                (Some(first), _) => first,
-                (None, Dimension::Requests) => 1,
-                (None, _) => 0,
-            },
+            first: self.first,
             spend: self.spend,
             max_pause: self.max_pause,
         }
