@@ -348,6 +348,13 @@ fn sets(system: &mut System, rng: &mut Rng) {
         }
         system.heavy = heavy.max(1);
         system.heavies = spread(rng, 5, 500);
+        // The workers are able to use one and a half times what there is.
+        let weight = 1 + system.heavies * (system.heavy - 1) / 2_000;
+        let most = 1_000 * system.window * system.workers * weight * 2 / (3 * system.limit);
+        system.trip = system
+            .trip
+            .min(most * 200 / (200 + system.spread))
+            .max(1_000);
         if one_in(rng, 3) {
             system.forget = spread(rng, 1, 5);
         }

@@ -213,10 +213,12 @@ pub(super) fn longest_return(system: &System) -> u64 {
     }
 }
 
-/// Returns when a limiter has stopped for good.
+/// Returns when a limiter has stopped for good. A window that is not told may be taken for a longer
+/// one.
 pub(super) fn stopped(system: &System) -> u64 {
     let windows = bounds::STOP_WINDOWS * system.window_nanos();
-    windows.max(bounds::STOP_LEAST * MILLI)
+    let least = windows.max(bounds::STOP_LEAST * MILLI);
+    least.max(longest_gap(system))
 }
 
 /// Returns the longest wait of a request with `ahead` tokens before it, itself included.
