@@ -64,6 +64,7 @@ SWITCHES = [
     ("a first token that is missing", "plan", "self.fresh && self.is_alone() && self.at", "!OFF && self.fresh && self.is_alone() && self.at"),
     ("L/W at first", "plan", "now < self.early_until()", "!OFF && now < self.early_until()"),
     ("the end of a window is not known", "plan", "let is_blind = !self", "let is_blind = !OFF && !self"),
+    ("no burst beside another limit", "plan", "} else if self.is_contradicted(now) {", "} else if !OFF && self.is_contradicted(now) {"),
     ("asked at once after an hour", "plan", "let unheard = now >=", "let unheard = !OFF && now >="),
     ("15/16 then", "plan", ".scaled(15, 16)", ".scaled(if OFF { 16 } else { 15 }, 16)"),
     ("a service that declares no more", "throttle", "let silent = refused.now", "let silent = !OFF && refused.now"),

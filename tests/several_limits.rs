@@ -242,7 +242,11 @@ fn a_dropped_operation_gives_back_its_places() {
         let rates = rates(strategy).into_iter();
         rates.map(|rate| rate.waiting).collect()
     };
-    assert_eq!(in_line(&strategy)[1], 600, "the first has taken all there was");
+    assert_eq!(
+        in_line(&strategy)[1],
+        600,
+        "the first has taken all there was"
+    );
     drop(waiting);
     assert_eq!(in_line(&strategy), [0, 0]);
 }

@@ -41,7 +41,8 @@
 //!    take more than a tenth of what this client takes.
 //! 5. *No more than `L/W`* for two trips after the first report. Where it is not known within half
 //!    a window when the window ends: 15/16 of `L/W`, since one that is used up early costs two
-//!    windows.
+//!    windows. Beside another limit that is not declared (rule 11) `σ · L/W`, an eighth of it by
+//!    `σ^¾`: what was refused is left, and would go in a burst.
 //! 6. *A report counts by the order of sends.* After a reset only a later reset, or a request sent
 //!    since, opens the new window. A request that was sent first may come to the service last. So a
 //!    report of an older send counts if it says less. One of a later send that says more than the

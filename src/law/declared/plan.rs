@@ -114,14 +114,21 @@ impl Ledger {
         rate.max(Rate::from_ratio(1, self.window.max(1)))
     }
 
-    /// Returns this limiter's part of what is taken, to the power of 3/4: with 32 fraction bits.
-    fn part(&self) -> u128 {
+    /// Returns this limiter's part of what is taken: σ, with 32 fraction bits.
+    fn share(&self) -> u128 {
         let own = u128::from(self.own.max(0).unsigned_abs());
         let others = u128::from(self.others.max(0).unsigned_abs());
-        if own == 0 {
-            return if others == 0 { 1 << 32 } else { 1 << 30 };
+        let share = (own << 32).checked_div(own + others);
+        share.unwrap_or(1 << 32)
+    }
+
+    /// Returns σ^¾, with 32 fraction bits.
+    fn part(&self) -> u128 {
+        let share = self.share();
+        if share == 0 {
+            return 1 << 30;
         }
-        let half = root((own << 32) / (own + others));
+        let half = root(share);
         (half * root(half)) >> 32
     }
 
@@ -141,6 +148,11 @@ impl Ledger {
             self.even().scaled(15, 16)
         } else if now < self.early_until() {
             self.even()
+        } else if self.is_contradicted(now) {
+            // What another limit has refused is left of this one. An eighth by σ^¾, so that parts
+            // come to be equal.
+            let part = self.share() * 7 + self.part();
+            Rate::from_raw((u128::from(self.even().raw()) * part) >> 35)
         } else {
             Rate::MAX
         };

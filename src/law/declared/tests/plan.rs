@@ -53,6 +53,32 @@ fn clients_take_their_part_to_the_power_of_three_quarters() {
 }
 
 #[test]
+fn beside_another_limit_no_more_goes_than_a_part_of_the_limit() {
+    let alone = Ledger {
+        contradicted: 3 * SECOND,
+        ..window(90)
+    };
+    assert_eq!(
+        plan(&alone, 2 * SECOND, 10),
+        Plan::Rate(rate(100, 10 * SECOND))
+    );
+    assert_eq!(
+        plan(&alone, 3 * SECOND, 10),
+        Plan::Rate(rate(90, 6 * SECOND))
+    );
+    // Of a sixteenth seven eighths, and an eighth of an eighth: 9 of 128.
+    let shared = Ledger {
+        own: 1 << 32,
+        others: 15 << 32,
+        trip: 0,
+        heaviest: 0,
+        ..alone
+    };
+    let part = rate(900, 1_280 * SECOND);
+    assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
+}
+
+#[test]
 fn an_empty_window_waits_for_the_next() {
     let Plan::Wait { until, then } = plan(&window(0), 2 * SECOND, 10) else {
         panic!("nothing is left");
