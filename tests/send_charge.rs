@@ -12,7 +12,7 @@ use std::thread;
 
 use paceline::{
     AcquireError, ControlLaw, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
-    law::{DeclaredSettings, Dimension, LimitReport, PacedSettings, Reset},
+    law::{DeclaredSettings, LimitReport, PacedSettings, Reset},
 };
 
 const SECOND: u64 = 1_000_000_000;

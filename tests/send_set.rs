@@ -336,11 +336,11 @@ fn a_set_sends_one_request_of_any_weight_before_a_report() {
     };
     let times = [0, 1, 9_000, 11_000, 12_000].map(ms);
     let (one, two) = (rates(), rates());
-    let (tries, waits) = (SendSet::new(one.each_ref()), SendSet::new(two.each_ref()));
-    let tried = times.map(|now| tries.try_acquire(now, &[1, 50_000]).is_ok());
-    let mut first = waits.reserve(ms(0), &[1, 50_000]).expect("in range");
+    let [set, other] = [&one, &two].map(|rates| SendSet::new(rates.each_ref()));
+    let tried = times.map(|now| set.try_acquire(now, &[1, 50_000]).is_ok());
+    let mut first = other.reserve(ms(0), &[1, 50_000]).expect("in range");
     assert!(first.claim(ms(0)).is_ok());
-    let mut second = waits.reserve(ms(0), &[1, 50_000]).expect("in range");
+    let mut second = other.reserve(ms(0), &[1, 50_000]).expect("in range");
     let waited = times.map(|now| second.claim(now).is_ok());
     assert_eq!(tried, [true, false, false, true, false]);
     assert_eq!(waited, [false, false, false, true, true]);

@@ -64,6 +64,8 @@ fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
             declared.throttled < paced.throttled,
             "{name}: {declared:?}, {paced:?}"
         );
+        assert!(declared.throttled <= 0.015, "{name}: {declared:?}");
+        assert!(declared.jain >= 0.97, "{name}: {declared:?}");
     }
 }
 

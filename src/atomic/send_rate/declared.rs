@@ -90,7 +90,8 @@ impl SendRate {
         }
         if observed > Observed::Nothing {
             self.law.unheard().inspect(|unheard| unheard.hear());
-            // After the change, so that no thread notes that the rate before stays.
+            // After the change, so that no thread notes that the rate before stays: for 50 ms, where
+            // this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
             engaged.follow(elapsed);
             engaged.wake_due(elapsed);
@@ -304,10 +305,8 @@ impl Engaged<'_> {
         if weight == 1 {
             return 0;
         }
-        let least = match self.first_contact() {
-            Some(_) => Some(1),
-            None => self.law.limits().and_then(Limits::least),
-        };
+        let least = || self.law.limits().and_then(Limits::least);
+        let least = self.first_contact().map(|_| 1).or_else(least);
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
     }
 
@@ -538,27 +537,31 @@ impl Engaged<'_> {
     /// Lets one request of the first burst go that waits for its turn, if it `is_next`: what
     /// another one got would be for those before it.
     pub(super) fn first_burst(&self, is_next: impl Fn() -> bool) -> bool {
-        let Some(law) = self.first_contact().filter(|_| is_next()) else {
-            return false;
-        };
+        let law = self.first_contact().filter(|_| is_next());
+        let is_one = law.is_some_and(|law| self.is_one_of(law.first().into()));
+        if is_one {
+            self.give_back(1);
+        }
+        is_one
+    }
+
+    /// Counts one more request that is given a token before the first report, if there have been
+    /// fewer than `most`.
+    fn is_one_of(&self, most: u64) -> bool {
         // Relaxed: a count. It is raised before the token is given, so that no more are given than
         // the burst has: one word decides, by a swap.
         let first = &self.promised.first;
         let mut given = first.load(Relaxed);
-        while given < u64::from(law.first()) {
+        while given < most {
             match first.compare_exchange_weak(given, given.saturating_add(1), Relaxed, Relaxed) {
-                Ok(_) => {
-                    self.give_back(1);
-                    return true;
-                }
+                Ok(_) => return true,
                 Err(actual) => given = actual,
             }
         }
         false
     }
 
-    /// As [`first_burst`](Self::first_burst), of a try that found no token: it is next if nothing
-    /// waits in line.
+    /// As [`first_burst`](Self::first_burst), of a try: it is next if nothing waits in line.
     pub(super) fn first_try(&self, elapsed: u64) -> bool {
         let is_alone = |line| self.wait_of(&line, elapsed, self.last_rank()).is_none();
         self.first_burst(|| self.line_at(elapsed).is_some_and(is_alone))
@@ -568,18 +571,10 @@ impl Engaged<'_> {
     /// its turn at `place`: those before it were forgotten.
     pub(super) fn end_first_silence(&self, place: Place, elapsed: u64) -> bool {
         let is_silent = elapsed >= FIRST_SILENCE && self.sent() == FIRST_SEND;
-        let Some(law) = self.first_contact().filter(|_| is_silent) else {
-            return false;
-        };
-        // Relaxed: see `first_burst`. Beyond the burst one goes.
-        let first = &self.promised.first;
-        let given = first.load(Relaxed);
-        let next = given.saturating_add(1);
-        if given > law.first().into()
-            || first
-                .compare_exchange(given, next, Relaxed, Relaxed)
-                .is_err()
-        {
+        let law = self.first_contact().filter(|_| is_silent);
+        // Beyond the burst one goes.
+        let most = law.map_or(0, |law| u64::from(law.first()).saturating_add(1));
+        if !self.is_one_of(most) {
             return false;
         }
         let (_, line) = self.read();

@@ -71,30 +71,18 @@ impl SendRate {
         if let Some(engaged) = self.words() {
             engaged.makes_room(weight);
         }
-        let queue_up = || self.queue_up(now, weight, Some(Duration::ZERO));
-        let first = || {
-            let engaged = self.words();
-            engaged.is_some_and(|engaged| engaged.first_try(engaged.elapsed(now)))
-        };
-        let turn = match queue_up() {
-            Err(AcquireError::NotInTime { .. }) if first() => queue_up(),
-            turn => turn,
-        }?;
+        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
             return Ok(Order::NONE);
         };
         engaged.close(weight);
-        match engaged.send(engaged.elapsed(now), weight) {
-            Ok(order) => {
-                engaged.give_back_over(weight);
-                Ok(order)
-            }
-            Err(nanos) => {
-                engaged.give_up(place, weight, slot);
-                let wait = engaged.wait(now, nanos);
-                Err(AcquireError::NotInTime { wait })
-            }
-        }
+        let sent = engaged.send(engaged.elapsed(now), weight);
+        let sent = sent.inspect(|_| engaged.give_back_over(weight));
+        sent.map_err(|nanos| {
+            engaged.give_up(place, weight, slot);
+            let wait = engaged.wait(now, nanos);
+            AcquireError::NotInTime { wait }
+        })
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -161,6 +149,7 @@ impl SendRate {
         engaged.check_limits(weight)?;
         if patience == Some(Duration::ZERO) {
             engaged.weigh(elapsed, weight)?;
+            engaged.first_try(elapsed);
         } else {
             engaged.weigh_to_wait(elapsed, weight)?;
         }
@@ -259,8 +248,7 @@ impl Engaged<'_> {
         })?;
         self.open(weight);
         // One that is due has no need of a slot.
-        let rank = place.less_tokens(cancelled.wrapping_add(over));
-        let is_due = minted.since(rank) >= 0;
+        let is_due = minted.since(place.less_tokens(cancelled.wrapping_add(over))) >= 0;
         let slot = if is_due {
             None
         } else {
