@@ -188,6 +188,33 @@ fn a_drain_takes_each_token_once() {
     });
 }
 
+/// What comes back while a quota is closed is not there, whichever comes first.
+fn gains_nothing_closed_by(close: fn(&RetryQuota)) {
+    model(move || {
+        let quota = Arc::new(RetryQuota::new(5));
+        let permit = quota.try_acquire(2).expect("the quota is full");
+        beside(&quota, close, |q| q.release(permit));
+        assert_eq!(quota.available(), 0);
+        quota.reopen();
+        assert_eq!(quota.available(), 0);
+        quota.credit(4);
+        assert_eq!(quota.available(), 4);
+    });
+}
+
+#[test]
+fn a_closed_quota_gains_nothing() {
+    gains_nothing_closed_by(RetryQuota::close);
+}
+
+#[test]
+#[should_panic = "left: 2"]
+fn a_drained_quota_gains() {
+    gains_nothing_closed_by(|quota| {
+        quota.drain();
+    });
+}
+
 /// Gains that overlap may come to more than was missing. What is too much is discarded: a full
 /// quota grants its capacity.
 #[test]

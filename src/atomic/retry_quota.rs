@@ -132,21 +132,45 @@ impl RetryQuota {
     /// assert_eq!(quota.available(), 5);
     /// assert_eq!(quota.refill(), 495);
     /// ```
-    #[allow(
-        clippy::must_use_candidate,
-        reason = "called for its effect, which the models' atomics hide"
-    )]
+    #[allow(clippy::must_use_candidate, reason = "called for its effect")]
     pub fn drain(&self) -> u32 {
         self.missing.take_all(self.capacity)
+    }
+
+    /// Refuses every retry that costs anything until [`reopen`](Self::reopen): takes all tokens
+    /// there are, and those that come back meanwhile.
+    ///
+    /// After 2³² tokens less the capacity have come back, some are there again: close it once more
+    /// before that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::RetryQuota;
+    ///
+    /// let quota = RetryQuota::new(500);
+    /// quota.close();
+    /// quota.credit(100);
+    /// assert!(quota.try_acquire(1).is_none());
+    /// quota.reopen();
+    /// assert_eq!(quota.available(), 0);
+    /// quota.credit(100);
+    /// assert_eq!(quota.available(), 100);
+    /// ```
+    pub fn close(&self) {
+        let _before = self.missing.update(|_| Some(u32::MAX));
+    }
+
+    /// Ends [`close`](Self::close). The quota is empty then; one that was not closed is as before.
+    pub fn reopen(&self) {
+        let within = |missing: u32| Some(missing.min(self.capacity));
+        let _before = self.missing.update(within);
     }
 
     /// Fills the quota, and returns how many tokens more there are.
     ///
     /// Permits that are out then find it full when they come back.
-    #[allow(
-        clippy::must_use_candidate,
-        reason = "called for its effect, which the models' atomics hide"
-    )]
+    #[allow(clippy::must_use_candidate, reason = "called for its effect")]
     pub fn refill(&self) -> u32 {
         self.add(u32::MAX).min(self.capacity)
     }
