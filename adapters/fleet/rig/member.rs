@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paceline::{Clock, ControlLaw, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
-use paceline_fleet::{Away, Budget, Fleet};
+use paceline_fleet::{Away, Budget, BudgetSet, Fleet};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     PublishedAlone,
     PacedAlone,
     Fleet,
+    /// Requests and tokens, whose estimates are off by a factor of three.
+    Pair,
 }
 
 /// Where an order stands in the environment of the process.
@@ -48,6 +50,7 @@ impl Order {
             Kind::PublishedAlone => "published",
             Kind::PacedAlone => "paced",
             Kind::Fleet => "fleet",
+            Kind::Pair => "pair",
         };
         let away = match self.away {
             Away::Closed => "closed",
@@ -78,6 +81,7 @@ impl Order {
             kind: match words[0] {
                 "published" => Kind::PublishedAlone,
                 "paced" => Kind::PacedAlone,
+                "pair" => Kind::Pair,
                 _ => Kind::Fleet,
             },
             index: u8::try_from(number(1)).expect("few members"),
@@ -147,7 +151,11 @@ pub(crate) fn obey(order: &Order) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.expect("a runtime").block_on(send(order));
+    let runtime = runtime.expect("a runtime");
+    match order.kind {
+        Kind::Pair => runtime.block_on(send_pairs(order)),
+        _ => runtime.block_on(send(order)),
+    }
 }
 
 #[derive(Debug)]
@@ -173,7 +181,7 @@ impl Gate {
         let law = match order.kind {
             Kind::PublishedAlone => ControlLaw::Aws,
             Kind::PacedAlone => ControlLaw::Paced,
-            Kind::Fleet => return Self::Fleet(join(order)),
+            Kind::Fleet | Kind::Pair => return Self::Fleet(join(order, "rig", order.allowance)),
         };
         Self::Alone(SendRate::new(law, clock.now()), clock)
     }
@@ -203,14 +211,14 @@ impl Gate {
 }
 
 /// The five lines.
-fn join(order: &Order) -> Budget {
+fn join(order: &Order, name: &str, allowance: u32) -> Budget {
     let fleet = match order.engine.strip_prefix("file:") {
         #[cfg(feature = "local")]
         Some(path) => Fleet::local(path),
         _ => Fleet::open(&order.engine),
     };
     let fleet = fleet.expect("an address");
-    let scope = fleet.scope("rig", order.allowance, Duration::from_secs(1));
+    let scope = fleet.scope(name, allowance, Duration::from_secs(1));
     let clock = Ahead(MonotonicClock::new(), order.ahead);
     let mut scope = scope
         .expect("in range")
@@ -252,6 +260,51 @@ async fn work(gate: &Gate, order: &Order, end: Instant) -> std::io::Result<()> {
         if !order.rest.is_zero() {
             tokio::time::sleep(order.rest).await;
         }
+    }
+    Ok(())
+}
+
+/// Sends requests that cost ten to thirty tokens each, and goes by what the service declares.
+async fn send_pairs(order: &Order) {
+    let requests = join(order, "requests", order.allowance);
+    let tokens = join(order, "tokens", order.allowance);
+    let set = BudgetSet::new([requests, tokens]).expect("two members");
+    let end = Instant::now() + order.time;
+    let mut workers = Vec::new();
+    for _ in 0..order.workers {
+        let (set, order) = (set.clone(), order.clone());
+        workers.push(tokio::spawn(async move {
+            work_on_pairs(&set, &order, end).await
+        }));
+    }
+    for worker in workers {
+        // A service that is gone is the end of a test.
+        let _ended = worker.await;
+    }
+}
+
+async fn work_on_pairs(set: &BudgetSet<2>, order: &Order, end: Instant) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", order.service)).await?;
+    stream.set_nodelay(true)?;
+    while Instant::now() < end {
+        let cost = fastrand::u32(10..=30);
+        let estimate = if order.index % 2 == 0 {
+            cost * 3
+        } else {
+            cost / 3
+        };
+        let charge = set.acquire([1, estimate]).await;
+        stream.write_u32(cost).await?;
+        let outcome = match stream.read_u8().await? {
+            THROTTLED => Outcome::Throttled,
+            _ => Outcome::NotThrottled,
+        };
+        let declared = stream.read_u32().await?;
+        let [_, tokens] = set.budgets();
+        let told = tokens.set_allowance(declared, Duration::from_secs(1));
+        told.expect("in range");
+        charge.record(outcome);
+        charge.settle([1, cost]);
     }
     Ok(())
 }

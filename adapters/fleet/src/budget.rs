@@ -10,9 +10,11 @@ use paceline::{Clock, Outcome, SendPermit, SendRate, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::fault::FleetError;
 use crate::line::Place;
 use crate::pool::Pool;
-use crate::snapshot::BudgetSnapshot;
+use crate::settings::nano;
+use crate::snapshot::{BudgetSnapshot, MemberId};
 use crate::wait::{self, DeadlinePassed};
 
 /// A member of a fleet that shares one allowance of sends.
@@ -55,6 +57,7 @@ impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.snapshot();
         f.debug_struct("Budget")
+            .field("member", &shown.member)
             .field("standing", &shown.standing)
             .field("share", &shown.share)
             .field("held", &shown.held)
@@ -99,6 +102,15 @@ impl Budget {
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         &*self.shared.clock
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.shared.pool
+    }
+
+    /// Returns where it stands among all members of this process.
+    pub(crate) fn place(&self) -> *const Pool {
+        Arc::as_ptr(&self.shared.pool)
     }
 
     /// Takes a token, or takes nothing and returns how long it may be until there is one.
@@ -194,7 +206,8 @@ impl Budget {
             let wake = Instant::now().checked_add(wait);
             match (deadline, wake) {
                 (Some(deadline), Some(wake)) if wake > deadline => {
-                    return Err(DeadlinePassed { wait });
+                    let member = pool.member();
+                    return Err(DeadlinePassed { wait, member });
                 }
                 _ => tokio::time::sleep(wait).await,
             }
@@ -229,6 +242,43 @@ impl Budget {
         }
     }
 
+    /// Returns which member this is, of all that its scope has.
+    #[must_use]
+    pub fn member(&self) -> MemberId {
+        self.shared.pool.member()
+    }
+
+    /// Changes what all members together may send: `tokens` in each `per`, from the next ask on.
+    ///
+    /// The least holds of what the members with requests say. So the first member that is told less
+    /// slows the whole fleet down, and more counts once each of them was told. A service may
+    /// declare it in its responses: tell the budget each time, which costs nothing while it is the
+    /// same. An initial rate that was set, a floor and a safe rate stay, as far as the allowance
+    /// has room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline_fleet::{Budget, FleetError};
+    ///
+    /// # #[allow(dead_code)]
+    /// fn limit_seen(budget: &Budget, header: &str) -> Result<(), FleetError> {
+    ///     let Ok(limit) = header.parse() else { return Ok(()) };
+    ///     budget.set_allowance(limit, Duration::from_secs(60))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::Rate`] for a rate out of range.
+    pub fn set_allowance(&self, tokens: u32, per: Duration) -> Result<(), FleetError> {
+        self.shared
+            .pool
+            .set_allowance(nano("allowance", tokens, per)?);
+        Ok(())
+    }
+
     /// Drops this handle. If it is the last one, waits until the member has left: what it did not
     /// spend has gone back then.
     ///
@@ -247,7 +297,10 @@ impl Budget {
     /// Returns how the member stood when its task last looked.
     #[must_use]
     pub fn snapshot(&self) -> BudgetSnapshot {
-        *self.shared.shown.borrow()
+        BudgetSnapshot {
+            member: self.member(),
+            ..*self.shared.shown.borrow()
+        }
     }
 
     /// Waits until the standing or the fault is another than in `last`, and returns how the member
@@ -317,7 +370,8 @@ pub(crate) mod tests {
         let began = Instant::now();
         let within = |span| budget.acquire_before(began + span);
         let early = within(Duration::from_millis(999)).await;
-        assert_eq!(early.map(drop), Err(DeadlinePassed { wait }));
+        let member = pool.member();
+        assert_eq!(early.map(drop), Err(DeadlinePassed { wait, member }));
         assert_eq!((began.elapsed(), pool.available()), (Duration::ZERO, 3));
         let permit = within(wait).await.expect("in time");
         assert_eq!(permit.time(), Timestamp::ZERO.saturating_add(wait));

@@ -14,7 +14,7 @@ use core::{error::Error, fmt, time::Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EngineFault {
-    /// There is no connection: refused, reset, no such host, or TLS does not come about. A file has
+    /// There is no connection: refused, reset, no such host. A file has
     /// no folder, or its disk fails.
     Unreachable,
     /// No answer in time. Of a file: other processes had it locked.
@@ -47,7 +47,8 @@ pub enum EngineFault {
     Sentinel,
     /// It does not know a command that the scripts need: renamed, disabled, or too old.
     NoCommand,
-    /// TLS does not come about: a certificate has expired, or does not go with its key.
+    /// TLS does not come about: one side refuses the other's certificate, which is unknown, has
+    /// expired, or does not go with its key.
     Certificate,
     /// It answers, and does not know a member that it knew: it was emptied. Nothing was granted.
     Forgets,
@@ -118,7 +119,7 @@ impl EngineFault {
             Self::Unauthorized
         } else if says(&["unknown command", "unknown redis command"]) {
             Self::NoCommand
-        } else if says(&["certificate", "tls", "fatal alert"]) {
+        } else if says(&["certificate", "fatal alert", "tls parameters"]) {
             Self::Certificate
         } else {
             Self::Other
@@ -135,7 +136,10 @@ impl EngineFault {
             return Self::Unauthorized;
         }
         if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
-            return Self::Unreachable;
+            return match Self::of_text(&error.to_string()) {
+                Self::Certificate => Self::Certificate,
+                _ => Self::Unreachable,
+            };
         }
         if let Some(code) = error.code() {
             return match Self::of_code(code) {
@@ -226,6 +230,8 @@ pub enum FleetError {
         /// What was given.
         tokens: u32,
     },
+    /// Two budgets of a set that are one member.
+    SameBudget,
     /// There is no tokio runtime to run the background task.
     NoRuntime,
     /// The engine cannot be used: only [`Fleet::connect`](crate::Fleet::connect) says so.
@@ -270,6 +276,7 @@ impl fmt::Display for FleetError {
                     "a retry budget of {tokens} tokens is not between 1 and 1000000000"
                 )
             }
+            Self::SameBudget => f.write_str("two budgets of the set are one member"),
             Self::Weight { weight } => {
                 write!(f, "the weight of {weight} is not between 1 and 1000")
             }

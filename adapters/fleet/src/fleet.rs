@@ -14,7 +14,7 @@ use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::fault::FleetError;
 use crate::pool::Pool;
-use crate::settings::{Away, Settings, name, nano, within};
+use crate::settings::{Away, LONGEST, Settings, name, nano, within};
 use crate::snapshot::BudgetSnapshot;
 use crate::task::{Listener, Shown, Task};
 
@@ -328,7 +328,7 @@ impl Tls {
 /// | initial rate, of a scope that was never throttled | the allowance | up to the allowance |
 /// | floor, under which throttles do not take the rate | 0.5/s | up to the allowance |
 /// | lease, what a member may hold, as a time at its share | 200 ms | 20 ms to 10 s |
-/// | validity of what it holds, after it was asked for | five leases | twice the lease to 60 s |
+/// | validity of what it holds, after it was asked for | five leases, at most 30 s | twice the lease to 30 s |
 /// | burst, what the engine keeps for members that ask late, as a time at the rate | half a lease | 1 ms to 10 s |
 /// | weight, how large its share is beside others' | 1 | 1 to 1,000 |
 /// | safe rate, the least that it sends alone | none, or the floor for one that never had a share | up to the allowance |
@@ -408,10 +408,10 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// Under twice the lease, or above 60 s.
+    /// Under twice the lease, or above 30 s.
     pub fn validity(mut self, span: Duration) -> Result<Self, FleetError> {
         let least = self.settings.lease.saturating_mul(2);
-        self.settings.valid = Some(within("validity", span, least, Duration::from_secs(60))?);
+        self.settings.valid = Some(within("validity", span, least, LONGEST)?);
         Ok(self)
     }
 

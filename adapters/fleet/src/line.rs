@@ -361,6 +361,59 @@ mod tests {
     }
 
     #[test]
+    fn whatever_waiters_do_each_token_goes_once_and_one_of_them_gets_through() {
+        for seed in 0..100 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let pool = pool(1_000);
+            let (mut places, mut poured, mut went): (Vec<Place>, _, _) = (Vec::new(), 0, 0);
+            let mut look = |places: &mut Vec<Place>, index: usize| {
+                if places[index].look(NOW, None).is_ok() {
+                    let place = places.remove(index);
+                    went += place.weight;
+                    place.goes();
+                }
+                went
+            };
+            for _ in 0..1_000 {
+                let went = match random.u32(..10) {
+                    0..4 => {
+                        places.push(Place::take(&pool, random.u32(1..20), random.bool()));
+                        look(&mut places, 0)
+                    }
+                    4 if !places.is_empty() => {
+                        drop(places.remove(random.usize(..places.len())));
+                        continue;
+                    }
+                    5 => {
+                        let tokens = random.u32(..20);
+                        pool.pour(tokens);
+                        poured += tokens;
+                        continue;
+                    }
+                    _ if !places.is_empty() => {
+                        let index = random.usize(..places.len());
+                        look(&mut places, index)
+                    }
+                    _ => continue,
+                };
+                let saved: u32 = places.iter().map(|place| place.saved).sum();
+                assert_eq!(poured, went + saved + pool.available(), "seed {seed}");
+                let rest = |place: &Place| u64::from(place.weight - place.saved);
+                let waiting = places.iter().map(rest).sum::<u64>();
+                assert_eq!(pool.waiting.load(Relaxed), waiting, "seed {seed}");
+            }
+            while !places.is_empty() {
+                let before = places.len();
+                pool.pour(20);
+                for index in (0..before).rev() {
+                    look(&mut places, index);
+                }
+                assert!(places.len() < before, "seed {seed}: none gets through");
+            }
+        }
+    }
+
+    #[test]
     fn only_the_head_is_woken() {
         use core::sync::atomic::AtomicU32;
         #[derive(Default)]

@@ -53,6 +53,8 @@ pub(crate) struct Member {
     pending: Option<Pending>,
     /// What the pool would hold if nothing had been spent since it was last looked at.
     expected: u32,
+    /// Tokens that were taken and put back: they are spent once, when they are taken again.
+    put_back: u32,
     spent: u64,
     pour: Pour,
     demand: Demand,
@@ -64,6 +66,8 @@ pub(crate) struct Member {
     answered_at: Timestamp,
     lease_until: Timestamp,
     next_ask: Timestamp,
+    /// The engine's load allows no ask before this.
+    free_from: Timestamp,
     last_ask: Timestamp,
     busy_until: Timestamp,
     failures: u32,
@@ -88,6 +92,7 @@ impl Member {
             seq: 0,
             pending: None,
             expected: 0,
+            put_back: 0,
             spent: 0,
             pour: Pour::default(),
             demand: Demand::new(now),
@@ -98,6 +103,7 @@ impl Member {
             answered_at: now,
             lease_until: Timestamp::ZERO,
             next_ask: now,
+            free_from: now,
             last_ask: now,
             busy_until: now,
             failures: 0,
@@ -121,6 +127,11 @@ impl Member {
     pub(crate) fn tick(&mut self, now: Timestamp, pool: &Pool) {
         let available = pool.available();
         let spent = self.expected.saturating_sub(available);
+        let back = available.saturating_sub(self.expected);
+        self.put_back = self.put_back.saturating_add(back);
+        let again = spent.min(self.put_back);
+        self.put_back = self.put_back.saturating_sub(again);
+        let spent = spent.saturating_sub(again);
         self.expected = available;
         self.spent = self.spent.saturating_add(u64::from(spent));
         self.told.spent = self.told.spent.saturating_add(u64::from(spent));
@@ -149,13 +160,13 @@ impl Member {
         pool.set_rate(self.rate());
     }
 
-    /// Returns `true` if there is nothing left of the lease, and for twice its length the engine
-    /// has not answered.
+    /// Returns `true` if there is nothing left of the lease, and for twice the length that it would
+    /// have without the engine's load the engine has not answered.
     fn is_spent(&self, now: Timestamp, available: u32) -> bool {
         self.failures > 0
             && available == 0
             && self.pour.reserve() == 0
-            && since(self.answered_at, now) >= self.reach.lease.saturating_mul(2)
+            && since(self.answered_at, now) >= self.reach.near.saturating_mul(2)
     }
 
     /// Goes its own way if the engine is away.
@@ -249,6 +260,9 @@ impl Member {
 
     /// Returns `true` if it is time to ask.
     pub(crate) fn is_due(&self, now: Timestamp, pool: &Pool) -> bool {
+        if now < self.free_from {
+            return false;
+        }
         if now >= self.next_ask {
             return true;
         }
@@ -261,6 +275,7 @@ impl Member {
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
     pub(crate) fn ask(&mut self, now: Timestamp, pool: &Pool) -> Ask {
         self.last_ask = now;
+        self.free_from = after(now, self.reach.gap);
         self.young = if now >= self.busy_until {
             0
         } else {
@@ -312,6 +327,7 @@ impl Member {
             held: held.saturating_sub(back),
             back,
             demand,
+            allowance: pool.allowance().unwrap_or(self.settings.allowance),
             report,
             reach: self.reach,
             alone: self.part_left(now),
@@ -372,12 +388,15 @@ impl Member {
         self.answered_at = now;
         self.trips[self.heard % TRIPS] = since(asked, now);
         self.heard = self.heard.wrapping_add(1);
-        let until = after(asked, self.reach.valid);
+        // Three of the leases that the engine asks for: it counts them for as long.
+        let valid = self.reach.valid.max(answer.lease.saturating_mul(3));
+        let until = after(asked, valid);
         let trip = self.trips.iter().min().copied().unwrap_or_default();
         self.reach = self.settings.reach(trip, answer.lease);
         if answer.joined {
             self.young = 0;
         }
+        self.free_from = after(asked, answer.wait.min(self.reach.gap.saturating_mul(2)));
         if now >= until {
             self.told.expired = self.told.expired.saturating_add(u64::from(answer.granted));
             self.next_ask = now;
@@ -463,7 +482,7 @@ impl Member {
             (Standing::Leased, next) => next.map_or(heartbeat, |next| next.max(TICK)),
             _ => TICK,
         };
-        let ask = since(now, self.next_ask);
+        let ask = since(now, self.next_ask.max(self.free_from));
         ask.min(most).max(Duration::from_millis(1))
     }
 
@@ -480,8 +499,10 @@ impl Member {
                 .told
                 .fault
                 .or(starved.then_some(EngineFault::GrantsNothing)),
+            member: pool.member(),
             share: self.share(),
             rate: self.answer.map_or(0, |answer| answer.rate),
+            allowance: self.answer.map_or(0, |answer| answer.allowance),
             members: self.answer.map_or(0, |answer| answer.members),
             held: pool.available().saturating_add(self.pour.reserve()),
             demand: self.demand.rate(),

@@ -7,6 +7,8 @@ use paceline::{RetryQuota, SendPermit, Timestamp};
 use tokio::sync::Notify;
 
 use crate::line::Line;
+use crate::snapshot::MemberId;
+use crate::wire::Nano;
 
 /// Everything is let go: the end of a lease that has none, nor tokens.
 const OPEN: u64 = u64::MAX;
@@ -37,6 +39,11 @@ pub(crate) struct Pool {
     last_sent: AtomicU64,
     trip: AtomicU64,
     pause_until: AtomicU64,
+    /// The member that it is of, and the allowance that it was told while it ran, or 0.
+    member: AtomicU64,
+    allowance: AtomicU64,
+    /// What was spent beyond what was taken: the next tokens pay it.
+    owed: AtomicU64,
     /// What tokens may be expected at, in thousandths a second, or 0 if that is not known.
     rate: AtomicU64,
     pub(crate) line: Line,
@@ -80,6 +87,9 @@ impl Pool {
             last_sent: AtomicU64::new(0),
             trip: AtomicU64::new(0),
             pause_until: AtomicU64::new(0),
+            member: AtomicU64::new(MemberId::new().0),
+            allowance: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
             rate: AtomicU64::new(0),
             line: Line::default(),
             in_line: AtomicU64::new(0),
@@ -130,6 +140,7 @@ impl Pool {
     /// first after the hint, since a part of it has come already. Never zero.
     pub(crate) fn wait_for(&self, tokens: u64) -> Duration {
         let rate = self.rate.load(Relaxed);
+        let tokens = tokens.saturating_add(self.owed.load(Relaxed));
         let missing = tokens.saturating_sub(u64::from(self.available()));
         let tokens = missing.saturating_sub(1);
         let nanos = u128::from(tokens)
@@ -146,7 +157,7 @@ impl Pool {
 
     /// Puts back tokens that were taken and not used.
     pub(crate) fn untake(&self, tokens: u32) {
-        self.tokens.0.credit(tokens);
+        self.tokens.0.credit(self.pay(tokens));
     }
 
     /// Takes note of a throttle.
@@ -197,9 +208,34 @@ impl Pool {
 
     pub(crate) fn pour(&self, tokens: u32) {
         if tokens > 0 {
-            self.tokens.0.credit(tokens);
+            self.untake(tokens);
             self.line.wake();
         }
+    }
+
+    /// Corrects what was taken to what it `cost`.
+    pub(crate) fn settle(&self, taken: u32, cost: u32) {
+        self.pour(taken.saturating_sub(cost));
+        let more = cost.saturating_sub(taken);
+        let owed = u64::from(more.saturating_sub(self.withdraw(more)));
+        if owed > 0 {
+            // Relaxed: tokens are counted by the bucket. Until the debt is seen the next ones may
+            // go to requests, and the ones after them pay it.
+            self.waiting.fetch_add(owed, Relaxed);
+            self.owed.fetch_add(owed, Relaxed);
+            self.need.notify_one();
+        }
+    }
+
+    /// Pays what is owed out of `tokens`, and returns what is left of them.
+    fn pay(&self, tokens: u32) -> u32 {
+        let rest = |owed: u64| (owed > 0).then(|| owed.saturating_sub(tokens.into()));
+        let Ok(owed) = self.owed.fetch_update(Relaxed, Relaxed, rest) else {
+            return tokens;
+        };
+        let paid = u32::try_from(owed).unwrap_or(u32::MAX).min(tokens);
+        self.waiting.fetch_sub(paid.into(), Relaxed);
+        tokens.saturating_sub(paid)
     }
 
     /// Takes out as many of `most` tokens as there are, and returns how many.
@@ -226,6 +262,26 @@ impl Pool {
     pub(crate) fn good_until(&self, until: Timestamp) {
         let until = until.as_nanos().clamp(1, OPEN.wrapping_sub(1));
         self.until.0.store(until, Relaxed);
+    }
+
+    pub(crate) fn member(&self) -> MemberId {
+        MemberId(self.member.load(Relaxed))
+    }
+
+    /// Becomes that of another member.
+    pub(crate) fn rename(&self) {
+        self.member.store(MemberId::new().0, Relaxed);
+    }
+
+    /// Returns the allowance that it was told last.
+    pub(crate) fn allowance(&self) -> Option<Nano> {
+        Some(self.allowance.load(Relaxed)).filter(|rate| *rate > 0)
+    }
+
+    pub(crate) fn set_allowance(&self, rate: Nano) {
+        if self.allowance.swap(rate, Relaxed) != rate {
+            self.need.notify_one();
+        }
     }
 
     pub(crate) fn set_rate(&self, rate: u64) {

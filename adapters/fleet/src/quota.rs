@@ -13,14 +13,11 @@ use crate::fault::{EngineFault, FleetError};
 use crate::fleet::Fleet;
 use crate::member::jittered;
 use crate::settings::{Away, name};
-use crate::task::new_name;
+use crate::snapshot::MemberId;
 use crate::wire::Step;
 
 /// How often a quota is looked at, and the longest that its member is silent in a small fleet.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often one is that is closed: successes pay in less than a retry costs meanwhile, up to 2,500
-/// of them a second.
-const CLOSED_LOOK: Duration = Duration::from_millis(2);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How many steps a second all members take that have nothing to ask for.
 const IDLE_STEPS: u64 = 2_500;
@@ -91,8 +88,8 @@ impl RetryScope {
     /// Sets how retries are handled while the engine is away.
     ///
     /// [`Away::Alone`] leaves the quota to itself, with what it holds and what successes pay in;
-    /// [`Away::Closed`] empties it every 2 ms, so that only what successes pay in meanwhile is
-    /// there; [`Away::Open`] fills it every 50 ms.
+    /// [`Away::Closed`] [closes](RetryQuota::close) it: no retry that costs anything goes;
+    /// [`Away::Open`] fills it every 50 ms.
     pub fn when_away(mut self, away: Away) -> Self {
         self.away = away;
         self
@@ -107,19 +104,22 @@ impl RetryScope {
     pub fn join(self, quota: &Arc<RetryQuota>) -> Result<FleetRetryBudget, FleetError> {
         let runtime = Handle::try_current().map_err(|_| FleetError::NoRuntime)?;
         let stop = Arc::new(Notify::new());
-        let (shown, seen) = watch::channel(FleetRetrySnapshot::default());
+        let told = FleetRetrySnapshot {
+            member: MemberId::new(),
+            ..FleetRetrySnapshot::default()
+        };
+        let (shown, seen) = watch::channel(told);
         quota.drain();
         let keeper = Keeper {
             hold: self.hold.min(quota.capacity()),
             scope: self,
             quota: Arc::clone(quota),
-            member: new_name(),
             seq: 0,
             pending: None,
             wait: LOOK,
             left: false,
             heard: false,
-            told: FleetRetrySnapshot::default(),
+            told,
         };
         runtime.spawn(keeper.run(Arc::clone(&stop), shown));
         Ok(FleetRetryBudget { stop, seen })
@@ -182,6 +182,8 @@ impl Drop for FleetRetryBudget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetRetrySnapshot {
+    /// Which member this is.
+    pub member: MemberId,
     /// What the pool held after the last answer.
     pub pool: u32,
     /// How many members there are.
@@ -201,7 +203,6 @@ struct Keeper {
     scope: RetryScope,
     quota: Arc<RetryQuota>,
     hold: u32,
-    member: String,
     seq: u64,
     /// The last ask, if it has no answer.
     pending: Option<Ask>,
@@ -237,10 +238,9 @@ impl Keeper {
                 }
             }
             self.go_without();
-            let span = self.look();
             tokio::select! {
                 () = stop.notified() => break,
-                () = tokio::time::sleep(span) => silent = silent.saturating_add(span),
+                () = tokio::time::sleep(LOOK) => silent = silent.saturating_add(LOOK),
             }
         }
         if let Some(ask) = self.pending.take() {
@@ -257,6 +257,7 @@ impl Keeper {
         self.left = true;
         self.seq = self.seq.saturating_add(1);
         let back = self.quota.drain();
+        self.quota.reopen();
         Ask { want: 0, back }
     }
 
@@ -290,14 +291,6 @@ impl Keeper {
         HEARTBEAT.max(Duration::from_nanos(nanos.div_ceil(IDLE_STEPS)))
     }
 
-    fn look(&self) -> Duration {
-        if self.told.fault.is_some() && self.scope.away == Away::Closed {
-            CLOSED_LOOK
-        } else {
-            LOOK
-        }
-    }
-
     fn answered(&mut self, ask: Ask, granted: u32) {
         if granted < ask.want {
             self.back_off();
@@ -325,17 +318,18 @@ impl Keeper {
     }
 
     async fn step(&mut self, ask: Ask, leave: bool) -> Result<u32, EngineFault> {
-        let words = self.words(ask, leave);
+        let (member, words) = (self.told.member.to_string(), self.words(ask, leave));
         let scope = &self.scope;
         let key = scope.engine.key(Step::Quota, &scope.name);
         let taken = scope
             .engine
-            .take(Step::Quota, &key, &self.member, &words, PATIENCE);
+            .take(Step::Quota, &key, &member, &words, PATIENCE);
         let numbers = taken.await?;
         let [granted, pool, members] = read(&numbers).ok_or(EngineFault::Broken)?;
         if granted > ask.want {
             return Err(EngineFault::Broken);
         }
+        self.quota.reopen();
         self.quota.credit(granted);
         self.told = FleetRetrySnapshot {
             pool,
@@ -353,7 +347,7 @@ impl Keeper {
         self.told.fault = Some(fault);
         self.told.faults = self.told.faults.saturating_add(1);
         if let EngineFault::Broken = fault {
-            self.member = new_name();
+            self.told.member = MemberId::new();
         }
         self.back_off();
         self.go_without();
@@ -366,7 +360,7 @@ impl Keeper {
         }
         match self.scope.away {
             Away::Alone => {}
-            Away::Closed => _ = self.quota.drain(),
+            Away::Closed => self.quota.close(),
             Away::Open => _ = self.quota.refill(),
         }
     }
@@ -381,9 +375,10 @@ impl Drop for Keeper {
             }
         } else {
             let ask = self.leave();
-            let (scope, words) = (&self.scope, self.words(ask, true));
+            let (member, words) = (self.told.member.to_string(), self.words(ask, true));
+            let scope = &self.scope;
             let key = scope.engine.key(Step::Quota, &scope.name);
-            scope.engine.part(Step::Quota, &key, &self.member, &words);
+            scope.engine.part(Step::Quota, &key, &member, &words);
         }
     }
 }
@@ -409,8 +404,8 @@ fn empty(quota: &RetryQuota, most: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{
-        Arc, Ask, Away, CLOSED_LOOK, Duration, EngineFault, Fleet, FleetError, FleetRetrySnapshot,
-        HEARTBEAT, Keeper, LOOK, RetryQuota, read,
+        Arc, Ask, Away, Duration, EngineFault, Fleet, FleetError, FleetRetrySnapshot, HEARTBEAT,
+        Keeper, LOOK, MemberId, RetryQuota, read,
     };
 
     fn keeper() -> Keeper {
@@ -421,7 +416,6 @@ mod tests {
             scope: scope.expect("in range"),
             quota,
             hold: 50,
-            member: "a".to_owned(),
             seq: 0,
             pending: None,
             wait: LOOK,
@@ -465,20 +459,16 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_quota_is_emptied_at_each_look_and_looked_at_often() {
+    fn a_closed_quota_lets_no_retry_go_and_is_given_back_open() {
         let mut keeper = keeper();
         keeper.scope.away = Away::Closed;
-        assert_eq!(keeper.look(), LOOK);
         let ask = Ask { want: 1, back: 0 };
         keeper.failed(ask, EngineFault::TimedOut);
         keeper.quota.credit(200);
-        keeper.go_without();
-        assert_eq!((keeper.look(), keeper.quota.available()), (CLOSED_LOOK, 0));
-        // With the engine back it is left alone.
-        keeper.told.fault = None;
+        assert!(keeper.quota.try_acquire(1).is_none());
+        assert_eq!(keeper.leave(), Ask { want: 0, back: 0 });
         keeper.quota.credit(200);
-        keeper.go_without();
-        assert_eq!((keeper.look(), keeper.quota.available()), (LOOK, 200));
+        assert_eq!(keeper.quota.available(), 200);
     }
 
     #[test]
@@ -486,7 +476,7 @@ mod tests {
         let mut keeper = keeper();
         let first = keeper.next();
         keeper.failed(first, EngineFault::Broken);
-        assert_ne!(keeper.member, "a");
+        assert_ne!(keeper.told.member, MemberId::default());
         assert_eq!((keeper.next(), keeper.seq), (Ask { want: 0, back: 0 }, 2));
     }
 
@@ -536,10 +526,8 @@ mod tests {
             keeper.scope.away = away;
             drop(keeper.quota.try_acquire(200));
             keeper.failed(Ask { want: 1, back: 0 }, EngineFault::TimedOut);
-            assert_eq!(
-                (keeper.quota.available(), keeper.member.as_str()),
-                (left, "a")
-            );
+            let shown = (keeper.quota.available(), keeper.told.member);
+            assert_eq!(shown, (left, MemberId::default()));
             assert_eq!(keeper.told.fault, Some(EngineFault::TimedOut));
             assert_eq!(keeper.told.faults, 1);
         }

@@ -104,10 +104,14 @@ impl Settings {
         let far = half(self.lease.saturating_add(trip.saturating_mul(5)));
         let near = self.lease.max(far);
         let lease = near.max(load.min(LONGEST));
-        let valid = self.valid.unwrap_or(self.lease.saturating_mul(5));
+        let valid = self
+            .valid
+            .unwrap_or(self.lease.saturating_mul(5).min(LONGEST));
         let leases = if self.lease == lease { 2 } else { 3 };
         Reach {
             lease,
+            near,
+            gap: half(load.min(LONGEST)),
             burst: self.burst.unwrap_or_else(|| half(near)),
             valid: valid.max(lease.saturating_mul(leases)),
         }
@@ -119,8 +123,9 @@ impl Settings {
     }
 }
 
-/// The longest lease that an engine is believed to need.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The longest lease that an engine is believed to need, and the longest validity of one that it
+/// did not ask for: what a member that is gone holds, or a foreign program wrote, ends with it.
+pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// The longest round trip to the engine that leases are made for.
 const FARTHEST: Duration = Duration::from_secs(2);
 
@@ -128,6 +133,10 @@ const FARTHEST: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) lease: Duration,
+    /// What it would be without the engine's load.
+    pub(crate) near: Duration,
+    /// How long the engine's load keeps a member from asking again.
+    pub(crate) gap: Duration,
     pub(crate) burst: Duration,
     pub(crate) valid: Duration,
 }
@@ -141,6 +150,11 @@ impl Reach {
     /// Returns how often an idle member says that it is there.
     pub(crate) fn heartbeat(&self) -> Duration {
         self.valid.checked_div(3).unwrap_or(self.valid)
+    }
+
+    /// Returns the least patience with an engine that has this load: all may ask at once.
+    pub(crate) fn patience(&self) -> Duration {
+        self.gap.checked_div(2).unwrap_or(self.gap)
     }
 
     /// Returns after how long a silent member is forgotten by the engine.
@@ -252,6 +266,8 @@ mod tests {
         let busy = settings.reach(Duration::ZERO, 4 * SECOND);
         let spans = [busy.lease, busy.burst, busy.valid].map(|span| span.as_millis());
         assert_eq!(spans, [4_000, 100, 12_000]);
+        // Nobody asks twice in half of one, and an answer may take as long as all need to ask.
+        assert_eq!((busy.gap, busy.patience()), (2 * SECOND, SECOND));
         let hostile = settings.reach(Duration::ZERO, 900 * SECOND);
         assert_eq!(hostile.lease, 30 * SECOND);
     }

@@ -1,6 +1,35 @@
 //! What a member shows of itself.
 
+use core::fmt;
+
 use crate::fault::EngineFault;
+
+/// One member of a scope. At the engine it is the field `m<id>` of the scope's key.
+///
+/// A member whose record was broken goes on under another one.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct MemberId(pub(crate) u64);
+
+impl MemberId {
+    /// Returns an id that no other member has, by chance of one in 2⁶⁴.
+    pub(crate) fn new() -> Self {
+        Self(fastrand::u64(1..))
+    }
+}
+
+/// Sixteen digits.
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// As it is displayed.
+impl fmt::Debug for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// How a member stands with its fleet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,12 +60,16 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetSnapshot {
+    /// Which member this is.
+    pub member: MemberId,
     /// How the member stands with the fleet.
     pub standing: Standing,
     /// The member's fair share, by the last answer.
     pub share: u64,
     /// The fleet's rate, by the last answer: the allowance, or less if the service throttles.
     pub rate: u64,
+    /// What all may send, by the last answer: the least that a member with requests has said.
+    pub allowance: u64,
     /// What this member would send if it were let.
     pub demand: u64,
     /// How many members there are.

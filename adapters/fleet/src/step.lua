@@ -3,7 +3,8 @@
 -- tokens per second.
 --
 -- Answers {tokens granted, share, rate, members, whether the member was not known, what it may send
--- alone, the lease that the load asks for}, the rates in thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
+-- alone, the lease that the load asks for, the allowance, how long it is not to ask}, the rates in
+-- thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
 -- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
 -- what is told in a window was granted before it.
 --
@@ -11,15 +12,14 @@
 -- record; it reads a missing one as 0, and ignores those that it does not know. Where a field means
 -- something else, the key's version changes.
 --
--- A third argument says that the engine is a file of the members' machine. It is never away, and most
--- members live for a moment: a newcomer need not wait for its part of the first lease.
+-- A third argument says that the engine is a file of the members' machine, which is never away.
 local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
   'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
-  'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'load'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone'}
+  'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease'}
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
 local AGED = 30
@@ -29,8 +29,8 @@ local FORGET = 2
 -- In so many seconds what forgotten members may send alone halves. The members halve it in 300 s, by
 -- straight lines between the halves, which are never above this.
 local HALVES = 400
--- So many steps a second are asked of the engine, by members that have joined: a busy one asks twice
--- in a lease, an idle one once.
+-- So many steps a second are asked of the engine, by members that have joined: each step books the
+-- next free slot for the member's next one.
 local STEPS = 5000
 
 -- Reads numbers by their names, of which the first `least` have to be there; or nothing if it is
@@ -50,9 +50,24 @@ end
 local function scope_of(text) return numbers(text, SCOPE, 25) end
 local function member_of(text) return numbers(text, MEMBER, 12) end
 
+-- What a turn looks at of another member: it looks at all of them.
+local PART = '^(%S+) %S+ %S+ (%S+) %S+ (%S+) (%S+) (%S+) %S+ %S+ %S+ %S+ ?(%S*) ?(%S*)'
+local function part_of(text)
+  local seen, demand, out, weight, absent, alone, lease = string.match(text, PART)
+  local function number(word)
+    local number = word == '' and 0 or tonumber(word)
+    return number and number >= 0 and number <= 9007199254740992 and number
+  end
+  local part = {seen = number(seen), demand = number(demand), out = number(out), weight = number(weight),
+    absent = number(absent), alone = number(alone), lease = number(lease)}
+  if seen and part.seen and part.demand and part.out and part.weight and part.absent and part.alone and part.lease then
+    return part
+  end
+end
+
 local function text(record, names)
   local words = {}
-  for i, name in ipairs(names) do words[i] = string.format('%.17g', record[name]) end
+  for i, name in ipairs(names) do words[i] = string.format('%.17g', math.min(record[name], 9007199254740992)) end
   return table.concat(words, ' ')
 end
 
@@ -71,12 +86,12 @@ else -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
     weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
-    lent = 0, lost = 0, lost_at = now, load = 0}
+    lent = 0, lost = 0, lost_at = now, slot = now}
 end
 local joins = not stored[2]
 if joins then
   m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
-    thrown = 0, own = 1, cut = 0, alone = 0}
+    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0}
 else
   m = member_of(stored[2])
   if not m then return broken(member) end
@@ -91,16 +106,19 @@ s.pause = math.min(s.pause, now + 60 * SECOND)
 s.since = math.min(s.since, math.max(now, s.pause))
 -- No value is believed beyond what a member could have written; what is wrong within that ages out.
 s.turn = math.min(s.turn, now + 2 * SECOND)
+-- A member that sends nothing has no say in the allowance.
+if a.demand == 0 then a.ceiling = math.max(a.ceiling, math.min(s.ceiling, 1e9)) end
 s.ceiling = math.min(s.ceiling, a.ceiling)
 s.lowest = math.min(s.lowest, a.ceiling)
 s.longest = math.max(math.min(s.longest, 30 * SECOND), a.burst)
 s.burst = math.max(math.min(s.burst, 30 * SECOND), s.longest)
 s.ramp, s.trip = math.min(s.ramp, 8), math.min(s.trip, 60 * SECOND)
 s.crest = math.min(s.crest, s.ceiling)
-s.load = math.min(s.load, 30 * SECOND)
 if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
 m.seen, m.cut = math.min(m.seen, now), math.min(m.cut, now)
 m.weight, m.absent = a.weight, a.absent
+s.members, s.weights = math.min(s.members, 1000000), math.min(s.weights, 1e9)
+if joins and a.leave == 0 then s.members, s.weights = s.members + 1, s.weights + m.weight end
 -- What members may send alone that are forgotten: they may be cut off, and not gone. One that comes
 -- back takes its part out of it.
 s.lost = math.min(s.lost, s.ceiling) * 2 ^ ((s.lost_at - now) / SECOND / HALVES)
@@ -168,10 +186,16 @@ local function share_now()
   return math.min(math.max(m.demand, reserve), s.level * m.weight * own())
 end
 
+-- The lease that keeps the steps of all members within what is asked of the engine.
+local function load() return math.min(2 * s.members / STEPS, 30) * SECOND end
+
 local function answer(grant)
   local share = share_now()
-  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000), math.floor(s.load)}
+  return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000), math.floor(load()),
+    math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now))}
 end
+
+s.slot = math.max(math.min(s.slot, now + 30 * SECOND) + SECOND / STEPS, now)
 
 -- A lease that was asked for again is the same lease.
 if not joins and a.seq == m.seq then return answer(m.grant) end
@@ -304,14 +328,16 @@ local function turn()
   local all = redis.call('HGETALL', key)
   local each, weights = {{demand = m.demand, weight = m.weight}}, m.weight
   s.out, s.lent = m.out, m.alone
-  -- A busy member asks twice in this time.
-  local missed = math.max(SECOND / 2, a.lease)
   for i = 1, #all, 2 do
     local name = all[i]
     if string.sub(name, 1, 1) == 'm' and name ~= member then
-      local other = member_of(all[i + 1])
+      local other = part_of(all[i + 1])
       if not other then return broken(name) end
-      local absent, silent = math.min(other.absent, 240 * SECOND), math.abs(now - math.max(other.seen, s.woke))
+      -- Tokens are good for half of this: see `Settings::reach`. A foreign record is one of a member
+      -- that is silent, and is gone within a minute.
+      local lease = math.min(other.lease, math.max(10 * SECOND, load()))
+      local absent = math.max(math.min(other.absent, 60 * SECOND), 6 * lease)
+      local silent = math.abs(now - math.max(other.seen, s.woke))
       if silent > absent then
         redis.call('HDEL', key, name)
         s.lost = s.lost + math.min(other.alone, s.ceiling)
@@ -319,11 +345,15 @@ local function turn()
         s.lent = s.lent + math.min(other.alone, s.ceiling)
         local weight = math.max(1, math.min(other.weight, 1000))
         weights = weights + weight
-        -- One that has missed its time to ask wants nothing, until it does again.
-        each[#each + 1] = {demand = silent > missed and 0 or other.demand, weight = weight}
+        -- A busy member asks twice in its lease. One that has missed that wants nothing, until it
+        -- asks again.
+        local missed = silent > math.max(SECOND / 2, lease)
+        each[#each + 1] = {demand = missed and 0 or other.demand, weight = weight}
         if other.out > 0 and now - other.seen > absent / 2 then
-          other.out = 0
-          redis.call('HSET', key, name, text(other, MEMBER))
+          local whole = member_of(all[i + 1])
+          if not whole then return broken(name) end
+          other.out, whole.out = 0, 0
+          redis.call('HSET', key, name, text(whole, MEMBER))
         end
         s.out = s.out + other.out
       end
@@ -333,23 +363,26 @@ local function turn()
   s.ceiling, s.lowest = s.lowest, a.ceiling
   s.burst, s.longest = s.longest, a.burst
   local rate = rate_at(now)
-  local least, rest, left, most = 0.1 * rate / weights, rate, weights, 0
+  local least = 0.1 * rate / weights
   -- By what each wants for a unit of its weight.
-  local asks = 0
-  for _, one in ipairs(each) do
-    asks = asks + (one.demand / one.weight > least / 10 and 2 or 1)
-    one.unit = math.max(one.demand / one.weight, least)
+  for _, one in ipairs(each) do one.unit = math.max(one.demand / one.weight, least) end
+  -- The level rises while more are met below it.
+  s.level = 0
+  local level = rate / weights
+  while level > s.level do
+    local rest, left, most = rate, 0, 0
+    for _, one in ipairs(each) do
+      if one.unit <= level then
+        rest, most = rest - one.unit * one.weight, math.max(most, one.unit)
+      else
+        left = left + one.weight
+      end
+    end
+    -- Where all are met, what is left is there for anyone.
+    s.level, level = level, left > 0 and rest / left or 0
+    if left == 0 then s.level = most + rest end
   end
-  s.load = asks / STEPS * SECOND
-  table.sort(each, function(x, y) return x.unit < y.unit end)
-  s.level = nil
-  for _, one in ipairs(each) do
-    if one.unit * left >= rest then s.level = rest / left break end
-    rest, left, most = rest - one.unit * one.weight, left - one.weight, one.unit
-  end
-  -- All are met: what is left is there for anyone.
-  if not s.level then s.level = most + rest end
-  s.turn = now + math.max(SECOND / 4, #each * 500)
+  s.turn = now + math.max(SECOND / 4, #each * 250)
 end
 
 local function close(...)
@@ -375,19 +408,24 @@ if now >= s.turn or (joins and s.members < 64) then
 end
 
 -- A member's own part grows at its share, up to what it may hold; where that is one token there is
--- room for the part of the next. Of what no other member takes it may have more,
+-- room for the part of the next. A newcomer need not wait for its first. Of what no other member
+-- takes it may have more,
 local share = share_now()
-local hold = math.max(1, share * a.lease / SECOND)
+m.lease = math.max(a.lease, load())
+local hold = math.max(1, share * m.lease / SECOND)
+if m.seen < s.woke then m.credit = 0 end
 m.credit = math.min(m.credit + math.max(0, now - math.max(m.seen, s.woke)) / SECOND * share, math.max(hold, 2))
-if joins and is_file then m.credit = hold end
+if joins then m.credit = hold end
 local part = math.min(m.credit, hold - a.held)
 -- once the members that were alone are back.
 if now - s.woke > a.absent / 4 and own() == 1 then part = math.max(part, s.tokens - most() / 2) end
 -- All together hold no more than a lease at the allowance, and a token each. What a silent member
 -- was granted counts until it has died.
 local others = math.max(0, s.out - m.out)
-local room = s.ceiling * a.lease / SECOND + s.members - others - a.held
-local grant = math.max(0, math.floor(math.min(a.want, part, s.tokens, room)))
+local room = s.ceiling * m.lease / SECOND + s.members - others - a.held
+-- Of many members an eighth of what is kept is for newcomers: few ask too seldom to do without it.
+local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
+local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
 if now < s.pause then grant = 0 end
 s.tokens, s.granted = s.tokens - grant, s.granted + grant
 m.credit = math.max(0, m.credit - grant)

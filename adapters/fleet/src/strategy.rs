@@ -399,6 +399,59 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn cancelled_late_and_heavy_operations_never_send_more_and_never_stop_the_line() {
+        use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+        let (pool, budget, clock) = hundred();
+        let inside = Standard::builder().clock(clock.clone()).build();
+        let strategy = Arc::new(FleetStrategy::new(inside.unwrap(), budget));
+        let sent = Arc::new(AtomicU64::new(0));
+        let workers: Vec<_> = (0..30)
+            .map(|seed| {
+                let (strategy, sent) = (Arc::clone(&strategy), Arc::clone(&sent));
+                tokio::spawn(async move {
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    loop {
+                        let weight = random.u32(1..=6);
+                        let mut operation = Operation::new(&*strategy).weight(weight);
+                        if random.bool() {
+                            operation =
+                                operation.deadline(Duration::from_millis(random.u64(..900)));
+                        }
+                        let sends = operation.run_async(async |_| {
+                            sent.fetch_add(weight.into(), Relaxed);
+                            Ok::<_, Failure>(())
+                        });
+                        let patience = Duration::from_millis(random.u64(1..1_500));
+                        // Given up in line, refused at once, or sent.
+                        let _how = tokio::time::timeout(patience, sends).await;
+                        tokio::time::sleep(Duration::from_millis(random.u64(..50))).await;
+                    }
+                })
+            })
+            .collect();
+        let mut before = 0;
+        for second in 1..=60 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let so_far = sent.load(Relaxed);
+            assert!(so_far <= 100 * second, "{so_far} after {second} s");
+            assert!(so_far > before, "none gets through in second {second}");
+            before = so_far;
+        }
+        for worker in workers {
+            worker.abort();
+            let _ended = worker.await;
+        }
+        // What was not sent is there.
+        let rest = u64::from(pool.available());
+        assert!(
+            (5_998..=6_001).contains(&(sent.load(Relaxed) + rest)),
+            "{rest}"
+        );
+        assert!(!pool.has_backlog());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn it_stands_in_scopes_and_around_them() {
         let (pool, budget, clock) = hundred();
         let each = budget.clone();

@@ -91,7 +91,6 @@ impl Task {
     pub(crate) async fn run(self) {
         let mut seat = Seat {
             member: Member::new(self.settings, self.clock.now()),
-            name: new_name(),
             task: self,
             heard: false,
         };
@@ -108,14 +107,13 @@ impl Task {
         }
     }
 
-    fn asking(&self, name: String, ask: Ask, now: Timestamp) -> Asking {
-        let engine = Arc::clone(&self.engine);
+    fn asking(&self, ask: Ask, now: Timestamp) -> Asking {
+        let (engine, name) = (Arc::clone(&self.engine), self.pool.member().to_string());
         let (settings, key) = (self.settings, self.engine.key(Step::Send, &self.scope));
         Box::pin(async move {
             let words = ask.words(&settings);
-            let numbers = engine
-                .take(Step::Send, &key, &name, &words, settings.patience)
-                .await;
+            let patience = settings.patience.max(ask.reach.patience());
+            let numbers = engine.take(Step::Send, &key, &name, &words, patience).await;
             (now, numbers.and_then(|numbers| ask.read(&numbers)))
         })
     }
@@ -126,7 +124,6 @@ impl Task {
 struct Seat {
     task: Task,
     member: Member,
-    name: String,
     /// Its last word was heard.
     heard: bool,
 }
@@ -134,16 +131,14 @@ struct Seat {
 impl Seat {
     /// Asks for tokens until the last handle of the budget is dropped.
     async fn hold(&mut self) {
-        let Self {
-            task, member, name, ..
-        } = self;
+        let Self { task, member, .. } = self;
         let mut asking: Option<Asking> = None;
         loop {
             let now = task.clock.now();
             member.tick(now, &task.pool);
             if asking.is_none() && member.is_due(now, &task.pool) {
                 let ask = member.ask(now, &task.pool);
-                asking = Some(task.asking(name.clone(), ask, now));
+                asking = Some(task.asking(ask, now));
             }
             task.shown.show(member.snapshot(now, &task.pool));
             tokio::select! {
@@ -158,7 +153,7 @@ impl Seat {
                             if let EngineFault::Broken = fault {
                                 // Perhaps only the record of this member is: a new one starts
                                 // without.
-                                *name = new_name();
+                                task.pool.rename();
                             }
                             member.failed(now, fault, &task.pool);
                         }
@@ -170,21 +165,17 @@ impl Seat {
     }
 
     async fn leave(&mut self) {
-        let Self {
-            task, member, name, ..
-        } = self;
+        let Self { task, member, .. } = self;
         let ask = member.leave(task.clock.now(), &task.pool);
         task.shown.left = true;
-        let (_, _unheard) = task.asking(name.clone(), ask, task.clock.now()).await;
+        let (_, _unheard) = task.asking(ask, task.clock.now()).await;
         self.heard = true;
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let Self {
-            task, member, name, ..
-        } = self;
+        let Self { task, member, .. } = self;
         if std::thread::panicking() {
             // Perhaps the caller's clock has: it is not asked again.
         } else if task.shown.left {
@@ -194,8 +185,9 @@ impl Drop for Seat {
         } else {
             let ask = member.leave(task.clock.now(), &task.pool);
             let key = task.engine.key(Step::Send, &task.scope);
+            let name = task.pool.member().to_string();
             task.engine
-                .part(Step::Send, &key, name, &ask.words(&task.settings));
+                .part(Step::Send, &key, &name, &ask.words(&task.settings));
         }
     }
 }
@@ -205,11 +197,6 @@ async fn under_way(asking: &mut Option<Asking>) -> (Timestamp, Result<Answer, En
         Some(asking) => asking.await,
         None => core::future::pending().await,
     }
-}
-
-/// Returns a name that no other member has, by chance of one in 2⁶⁴.
-pub(crate) fn new_name() -> String {
-    format!("{:016x}", fastrand::u64(..))
 }
 
 #[cfg(test)]
@@ -271,11 +258,5 @@ mod tests {
             );
             assert!(!pool.take(Timestamp::ZERO, 1));
         }
-    }
-
-    #[test]
-    fn a_name_is_sixteen_digits_and_no_other_members() {
-        let (one, other) = (new_name(), new_name());
-        assert!(one.len() == 16 && one != other, "{one} {other}");
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::line::Place;
 use crate::pool::Pool;
+use crate::snapshot::MemberId;
 
 /// The deadline passes before there is a token. Nothing was taken.
 ///
@@ -21,14 +22,16 @@ use crate::pool::Pool;
 pub struct DeadlinePassed {
     /// How long it might have been still.
     pub wait: Duration,
+    /// The member that had no token.
+    pub member: MemberId,
 }
 
 impl fmt::Display for DeadlinePassed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no token before the deadline; perhaps in {:?}",
-            self.wait
+            "member {} has no token before the deadline; perhaps in {:?}",
+            self.member, self.wait
         )
     }
 }
@@ -51,16 +54,30 @@ pub(crate) async fn take(
         return Ok(now);
     }
     let mut place = Place::take(pool, weight, false);
+    let now = fill(&mut place, pool, clock, deadline).await?;
+    place.goes();
+    Ok(now)
+}
+
+/// Waits until `place` has all its tokens.
+pub(crate) async fn fill(
+    place: &mut Place,
+    pool: &Pool,
+    clock: &dyn Clock,
+    deadline: Option<Instant>,
+) -> Result<Timestamp, DeadlinePassed> {
     loop {
         let now = clock.now();
         let looked = poll_fn(|context| Poll::Ready(place.look(now, Some(context.waker())))).await;
         let Err(wait) = looked else {
-            place.goes();
             return Ok(now);
         };
         let left = deadline.map(|by| by.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| wait > left) {
-            return Err(DeadlinePassed { wait });
+            return Err(DeadlinePassed {
+                wait,
+                member: pool.member(),
+            });
         }
         woken_or_after(left.map_or(LOOK, |left| left.min(LOOK))).await;
     }
@@ -128,15 +145,15 @@ mod tests {
         let _before = Place::take(&pool, 30, false);
         let began = Instant::now();
         let within = |millis| began + Duration::from_millis(millis);
-        let wait = Duration::from_secs(3);
+        let (wait, member) = (Duration::from_secs(3), pool.member());
         let early = take(&pool, &Stands, 1, Some(within(2_999))).await;
         assert_eq!(
             (early, began.elapsed()),
-            (Err(DeadlinePassed { wait }), Duration::ZERO)
+            (Err(DeadlinePassed { wait, member }), Duration::ZERO)
         );
         // One that can be met is waited for, until it cannot.
         let late = take(&pool, &Stands, 1, Some(within(3_020))).await;
-        assert_eq!(late, Err(DeadlinePassed { wait }));
+        assert_eq!(late, Err(DeadlinePassed { wait, member }));
         assert_eq!(began.elapsed(), Duration::from_millis(50));
     }
 
@@ -153,7 +170,8 @@ mod tests {
     #[test]
     fn a_passed_deadline_shows_the_wait() {
         let wait = Duration::from_millis(3);
-        let text = "no token before the deadline; perhaps in 3ms";
-        assert_eq!(DeadlinePassed { wait }.to_string(), text);
+        let member = MemberId(0xabc);
+        let text = "member 0000000000000abc has no token before the deadline; perhaps in 3ms";
+        assert_eq!(DeadlinePassed { wait, member }.to_string(), text);
     }
 }

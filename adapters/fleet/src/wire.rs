@@ -42,6 +42,7 @@ pub(crate) struct Ask {
     pub(crate) held: u32,
     pub(crate) back: u32,
     pub(crate) demand: Milli,
+    pub(crate) allowance: Nano,
     pub(crate) report: Report,
     pub(crate) reach: Reach,
     /// What the member may still send alone, for an engine that has forgotten it.
@@ -54,13 +55,15 @@ pub(crate) struct Answer {
     pub(crate) granted: u32,
     pub(crate) share: Milli,
     pub(crate) rate: Milli,
+    pub(crate) allowance: Milli,
     pub(crate) members: u32,
     /// The engine did not know the member: the first ask, or it was emptied.
     pub(crate) joined: bool,
     /// What the member may send without the engine.
     pub(crate) alone: Milli,
-    /// The lease that the engine's load asks for.
+    /// The lease that the engine's load asks for, and for how long it allows no other ask.
     pub(crate) lease: Duration,
+    pub(crate) wait: Duration,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -73,6 +76,12 @@ impl Ask {
     /// to get that error.
     pub(crate) fn words(&self, settings: &Settings) -> String {
         let report = &self.report;
+        // By default a scope begins at its allowance.
+        let initial = if settings.initial == settings.allowance {
+            self.allowance
+        } else {
+            settings.initial.min(self.allowance)
+        };
         let words = [
             self.seq.to_string(),
             u8::from(self.leave).to_string(),
@@ -85,8 +94,8 @@ impl Ask {
             micros(report.age),
             micros(report.trip),
             micros(report.pause),
-            billionths(settings.allowance),
-            billionths(settings.initial),
+            billionths(self.allowance),
+            billionths(initial),
             billionths(settings.floor),
             micros(self.reach.burst),
             micros(self.reach.lease),
@@ -110,6 +119,8 @@ impl Ask {
             joined @ (0 | 1),
             alone,
             lease,
+            allowance,
+            wait,
         ] = numbers
         else {
             return Err(EngineFault::Broken);
@@ -123,12 +134,19 @@ impl Ask {
             granted,
             share: milli(share)?,
             rate: milli(rate)?,
+            allowance: milli(allowance)?,
             members,
             joined: joined == 1,
             alone: milli(alone)?,
-            lease: Duration::from_micros(u64::try_from(lease).map_err(|_| EngineFault::Broken)?),
+            lease: span(lease)?,
+            wait: span(wait)?,
         })
     }
+}
+
+fn span(micros: i64) -> Result<Duration, EngineFault> {
+    let micros = u64::try_from(micros).map_err(|_| EngineFault::Broken)?;
+    Ok(Duration::from_micros(micros))
 }
 
 fn milli(number: i64) -> Result<Milli, EngineFault> {
@@ -167,6 +185,7 @@ mod tests {
             held: 0,
             back: 0,
             demand: 0,
+            allowance: 1_000_000_000,
             report: Report::default(),
             reach: Settings::new(1, Duration::from_secs(1))
                 .expect("in range")
@@ -176,37 +195,41 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_seven_numbers_in_range() {
+    fn an_answer_is_nine_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
             rate: 2_000,
+            allowance: 3_000,
             members: 3,
             joined: true,
             alone: 1_250,
             lease: Duration::from_millis(4),
+            wait: Duration::from_millis(2),
         };
         assert_eq!(
-            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000]),
+            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000, 3_000, 2_000]),
             Ok(answer)
         );
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 12] = [
+        let hostile: [&[i64]; 14] = [
             &[],
-            &[5, 1, 1, 1, 0, 1],
-            &[5, 1, 1, 1, 1, 1, 1, 1],
-            &[6, 1, 1, 1, 0, 1, 1],
-            &[-1, 1, 1, 1, 0, 1, 1],
-            &[i64::MAX, 1, 1, 1, 0, 1, 1],
-            &[5, -1, 1, 1, 0, 1, 1],
-            &[5, 1, i64::MAX, 1, 0, 1, 1],
-            &[5, 1, 1, i64::MIN, 0, 1, 1],
-            &[5, 1, 1, 1, 2, 1, 1],
-            &[5, 1, 1, 1, 0, -1, 1],
-            &[5, 1, 1, 1, 0, 1, -1],
+            &[5, 1, 1, 1, 0, 1, 1, 1],
+            &[5, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[6, 1, 1, 1, 0, 1, 1, 1, 1],
+            &[-1, 1, 1, 1, 0, 1, 1, 1, 1],
+            &[i64::MAX, 1, 1, 1, 0, 1, 1, 1, 1],
+            &[5, -1, 1, 1, 0, 1, 1, 1, 1],
+            &[5, 1, i64::MAX, 1, 0, 1, 1, 1, 1],
+            &[5, 1, 1, i64::MIN, 0, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 2, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, -1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, -1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, -1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, -1],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -239,11 +262,18 @@ mod tests {
             demand: 1_050,
             report,
             alone: 2_500,
+            allowance: settings.allowance,
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
                      100000 200000 2000000 600000 7 2.500";
         assert_eq!(last.words(&settings), words);
+        let initial = |settings: &Settings| {
+            let words = last.words(settings);
+            words.split(' ').nth(12).map(str::to_owned)
+        };
+        settings.initial = settings.allowance;
+        assert_eq!(initial(&settings).as_deref(), Some("0.666666666"));
         settings.valid = Some(151 * second);
         let kept = settings.reach(Duration::ZERO, Duration::ZERO).keep();
         assert_eq!(kept, 604 * second);
@@ -253,14 +283,14 @@ mod tests {
     fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
         let most = 1_000_000_000_000;
         let answer = ask(0)
-            .read(&[0, most, most, 1, 0, most, 0])
+            .read(&[0, most, most, 1, 0, most, 0, most, 0])
             .expect("in range");
         assert_eq!(
             (answer.share, answer.rate, answer.joined),
             (1_000_000_000_000, 1_000_000_000_000, false)
         );
         assert_eq!(
-            ask(0).read(&[0, most + 1, 0, 1, 0, 0, 0]),
+            ask(0).read(&[0, most + 1, 0, 1, 0, 0, 0, 0, 0]),
             Err(EngineFault::Broken)
         );
     }

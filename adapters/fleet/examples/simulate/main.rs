@@ -42,6 +42,7 @@ mod local {
 #[path = "../../src/member.rs"]
 mod member;
 mod node;
+mod pair;
 #[path = "../../src/pool.rs"]
 mod pool;
 #[path = "../../src/pour.rs"]
@@ -73,11 +74,19 @@ fn main() -> ExitCode {
     let named = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     let mut rows = vec![tally::head()];
     let mut wrong = Vec::new();
+    let mut played_any = false;
     let played = |scene: &&Scene| named(scene.name) && !(on_file && scene.has_replica());
     for scene in SCENES.iter().filter(played) {
         let tally = World::new(scene, on_file).play();
         rows.push(tally.row());
         wrong.extend(tally.wrong());
+        played_any = true;
+    }
+    if named("pair") && !on_file {
+        let came = pair::play();
+        println!("{}\n", came.row());
+        wrong.extend(came.wrong());
+        played_any = true;
     }
     println!("{}\n", columns::lines(&rows).join("\n"));
     println!(
@@ -86,11 +95,14 @@ fn main() -> ExitCode {
     println!(
         "fair: what the worst served member got of its max-min fair part; above: the most by which any window"
     );
-    println!("exceeded the allowance, of what is stated; engine: steps for each 1,000 requests");
+    println!(
+        "exceeded the allowance, of what is stated; engine: steps for each 1,000 requests; first: the longest that"
+    );
+    println!("the first request of a member waited");
     for line in &wrong {
         println!("failed: {line}");
     }
-    if wrong.is_empty() && rows.len() > 1 {
+    if wrong.is_empty() && played_any {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -108,6 +120,7 @@ mod tests {
             let tally = World::new(scene, false).play();
             assert_eq!(tally.wrong(), Vec::<String>::new(), "{}", scene.name);
         }
+        assert_eq!(super::pair::play().wrong(), None);
         let row = || World::new(&SCENES[0], false).play().row();
         assert_eq!(row(), row());
     }

@@ -9,7 +9,7 @@ use paceline::{SendPermit, Timestamp};
 
 use crate::fault::EngineFault;
 use crate::member::Member;
-use crate::pool::Pool;
+use crate::pool::{Pool, since};
 use crate::settings::Settings;
 use crate::wire::{Answer, Ask};
 
@@ -34,6 +34,9 @@ pub(crate) struct Node {
     answers: VecDeque<(Timestamp, SendPermit, bool)>,
     /// Served after the warm-up; meaningless unless there from the beginning.
     pub(crate) served: u64,
+    /// When its first request came, until that is sent.
+    first: Option<Timestamp>,
+    began: bool,
     pub(crate) replaced: bool,
 }
 
@@ -54,6 +57,8 @@ impl Node {
             waiting: 0,
             answers: VecDeque::new(),
             served: 0,
+            first: None,
+            began: false,
             replaced: false,
         }
     }
@@ -64,6 +69,9 @@ impl Node {
         let most = self.want * u64::try_from(PATIENCE.as_millis()).unwrap_or(0) / 1_000_000 + 1;
         self.waiting = (self.waiting + self.carry / REQUEST).min(most);
         self.carry %= REQUEST;
+        if self.waiting > 0 && !self.began {
+            (self.began, self.first) = (true, Some(now));
+        }
         while let Some(&(due, permit, throttled)) = self.answers.front() {
             if due > now {
                 break;
@@ -100,6 +108,11 @@ impl Node {
         self.waiting -= u64::from(sent);
         self.pool.waiting.store(self.waiting, Relaxed);
         sent
+    }
+
+    /// Returns how long its first request has waited, once.
+    pub(crate) fn first(&mut self, now: Timestamp) -> Option<Duration> {
+        Some(since(self.first.take()?, now))
     }
 
     /// Notes what the service will answer to a request of `now`, and when.

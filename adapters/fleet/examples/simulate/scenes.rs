@@ -59,9 +59,16 @@ pub(crate) struct Scene {
     /// a second.
     pub(crate) back: usize,
     pub(crate) steps: u64,
+    /// For how many milliseconds the first request of a member may wait.
+    pub(crate) first: u64,
 }
 
 impl Scene {
+    pub(crate) fn has_churn(&self) -> bool {
+        let churns = |event: &Event| matches!(event, Event::Churn { .. });
+        self.events.iter().any(churns)
+    }
+
     pub(crate) fn has_replica(&self) -> bool {
         let fails_over = |event: &Event| matches!(event, Event::FailOver { .. });
         self.events.iter().any(fails_over)
@@ -83,6 +90,7 @@ const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -
         fair: 0.9,
         back: usize::MAX,
         steps: u64::MAX,
+        first: u64::MAX,
     }
 }
 
@@ -204,8 +212,9 @@ pub(crate) const SCENES: &[Scene] = &[
         events: &[Event::KillAllBut { from: 8, left: 700 }],
         worst: 0.5,
         back: 2,
-        steps: 10_000,
-        fair: 0.8,
+        steps: 5_500,
+        first: 1_000,
+        fair: 0.75,
         ..scene("thousand-killed", 1_000, 20_000, Want::Even(50))
     },
     Scene {
@@ -218,15 +227,27 @@ pub(crate) const SCENES: &[Scene] = &[
         worst: 0.5,
         fair: 0.3,
         back: 10,
-        steps: 10_000,
+        steps: 5_500,
         ..scene("ten-thousand", 10_000, 40_000, Want::Even(10))
     },
     Scene {
         used: 0.0,
         worst: 0.0,
         fair: 0.0,
-        steps: 10_000,
+        steps: 6_500, // all come out of idle together
+        first: 1_000,
         ..scene("ten-thousand-idle", 10_000, 40_000, Want::Few(1))
+    },
+    Scene {
+        events: &[Event::Churn {
+            from: 6,
+            to: 18,
+            each: 100,
+        }],
+        fair: 0.0, // the members change all the time
+        steps: 5_700,
+        first: 1_000,
+        ..scene("ten-thousand-churn", 10_000, 40_000, Want::Even(10))
     },
     Scene {
         events: &[Event::KillAllBut { from: 6, left: 1 }],

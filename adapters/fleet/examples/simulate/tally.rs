@@ -25,6 +25,7 @@ pub(crate) struct Tally {
     steps: f64,
     back: usize,
     most_steps: u64,
+    first: Duration,
 }
 
 /// Returns the headings.
@@ -42,6 +43,7 @@ pub(crate) fn head() -> Vec<String> {
         "engine",
         "steps/s",
         "under 95 %",
+        "first",
     ];
     head.map(str::to_owned).to_vec()
 }
@@ -52,6 +54,7 @@ impl Tally {
         nodes: &[Node],
         record: &Record,
         each_second: &[u64],
+        first: Duration,
     ) -> Self {
         let steps: u64 = each_second.iter().sum();
         let second =
@@ -80,6 +83,7 @@ impl Tally {
                 / number(record.sent()).max(1.0),
             back: runs.max().unwrap_or(0),
             most_steps: each_second.iter().skip(warm).copied().max().unwrap_or(0),
+            first,
         }
     }
 
@@ -97,6 +101,7 @@ impl Tally {
             format!("{:.0}", self.steps),
             self.most_steps.to_string(),
             format!("{} s", self.back),
+            format!("{} ms", self.first.as_millis()),
         ]
     }
 
@@ -119,6 +124,10 @@ impl Tally {
                 "{}: {} s under 95 %, {} steps in a second",
                 scene.name, self.back, self.most_steps
             ));
+        }
+        if self.first > Duration::from_millis(scene.first) {
+            let first = self.first;
+            wrong.push(format!("{}: a first request waited {first:?}", scene.name));
         }
         let bound = scene.bound();
         if self.above > bound {

@@ -54,6 +54,8 @@ pub(crate) struct World {
     churned: f64,
     /// Steps of the engine in each second.
     steps: Vec<u64>,
+    /// The longest that a member's first request has waited; where members are replaced, theirs.
+    first: Duration,
 }
 
 impl World {
@@ -83,6 +85,7 @@ impl World {
             record: Record::default(),
             churned: 0.0,
             steps: Vec::new(),
+            first: Duration::ZERO,
         }
     }
 
@@ -95,7 +98,13 @@ impl World {
             }
             self.elapsed += TICK;
         }
-        Tally::new(self.scene, &self.nodes, &self.record, &self.steps)
+        Tally::new(
+            self.scene,
+            &self.nodes,
+            &self.record,
+            &self.steps,
+            self.first,
+        )
     }
 
     fn now(&self) -> Timestamp {
@@ -268,6 +277,10 @@ impl World {
         let (now, due) = (self.now(), self.later(TRIP));
         let measured = self.elapsed >= Duration::from_secs(WARM_UP) && !throttled;
         let node = &mut self.nodes[index];
+        let waited = node.first(now).unwrap_or_default();
+        if node.replaced || !self.scene.has_churn() {
+            self.first = self.first.max(waited);
+        }
         node.answer(now, due, throttled);
         node.served += u64::from(measured);
     }

@@ -25,10 +25,12 @@ const fn answer(granted: u32) -> Answer {
         granted,
         share: 100_000,
         rate: 1_000_000,
+        allowance: 1_000_000,
         members: 10,
         joined: false,
         alone: 100_000,
         lease: Duration::ZERO,
+        wait: Duration::ZERO,
     }
 }
 

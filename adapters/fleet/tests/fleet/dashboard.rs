@@ -11,5 +11,5 @@ fn every_metric_of_the_dashboard_is_documented() {
         assert!(page.contains(&format!("`paceline_fleet_{name}`")), "{name}");
         metrics += 1;
     }
-    assert_eq!(metrics, 10);
+    assert_eq!(metrics, 15);
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use paceline::{RetryQuota, Standard};
 use paceline_fleet::{
-    Away, DeadlinePassed, EngineFault, Fleet, FleetError, FleetStrategy, Standing,
+    Away, BudgetSet, DeadlinePassed, EngineFault, Fleet, FleetError, FleetStrategy, Standing,
 };
 
 use crate::shown::Shown;
@@ -19,10 +19,20 @@ async fn every_public_type_prints_in_one_line_of_values() {
     let scope = || fleet.scope("orders", 2_000, Duration::from_secs(1));
     let budget = scope().unwrap().join().unwrap();
     // Before its task has looked for an engine.
+    let member = budget.member();
     assert_eq!(
         format!("{budget:?}"),
-        "Budget { standing: Joining, share: 0, held: 0, fault: None, .. }"
+        format!(
+            "Budget {{ member: {member}, standing: Joining, share: 0, held: 0, fault: None, .. }}"
+        )
     );
+    assert_eq!(member.to_string().len(), 16);
+    let set = BudgetSet::new([budget.clone()]).unwrap();
+    let open = scope().unwrap().when_away(Away::Open).join().unwrap();
+    let charge = BudgetSet::new([open]).unwrap().acquire([7]).await;
+    shown.add(&member);
+    shown.add(&set);
+    shown.add(&charge);
     let retries = || fleet.retry_budget("retries", 5_000).unwrap();
     let quota = Arc::new(RetryQuota::new(500));
     let member = retries().join(&quota).unwrap();

@@ -8,7 +8,7 @@ use paceline_fleet::{Away, Budget, Fleet};
 
 use crate::rig::engine::Engine;
 use crate::rig::record::number;
-use crate::scene::alone;
+use crate::scene::{Scene, alone};
 
 const MEMBERS: usize = 1_000;
 const ALLOWANCE: u32 = 5_000;
@@ -73,6 +73,26 @@ async fn a_thousand_members_that_join_in_a_second_share_the_allowance() {
     assert!(share <= 1.0, "granted {share}");
     assert!(used >= 0.9, "used {used}");
     assert!(jain >= 0.9, "Jain {jain}");
+}
+
+#[tokio::test]
+async fn a_hundred_processes_share_the_allowance() {
+    let Some(mut scene) = Scene::set().await else {
+        return;
+    };
+    scene.start_many(100);
+    let (_, took) = scene.used_again(100).await;
+    let (steps, began) = (scene.engine.calls("evalsha"), Instant::now());
+    let seen = scene.steady().await;
+    let steps = (scene.engine.calls("evalsha") - steps) / began.elapsed().as_secs_f64();
+    // What a hundred processes use from then on is a matter of processors.
+    println!(
+        "100 processes: used after {took:.1?}; then {:.3}, Jain {:.3}, {steps:.0} steps a second",
+        seen.used(),
+        seen.record.jain(100)
+    );
+    assert!(steps <= 5_500.0, "{steps} steps a second");
+    scene.close("100 processes", 100, 0.0);
 }
 
 fn counted(counts: &[AtomicU64]) -> Vec<f64> {

@@ -30,6 +30,7 @@ mod hostile;
 mod joins;
 mod law;
 mod learning;
+mod pair;
 mod quota;
 mod quota_step;
 mod scene;

@@ -43,7 +43,7 @@ async fn what_successes_pay_into_one_quota_pays_for_retries_of_another() {
         (other.snapshot().granted, other.snapshot().members),
         (50, 2)
     );
-    assert!(format!("{one:?}").starts_with("FleetRetryBudget(FleetRetrySnapshot { pool: "));
+    assert!(format!("{one:?}").starts_with("FleetRetryBudget(FleetRetrySnapshot { member: "));
     // What they should hold they hold: one ask in a second is enough.
     let calls = |engine: &Engine| {
         let stats = engine.says("INFO commandstats").unwrap();

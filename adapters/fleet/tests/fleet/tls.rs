@@ -25,12 +25,13 @@ impl Certificates {
             println!("skipped: there is no openssl");
             return None;
         }
-        for name in ["engine", "member"] {
+        // A day of none is over when it is signed.
+        for (name, days) in [("engine", 2), ("member", 2), ("late", 0)] {
             std::fs::write(made.0.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("room");
             let wish =
                 format!("req -new {key} -subj /CN={name} -keyout {name}.key -out {name}.csr");
             let sign = format!(
-                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out {name}.crt"
+                "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days {days} -extfile names -out {name}.crt"
             );
             assert!(made.openssl(&wish) && made.openssl(&sign), "{name}");
         }
@@ -96,6 +97,7 @@ async fn only_the_right_certificates_open_the_engine() {
     let address = format!("rediss://127.0.0.1:{port}/");
     let builder = || Fleet::builder(&address);
     let member = |from: &Certificates| (from.pem("member.crt"), from.pem("member.key"));
+    let (late, late_key) = (made.pem("late.crt"), made.pem("late.key"));
     let ((own, own_key), (strange, strange_key)) = (member(&made), member(&other));
     let (roots, strangers) = (made.pem("ca.crt"), other.pem("ca.crt"));
 
@@ -121,13 +123,19 @@ async fn only_the_right_certificates_open_the_engine() {
         builder()
             .root_certificates(&strangers)
             .client_certificate(&own, &own_key),
+        builder()
+            .root_certificates(&roots)
+            .client_certificate(&late, &late_key),
+        builder()
+            .root_certificates(&roots)
+            .client_certificate(&own, &late_key),
     ];
     for (place, wrong) in wrong.into_iter().enumerate() {
         let fault = match connects(wrong).await {
             Err(FleetError::Engine { fault, .. }) => Some(fault),
             _ => None,
         };
-        assert_eq!(fault, Some(EngineFault::Unreachable), "{place}");
+        assert_eq!(fault, Some(EngineFault::Certificate), "{place}");
     }
 }
 

@@ -248,10 +248,10 @@ fn two_versions_of_the_script_share_a_file() {
     let (old, new) = (bench.file(), bench.file());
     let text = include_str!("../../step.lua");
     let appended = [
-        ("'load'}", "'load', 'later'}"),
-        ("'cut', 'alone'}", "'cut', 'alone', 'later'}"),
-        ("load = 0}", "load = 0, later = 5}"),
-        ("cut = 0, alone = 0}", "cut = 0, alone = 0, later = 5}"),
+        ("'slot'}", "'slot', 'later'}"),
+        ("'lease'}", "'lease', 'later'}"),
+        ("slot = now}", "slot = now, later = 5}"),
+        ("lease = 0}", "lease = 0, later = 5}"),
     ];
     let later = appended
         .into_iter()
