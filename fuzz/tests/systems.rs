@@ -47,7 +47,7 @@ const DIRECTED: [(&str, &str, f64); 21] = [
         "D4: tries that another limit refuses",
         "kind=1 window=60000 limit=60000 run=720000 trip=3000000 pause=20000000 light=500 heavy=500 \
          sets=20 set_weight=500",
-        0.035,
+        0.02,
     ),
     (
         "D6: weights above the limit",
