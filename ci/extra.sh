@@ -94,19 +94,39 @@ step_tsan() {
     step tsan thread
 }
 
-# check_target TARGET STD FEATURES...: the library compiles for a target whose std is built here.
-check_target() {
-    local target="$1" std="$2"
-    shift 2
-    env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc "$debian_rust" check -p paceline --lib \
-        --target "$target" "-Zbuild-std=$std" --target-dir "$CARGO_TARGET_DIR/targets" "$@"
+# copy_core FOLDER: the core and its tests, without the other packages and without what its tests need.
+copy_core() {
+    rm -rf "$1" && mkdir -p "$1" &&
+        git ls-files -z --cached --others --exclude-standard Cargo.toml README.md src tests | tar --null -T - -cf - | tar -xmf - -C "$1" &&
+        sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' -e '/^\[.*dev-dependencies\]/,/^$/d' "$1/Cargo.toml"
+}
+
+# for_target TARGET STD COMMAND ARGUMENTS...: cargo for a target whose std is built here.
+for_target() {
+    env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc "$debian_rust" "$3" --target "$1" "-Zbuild-std=$2" \
+        --target-dir "$CARGO_TARGET_DIR/targets" "${@:4}"
+}
+
+# test_target TARGET TESTS...: the core's own tests, and those of the buckets that need no crate that is not built for the target.
+test_target() {
+    local target="$1" copy="$CARGO_TARGET_DIR/targets/tree" tests=() name
+    copy_core "$copy" && printf '\n[dev-dependencies]\nfastrand = "2.1"\n' >>"$copy/Cargo.toml" || return
+    for name in core_quota core_send_rate golden_quota law_traces paced_traces send_set \
+        send_rate_{corners,extremes,forgotten,paced,paced_extremes,places,published,tuned,untimed,weights} "${@:2}"; do
+        tests+=(--test "$name")
+    done
+    for_target "$target" std,panic_abort test --manifest-path "$copy/Cargo.toml" --lib "${tests[@]}"
 }
 
 step_targets() {
     apt rustc-web cargo-web rust-web-src || { skip targets "Debian's rustc-web is not to be had"; return; }
-    step "32-bit x86" check_target i686-unknown-linux-gnu std,panic_abort
-    step "wasm32" check_target wasm32-unknown-unknown std,panic_abort
-    step "no_std without 64-bit atomics" check_target thumbv7em-none-eabihf core,alloc --no-default-features
+    if apt gcc-multilib; then
+        step "32-bit x86" test_target i686-unknown-linux-gnu quota_threads send_rate_threads send_set_threads
+    else
+        skip "32-bit x86" "no gcc-multilib among Debian's packages"
+    fi
+    step "wasm32, compiled" for_target wasm32-unknown-unknown std,panic_abort check -p paceline --lib
+    step "no_std without 64-bit atomics, compiled" for_target thumbv7em-none-eabihf core,alloc check -p paceline --lib --no-default-features
 }
 
 libfuzzer() {
@@ -142,10 +162,7 @@ step_deny() {
 # The core with the oldest versions that Cargo.toml allows of what it names, in a copy, whose lock file is changed.
 oldest_dependencies() {
     local copy="$CARGO_TARGET_DIR/minimal/tree" features
-    rm -rf "$copy" && mkdir -p "$copy" || return
-    git ls-files -z --cached --others --exclude-standard Cargo.toml README.md src | tar --null -T - -cf - | tar -xmf - -C "$copy" || return
-    # Alone: what measures and tests it may need newer ones.
-    sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e 's/^members = .*/members = []/' -e '/^\[dev-dependencies\]/,/^$/d' "$copy/Cargo.toml" || return
+    copy_core "$copy" || return # what measures and tests it may need newer ones
     cargo +nightly update -Zdirect-minimal-versions --manifest-path "$copy/Cargo.toml" || return
     for features in "" --all-features --no-default-features; do
         # shellcheck disable=SC2086 # words on purpose
@@ -261,15 +278,6 @@ clients() {
 step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
-
-# The fleet over a simulated network: two minutes for each of its five kinds of faults.
-network() {
-    RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-120}" \
-        cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/network" \
-        --release --test network -- --nocapture --test-threads 1
-}
-
-step_network() { step network network; }
 
 # Processes that share a file, the long tests one after the other: others beside them would be in the figures.
 local_file() {
@@ -389,7 +397,7 @@ step_shell() {
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet network local pictures prove machine liveness
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove machine liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"

@@ -243,3 +243,10 @@ fn the_last_nanosecond_counts_as_the_one_before() {
     let last = SendPermit::sent_at(Timestamp::from_nanos(u64::MAX));
     assert_eq!(last.time(), Timestamp::from_nanos(u64::MAX - 1));
 }
+
+/// On other targets a call holds a lock for some instructions. The other tests pass there too.
+#[test]
+fn it_is_lock_free_where_there_are_128_bit_atomics() {
+    let there_are = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    assert_eq!(SendRate::is_lock_free(), there_are);
+}
