@@ -133,7 +133,7 @@ const DIRECTED: [(&str, &str, f64); 21] = [
         "a heavy request of a refill that a light one overtakes after a silent window",
         "seed=5 kind=1 window=4000 phase=1298 limit=300 run=800000 workers=11 trip=84335 spread=300 \
          pause=113716 heavy=300 heavies=124 reset=2 sets=400 cost=1 cost_low=80 cost_high=121 settle=1",
-        0.85,
+        0.8,
     ),
     (
         "a limit of one, without its kind or window",
