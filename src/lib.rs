@@ -7,8 +7,8 @@
 //! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
 //! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that adapts to throttling |
 //!
-//! The behaviour is the one that the AWS SDKs document and Smithy's client guide specifies. Both
-//! buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
+//! The quota, and the rate of `Adaptive::new`, behave as the AWS SDKs document and Smithy's client
+//! guide specifies. The paced and the declared law are paceline's own. Both buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
 //! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [be
 //! throttled less](guide::throttled_less), [what to write for your client
@@ -81,7 +81,7 @@
 //!
 //! | module | has |
 //! |---|---|
-//! | [`law`] | the settings of the paced law |
+//! | [`law`] | the settings of the paced and the declared law, and what a service declares |
 //! | [`snapshot`] | states at one moment, for diagnostics |
 //! | `backoff` | backoff rules, jitter, random numbers |
 //! | `classify` | classifiers of HTTP responses, error codes and `io` errors |
