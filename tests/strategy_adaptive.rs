@@ -512,11 +512,12 @@ fn a_foreign_token_is_refused_while_nothing_is_limited() {
 }
 
 #[test]
-fn a_heavy_request_before_the_first_report_waits_or_fails_fast() {
+fn before_the_first_report_one_heavy_request_goes() {
     let builder = adaptive().0.fail_fast(true);
     let strategy = builder.declared(DeclaredSettings::new()).build().unwrap();
-    let heavy = SendRequest::new().weight(2); // for which the line would save up
-    let refused = strategy.admit(&mut SendTurn::new(), heavy);
+    let admit = || strategy.admit(&mut SendTurn::new(), SendRequest::new().weight(2));
+    assert_eq!(admit().unwrap().weight(), 2);
+    let refused = admit();
     assert!(
         !matches!(refused, Ok(_) | Err(NotAdmitted::Weight(_))),
         "{refused:?}"
