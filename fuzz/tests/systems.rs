@@ -203,7 +203,7 @@ fn two_classes_keep_what_they_are_promised() {
 
 #[test]
 fn wide_systems_never_stop() {
-    let summary = played(Range::Wide, 200);
+    let summary = played(Range::Wide, 100);
     for name in HARD {
         assert_eq!(summary.count(name), 0, "{name}");
     }
@@ -211,7 +211,7 @@ fn wide_systems_never_stop() {
 
 #[test]
 fn operations_keep_what_they_are_promised() {
-    let summary = played(Range::Operations, 100);
+    let summary = played(Range::Operations, 60);
     for name in HARD {
         assert_eq!(summary.count(name), 0, "{name}");
     }

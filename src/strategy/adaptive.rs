@@ -252,7 +252,10 @@ impl Adaptive {
             }
         }
         set.record_each(now, &permit, outcome, |rate, recorded| {
-            self.note(rate, now, recorded);
+            // A rate that follows what is declared sinks without a throttle, too.
+            if outcome.is_throttled() {
+                self.note(rate, now, recorded);
+            }
         });
         self.look_for_changes();
     }
