@@ -84,7 +84,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
             let Some(place) = &mut self.places[limit] else {
                 continue;
             };
-            match place.claim_with(|| now) {
+            match place.claim(now) {
                 Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
                 Err(wait) => {
                     for place in self.places.iter_mut().flatten() {
@@ -95,6 +95,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
                 }
             }
         }
+        // Not before all are claimed: what goes back lets others go.
+        self.places
+            .iter()
+            .flatten()
+            .for_each(|place| place.conclude(now));
         Ok(*self.claimed.insert(permit))
     }
 

@@ -330,9 +330,10 @@ impl Behind {
         self.unclaimed.fetch_sub(tokens, Relaxed);
     }
 
-    /// Takes back what a request of `weight` claimed, whose place is still due.
-    pub(super) fn unclaim(&self, weight: u32) {
-        self.unclaimed.fetch_add(weight.into(), Relaxed);
+    /// Takes back what a request of `weight` claimed but for `over`, whose place is still due.
+    pub(super) fn unclaim(&self, weight: u32, over: u64) {
+        let claimed = u64::from(weight).saturating_sub(over);
+        self.unclaimed.fetch_add(claimed, Relaxed);
         self.granted.fetch_sub(weight.into(), Relaxed);
     }
 }

@@ -310,14 +310,6 @@ impl Engaged<'_> {
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
     }
 
-    /// Gives back what a request of `weight` that has gone took beyond what its turn waited for.
-    pub(super) fn give_back_over(&self, weight: u32) {
-        let over = self.over(weight);
-        if over > 0 {
-            self.give_back(over);
-        }
-    }
-
     /// As [`barred`](Self::barred), of a request whose turn has come: a bar is looked at once more
     /// if time may have lifted it.
     pub(super) fn barred_due(&self, elapsed: u64, weight: u32) -> Option<u64> {
@@ -528,7 +520,7 @@ impl Engaged<'_> {
     }
 
     /// Returns the law, as long as nothing has been heard of the service.
-    fn first_contact(&self) -> Option<Declared> {
+    pub(super) fn first_contact(&self) -> Option<Declared> {
         let law = self.law.get().declared()?;
         let is_first = Declared::is_first_contact(self.state.load()) && !self.is_any_declared();
         is_first.then_some(law)

@@ -244,7 +244,9 @@ impl SendRate {
             engaged.drain(&law, elapsed, permit, false);
         }
         let mut recorded = Recorded::Counted;
-        if let Some(rate) = window.counted {
+        // A request that had no answer says nothing of a service that has said nothing.
+        let is_silent = !answered && engaged.first_contact().is_some();
+        if let Some(rate) = window.counted.filter(|_| !is_silent) {
             recorded = engaged.end_window(&law, elapsed, rate);
         }
         if answered {

@@ -27,7 +27,7 @@ const LEAST_LOOK: u64 = SECOND.wrapping_div(1_000);
 const SLEEPS: u64 = 4;
 
 impl Engaged<'_> {
-    fn behind(&self) -> &Behind {
+    pub(super) fn behind(&self) -> &Behind {
         self.promised.behind.get_or_make()
     }
 
@@ -246,14 +246,15 @@ impl Engaged<'_> {
         }
     }
 
-    /// Takes the tokens of `place`, whose turn has come.
+    /// Takes the tokens of `place`, whose turn has come, and returns how many its turn did not wait
+    /// for: they are written off once the claim is final.
     pub(super) fn claim_behind(
         &self,
         place: Place,
         weight: u32,
         slot: Option<WaiterSlot>,
         elapsed: u64,
-    ) -> Result<Order, u64> {
+    ) -> Result<(Order, u64), u64> {
         let behind = self.behind();
         let order = self.send_due(elapsed, weight)?;
         let over = self.over(weight);
@@ -265,15 +266,7 @@ impl Engaged<'_> {
         if let Some(slot) = slot {
             behind.waiters.leave(slot);
         }
-        if over > 0 {
-            behind.waiters.write_off(over);
-        }
-        Ok(order)
-    }
-
-    /// Takes back what the request of `weight` claimed, whose place is still due.
-    pub(super) fn unclaim_behind(&self, weight: u32) {
-        self.behind().unclaim(weight);
+        Ok((order, over))
     }
 
     /// Gives up a place behind the line.

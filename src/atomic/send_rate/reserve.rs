@@ -77,7 +77,10 @@ impl SendRate {
         };
         engaged.close(weight);
         let sent = engaged.send(engaged.elapsed(now), weight);
-        let sent = sent.inspect(|_| engaged.give_back_over(weight));
+        let over = engaged.over(weight);
+        if sent.is_ok() && over > 0 {
+            engaged.give_back(over);
+        }
         sent.map_err(|nanos| {
             engaged.give_up(place, weight, slot);
             let wait = engaged.wait(now, nanos);
@@ -420,8 +423,9 @@ pub(super) enum Turn {
         place: Place,
         slot: Option<WaiterSlot>,
     },
-    /// The place has been used, if there was one.
-    Claimed(SendPermit, Option<Place>),
+    /// The place has been used, if there was one. What it took beyond what its turn waited for goes
+    /// back once the claim is final.
+    Claimed(SendPermit, Option<(Place, u64)>),
 }
 
 /// A place in line for a [`SendRate`].
@@ -612,10 +616,10 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             return;
         };
         self.turn = match (place, self.rate.words()) {
-            (Some(place), Some(engaged)) => {
+            (Some((place, over)), Some(engaged)) => {
                 engaged.unsend(permit);
                 if self.class.is_background() {
-                    engaged.unclaim_behind(self.weight);
+                    engaged.behind().unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
                 } else {
                     engaged.open(self.weight);
@@ -626,24 +630,24 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         };
     }
 
-    /// Returns the permit, once the place has been claimed.
-    const fn claimed(&self) -> Option<SendPermit> {
-        match self.turn {
-            Turn::Claimed(permit, _) => Some(permit),
-            _ => None,
-        }
-    }
-
     /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time
     /// only if it has not been claimed yet.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<SendPermit, Duration> {
-        if let Some(permit) = self.claimed() {
+        if let Turn::Claimed(permit, _) = self.turn {
             return Ok(permit);
         }
         let now = now();
+        let permit = self.claim(now)?;
+        self.conclude(now);
+        Ok(permit)
+    }
+
+    /// Takes the tokens if the turn has come. [`conclude`](Self::conclude) makes that final, and
+    /// [`unclaim`](Self::unclaim) undoes it.
+    pub(crate) fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
         if let Turn::Unlimited = self.turn {
             self.turn = self.queue_up(now)?;
         }
@@ -662,16 +666,27 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             engaged.close(self.weight);
             engaged.leave(slot);
-            engaged.give_back_over(self.weight);
-            engaged.wake_due(elapsed);
             permit = SendPermit::with_order(now, self.weight, order);
-            used = Some(place);
+            used = Some((place, engaged.over(self.weight)));
         }
         self.turn = Turn::Claimed(permit, used);
         Ok(permit)
     }
 
-    /// As [`claim_with`](Self::claim_with), of a place behind the line.
+    /// Gives back what the claimed place took beyond what its turn waited for, and wakes the
+    /// waiters whose turn that brings.
+    pub(crate) fn conclude(&self, now: Timestamp) {
+        if let (Turn::Claimed(_, Some((_, over))), Some(engaged)) = (self.turn, self.rate.words()) {
+            match over {
+                0 => {}
+                over if self.class.is_background() => engaged.behind().waiters.write_off(over),
+                over => engaged.give_back(over),
+            }
+            engaged.wake_due(engaged.elapsed(now));
+        }
+    }
+
+    /// As [`claim`](Self::claim), of a place behind the line.
     fn claim_behind(
         &mut self,
         now: Timestamp,
@@ -686,10 +701,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             Some(nanos) => Err(nanos),
             None => engaged.claim_behind(place, self.weight, slot, elapsed),
         };
-        let order = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
-        engaged.wake_due(elapsed);
+        let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
         let permit = SendPermit::with_order(now, self.weight, order);
-        self.turn = Turn::Claimed(permit, Some(place));
+        self.turn = Turn::Claimed(permit, Some((place, over)));
         Ok(permit)
     }
 

@@ -639,6 +639,37 @@ fn a_place_put_back_where_there_was_no_line_joins_one() {
     assert!(place.claim_with(|| at(0)).is_err());
 }
 
+/// What a claim gives back lets others go, and one that is undone was none.
+#[test]
+fn a_claim_undone_before_the_first_report_lets_no_others_go() {
+    for class in [Class::Foreground, Class::Background] {
+        let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        let take = |_| PlaceGuard::take(&rate, at(0), 100, class, None).expect("a place");
+        let mut places: Vec<_> = (0..20).map(take).collect();
+        assert!(places[0].claim(at(0)).is_ok(), "{class:?}");
+        places[0].unclaim();
+        let mut went = |now| {
+            let claims = places.iter_mut().map(|place| place.claim_with(|| at(now)));
+            claims.flatten().count()
+        };
+        assert_eq!(went(0), 1, "{class:?}");
+        assert_eq!(went(1), 1, "{class:?}: none but the same");
+    }
+}
+
+#[test]
+fn a_request_without_an_answer_lets_no_others_go() {
+    let settings = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let rate = SendRate::declared(settings, Timestamp::ZERO);
+    let ask = |now| rate.try_acquire_n(at(now), 50_000);
+    let permit = ask(0).expect("the first");
+    rate.record(at(33 * MS), permit, Outcome::Unknown);
+    assert!(ask(33 * MS).is_err());
+    assert!(ask(9 * SECOND).is_err());
+    assert!(ask(10 * SECOND + MS).is_ok(), "one more each ten seconds");
+}
+
 /// A limiter that was told at once that so many of 60 are left.
 fn told(remaining: u64) -> SendRate {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
