@@ -566,8 +566,9 @@ mod tests {
             let sent = in_flight(&limit, 0);
             assert_eq!(sent.len(), most);
             // The first finds it used up; the others do not.
-            sent.into_iter()
-                .for_each(|permit| limit.record(SECOND, permit, Reply::Done));
+            for permit in sent {
+                limit.record(SECOND, permit, Reply::Done);
+            }
         }
         let sent = in_flight(&limit, 2 * SECOND);
         for permit in sent {
@@ -580,7 +581,9 @@ mod tests {
     fn vegas_goes_by_what_the_trips_say_is_queued() {
         let mut vegas = Vegas::FIRST;
         let mut most = |trips: &[u64]| {
-            trips.iter().for_each(|trip| vegas.done(1, *trip));
+            for trip in trips {
+                vegas.done(1, *trip);
+            }
             vegas.most()
         };
         assert_eq!(most(&[MILLI; 19]), 20);

@@ -397,7 +397,7 @@ fn before_the_first_report_one_request_goes_of_any_weight() {
         let place = rate.background().reserve_n(at(now), 50_000);
         place.expect("it waits").claim(at(now)).is_ok()
     };
-    let ways: [&dyn Fn(&SendRate, u64) -> bool; 4] = [&tried, &behind, &reserved, &reserved_behind];
+    let ways: [fn(&SendRate, u64) -> bool; 4] = [tried, behind, reserved, reserved_behind];
     for (number, takes) in (0..).zip(ways) {
         let rate = SendRate::declared(settings, Timestamp::ZERO);
         let went = [0, 1, 9 * SECOND, 11 * SECOND, 12 * SECOND].map(|now| takes(&rate, now));
