@@ -83,11 +83,12 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 /// as a power of two: at lower rates there are no leases, nor while the bucket holds less than 16
 /// tokens. Others may be refused tokens that a thread has and does not spend; places in line wait
 /// for them no longer than for tokens that were spent. It gives them back when it asks for anything
-/// else, or too late for its lease; when it ends, they come back within 50 ms of traffic; a thread
-/// that is stopped loses them. In a bucket that is nearly full they age as they would have there:
-/// each token minted since the take may discard one. A throttle that counts, a pause, a
-/// [reset](Self::reset) and new settings end all leases, and what other threads had left is lost
-/// then. The first lease allocates 128 bytes for each of 16 threads, or of four for each core if
+/// else, or too late for its lease. When it ends, they come back with a response that is recorded,
+/// within 50 ms of traffic. Refusals alone do not bring them back where the rate is fixed; a later
+/// thread in its place does. A thread that is stopped loses them. In a bucket that is nearly full
+/// they age as they would have there: each token minted since the take may discard one. A throttle
+/// that counts, a pause, a [reset](Self::reset) and new settings end all leases, and what other
+/// threads had left is lost then. The first lease allocates 128 bytes for each of 16 threads, or of four for each core if
 /// that is more; further threads have none.
 ///
 /// # Places given up
