@@ -296,8 +296,10 @@ fn a_long_wait_names_the_limit_of_several() {
         .on_event(log.hook())
         .build()
         .unwrap();
-    let first = strategy.operation().weights([1, 10]);
-    first.run(|_| Ok::<_, Failure>(())).unwrap();
+    let mut first = strategy.operation().weights([1, 10]).start();
+    while let Next::InLine(rest) = first.next(&*clock, None) {
+        clock.sleep(rest.span());
+    }
     log.lines();
     let mut second = strategy.operation().weights([1, 30]).start();
     assert!(matches!(second.next(&*clock, None), Next::InLine(_)));

@@ -88,8 +88,8 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 /// thread in its place does. A thread that is stopped loses them. In a bucket that is nearly full
 /// they age as they would have there: each token minted since the take may discard one. A throttle
 /// that counts, a pause, a [reset](Self::reset) and new settings end all leases, and what other
-/// threads had left is lost then. The first lease allocates 128 bytes for each of 16 threads, or of four for each core if
-/// that is more; further threads have none.
+/// threads had left is lost then. The first lease allocates 128 bytes for each of 16 threads, or of
+/// four for each core if that is more; further threads have none.
 ///
 /// # Places given up
 ///

@@ -97,7 +97,7 @@ use crate::fixed::{Rate, SECOND};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Declared {
     otherwise: PacedSettings,
-    first: u32,
+    first: Option<u32>,
     spend: Spend,
     max_pause: Duration,
 }
@@ -122,8 +122,13 @@ impl Declared {
         self.max_pause
     }
 
+    /// Returns how many requests go before the first report, and 0 for all.
     pub(crate) const fn first(&self) -> u32 {
-        self.first
+        match (self.first, self.otherwise.highest()) {
+            (Some(requests), _) => requests,
+            (None, Some(_)) => 0,
+            (None, None) => 1,
+        }
     }
 
     /// Returns `true` if nothing has been heard of the service.
@@ -154,7 +159,7 @@ impl Law for Declared {
 
     fn unthrottled(&self) -> Unthrottled {
         let unlimited = self.unlimited();
-        let start = if self.first == 0 {
+        let start = if self.first() == 0 {
             unlimited
         } else {
             FIRST_CONTACT
@@ -196,7 +201,7 @@ impl Law for Declared {
         time_to_peak: impl Fn(Rate) -> u64,
     ) -> Rate {
         if Self::is_first_contact(state) {
-            return Rate::from_ratio(self.first, SECOND.saturating_mul(10));
+            return Rate::from_ratio(self.first(), SECOND.saturating_mul(10));
         }
         self.otherwise.rate(state, now, reading, time_to_peak)
     }
@@ -242,7 +247,7 @@ impl Law for Declared {
 
     fn is_at_start(&self, state: State, now: u64) -> bool {
         Self::is_first_contact(state)
-            || (self.first == 0 && self.rate(state, now, None, |_| 0) == Rate::MAX)
+            || (self.first() == 0 && self.rate(state, now, None, |_| 0) == Rate::MAX)
     }
 }
 

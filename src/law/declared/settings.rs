@@ -35,7 +35,7 @@ pub enum Spend {
 pub struct DeclaredSettings {
     otherwise: PacedSettings,
     dimension: Dimension,
-    first: u32,
+    first: Option<u32>,
     spend: Spend,
     max_pause: Duration,
 }
@@ -47,17 +47,20 @@ impl DeclaredSettings {
         Self {
             otherwise: PacedSettings::new(),
             dimension: Dimension::Requests,
-            first: 1,
+            first: None,
             spend: Spend::Even,
             max_pause: LONGEST_PAUSE,
         }
     }
 
-    /// Sets how many requests go at once before the first report, of whatever weight: one unless
-    /// set, and 0 for all. As many again come in each ten seconds, and all after the first answer
-    /// without a report. In a set the least burst of its rates holds.
+    /// Sets how many requests go at once before the first report, of whatever weight; 0 for all. As
+    /// many again come in each ten seconds, and all after the first answer without a report. In a
+    /// set the least burst of its rates holds.
+    ///
+    /// By default one; all where the paced law has a ceiling, as a fixed rate does
+    /// ([`otherwise`](Self::otherwise)): that limits from the start, and each request counts.
     pub const fn first_burst(mut self, requests: u32) -> Self {
-        self.first = requests;
+        self.first = Some(requests);
         self
     }
 

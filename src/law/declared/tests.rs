@@ -92,6 +92,24 @@ fn it_is_free_where_the_paced_law_limits_nothing() {
     assert_eq!(limited.unthrottled().later, start);
 }
 
+/// A rate that is told limits from the start: no burst of requests of any weight goes past it.
+#[test]
+fn first_contact_is_none_where_the_rate_is_told() {
+    let told = PacedSettings::fixed(600, Duration::from_secs(60)).expect("in range");
+    let first = |settings: DeclaredSettings| settings.law().first();
+    let settings = DeclaredSettings::new();
+    assert_eq!(first(settings), 1);
+    assert_eq!(first(settings.otherwise(from_ten())), 1);
+    assert_eq!(first(settings.otherwise(told)), 0);
+    assert_eq!(first(settings.otherwise(told).first_burst(4)), 4);
+    assert_eq!(first(settings.first_burst(0)), 0);
+    // It is begun with what the rate leaves, and changes with the settings.
+    let (told, free) = (settings.otherwise(told).law(), settings.law());
+    assert_ne!(told.unthrottled().later, Some(FIRST_CONTACT));
+    assert_eq!(free.unthrottled().start, Some(FIRST_CONTACT));
+    assert_eq!(free.with_paced(told.paced()), told);
+}
+
 #[test]
 fn the_first_answer_without_a_report_ends_first_contact() {
     let law = law(PacedSettings::new(), 1);

@@ -443,6 +443,40 @@ fn a_thread_that_ends_gives_its_tokens_back() {
     assert!(rate.snapshot(at(now)).available < 1e-6);
 }
 
+/// The next response that looks brings back what a thread that ended had left, at 50 ms at most.
+#[test]
+fn a_response_brings_back_what_a_thread_had_left() {
+    let rate = fixed(1_000_000, 100);
+    let now = SECOND;
+    take(&rate, now, 60_000);
+    let record = |now| {
+        let permit = SendPermit::sent_at(at(now));
+        rate.record(at(now), permit, Outcome::NotThrottled)
+    };
+    record(now);
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| with_lease(&rate, now, 6));
+        thread.join().expect("no panic")
+    });
+    let engaged = rate.words().expect("it limits");
+    let all_left = || -> u64 {
+        let leases = engaged.leases.get().into_iter().flat_map(Leases::all);
+        leases
+            .map(|lease| lease.last().since(lease.cursor()).unsigned_abs() / TOKEN)
+            .sum()
+    };
+    assert!(all_left() >= 6);
+    // The thread of another test may have its number for a while.
+    for looks in 1..1_000_000 {
+        record(now + looks * 50_000 * MICRO);
+        if all_left() == 0 {
+            break;
+        }
+        thread::yield_now();
+    }
+    assert_eq!(all_left(), 0);
+}
+
 #[test]
 fn seven_tokens_are_spent_at_the_time_of_the_one_before() {
     let rate = fixed(1_000_000, 50);
