@@ -82,7 +82,10 @@ local s, m
 if stored[1] then
   s = scope_of(stored[1])
   if not s then return broken('s') end
-else -- a scope that is not remembered starts empty
+  -- No engine's clock is a day ahead of another's: nothing of this was written by a member.
+  if s.last - now > 86400 * SECOND then s = nil end
+end
+if not s then -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
     weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,

@@ -525,6 +525,20 @@ fn a_value_that_is_no_rate_of_the_scope_does_not_stay() {
     }
 }
 
+/// Nothing is believed of a scope that was last changed in the far future.
+#[test]
+fn a_scope_that_is_wrong_in_every_field_starts_empty() {
+    let [mut wrong, mut new] = [Bench::new(), Bench::new()];
+    wrong.engine.write("s", &["9e15"; 32].join(" "));
+    for seq in 1..=20 {
+        let [a, b] = [&mut wrong, &mut new].map(|bench| {
+            bench.pass(100);
+            Step { seq, ..ASK }.granted(bench)
+        });
+        assert_eq!(a, b, "step {seq}");
+    }
+}
+
 #[test]
 fn the_silent_one_of_two_leaves_its_share_in_a_second() {
     let mut engine = Bench::new();
