@@ -13,7 +13,7 @@ use std::thread;
 use fastrand::Rng;
 use paceline::{
     SendRate, SendSet, Timestamp,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset, Spend},
     set::{SetPermit, SetReservation},
 };
 
@@ -89,11 +89,20 @@ impl Service {
     }
 }
 
-fn rates() -> [SendRate; 2] {
+fn rates(spend: Spend) -> [SendRate; 2] {
     DIMENSIONS.map(|dimension| {
-        let settings = DeclaredSettings::new().dimension(dimension);
+        let settings = DeclaredSettings::new().dimension(dimension).spend(spend);
         SendRate::declared(settings, Timestamp::ZERO)
     })
+}
+
+/// The two sets over them, which name them in either order.
+fn sets(rates: &[SendRate; 2]) -> [Set<'_>; 2] {
+    let [requests, tokens] = rates;
+    [
+        SendSet::new([requests, tokens]),
+        SendSet::new([tokens, requests]),
+    ]
 }
 
 /// The weights of a request by the limits of a set that names them in this order.
@@ -152,11 +161,8 @@ type Coming = (u64, usize, SetPermit<2>, Option<LimitReports>);
 #[test]
 fn a_hostile_user_stops_no_set_and_overruns_no_limit() {
     for seed in 0..6 {
-        let (rates, mut rng) = (rates(), Rng::with_seed(seed));
-        let sets = [
-            SendSet::new([&rates[0], &rates[1]]),
-            SendSet::new([&rates[1], &rates[0]]),
-        ];
+        let (rates, mut rng) = (rates(Spend::Even), Rng::with_seed(seed));
+        let sets = sets(&rates);
         let mut service = Service::new();
         let mut coming: Vec<Coming> = Vec::new();
         let mut waiters: [Option<(SetReservation<'_, 2>, u64)>; 12] = [const { None }; 12];
@@ -228,6 +234,35 @@ fn a_hostile_user_stops_no_set_and_overruns_no_limit() {
     }
 }
 
+/// A bar that is an eighth too high leaves some of each window.
+#[test]
+fn a_set_alone_uses_both_limits_to_the_last_request() {
+    // The limit that binds is of requests, of both, and of tokens.
+    for (tokens, in_a_window) in [(10, 120), (50, 120), (100, 60)] {
+        for order in 0..2 {
+            let rates = rates(Spend::Fast);
+            let set = &sets(&rates)[order];
+            let mut service = Service::new();
+            let mut waiting = None;
+            for window in 1..=20 {
+                for now in ((window - 1) * WINDOWS[1]..window * WINDOWS[1]).step_by(20) {
+                    let mut place = waiting.take().unwrap_or_else(|| {
+                        let place = set.reserve(at(now), &weights(order, tokens));
+                        place.expect("below both limits")
+                    });
+                    if let Ok(permit) = place.claim(at(now)) {
+                        let reports = service.answer(now, [1, tokens]);
+                        hear(&rates, now, order, &permit, &reports);
+                    } else {
+                        waiting = Some(place);
+                    }
+                }
+                assert_eq!(service.passed, window * in_a_window, "{tokens} tokens each");
+            }
+        }
+    }
+}
+
 /// A clock that each step of a thread moves, and that is never far ahead of a thread which the
 /// scheduler has stopped: a reading that is late by many windows takes the line back by as much.
 struct Steps {
@@ -256,11 +291,8 @@ impl Steps {
 
 #[test]
 fn hostile_threads_stop_no_set_and_lose_no_place() {
-    let rates = rates();
-    let sets = [
-        SendSet::new([&rates[0], &rates[1]]),
-        SendSet::new([&rates[1], &rates[0]]),
-    ];
+    let rates = rates(Spend::Even);
+    let sets = sets(&rates);
     let service = Mutex::new(Service::new());
     let clock = Steps {
         now: AtomicU64::new(0),
