@@ -115,9 +115,29 @@ test_target() {
         send_rate_{corners,extremes,forgotten,paced,paced_extremes,places,published,tuned,untimed,weights} "${@:2}"; do
         tests+=(--test "$name")
     done
-    for_target "$target" std,panic_abort test --manifest-path "$copy/Cargo.toml" --lib "${tests[@]}"
+    # Optimized a little: the traces take minutes otherwise.
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 for_target "$target" std,panic_abort test --manifest-path "$copy/Cargo.toml" --lib "${tests[@]}"
 }
 
+# A linker that has Debian's C library, and a runtime from PyPI. There is one thread, and the library lacks what joins others.
+wasi() {
+    local wasmtime="$tools/wasmtime" linker="$CARGO_TARGET_DIR/targets/wasm-ld"
+    python3 -m pip install --quiet --target "$wasmtime" wasmtime==50.0.1 || return
+    mkdir -p "$CARGO_TARGET_DIR/targets"
+    # shellcheck disable=SC2016 # for the linker
+    printf '#!/usr/bin/env bash\nlibc=/usr/lib/wasm32-wasi\nexec wasm-ld-22 "${@/#crt1/$libc/crt1}" -L"$libc" --unresolved-symbols=ignore-all\n' >"$linker"
+    chmod +x "$linker"
+    PYTHONPATH="$wasmtime" CARGO_TARGET_WASM32_WASIP1_LINKER="$linker" CARGO_TARGET_WASM32_WASIP1_RUNNER="python3 $PWD/ci/wasi.py" \
+        test_target wasm32-wasip1
+}
+
+# A bare loop: its test here, and the loop where there is no system.
+bare() {
+    cargo test --manifest-path ci/bare/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bare" &&
+        for_target thumbv7em-none-eabihf core,alloc build --manifest-path ci/bare/Cargo.toml
+}
+
+# Neither of the first two has 128-bit atomics, nor the last one 64-bit ones.
 step_targets() {
     apt rustc-web cargo-web rust-web-src || { skip targets "Debian's rustc-web is not to be had"; return; }
     if apt gcc-multilib; then
@@ -125,8 +145,13 @@ step_targets() {
     else
         skip "32-bit x86" "no gcc-multilib among Debian's packages"
     fi
-    step "wasm32, compiled" for_target wasm32-unknown-unknown std,panic_abort check -p paceline --lib
-    step "no_std without 64-bit atomics, compiled" for_target thumbv7em-none-eabihf core,alloc check -p paceline --lib --no-default-features
+    if have python3 && apt wasi-libc lld-22; then
+        step "wasm32-wasip1" wasi
+    else
+        skip "wasm32-wasip1" "no Python, wasi-libc or lld-22"
+    fi
+    step "wasm32 without a system, compiled" for_target wasm32-unknown-unknown std,panic_abort check -p paceline --lib
+    step "thumbv7em without a system" bare
 }
 
 libfuzzer() {

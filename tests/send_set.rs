@@ -274,6 +274,7 @@ fn a_set_stands_in_line_with_single_requests_and_other_sets() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn one_limit_of_a_request_is_settled_in_a_later_task() {
     let rates = [8, 1_000].map(|tokens| Arc::new(fixed(tokens)));
     let set = SendSet::new(rates.clone());

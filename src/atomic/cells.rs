@@ -260,6 +260,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
     fn of_many_threads_one_has_the_news() {
         let counts = Counts::new();
         let news = std::thread::scope(|scope| {

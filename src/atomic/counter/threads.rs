@@ -79,6 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
     fn a_thread_keeps_its_number_and_no_other_has_it() {
         let mine = number();
         assert_eq!(number(), mine);

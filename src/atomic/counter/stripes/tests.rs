@@ -33,6 +33,7 @@ fn the_first_thread_has_a_stripe_to_itself_and_the_others_share_one() {
 
 #[cfg(feature = "std")]
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "nothing tells the cores")]
 fn there_are_as_many_shared_stripes_as_cores() {
     let cores = std::thread::available_parallelism().expect("known");
     assert!(Wide::new().shared.len() >= cores.get().min(16));
@@ -97,6 +98,7 @@ fn threads_that_meet_at_the_shared_stripe_get_stripes() {
 
 #[cfg(feature = "std")]
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn threads_that_come_and_go_lose_no_count() {
     let stripes = Stripes::new(0);
     for _ in 0..100 {

@@ -247,6 +247,7 @@ fn no_lease_is_taken_below_two_tokens_in_its_time_for_each_core() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_lease_is_good_for_a_quarter_of_a_millisecond() {
     for (age, goes_on) in [
         (0, true),
@@ -286,6 +287,7 @@ fn a_full_bucket_is_exact_to_the_token_beside_a_lease() {
 /// What other threads are granted beside a lease, and what its thread is granted afterwards, is
 /// what the bucket held.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn what_is_left_of_a_lease_goes_back() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -326,6 +328,7 @@ fn elsewhere<T: Send>(call: impl FnOnce() -> T + Send) -> T {
 /// Nothing is minted, so that every token is there again: also those of a lease that goes back
 /// after leases that were taken later.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn leases_of_a_full_bucket_go_back_in_any_order() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -341,6 +344,7 @@ fn leases_of_a_full_bucket_go_back_in_any_order() {
 /// What goes back before a lease makes the bucket full sooner, and tokens of the lease that do not
 /// fit are not given back.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_lease_before_another_leaves_room_for_fewer_of_its_tokens() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -367,6 +371,7 @@ fn a_lease_before_another_leaves_room_for_fewer_of_its_tokens() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn what_is_left_is_lost_after_a_cut_by_another_thread() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -383,6 +388,7 @@ fn what_is_left_is_lost_after_a_cut_by_another_thread() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn what_is_left_is_lost_after_new_settings() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -399,6 +405,7 @@ fn what_is_left_is_lost_after_new_settings() {
 
 /// As often as the version of the gate wraps, and once more.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn no_lease_outlives_a_change_of_settings() {
     for changes in [1, 127, 128, 129, 256] {
         let rate = fixed(1_000_000, 50);
@@ -419,6 +426,7 @@ fn no_lease_outlives_a_change_of_settings() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_thread_that_ends_gives_its_tokens_back() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
@@ -445,6 +453,7 @@ fn a_thread_that_ends_gives_its_tokens_back() {
 
 /// The next response that looks brings back what a thread that ended had left, at 50 ms at most.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_response_brings_back_what_a_thread_had_left() {
     let rate = fixed(1_000_000, 100);
     let now = SECOND;
@@ -511,6 +520,7 @@ fn seven_tokens_are_spent_at_the_time_of_the_one_before() {
 /// Eight threads whose clocks differ by up to 100 us take what they can, while another one cuts,
 /// pauses, changes settings, settles and takes places: never more than was minted.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn eight_threads_whose_clocks_differ_are_granted_what_was_minted() {
     const THREADS: u64 = 8;
     const STEPS: u64 = 20_000;
