@@ -24,6 +24,10 @@ pub enum Path {
     GrantedByClock,
     /// A token taken by the caller's time.
     Granted,
+    /// A token of each of three limits, or none, by the time on a clock that is read.
+    ThreeLimits,
+    /// A limiter is found among ten thousand, and a token taken of it.
+    Keyed,
     /// A token that a task need not wait for.
     Acquired,
     /// A refusal by the caller's time.
@@ -36,7 +40,7 @@ pub enum Path {
 
 impl Path {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Floor,
         Self::QuotaSuccess,
         Self::QuotaPair,
@@ -47,6 +51,8 @@ impl Path {
         Self::EngagedRequest,
         Self::GrantedByClock,
         Self::Granted,
+        Self::ThreeLimits,
+        Self::Keyed,
         Self::Acquired,
         Self::Refused,
         Self::RefusedByClock,
@@ -67,6 +73,8 @@ impl Path {
             Self::EngagedRequest => "engaged-request",
             Self::GrantedByClock => "granted-by-clock",
             Self::Granted => "granted",
+            Self::ThreeLimits => "three-limits",
+            Self::Keyed => "keyed",
             Self::Acquired => "acquired",
             Self::Refused => "refused",
             Self::RefusedByClock => "refused-by-clock",
@@ -88,6 +96,8 @@ impl Path {
             Self::EngagedRequest => "adaptive strategy, throttled, whole request",
             Self::GrantedByClock => "a granted acquire that reads a clock",
             Self::Granted => "a granted acquire, caller's time",
+            Self::ThreeLimits => "a token of each of three limits, by a clock",
+            Self::Keyed => "a key among 10,000 and a granted acquire, by a clock",
             Self::Acquired => "an asynchronous acquire that need not wait, by a clock",
             Self::Refused => "a refused acquire, caller's time",
             Self::RefusedByClock => "a refused acquire that reads a clock",

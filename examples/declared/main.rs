@@ -30,6 +30,7 @@ mod service;
 mod sets;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod world;
 
 use clap::Parser;

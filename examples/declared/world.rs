@@ -5,9 +5,9 @@ use core::cell::RefCell;
 use core::future;
 
 use fastrand::Rng;
-use paceline::{Class, SendPermit, SendRate};
+use paceline::{Class, SendPermit};
 
-use crate::client::{self, Law};
+use crate::client::{self, Law, Limiter, Seat};
 use crate::scene::Scene;
 use crate::service::{Response, Service};
 use crate::time::{self, MILLI, SECOND, now};
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
 struct World {
     scene: Scene,
     law: Law,
-    limiters: Vec<Option<SendRate>>,
+    limiters: Vec<Limiter>,
     service: RefCell<Service>,
     rng: RefCell<Rng>,
     tally: RefCell<Tally>,
@@ -105,7 +105,7 @@ impl World {
         }
         let weights = self.scene.least..=self.scene.weight;
         let (begun, weight) = (now(), self.rng.borrow_mut().u32(weights));
-        let limiter = self.limiters[client].as_ref();
+        let limiter = &self.limiters[client];
         for sends in 0..SENDS {
             let permit = self.turn(limiter, weight, person).await;
             self.tally.borrow_mut().sent += 1;
@@ -132,7 +132,7 @@ impl World {
     }
 
     /// Waits for the turn of a request.
-    async fn turn(&self, limiter: Option<&SendRate>, weight: u32, person: bool) -> SendPermit {
+    async fn turn(&self, limiter: &Limiter, weight: u32, person: bool) -> SendPermit {
         let class = if self.law == Law::Classes && !person {
             Class::Background
         } else {
@@ -140,7 +140,7 @@ impl World {
         };
         // As a waiter that is woken when its turn comes sooner would.
         let longest = (self.scene.window_nanos() / 300).clamp(50 * MILLI, SECOND);
-        let mut seat = None;
+        let mut seat = Seat::default();
         loop {
             match client::ask(limiter, &mut seat, now(), weight, class) {
                 Ok(permit) => return permit,

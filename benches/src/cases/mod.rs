@@ -8,9 +8,11 @@ mod engaged;
 mod floor;
 mod governed;
 mod granted;
+mod keyed;
 mod quota;
 mod refused;
 mod standard;
+mod three_limits;
 mod twin;
 
 #[path = "../../../tests/law/aws_model.rs"]
@@ -29,6 +31,8 @@ pub fn all() -> Vec<Case> {
         adaptive::cases(),
         engaged::cases(),
         granted::cases(),
+        three_limits::cases(),
+        keyed::cases(),
         acquired::cases(),
         refused::cases(),
         backoff::cases(),
