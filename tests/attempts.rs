@@ -316,6 +316,52 @@ fn a_stream_is_recorded_at_its_end_and_not_retried() {
 }
 
 #[test]
+fn a_stream_that_fails_pauses_no_longer_than_its_operation_says() {
+    let hands = Arc::new(Hands::default());
+    let builder = Adaptive::builder().paced(PacedSettings::new());
+    let clock = Arc::clone(&hands) as Arc<dyn Clock>;
+    let strategy = builder.clock(clock).build().unwrap();
+    let operation = Operation::new(&strategy).max_retry_after(2 * SECOND);
+    let mut attempts = operation.start();
+    send(&mut attempts, &hands);
+    let body = attempts.detach().unwrap();
+    body.failed(&hint(60 * SECOND), Reports::at(&*hands));
+    let allowed = |after| {
+        hands.sleep(after);
+        strategy.send_rate().try_acquire(hands.now()).is_ok()
+    };
+    assert_eq!(
+        [2 * SECOND - ms(1), 10 * SECOND].map(allowed),
+        [false, true]
+    );
+}
+
+#[test]
+fn one_that_ends_in_line_gives_its_place_up() {
+    let hands = Arc::new(Hands::default());
+    let strategy = ten_a_second(&hands);
+    send(&mut Operation::new(&strategy).start(), &hands);
+    let [mut second, mut third, mut fourth] =
+        [350, 350, 5_000].map(|by| Operation::new(&strategy).deadline(ms(by)).start());
+    let rest = |attempts: &mut Attempts<_>| match attempts.next(&*hands, Some(Waker::noop())) {
+        Next::InLine(rest) => rest.span().as_millis(),
+        other => panic!("{other:?}"),
+    };
+    let all = [&mut second, &mut third, &mut fourth].map(rest);
+    assert_eq!(all, [100, 200, 300]);
+    let again = second.not_sent(&Failure::transient(), Reports::new());
+    assert!(matches!(again, Ok(Verdict::Again(_))), "{again:?}");
+    assert_eq!([&mut third, &mut fourth].map(rest), [100, 200]);
+    // At two a second the third has no time, and stops.
+    let two = PacedSettings::fixed(2, SECOND).unwrap().to_builder();
+    let two = two.burst(ms(100)).build().unwrap();
+    strategy.set_paced(two).unwrap();
+    assert_eq!(rest(&mut fourth), 1_000);
+    assert!(matches!(third.next(&*hands, None), Next::Stop(_)));
+    assert_eq!(rest(&mut fourth), 500);
+}
+
+#[test]
 fn an_attempt_takes_its_weight() {
     let hands = Arc::new(Hands::default());
     let settings = PacedSettings::fixed(10, SECOND)
