@@ -17,10 +17,10 @@ use core::{
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Failure, Legacy, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt, RetryToken,
-    SendPermit, Standard, Timestamp,
+    Adaptive, Failure, Legacy, Operation, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
+    RetryToken, SendPermit, Standard, Timestamp,
     config::StrategyBuilder,
-    operation::{Attempt, RunError, StopReason},
+    operation::{Attempt, Next, RunError, StopReason},
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
         SendTurn, StrategyId,
@@ -287,6 +287,23 @@ fn delay_of_the_first_token_is_slept() {
     let (ended, attempts, slept) = run(&homemade, &[]);
     assert_eq!(ended.unwrap(), 1);
     assert_eq!((attempts.len(), slept), (1, vec![ms(30)]));
+}
+
+#[test]
+fn a_first_delay_beyond_the_deadline_is_not_slept() {
+    let homemade = Homemade {
+        first_delay: ms(30),
+        ..Homemade::new()
+    };
+    let operation = Operation::new(&homemade).clock(&Timestamp::ZERO);
+    let mut attempts = operation.deadline(ms(30)).start();
+    let next = attempts.next(&Timestamp::ZERO, None);
+    let (wait, left) = (ms(30), ms(30));
+    let why = StopReason::OutOfTime { wait, left };
+    assert!(
+        matches!(&next, Next::Stop(stop) if stop.why() == why),
+        "{next:?}"
+    );
 }
 
 #[test]

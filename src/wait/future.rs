@@ -187,3 +187,45 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> fmt::Debug for Acquire<R, 
         f.debug_tuple("Acquire").field(&state).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::task::Waker;
+
+    use super::*;
+
+    /// Counts how often it is armed, and fires at once.
+    #[derive(Default)]
+    struct Hasty(u32);
+
+    impl Timer for Hasty {
+        fn arm(&mut self, _: Duration) {
+            self.0 += 1;
+        }
+
+        fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+    }
+
+    struct Asleep;
+
+    impl Sleep for Asleep {
+        type Timer = Hasty;
+
+        fn timer(&self) -> Hasty {
+            Hasty::default()
+        }
+    }
+
+    #[test]
+    fn a_timer_that_fired_early_is_armed_again() {
+        let mut alarm = Alarm::new();
+        let rest = Rest::between(Timestamp::ZERO, Timestamp::from_nanos(1));
+        for armed in 1..=2 {
+            let fired = alarm.poll(&Asleep, &rest, &mut Context::from_waker(Waker::noop()));
+            assert!(fired.is_ready());
+            assert_eq!(alarm.timer.as_ref().map(|timer| timer.0), Some(armed));
+        }
+    }
+}

@@ -35,6 +35,19 @@ fn a_gate_that_was_engaged_for_a_throttle_that_never_came_limits_nothing() {
 }
 
 #[test]
+fn a_reset_ends_the_count_after_the_first_throttle() {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    throttle(&rate, SECOND, SECOND);
+    let engaged = rate.about_to_limit();
+    let version = engaged.state.load().version();
+    let drain = &engaged.promised.drain;
+    drain.begin(version, 1);
+    assert_eq!(drain.load().of(version), Some(1));
+    rate.reset(at(0));
+    assert_eq!(drain.load(), Draining::NONE);
+}
+
+#[test]
 fn a_throttle_takes_effect_at_the_next_call() {
     let ways: [fn(&SendRate) -> bool; 3] = [
         |rate| rate.try_acquire(at(0)).is_err(),
