@@ -272,7 +272,7 @@ impl Engaged<'_> {
             let sent = self.sent();
             let before = sent.wrapping_sub(permit.weight().into());
             if permit.order(sent) == sent {
-                // Relaxed: see `send`. Model: `declared::two_sends_at_the_edge_do_not_both_go`.
+                // Relaxed: see `send`.
                 let _ = self
                     .promised
                     .sent
@@ -343,7 +343,7 @@ impl Engaged<'_> {
             is_counted &= ledger.counts(order);
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
-            // Relaxed: see `send`.
+            // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.
             self.promised.sent.fetch_add(more, Relaxed);
         }
         is_any_declared || is_unheard

@@ -59,7 +59,8 @@ struct Unclaimed {
 // before the limits are read for an edge: if the load finds the raise, the edge is of the change or
 // a later one. If the raise comes later, the edge is of an older version than the one that requests
 // compare it with, which sends them to look; until then they go by the limits as they were before,
-// beside the call that changes them. `edge` is relaxed: one word that says of which version it is.
+// beside the call that changes them. To compare is relaxed: nothing else is read then. `edge` is
+// relaxed: one word that says of which version it is. No model sees `version` (`ci/orderings.txt`).
 // Models: `declared::a_send_beside_a_report_goes_by_one_of_both`,
 // `declared::two_sends_at_the_edge_do_not_both_go`.
 impl Limits {
@@ -96,7 +97,7 @@ impl Limits {
         let edge = self.edge.load(Relaxed);
         let room = POSITION.get(edge).wrapping_sub(sent);
         let is_far = room < FAR.wrapping_mul(2) && room >= u64::from(weight);
-        if is_far && VERSION.get(edge) == self.version.load(Acquire) {
+        if is_far && VERSION.get(edge) == self.version.load(Relaxed) {
             return None;
         }
         self.look(now, sent, weight)
