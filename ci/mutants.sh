@@ -4,6 +4,8 @@
 # `ci/mutants.sh core --shard 0/4`, `ci/mutants.sh core -F src/line.rs`.
 # What survives and why it may stands in .cargo/mutants.toml; whatever else survives makes this fail. A mutant that
 # never ends counts as found. The lists are in target/mutants/PART/mutants.out.
+# `ci/mutants.sh chosen` plants those of ci/chosen.txt, without cargo-mutants; `ci/mutants.sh chosen L1 C3` some. A
+# line `# L1: why` there says why one may survive.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -24,7 +26,11 @@ plant() {
     sed -i -E -e '/^\[\[example\]\]/,/^$/d' -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = []/' \
         -e 's/^autobenches = .*/autotests = false/' Cargo.toml
     printf '\n[[test]]\nname = "%s"\npath = "%s.rs"\n' all all config tests/config/main waiting tests/waiting/main >>Cargo.toml
-    find tests -maxdepth 1 -name '*.rs' -printf '%f\n' | sed 's/\.rs$//' | { grep "${@:2}" || true; } |
+    gather "${@:2}"
+}
+
+gather() {
+    find tests -maxdepth 1 -name '*.rs' -printf '%f\n' | sed 's/\.rs$//' | { grep "$@" || true; } |
         sed 's/.*/#[path = "tests\/&.rs"]\nmod &;/' >all.rs
 }
 
@@ -50,10 +56,49 @@ above() {
     judge "$@"
 }
 
+# chosen [NAME...]: mutants chosen by hand: the tests inside of the library come first, then those of their kind, and waiters.
+chosen() {
+    local root="$PWD" name file change status=0
+    local -A kinds=(
+        [P]='attempts|cancelled|declared_sets|reporting|run_(async|loop)|send_set|send_rate_(forgotten|places)'
+        [L]='core_send_rate|send_charge|send_rate_(corners|places|threads|untimed|weights)'
+        [C]='declared_sets|send_set|strategy_seen|two_classes'
+        [D]='declared(_sets|_services|_strategy)?|send_set|several_limits'
+    )
+    plant 1 -vE .
+    mkdir -p "$out/chosen"
+    # fails WHICH: with what is planted now.
+    fails() { ! timeout 600 cargo test --quiet "$@" >"$out/chosen/$name.log" 2>&1; }
+    while read -r name file change; do
+        [[ "$name" != '#' && (-z "$*" || " $* " == *" $name "*) ]] || continue
+        gather -xE "${kinds[${name:0:1}]}"
+        cp "src/$file" "$out/chosen/before"
+        perl -0pi -e "$change" "src/$file"
+        if cmp -s "src/$file" "$out/chosen/before"; then
+            printf '%s: fits nothing in %s\n' "$name" "$file"
+            status=1
+        elif ! fails --lib && ! fails --test all && ! fails --test waiting; then
+            if grep -q "^# $name: " "$root/ci/chosen.txt"; then
+                printf '%s: survives for a reason\n' "$name"
+            else
+                printf '%s: survives\n' "$name"
+                status=1
+            fi
+        elif grep -q '^error: could not compile' "$out/chosen/$name.log"; then
+            printf '%s: does not build\n' "$name"
+            status=1
+        else
+            printf '%s: found by %s\n' "$name" "$({ grep -m1 -oP '^---- \K\S+' "$out/chosen/$name.log" || printf 'a test that never ends'; })"
+        fi
+        cp "$out/chosen/before" "src/$file"
+    done <"$root/ci/chosen.txt"
+    return "$status"
+}
+
 parts=() rest=() survived=0
 for word; do
     case "$word" in
-        core | edges | strategy | waiting | fleet) parts+=("$word") ;;
+        core | edges | strategy | waiting | fleet | chosen) parts+=("$word") ;;
         *) rest+=("$word") ;;
     esac
 done
@@ -67,6 +112,7 @@ run() {
             judge --file 'src/{atomic,law,line}/**' --file 'src/{bits,fixed,line,time}.rs' "$@"
             ;;
         edges) above --file "$of_src" --file 'src/{classify,config}/**' "$@" ;;
+        chosen) chosen "$@" ;;
         strategy) above --file 'src/strategy/**' "$@" ;;
         waiting) above --file 'src/{operation,scope,set,wait}/**' "$@" ;;
         fleet)

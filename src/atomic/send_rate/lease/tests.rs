@@ -247,6 +247,23 @@ fn no_lease_is_taken_below_two_tokens_in_its_time_for_each_core() {
 }
 
 #[test]
+fn no_lease_has_more_than_the_most() {
+    let lease = Lease::default();
+    let most = (0..20).map(|_| lease.ask(0)).max();
+    assert_eq!(most, Some(MOST));
+}
+
+#[test]
+fn the_age_of_a_lease_is_by_the_time_of_its_callers() {
+    let settings = fixed(1_000_000, 50).paced_settings();
+    let rate = SendRate::paced(settings.expect("it has settings"), at(5 * SECOND));
+    with_lease(&rate, 6 * SECOND, 6);
+    let before = left(&rate);
+    assert_eq!(take(&rate, 6 * SECOND, 2), 2);
+    assert_eq!(left(&rate), before - 2);
+}
+
+#[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_lease_is_good_for_a_quarter_of_a_millisecond() {
     for (age, goes_on) in [

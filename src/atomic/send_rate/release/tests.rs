@@ -65,6 +65,17 @@ fn waits(rate: &SendRate) -> u64 {
 }
 
 #[test]
+fn a_claim_that_is_undone_was_not_granted() {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let behind = rate.about_to_limit().words.promised.behind.get_or_make();
+    behind.add(5);
+    behind.claim(4);
+    behind.grant(5);
+    behind.unclaim(5, 1);
+    assert_eq!((behind.granted(), behind.unclaimed()), (0, 5));
+}
+
+#[test]
 fn foreground_that_comes_later_goes_first() {
     let rate = spent(1);
     let mut backfill = rate.background().reserve(at(0));
