@@ -16,7 +16,7 @@ contents() {
     for file in LICENSE-APACHE LICENSE-MIT README.md src/lib.rs; do
         grep -qx "$file" <<<"$files" || { printf '%s: no %s\n' "$2" "$file" >&2; return 1; }
     done
-    odd="$(grep -vxE '\.cargo_vcs_info\.json|Cargo\.(lock|toml|toml\.orig)|LICENSE-(APACHE|MIT)|(README|CHANGELOG|OPERATIONS)\.md|dashboard\.json|src/[a-z0-9_/]+\.rs|src/([a-z]+/)?[A-Za-z_]+\.(md|lua|txt)' <<<"$files" || true)"
+    odd="$(grep -vxE '\.cargo_vcs_info\.json|Cargo\.(lock|toml|toml\.orig)|LICENSE-(APACHE|MIT)|(README|CHANGELOG|OPERATIONS)\.md|dashboard\.json|src/[a-z0-9_/]+\.rs|src/([a-z]+/)*[A-Za-z_]+\.(md|lua|txt|json)' <<<"$files" || true)"
     [[ -z "$odd" ]] || { printf '%s: what is this for?\n%s\n' "$2" "$odd" >&2; return 1; }
 }
 
