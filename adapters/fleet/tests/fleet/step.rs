@@ -488,6 +488,7 @@ fn a_value_that_is_no_rate_of_the_scope_does_not_stay() {
         (8, "9e15"),
         (9, "9e15"),
         (10, "9e15"),
+        (16, "9e15"),
         (17, "9e15"),
         (18, "9e15"),
         (19, "9e15"),
