@@ -254,7 +254,7 @@ step_embedding() { step embedding ci/embedding.sh; }
 
 # What a release would break: against the last one, and before there is one against a commit.
 step_semver() {
-    local baseline="${PACELINE_BASELINE:-12ab115deee0}"
+    local baseline="${PACELINE_BASELINE:-abb11d0702dc}"
     git cat-file -e "$baseline^{commit}" 2>/dev/null || { skip semver "this checkout has no commit $baseline"; return; }
     has_cargo semver-checks || { skip semver "cargo-semver-checks does not install"; return; }
     step "semver since $baseline" cargo semver-checks --package paceline --baseline-rev "$baseline" \
