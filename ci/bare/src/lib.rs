@@ -2,7 +2,7 @@
 //!
 //! The board brings an allocator, since a [`SendRate`] that limits allocates. Without 128-bit atomics a
 //! call holds a lock for some instructions, so an interrupt handler must not use the limiter: it could
-//! wait for the loop that it interrupts, for ever.
+//! wait for the loop that it interrupts, without end.
 #![no_std]
 
 use core::time::Duration;
