@@ -211,6 +211,10 @@ impl RetryConfigLoader {
     ///
     /// As [`load`](Self::load).
     pub fn load_from(&self, environment: &impl Environment) -> Result<RetryConfig, ConfigError> {
+        self.look_up(environment)
+    }
+
+    fn look_up(&self, environment: &dyn Environment) -> Result<RetryConfig, ConfigError> {
         let mut found = self.explicit.clone();
         found.generation = match found.generation {
             None => from_variable(environment, &GENERATION)?,
@@ -241,7 +245,7 @@ impl RetryConfigLoader {
 }
 
 fn from_variable<T>(
-    environment: &impl Environment,
+    environment: &dyn Environment,
     setting: &Setting<T>,
 ) -> Result<Option<T>, ConfigError> {
     let Some(value) = environment.variable(setting.variable) else {
@@ -264,7 +268,7 @@ struct Profile {
 impl Profile {
     fn open(
         loader: &RetryConfigLoader,
-        environment: &impl Environment,
+        environment: &dyn Environment,
     ) -> Result<Self, ConfigError> {
         use ProfileFileKind::{Config, Credentials};
         let credentials = open_file(environment, Credentials, loader.credentials_file.as_deref())?;
@@ -314,7 +318,7 @@ impl Profile {
 
 /// Reads a file: the one that the program names, or else the one that the environment has.
 fn open_file(
-    environment: &impl Environment,
+    environment: &dyn Environment,
     kind: ProfileFileKind,
     named: Option<&Path>,
 ) -> Result<Option<ProfileFile>, ConfigError> {

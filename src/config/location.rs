@@ -8,14 +8,14 @@ use std::{
 use super::{environment::Environment, profile::ProfileFileKind};
 
 /// Returns a variable's value unless it is empty, which counts as unset.
-pub(super) fn variable(environment: &impl Environment, name: &str) -> Option<OsString> {
+pub(super) fn variable(environment: &dyn Environment, name: &str) -> Option<OsString> {
     let value = environment.variable(name);
     value.filter(|value| !value.is_empty())
 }
 
 /// Returns where a file is that the program did not name, unless that takes a home folder and there
 /// is none.
-pub(super) fn file(environment: &impl Environment, kind: ProfileFileKind) -> Option<PathBuf> {
+pub(super) fn file(environment: &dyn Environment, kind: ProfileFileKind) -> Option<PathBuf> {
     let (name, default) = match kind {
         ProfileFileKind::Config => ("AWS_CONFIG_FILE", "~/.aws/config"),
         ProfileFileKind::Credentials => ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
@@ -29,7 +29,7 @@ pub(super) fn file(environment: &impl Environment, kind: ProfileFileKind) -> Opt
 }
 
 /// Returns `rest` below the home folder.
-fn expand(environment: &impl Environment, rest: &Path) -> Option<PathBuf> {
+fn expand(environment: &dyn Environment, rest: &Path) -> Option<PathBuf> {
     let (separator, separators): (_, &[u8]) = if environment.is_windows() {
         ("\\", b"\\/")
     } else {
@@ -47,7 +47,7 @@ fn expand(environment: &impl Environment, rest: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the home folder: `HOME` everywhere, then what Windows has instead.
-fn home(environment: &impl Environment) -> Option<OsString> {
+fn home(environment: &dyn Environment) -> Option<OsString> {
     let home = variable(environment, "HOME");
     if home.is_some() || !environment.is_windows() {
         return home;

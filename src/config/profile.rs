@@ -1,6 +1,5 @@
 //! Profile files: which sections are profiles, and how those of one name are merged.
 
-use alloc::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -64,7 +63,23 @@ pub struct ProfileFile {
     skipped: Vec<ProfileFileError>,
 }
 
-type Profiles = BTreeMap<String, BTreeMap<String, String>>;
+/// Sorted by name, without a name twice: there are few, and a tree takes long to compile.
+type Sorted<T> = Vec<(String, T)>;
+type Profiles = Sorted<Sorted<String>>;
+
+fn find<'a, T>(sorted: &'a [(String, T)], name: &str) -> Option<&'a T> {
+    let at = sorted.partition_point(|(other, _)| other.as_str() < name);
+    let (found, value) = sorted.get(at)?;
+    (found == name).then_some(value)
+}
+
+fn find_or_add<T: Default>(sorted: &mut Sorted<T>, name: String) -> &mut T {
+    let at = sorted.partition_point(|(other, _)| *other < name);
+    if sorted.get(at).is_none_or(|(found, _)| *found != name) {
+        sorted.insert(at, (name, T::default()));
+    }
+    &mut sorted[at].1
+}
 
 impl ProfileFile {
     /// Reads `text`, the contents of the file at `path`, which serves in errors only.
@@ -121,12 +136,12 @@ impl ProfileFile {
 
     /// Returns the names of the profiles, sorted.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
-        self.profiles.keys().map(String::as_str)
+        self.profiles.iter().map(|(name, _)| name.as_str())
     }
 
     /// Returns the keys of `profile`, in lower case and sorted, and their values.
     pub fn properties(&self, profile: &str) -> impl Iterator<Item = (&str, &str)> {
-        let properties = self.profiles.get(profile).into_iter().flatten();
+        let properties = find(&self.profiles, profile).into_iter().flatten();
         properties.map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
@@ -135,13 +150,13 @@ impl ProfileFile {
     /// A continued value has a line for each of the file's.
     #[must_use]
     pub fn get(&self, profile: &str, key: &str) -> Option<&str> {
-        self.profiles.get(profile)?.get(key).map(String::as_str)
+        find(find(&self.profiles, profile)?, key).map(String::as_str)
     }
 
     /// Returns `true` if there is such a profile, with or without properties.
     #[must_use]
     pub fn contains(&self, profile: &str) -> bool {
-        self.profiles.contains_key(profile)
+        find(&self.profiles, profile).is_some()
     }
 }
 
@@ -195,13 +210,13 @@ fn merge(
                 continue;
             }
         };
-        let profile = profiles.entry(name.to_owned()).or_default();
+        let profile = find_or_add(&mut profiles, name.to_owned());
         for Property {
             key, line, value, ..
         } in section.properties
         {
             if is_key(&key) {
-                profile.insert(key, value);
+                *find_or_add(profile, key) = value;
             } else {
                 skipped.push((line, ProfileFileFault::KeyCharacters));
             }

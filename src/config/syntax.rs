@@ -73,19 +73,17 @@ pub(super) fn split_header(header: &str) -> Option<(&str, &str)> {
 ///
 /// Of what a shell reads as one word these are the forms that AWS's command line writes.
 pub(super) fn name(text: &str) -> Option<&str> {
-    const QUOTES: [char; 2] = ['"', '\''];
-    let quoted = QUOTES.into_iter().find_map(|quote| {
-        let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
-        let ends = inside.contains(quote);
-        // In double quotes it would make something of what follows.
-        let escapes = quote == '"' && inside.contains('\\');
-        (!ends && !escapes).then_some(inside)
-    });
-    let special = |c: char| QUOTES.contains(&c) || WHITESPACE.contains(&c) || c == '\\';
-    let name = match quoted {
-        None if text.contains(special) => return None,
-        None => text,
-        Some(inside) => inside,
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\'' | b' ' | b'\t' | b'\\');
+    let name = match text.as_bytes() {
+        // In double quotes a backslash would make something of what follows.
+        [b'"', inside @ .., b'"'] if !inside.iter().any(|byte| matches!(byte, b'"' | b'\\')) => {
+            core::str::from_utf8(inside).ok()?
+        }
+        [b'\'', inside @ .., b'\''] if !inside.contains(&b'\'') => {
+            core::str::from_utf8(inside).ok()?
+        }
+        bytes if bytes.iter().any(is_special) => return None,
+        _ => text,
     };
     (!name.is_empty()).then_some(name)
 }
