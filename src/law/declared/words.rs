@@ -66,19 +66,39 @@ impl Ledger {
 
     pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
         // In the order of `to_words`.
-        let mut words = words.iter().copied();
-        let mut next = || words.next().unwrap_or_default();
-        let flags = next();
-        let policy = LimitName::from_bits([(); 3].map(|()| next()));
-        let [limit, window] = [(); 2].map(|()| next());
-        let [left, position, at] = [(); 3].map(|()| next());
-        let within = |[lo, hi]: [u64; 2]| Within {
+        let &[
+            flags,
+            hash,
+            text_low,
+            text_high,
+            limit,
+            window,
+            left,
+            position,
+            at,
+            reset_lo,
+            reset_hi,
+            rolled,
+            offset_lo,
+            offset_hi,
+            others,
+            own,
+            heaviest,
+            trip,
+            pause,
+            contradicted,
+            kept,
+            heard_at,
+            told_order,
+            told_left,
+        ] = words;
+        let within = |lo, hi| Within {
             lo: signed(lo),
             hi: signed(hi),
         };
         let is = |bit: u32| flags & (1 << bit) != 0;
         Self {
-            policy,
+            policy: LimitName::from_bits([hash, text_low, text_high]),
             limit,
             window,
             source: match (flags >> 2) & 3 {
@@ -101,19 +121,19 @@ impl Ledger {
             left: signed(left),
             position,
             at,
-            reset: within([(); 2].map(|()| next())),
-            rolled: next(),
-            offset: within([(); 2].map(|()| next())),
-            others: signed(next()),
-            own: signed(next()),
-            heaviest: next(),
-            trip: next(),
-            pause: next(),
-            contradicted: next(),
-            kept: signed(next()),
-            heard_at: next(),
-            told_order: next(),
-            told_left: next(),
+            reset: within(reset_lo, reset_hi),
+            rolled,
+            offset: within(offset_lo, offset_hi),
+            others: signed(others),
+            own: signed(own),
+            heaviest,
+            trip,
+            pause,
+            contradicted,
+            kept: signed(kept),
+            heard_at,
+            told_order,
+            told_left,
         }
     }
 }
