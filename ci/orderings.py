@@ -137,7 +137,8 @@ def built(narrow):
 def models(binary, filters, limit=None):
     """Runs the models that match until one fails: "passed", or that one. Whatever is neither ends the
     script."""
-    env = dict(os.environ, RUST_BACKTRACE="0")
+    # One at a time: the threads of a process wait for each other where models make their stacks.
+    env = dict(os.environ, RUST_BACKTRACE="0", RUST_TEST_THREADS="1")
     run = subprocess.Popen([binary, *filters], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     late = []
     timer = threading.Timer(limit, lambda: (late.append(True), run.kill())) if limit else None

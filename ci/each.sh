@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The runner of the models: `each.sh BINARY FILTERS...` runs each test in a process of its own, as many at once as there
+# are processors. As threads of one process they wait for each other whenever a model makes its stacks: six times as long.
+set -euo pipefail
+
+one() {
+    local said
+    if said="$("$1" --exact "$2" 2>&1)"; then
+        grep -m1 '^test ' <<<"$said"
+    else
+        printf '%s\n' "$said"
+        return 1
+    fi
+}
+export -f one
+
+mapfile -t names < <("$1" --list --format terse "${@:2}" | sed -n 's/: test$//p')
+((${#names[@]} > 0)) || { echo "no test matches ${*:2}" >&2; exit 1; }
+# shellcheck disable=SC2016 # for the shells that it starts
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'one "$1" "$2"' one "$1" {}
+printf 'test result: ok. %d passed\n' "${#names[@]}"
