@@ -6,7 +6,7 @@ set -euo pipefail
 one() {
     local said
     if said="$("$1" --exact "$2" 2>&1)"; then
-        grep -m1 '^test ' <<<"$said"
+        grep -m1 '^test .* \.\.\. ' <<<"$said"
     else
         printf '%s\n' "$said"
         return 1
