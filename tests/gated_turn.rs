@@ -6,12 +6,14 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
+use std::sync::Mutex;
 
 use paceline::{
     Adaptive, Failure, Operation, RetryStrategy, RetryStrategyExt, RetryToken, SendPermit,
     Standard, Timestamp,
-    law::PacedSettings,
+    law::{DeclaredSettings, Dimension, PacedSettings},
     operation::{Next, StopReason},
+    set::Weights,
     strategy::{
         AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
         SendRequest, SendTurn,
@@ -237,4 +239,69 @@ fn a_weight_passes_the_gate_with_the_time_of_the_gate() {
         (permit.time(), permit.weight()),
         (Timestamp::from_nanos(7), 600)
     );
+}
+
+/// A strategy behind whose gate an attempt takes 0 and 40 of two allowances.
+#[derive(Debug)]
+struct Noting<S> {
+    inside: S,
+    noted: Mutex<Vec<[u32; 3]>>,
+}
+
+impl<S: RetryStrategy> RetryStrategy for Noting<S> {
+    fn acquire_initial_token(
+        &self,
+        scope: Option<&str>,
+    ) -> Result<RetryToken, InitialTokenRefused> {
+        self.inside.acquire_initial_token(scope)
+    }
+
+    fn refresh_retry_token(
+        &self,
+        token: RetryToken,
+        failure: &Failure,
+        reports: Reports<'_>,
+    ) -> Result<RetryToken, RetryRefused> {
+        self.inside.refresh_retry_token(token, failure, reports)
+    }
+
+    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        let all = [0, 1, 2].map(|limit| token.tokens_of(limit));
+        self.noted.lock().unwrap().push(all);
+        self.inside.record_success(token, reports)
+    }
+
+    fn admit(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let gate = |_: &mut _| Ok(SendPermit::sent_at(Timestamp::from_nanos(7)));
+        let permit = turn.gated(|turn| self.inside.admit(turn, request), gate)?;
+        turn.note(permit, &Weights::from([0, 40]));
+        Ok(permit)
+    }
+}
+
+#[test]
+fn what_was_taken_behind_a_gate_is_in_the_token() {
+    fn noted(inside: impl RetryStrategy) -> Vec<[u32; 3]> {
+        let noted = Mutex::new(Vec::new());
+        let strategy = Noting { inside, noted };
+        for weights in [[1, 1_200], [2, 3]] {
+            let sent = strategy.operation().weights(weights);
+            assert!(sent.run(|_| Ok::<_, Failure>(())).is_ok());
+        }
+        strategy.noted.into_inner().unwrap()
+    }
+    assert_eq!(noted(Standard::new()), [[0, 40, 0]; 2]);
+    // What the strategy inside was granted is not written over.
+    let settings = DeclaredSettings::new;
+    let several = Adaptive::builder().declared(settings());
+    let several = several.also(settings().dimension(Dimension::Tokens));
+    assert_eq!(noted(several.build().unwrap()), [[1, 1_200, 0], [2, 3, 0]]);
+    let mut token = Standard::new().acquire_initial_token(None).unwrap();
+    assert_eq!(token.tokens_of(0), 0);
+    token.sent(SendPermit::sent_at(Timestamp::ZERO).costing(5));
+    assert_eq!([0, 1].map(|limit| token.tokens_of(limit)), [5, 0]);
 }

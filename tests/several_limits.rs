@@ -144,10 +144,7 @@ fn a_cost_that_comes_with_the_body_is_settled_once() {
     let (given, rates) = (1, 2);
     let wrong = charge.settle(&[200]);
     assert_eq!(wrong, Err(SetError::Weights { given, rates }));
-    assert_eq!(
-        format!("{charge:?}"),
-        "AttemptCharge(SetPermit(0: 1, 1: 600, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0))"
-    );
+    assert_eq!(format!("{charge:?}"), "AttemptCharge([1, 600])");
     for cost in [1_000, 5_000] {
         charge.clone().settle(&[1, cost]).expect("a debit");
         assert_eq!(left(&strategy), ["59", "8000"]);
@@ -307,10 +304,7 @@ fn a_weight_above_the_limit_takes_the_limit_if_told_to() {
     hands.set(61_000);
     send(&mut second, &hands);
     let charge = second.charge().expect("it is under way");
-    assert_eq!(
-        format!("{charge:?}"),
-        "AttemptCharge(SetPermit(0: 1, 1: 36000, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0))"
-    );
+    assert_eq!(format!("{charge:?}"), "AttemptCharge([1, 36000])");
     let used = reports(98, 0);
     let told = second.succeeded(Reports::at(&hands).declaring(&used));
     told.expect("it succeeded");

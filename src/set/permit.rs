@@ -3,6 +3,8 @@
 use core::fmt;
 
 use super::Binding;
+#[cfg(feature = "std")]
+use super::Weights;
 use crate::permit::Order;
 use crate::{SendPermit, SendRateSnapshot, Timestamp};
 
@@ -51,6 +53,32 @@ impl<const N: usize> SetPermit<N> {
     #[cfg(feature = "std")]
     pub(crate) fn first(&self) -> Option<SendPermit> {
         (0..N).find_map(|limit| self.get(limit))
+    }
+
+    /// Returns the permit of a request that took `weights` behind the one of `first`, which it has
+    /// of the first limit.
+    #[cfg(feature = "std")]
+    pub(crate) fn behind(first: SendPermit, weights: &Weights) -> Self {
+        let mut this = Self::at(first.time());
+        for (limit, weight) in weights.as_slice().iter().enumerate() {
+            let order = if limit == 0 {
+                first.place()
+            } else {
+                Order::NONE
+            };
+            this.put(limit, *weight, order);
+        }
+        this
+    }
+
+    /// Returns the tokens that it took of each of the first `limits`.
+    #[cfg(feature = "std")]
+    pub(crate) fn weights(&self, limits: usize) -> Weights {
+        let mut all = [0; N];
+        for (weight, (taken, _)) in all.iter_mut().zip(self.taken) {
+            *weight = taken;
+        }
+        Weights::first(all.get(..limits).unwrap_or(&all))
     }
 
     /// Whether the request took less of a limit than its weight.

@@ -35,7 +35,7 @@ impl Weights {
         Ok(Self::first(given))
     }
 
-    fn first(given: &[u32]) -> Self {
+    pub(super) fn first(given: &[u32]) -> Self {
         let mut all = [0; MOST_RATES];
         for (weight, given) in all.iter_mut().zip(given) {
             *weight = *given;

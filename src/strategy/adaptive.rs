@@ -634,7 +634,7 @@ impl RetryStrategy for Adaptive {
             (set, SetPermit::of_first(token.send_permit()?))
         };
         let clock = Arc::clone(&self.engine.common.clock);
-        Some(AttemptCharge::new(set, permit, clock))
+        Some(AttemptCharge::of_set(set, permit, clock))
     }
 
     fn obeys_limits(&self) -> bool {

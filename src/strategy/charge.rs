@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::atomic::cells::Sequence;
-use crate::set::{MOST_RATES, SetError, SetPermit};
+use crate::set::{MOST_RATES, SetError, SetPermit, Weights};
 use crate::{Clock, SendRate, SendSet};
 
 /// What one attempt took of its strategy's send rates as an estimate, to be settled with its true
@@ -38,28 +38,48 @@ use crate::{Clock, SendRate, SendSet};
 /// ```
 #[derive(Clone)]
 #[must_use = "a charge that is dropped leaves the estimate spent"]
-pub struct AttemptCharge(Arc<Taken>);
+pub struct AttemptCharge(Arc<Taken<Settle>>);
 
-struct Taken {
-    set: SendSet<Arc<SendRate>>,
-    permit: SetPermit<MOST_RATES>,
-    clock: Arc<dyn Clock>,
+/// Settles with the costs that it is given.
+type Settle = dyn Fn(&[u32]) -> Result<(), SetError> + Send + Sync;
+
+struct Taken<F: ?Sized> {
+    estimate: Weights,
     /// Numbers the settlements: only number 0 counts.
     settled: Sequence,
+    settle: F,
 }
 
 impl AttemptCharge {
-    pub(super) fn new(
+    /// Creates the charge of an attempt that took `estimate`, for strategies that users write.
+    /// `settle` is called at most once, with as many costs as there are weights.
+    pub fn new(
+        estimate: Weights,
+        settle: impl Fn(&[u32]) -> Result<(), SetError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Taken {
+            estimate,
+            settled: Sequence::starting_at(0),
+            settle,
+        }))
+    }
+
+    /// Creates the charge of what `permit` took of `set`.
+    pub(super) fn of_set(
         set: SendSet<Arc<SendRate>>,
         permit: SetPermit<MOST_RATES>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self(Arc::new(Taken {
-            set,
-            permit,
-            clock,
-            settled: Sequence::starting_at(0),
-        }))
+        let estimate = permit.weights(set.rates().count());
+        Self::new(estimate, move |costs| {
+            set.settle(clock.now(), permit, costs)
+        })
+    }
+
+    /// Returns what the attempt took, in tokens of each send rate.
+    #[must_use]
+    pub fn estimate(&self) -> &Weights {
+        &self.0.estimate
     }
 
     /// Corrects what the attempt took to its true `costs` in tokens, one for each send rate, as
@@ -69,12 +89,14 @@ impl AttemptCharge {
     ///
     /// As [`SendSet::settle`].
     pub fn settle(&self, costs: &[u32]) -> Result<(), SetError> {
-        let Taken { set, permit, .. } = &*self.0;
-        set.check_costs(costs)?;
+        let (given, rates) = (costs.len(), self.0.estimate.as_slice().len());
+        if given != rates {
+            return Err(SetError::Weights { given, rates });
+        }
         if self.0.settled.next() > 0 {
             return Ok(());
         }
-        set.settle(self.0.clock.now(), *permit, costs)
+        (self.0.settle)(costs)
     }
 }
 
@@ -86,6 +108,6 @@ impl fmt::Debug for AttemptCharge {
         } else {
             ""
         };
-        write!(f, "AttemptCharge({:?}{settled})", self.0.permit)
+        write!(f, "AttemptCharge({:?}{settled})", self.0.estimate)
     }
 }

@@ -100,6 +100,13 @@ impl<'a> SendRequest<'a> {
         self.weights.is_some_and(Weights::is_up_to_capacity)
     }
 
+    /// Returns how many tokens of each send rate the attempt takes, `None` if it says only its
+    /// [`weight`](Self::tokens).
+    #[must_use]
+    pub const fn tokens_of_each(&self) -> Option<&'a Weights> {
+        self.weights
+    }
+
     /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
     /// to be of the strategy's own clock.
     pub const fn at(mut self, clock: &'a dyn Clock) -> Self {

@@ -375,6 +375,17 @@ impl RetryToken {
         }
     }
 
+    /// Returns how many tokens the send in progress took of the limit at this position of several,
+    /// or of the only one: 0 if it took none, or is not sent.
+    #[must_use]
+    pub fn tokens_of(&self, limit: usize) -> u32 {
+        let permit = match &self.sent {
+            Sent::One(permit) => (limit == 0).then_some(*permit),
+            Sent::Set(permit) => permit.as_deref().and_then(|permit| permit.get(limit)),
+        };
+        permit.map_or(0, SendPermit::weight)
+    }
+
     /// Whether its attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
         !matches!(self.sent, Sent::Set(None))

@@ -9,7 +9,7 @@ use core::{
 };
 
 use super::{refusal::NotAdmitted, request::SendRequest};
-use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit};
+use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
 use crate::wait::{PlaceInLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
@@ -313,6 +313,15 @@ impl SendTurn {
             }
             // Asked again after it was let go: what was granted is in the caller's hands.
             _ => gate(&mut GatePlace::default()),
+        }
+    }
+
+    /// Notes that an attempt which a [gate](Self::gated) let go with `permit` took `weights` behind
+    /// it, for [`RetryToken::tokens_of`](crate::RetryToken::tokens_of). What several send rates of
+    /// the strategy inside granted is noted already, and stays.
+    pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
+        if let Holds::Nothing = &*self.holds {
+            *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
         }
     }
 

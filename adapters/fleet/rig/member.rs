@@ -4,10 +4,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline::{Clock, ControlLaw, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp};
-use paceline_fleet::{Away, Budget, BudgetSet, Fleet};
+use paceline::strategy::Reports;
+use paceline::{
+    Clock, ControlLaw, Failure, MonotonicClock, Outcome, RetryStrategyExt, SendPermit, SendRate,
+    Standard, Timestamp,
+};
+use paceline_fleet::{Away, Budget, BudgetSet, Fleet, FleetStrategy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 
 use super::service::THROTTLED;
 
@@ -269,12 +274,13 @@ async fn send_pairs(order: &Order) {
     let requests = join(order, "requests", order.allowance);
     let tokens = join(order, "tokens", order.allowance);
     let set = BudgetSet::new([requests, tokens]).expect("two members");
+    let strategy = Arc::new(FleetStrategy::of_set(Standard::new(), set));
     let end = Instant::now() + order.time;
     let mut workers = Vec::new();
     for _ in 0..order.workers {
-        let (set, order) = (set.clone(), order.clone());
+        let (strategy, order) = (Arc::clone(&strategy), order.clone());
         workers.push(tokio::spawn(async move {
-            work_on_pairs(&set, &order, end).await
+            work_on_pairs(&strategy, &order, end).await
         }));
     }
     for worker in workers {
@@ -283,9 +289,15 @@ async fn send_pairs(order: &Order) {
     }
 }
 
-async fn work_on_pairs(set: &BudgetSet<2>, order: &Order, end: Instant) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(("127.0.0.1", order.service)).await?;
+async fn work_on_pairs(
+    strategy: &FleetStrategy<Standard, 2>,
+    order: &Order,
+    end: Instant,
+) -> std::io::Result<()> {
+    let stream = TcpStream::connect(("127.0.0.1", order.service)).await?;
     stream.set_nodelay(true)?;
+    let stream = &Mutex::new(stream);
+    let [_, tokens] = strategy.set().budgets();
     while Instant::now() < end {
         let cost = fastrand::u32(10..=30);
         let estimate = if order.index % 2 == 0 {
@@ -293,18 +305,31 @@ async fn work_on_pairs(set: &BudgetSet<2>, order: &Order, end: Instant) -> std::
         } else {
             cost / 3
         };
-        let charge = set.acquire([1, estimate]).await;
-        stream.write_u32(cost).await?;
-        let outcome = match stream.read_u8().await? {
-            THROTTLED => Outcome::Throttled,
-            _ => Outcome::NotThrottled,
-        };
-        let declared = stream.read_u32().await?;
-        let [_, tokens] = set.budgets();
-        let told = tokens.set_allowance(declared, Duration::from_secs(1));
-        told.expect("in range");
-        charge.record(outcome);
-        charge.settle([1, cost]);
+        let operation = strategy.operation().weights([1, estimate]).reporting();
+        let sent = operation.run_async(|_| async move {
+            let (throttled, declared) = ask(&mut *stream.lock().await, cost).await?;
+            let told = tokens.set_allowance(declared, Duration::from_secs(1));
+            told.expect("in range");
+            let answer = if throttled {
+                Err(Failure::throttling())
+            } else {
+                Ok(())
+            };
+            Reports::new().costing(&[1, cost].into()).beside(answer)
+        });
+        if sent.await.is_err() {
+            break;
+        }
     }
     Ok(())
+}
+
+/// Sends a request of this cost: returns whether it was throttled, and what is declared.
+async fn ask(stream: &mut TcpStream, cost: u32) -> Result<(bool, u32), Failure> {
+    let answer = async {
+        stream.write_u32(cost).await?;
+        let throttled = stream.read_u8().await? == THROTTLED;
+        Ok::<_, std::io::Error>((throttled, stream.read_u32().await?))
+    };
+    answer.await.map_err(|_| Failure::not_retryable())
 }

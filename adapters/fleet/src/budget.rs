@@ -5,7 +5,6 @@ use core::task::Waker;
 use core::time::Duration;
 use std::sync::Arc;
 
-use paceline::strategy::{GatePlace, NotAdmitted};
 use paceline::{Clock, Outcome, SendPermit, SendRate, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -130,39 +129,24 @@ impl Budget {
         local.try_acquire(now).inspect_err(|_| pool.untake(1))
     }
 
-    /// Returns leave for a request of `weight`, or takes a place in line for it. `kept` is that
-    /// place, from the last time. For strategies.
-    pub(crate) fn admit(
+    /// Takes `weight` tokens if that needs no line.
+    pub(crate) fn take_at_once(&self, now: Timestamp, weight: u32) -> bool {
+        let Shared { pool, local, .. } = &*self.shared;
+        local.is_none() && pool.take_in_turn(now, weight)
+    }
+
+    /// Looks at a place in its line, and then asks the rate under it.
+    pub(crate) fn look(
         &self,
-        kept: &mut GatePlace,
-        weight: u32,
-        background: bool,
+        place: &mut Place,
+        now: Timestamp,
         waker: Option<&Waker>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let Shared {
-            pool, clock, local, ..
-        } = &*self.shared;
-        let now = clock.now();
-        let permit = || SendPermit::sent_at(now).costing(weight);
-        let mut place = match kept.take::<Place>() {
-            Some(place) => place,
-            None if local.is_none() && pool.take_in_turn(now, weight) => return Ok(permit()),
-            None => Box::new(Place::take(pool, weight, background)),
-        };
-        let looked = place.look(now, waker).and_then(|()| match local {
+    ) -> Result<(), Duration> {
+        place.look(now, waker)?;
+        match &self.shared.local {
             // The head of the line asks for all members of it: what it waits for it waits for here.
             Some(local) => local.try_acquire(now).map(drop),
             None => Ok(()),
-        });
-        match looked {
-            Ok(()) => {
-                place.goes();
-                Ok(permit())
-            }
-            Err(wait) => {
-                kept.put(place);
-                Err(NotAdmitted::wait(wait))
-            }
         }
     }
 

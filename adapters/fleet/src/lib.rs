@@ -114,7 +114,8 @@
 //! # Several allowances
 //!
 //! A [`BudgetSet`] takes from several budgets at once, requests and tokens a minute, say, and
-//! settles later what a request really cost. [`Budget::set_allowance`] changes an allowance while
+//! settles later what a request really cost. [`FleetStrategy::of_set`] puts it before the sends of
+//! a strategy. [`Budget::set_allowance`] changes an allowance while
 //! members run: to what an operator says, or to what the service declares.
 //!
 //! # Learning

@@ -1,9 +1,12 @@
 //! Several allowances of a fleet, of which a request takes from each or from none.
 
 use core::fmt;
+use core::task::Waker;
 use std::sync::Arc;
 
+use paceline::strategy::{GatePlace, NotAdmitted};
 use paceline::{Outcome, SendPermit, Timestamp};
+
 use tokio::time::Instant;
 
 use crate::budget::Budget;
@@ -12,6 +15,7 @@ use crate::line::Place;
 use crate::wait::{self, DeadlinePassed};
 
 /// Budgets that a request takes from together: requests and tokens a minute, say.
+/// [`FleetStrategy::of_set`](crate::FleetStrategy::of_set) puts them before the sends of a strategy.
 ///
 /// A request waits in one line, takes what it weighs of each budget, and settles what it really
 /// cost once that is known. What was too much goes back to the member; what was too little is paid
@@ -64,6 +68,15 @@ impl<const N: usize> Clone for BudgetSet<N> {
 impl<const N: usize> fmt::Debug for BudgetSet<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("BudgetSet").field(&self.budgets).finish()
+    }
+}
+
+impl From<Budget> for BudgetSet<1> {
+    fn from(budget: Budget) -> Self {
+        Self {
+            budgets: Arc::new([budget]),
+            order: [0],
+        }
     }
 }
 
@@ -120,6 +133,45 @@ impl<const N: usize> BudgetSet<N> {
         self.take(weights, Some(deadline)).await
     }
 
+    /// Returns leave for a request of `weights`, or takes its places in line one after the other.
+    /// `kept` are those, from the last time. For strategies.
+    pub(crate) fn admit(
+        &self,
+        kept: &mut GatePlace,
+        weights: [u32; N],
+        background: bool,
+        waker: Option<&Waker>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let now = self.budgets[0].clock().now();
+        let permit = SendPermit::sent_at(now).costing(weights[0]);
+        if N == 1 && !kept.is_kept() && self.budgets[0].take_at_once(now, weights[0]) {
+            return Ok(permit);
+        }
+        let mut held = kept.take::<Held>().unwrap_or_default();
+        let wanted = self.order.iter().filter(|index| weights[**index] > 0);
+        for &index in wanted.skip(held.full.len()) {
+            let budget = &self.budgets[index];
+            let take = || Place::take(budget.pool(), weights[index], background);
+            let mut place = held.next.take().unwrap_or_else(take);
+            if let Err(wait) = budget.look(&mut place, now, waker) {
+                held.next = Some(place);
+                kept.put(held);
+                return Err(NotAdmitted::wait(wait));
+            }
+            held.full.push(place);
+        }
+        held.full.into_iter().for_each(Place::goes);
+        Ok(permit)
+    }
+
+    /// Corrects what a request took of each budget to its true `costs`.
+    pub(crate) fn settle(&self, weights: [u32; N], costs: &[u32]) {
+        let taken = weights.into_iter().zip(costs);
+        for (budget, (weight, cost)) in self.budgets.iter().zip(taken) {
+            budget.pool().settle(weight, *cost);
+        }
+    }
+
     async fn take(
         &self,
         weights: [u32; N],
@@ -138,10 +190,18 @@ impl<const N: usize> BudgetSet<N> {
         places.into_iter().for_each(Place::goes);
         Ok(SetCharge {
             sent: core::array::from_fn(|index| self.budgets[index].clock().now()),
-            budgets: Arc::clone(&self.budgets),
+            set: self.clone(),
             weights,
         })
     }
+}
+
+/// The places of one request: those that have all their tokens, in the order of its set, and the
+/// one that waits for them.
+#[derive(Debug, Default)]
+struct Held {
+    full: Vec<Place>,
+    next: Option<Place>,
 }
 
 /// What a request took of each budget of a [`BudgetSet`], to be settled once.
@@ -149,7 +209,7 @@ impl<const N: usize> BudgetSet<N> {
 /// Dropped unsettled it leaves its weights spent.
 #[must_use = "a charge that is dropped leaves its weights spent"]
 pub struct SetCharge<const N: usize> {
-    budgets: Arc<[Budget; N]>,
+    set: BudgetSet<N>,
     sent: [Timestamp; N],
     weights: [u32; N],
 }
@@ -166,7 +226,7 @@ impl<const N: usize> SetCharge<N> {
     /// Records the outcome of the request, in each budget that it took from: see
     /// [`Budget::record`].
     pub fn record(&self, outcome: Outcome) {
-        for (index, budget) in self.budgets.iter().enumerate() {
+        for (index, budget) in self.set.budgets.iter().enumerate() {
             if self.weights[index] > 0 {
                 let permit = SendPermit::sent_at(self.sent[index]);
                 budget.record(permit.costing(self.weights[index]), outcome);
@@ -176,10 +236,7 @@ impl<const N: usize> SetCharge<N> {
 
     /// Corrects what the request took to its true `costs`, one for each budget.
     pub fn settle(self, costs: [u32; N]) {
-        let taken = self.weights.into_iter().zip(costs);
-        for (budget, (weight, cost)) in self.budgets.iter().zip(taken) {
-            budget.pool().settle(weight, cost);
-        }
+        self.set.settle(self.weights, &costs);
     }
 }
 

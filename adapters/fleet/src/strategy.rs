@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paceline::{
     Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    set::{SetError, Weights},
     snapshot::StrategySnapshot,
     strategy::{
         AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
@@ -12,12 +13,23 @@ use paceline::{
 };
 
 use crate::budget::Budget;
+use crate::set::BudgetSet;
 
-/// A strategy whose sends are paid from a [`Budget`], and whose throttles slow the fleet.
+/// A strategy whose sends are paid from a [`Budget`] or from several, and whose throttles slow the
+/// fleet.
 ///
 /// An attempt waits in the line of the budget: first come, first served, with background behind
 /// foreground. It takes as many tokens as it has weight. One whose turn comes after its deadline is
 /// refused at once, with the wait. The line is that of [`Budget::acquire`] as well.
+///
+/// Of several budgets ([`of_set`](Self::of_set)) it takes what
+/// [`Operation::weights`](paceline::Operation::weights) says, of each or of none: see [`BudgetSet`].
+/// Without that it takes its weight of the first, and one token of each other.
+///
+/// What an attempt really cost settles it: with the outcome
+/// ([`Reports::costing`](paceline::strategy::Reports::costing)), or later
+/// ([`Attempts::charge`](paceline::operation::Attempts::charge)). Fewer costs than there are
+/// budgets are ignored.
 ///
 /// Retries are decided by the strategy inside, whose own turn to send is asked for first: with
 /// [`Standard`](paceline::Standard) there is none, with [`Adaptive`](paceline::Adaptive) both have
@@ -42,15 +54,52 @@ use crate::budget::Budget;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct FleetStrategy<S> {
+pub struct FleetStrategy<S, const N: usize = 1> {
     inside: S,
-    budget: Budget,
+    set: BudgetSet<N>,
 }
 
 impl<S> FleetStrategy<S> {
     /// Puts `budget` before the sends of `inside`.
-    pub const fn new(inside: S, budget: Budget) -> Self {
-        Self { inside, budget }
+    pub fn new(inside: S, budget: Budget) -> Self {
+        Self::of_set(inside, BudgetSet::from(budget))
+    }
+
+    /// Returns the budget that sends are paid from.
+    pub fn budget(&self) -> &Budget {
+        &self.set.budgets()[0]
+    }
+}
+
+impl<S, const N: usize> FleetStrategy<S, N> {
+    /// Puts the budgets of `set` before the sends of `inside`. All have one clock, as they have
+    /// unless told otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{RetryStrategy, RetryStrategyExt, Standard, operation::Next, strategy::Reports};
+    /// use paceline_fleet::{Away, BudgetSet, Fleet, FleetStrategy};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let fleet = Fleet::open("redis://127.0.0.1:1/")?; // no engine is there
+    /// let minute = Duration::from_secs(60);
+    /// let scope = |name, most| Ok::<_, paceline_fleet::FleetError>(fleet.scope(name, most, minute)?.when_away(Away::Open));
+    /// let set = BudgetSet::new([scope("requests", 500)?.join()?, scope("tokens", 100_000)?.join()?])?;
+    /// let strategy = FleetStrategy::of_set(Standard::new(), set);
+    /// # tokio::time::sleep(Duration::from_millis(400)).await;
+    /// let mut attempts = strategy.operation().weights([1, 1_200]).start();
+    /// let Next::Send(_) = attempts.next(strategy.clock(), None) else { unreachable!() };
+    /// let charge = attempts.charge().expect("it is under way");
+    /// attempts.succeeded(Reports::new())?; // the headers are there
+    /// charge.settle(&[1, 3_411])?; // ... the body says what it cost
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn of_set(inside: S, set: BudgetSet<N>) -> Self {
+        Self { inside, set }
     }
 
     /// Returns the strategy that decides about retries.
@@ -58,19 +107,61 @@ impl<S> FleetStrategy<S> {
         &self.inside
     }
 
-    /// Returns the budget that sends are paid from.
-    pub const fn budget(&self) -> &Budget {
-        &self.budget
+    /// Returns the budgets that sends are paid from.
+    pub const fn set(&self) -> &BudgetSet<N> {
+        &self.set
     }
 
-    /// Records the outcome of a send in the budget, whatever it took of the strategy inside.
-    fn record(&self, sent: Option<SendPermit>, outcome: Outcome) {
-        let time = sent.map_or_else(|| self.budget.clock().now(), SendPermit::time);
-        self.budget.record(SendPermit::sent_at(time), outcome);
+    /// Returns what an attempt takes of each budget.
+    fn weights(request: SendRequest<'_>) -> Result<[u32; N], SetError> {
+        let mut weights = [1; N];
+        match request.tokens_of_each().map(Weights::as_slice) {
+            None => weights[0] = request.tokens().max(1),
+            // The others may be for the strategy inside.
+            Some(each) if N == 1 => weights[0] = each[0],
+            Some(each) if each.len() == N => weights.copy_from_slice(each),
+            Some(each) => {
+                let (given, rates) = (each.len(), N);
+                return Err(SetError::Weights { given, rates });
+            }
+        }
+        Ok(weights)
+    }
+
+    /// Records the outcome of a send in each budget that it took from, and settles its cost.
+    fn record(&self, sent: Sent<N>, outcome: Outcome, reports: Reports<'_>) {
+        for (budget, taken) in self.set.budgets().iter().zip(sent.taken) {
+            let time = match sent.permit {
+                Some(_) if taken == 0 => continue,
+                Some(permit) => permit.time(),
+                None => budget.clock().now(),
+            };
+            budget.record(SendPermit::sent_at(time), outcome);
+        }
+        let costs = reports.costs().map(Weights::as_slice);
+        if let Some(costs) = costs.and_then(|costs| costs.get(..N)) {
+            self.set.settle(sent.taken, costs);
+        }
     }
 }
 
-impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
+/// The send in progress, if there is one, and what it took of each budget.
+#[derive(Clone, Copy)]
+struct Sent<const N: usize> {
+    permit: Option<SendPermit>,
+    taken: [u32; N],
+}
+
+impl<const N: usize> Sent<N> {
+    fn of(token: &RetryToken) -> Self {
+        Self {
+            permit: token.send_permit(),
+            taken: core::array::from_fn(|index| token.tokens_of(index)),
+        }
+    }
+}
+
+impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
@@ -88,14 +179,14 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
             Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(token.max_retry_after())),
             outcome => outcome,
         };
-        self.record(token.send_permit(), outcome);
+        self.record(Sent::of(&token), outcome, reports);
         self.inside.refresh_retry_token(token, failure, reports)
     }
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        let sent = token.send_permit();
+        let sent = Sent::of(&token);
         self.inside.record_success(token, reports)?;
-        self.record(sent, Outcome::NotThrottled);
+        self.record(sent, Outcome::NotThrottled, reports);
         Ok(())
     }
 
@@ -104,10 +195,10 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         token: RetryToken,
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
-        let sent = token.send_permit();
+        let sent = Sent::of(&token);
         self.inside.record_cancelled(token, reports)?;
-        if sent.is_some() {
-            self.record(sent, Outcome::Unknown);
+        if sent.permit.is_some() {
+            self.record(sent, Outcome::Unknown, reports);
         }
         Ok(())
     }
@@ -116,12 +207,28 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         self.inside.observe(token, reports);
     }
 
-    fn obeys_limits(&self) -> bool {
-        self.inside.obeys_limits()
+    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
+        let sent = Sent::of(token);
+        let _under_way = sent.permit?;
+        let inside = self.inside.charge(token);
+        // The one of more rates: each settles with the first costs.
+        let of_inside = inside.as_ref().map(AttemptCharge::estimate);
+        let estimate = match of_inside.filter(|inside| inside.as_slice().len() > N) {
+            Some(estimate) => *estimate,
+            None => Weights::of(&sent.taken).ok()?,
+        };
+        let budgets = self.set.clone();
+        Some(AttemptCharge::new(estimate, move |costs| {
+            budgets.settle(sent.taken, costs);
+            inside.as_ref().map_or(Ok(()), |inside| {
+                let rates = inside.estimate().as_slice().len();
+                inside.settle(costs.get(..rates).unwrap_or(costs))
+            })
+        }))
     }
 
-    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        self.inside.charge(token)
+    fn obeys_limits(&self) -> bool {
+        self.inside.obeys_limits()
     }
 
     fn admit(
@@ -129,13 +236,17 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
+        let weights = Self::weights(request)?;
         // What a rate underneath the budget took is not for the strategy inside to settle.
         let gate = |place: &mut _| {
-            let (weight, background) = (request.tokens(), request.is_background());
-            self.budget
-                .admit(place, weight, background, request.to_wake())
+            let (background, waker) = (request.is_background(), request.to_wake());
+            self.set.admit(place, weights, background, waker)
         };
-        turn.gated(|turn| self.inside.admit(turn, request), gate)
+        let permit = turn.gated(|turn| self.inside.admit(turn, request), gate)?;
+        if N > 1 || request.tokens_of_each().is_some() {
+            turn.note(permit, &Weights::of(&weights)?);
+        }
+        Ok(permit)
     }
 
     fn clock(&self) -> &dyn Clock {
@@ -159,11 +270,11 @@ impl<S: RetryStrategy> RetryStrategy for FleetStrategy<S> {
     }
 
     fn is_idle(&self) -> bool {
-        self.inside.is_idle() && self.budget.is_idle()
+        self.inside.is_idle() && self.set.budgets().iter().all(Budget::is_idle)
     }
 
-    /// Returns the state of the strategy inside. The budget has a
-    /// [snapshot](Budget::snapshot) of its own.
+    /// Returns the state of the strategy inside. A budget has a [snapshot](Budget::snapshot) of its
+    /// own.
     fn snapshot(&self) -> StrategySnapshot {
         self.inside.snapshot()
     }
@@ -182,7 +293,6 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::Fleet;
     use crate::budget::tests::Goes;
     use crate::pool::Pool;
     use crate::snapshot::BudgetSnapshot;
@@ -203,11 +313,9 @@ mod tests {
             .unwrap()
     }
 
-    #[tokio::test]
-    async fn what_the_service_declares_reaches_the_strategy_inside() {
-        let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
-        let scope = fleet.scope("orders", 2_000, Duration::from_secs(1));
-        let budget = scope.unwrap().join().unwrap();
+    #[test]
+    fn what_the_service_declares_reaches_the_strategy_inside() {
+        let budget = open(Arc::new(Timestamp::ZERO), None);
         let known =
             |strategy: &FleetStrategy<Adaptive>| Some(strategy.snapshot().rate?.declared?.limit);
         let strategy = FleetStrategy::new(Adaptive::declared(), budget.clone());
@@ -221,11 +329,9 @@ mod tests {
         assert!(!FleetStrategy::new(Adaptive::paced(), budget).obeys_limits());
     }
 
-    #[tokio::test]
-    async fn a_success_pays_back_what_the_retry_cost() {
-        let fleet = Fleet::open("redis://127.0.0.1:1/").unwrap();
-        let scope = fleet.scope("orders", 2_000, Duration::from_secs(1));
-        let budget = scope.unwrap().join().unwrap();
+    #[test]
+    fn a_success_pays_back_what_the_retry_cost() {
+        let budget = open(Arc::new(Timestamp::ZERO), None);
         let strategy = FleetStrategy::new(Standard::new(), budget);
         let full = strategy.inside().quota().available();
         let token = strategy.acquire_initial_token(None).unwrap();
@@ -449,6 +555,168 @@ mod tests {
             "{rest}"
         );
         assert!(!pool.has_backlog());
+    }
+
+    /// A strategy with two budgets that hold so much, and their pools.
+    fn pair<S>(inside: S, held: [u32; 2]) -> (FleetStrategy<S, 2>, [Arc<Pool>; 2]) {
+        let both = held.map(|tokens| {
+            let (pool, clock) = (Arc::new(Pool::new()), Arc::new(Timestamp::ZERO));
+            pool.good_until(Timestamp::from_nanos(u64::MAX));
+            pool.set_rate(1_000_000);
+            pool.pour(tokens);
+            let (_, seen) = watch::channel(BudgetSnapshot::default());
+            let budget = Budget::new(Arc::clone(&pool), clock, None, seen);
+            (pool, budget)
+        });
+        let pools = both.each_ref().map(|(pool, _)| Arc::clone(pool));
+        let set = BudgetSet::new(both.map(|(_, budget)| budget)).unwrap();
+        (FleetStrategy::of_set(inside, set), pools)
+    }
+
+    fn held(pools: &[Arc<Pool>; 2]) -> [u32; 2] {
+        pools.each_ref().map(|pool| pool.available())
+    }
+
+    #[test]
+    fn an_attempt_takes_of_each_budget_or_waits_for_all() {
+        let (strategy, pools) = pair(Standard::new(), [10, 100]);
+        let start = |weights: [u32; 2]| Operation::new(&strategy).weights(weights).start();
+        let mut first = start([1, 60]);
+        assert!(matches!(first.next(&Timestamp::ZERO, None), Next::Send(_)));
+        assert_eq!(held(&pools), [9, 40]);
+        let [mut waits, mut behind] = [start([1, 60]), start([1, 1])];
+        assert!(matches!(
+            waits.next(&Timestamp::ZERO, None),
+            Next::InLine(_)
+        ));
+        assert!(matches!(
+            behind.next(&Timestamp::ZERO, None),
+            Next::InLine(_)
+        ));
+        // Those that take nothing of it do not wait for it.
+        let mut none = start([0, 0]);
+        assert!(matches!(none.next(&Timestamp::ZERO, None), Next::Send(_)));
+        pools[1].pour(20);
+        assert!(matches!(waits.next(&Timestamp::ZERO, None), Next::Send(_)));
+        assert!(matches!(
+            behind.next(&Timestamp::ZERO, None),
+            Next::InLine(_)
+        ));
+        drop(behind);
+        assert_eq!(held(&pools), [8, 0]);
+        assert!(strategy.is_idle());
+        // Without weights it takes one of each; with three there is no such operation.
+        pools[1].pour(5);
+        let mut plain = Operation::new(&strategy).weight(3).start();
+        assert!(matches!(plain.next(&Timestamp::ZERO, None), Next::Send(_)));
+        assert_eq!(held(&pools), [5, 4]);
+        let mut wrong = Operation::new(&strategy).weights([1, 2, 3]).start();
+        let Next::Stop(stop) = wrong.next(&Timestamp::ZERO, None) else {
+            panic!("it has two budgets");
+        };
+        let (given, rates) = (3, 2);
+        let error = SetError::Weights { given, rates };
+        assert!(matches!(stop.why(), StopReason::Set(why) if why == error));
+        assert_eq!(held(&pools), [5, 4]);
+    }
+
+    #[test]
+    fn given_up_in_line_it_gives_back_what_it_has_of_each() {
+        let (strategy, pools) = pair(Standard::new(), [1, 20]);
+        let mut waits = Operation::new(&strategy).weights([2, 60]).start();
+        assert!(matches!(
+            waits.next(&Timestamp::ZERO, None),
+            Next::InLine(_)
+        ));
+        pools[0].pour(1);
+        assert!(matches!(
+            waits.next(&Timestamp::ZERO, None),
+            Next::InLine(_)
+        ));
+        assert!(!strategy.is_idle());
+        drop(waits);
+        assert_eq!(held(&pools), [2, 20]);
+        assert!(strategy.is_idle());
+    }
+
+    #[test]
+    fn costs_settle_with_the_outcome_or_later_and_once() {
+        let (strategy, pools) = pair(Standard::new(), [10, 100]);
+        let send = || {
+            let mut attempts = Operation::new(&strategy).weights([1, 60]).start();
+            assert!(matches!(
+                attempts.next(&Timestamp::ZERO, None),
+                Next::Send(_)
+            ));
+            attempts
+        };
+        let costs = Weights::from([1, 20]);
+        let mut attempts = send();
+        let reports = Reports::new().costing(&costs);
+        attempts.succeeded(reports).unwrap();
+        assert_eq!(held(&pools), [9, 80]);
+        let mut attempts = send();
+        let charge = attempts.charge().unwrap();
+        assert_eq!(charge.estimate().as_slice(), [1, 60]);
+        attempts.succeeded(Reports::new()).unwrap();
+        assert_eq!(held(&pools), [8, 20]);
+        assert!(charge.settle(&[30]).is_err());
+        for _ in 0..2 {
+            charge.settle(&[1, 30]).unwrap();
+            assert_eq!(held(&pools), [8, 50]);
+        }
+        // A failure costs too, and its retry is another attempt.
+        pools[1].pour(50);
+        let mut attempts = send();
+        let retries = attempts.failed(&Failure::transient(), reports);
+        assert!(matches!(retries, Ok(Verdict::Again(_))));
+        assert_eq!(held(&pools), [7, 80]);
+    }
+
+    #[test]
+    fn what_was_taken_of_both_is_settled_with_both() {
+        let clock = Arc::new(Timestamp::ZERO);
+        let inside = Adaptive::builder().paced(thousand()).clock(clock.clone());
+        let (strategy, pools) = pair(inside.build().unwrap(), [10, 900]);
+        let available = || format!("{:.0}", strategy.snapshot().rate.unwrap().available);
+        let mut attempts = Operation::new(&strategy).weights([4, 600]).start();
+        assert!(matches!(attempts.next(&*clock, None), Next::Send(_)));
+        assert_eq!((available().as_str(), held(&pools)), ("996", [6, 300]));
+        let charge = attempts.charge().unwrap();
+        attempts.succeeded(Reports::at(&*clock)).unwrap();
+        charge.settle(&[1, 150]).unwrap();
+        assert_eq!((available().as_str(), held(&pools)), ("999", [9, 750]));
+    }
+
+    #[test]
+    fn one_budget_is_settled_too() {
+        let budget = open(Arc::new(Timestamp::ZERO), None);
+        let pool = Arc::clone(budget.pool());
+        pool.good_until(Timestamp::from_nanos(u64::MAX));
+        pool.pour(600);
+        let strategy = FleetStrategy::new(Standard::new(), budget);
+        let mut attempts = Operation::new(&strategy).weight(600).start();
+        assert!(matches!(
+            attempts.next(&Timestamp::ZERO, None),
+            Next::Send(_)
+        ));
+        let costs = Weights::from([150]);
+        attempts.succeeded(Reports::new().costing(&costs)).unwrap();
+        assert_eq!(pool.available(), 450);
+    }
+
+    #[test]
+    fn a_throttle_is_told_to_the_budgets_that_it_took_from() {
+        let (strategy, pools) = pair(Standard::new(), [10, 100]);
+        let mut attempts = Operation::new(&strategy).weights([0, 60]).start();
+        assert!(matches!(
+            attempts.next(&Timestamp::ZERO, None),
+            Next::Send(_)
+        ));
+        let verdict = attempts.failed(&Failure::throttling(), Reports::new());
+        assert!(matches!(verdict, Ok(Verdict::Again(_))));
+        let told = pools.each_ref().map(|pool| pool.throttles().count);
+        assert_eq!(told, [0, 1]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,6 +21,8 @@
 // The member as it is, below its task: neither is public, and both are without a clock.
 #[path = "../../src/alone.rs"]
 mod alone;
+#[path = "../../src/budget.rs"]
+mod budget;
 #[path = "../../../../examples/common/columns.rs"]
 mod columns;
 #[path = "../../src/demand.rs"]
@@ -52,11 +54,17 @@ mod record;
 mod scenes;
 #[path = "../../rig/script.rs"]
 mod script;
+#[path = "../../src/set.rs"]
+mod set;
 #[path = "../../src/settings.rs"]
 mod settings;
 #[path = "../../src/snapshot.rs"]
 mod snapshot;
+#[path = "../../src/strategy.rs"]
+mod strategy;
 mod tally;
+#[path = "../../src/wait.rs"]
+mod wait;
 #[path = "../../src/wire.rs"]
 mod wire;
 mod world;

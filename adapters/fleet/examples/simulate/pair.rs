@@ -1,18 +1,25 @@
-//! Requests and tokens a second, of which each request takes both: 16 members whose estimates are
-//! off by a factor of three, half of them to either side.
+//! Requests and tokens a second, of which each request takes both: 16 members with a strategy each,
+//! whose estimates are off by a factor of three, half of them to either side.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fastrand::Rng;
-use paceline::Timestamp;
+use paceline::operation::{Attempts, Next};
+use paceline::strategy::Reports;
+use paceline::{Clock, Failure, Operation, Standard, Timestamp};
+use tokio::sync::watch;
 
-use crate::line::Place;
+use crate::budget::Budget;
 use crate::member::Member;
 use crate::pool::{Pool, after};
 use crate::script::ScriptEngine;
+use crate::set::BudgetSet;
 use crate::settings::Settings;
+use crate::snapshot::BudgetSnapshot;
+use crate::strategy::FleetStrategy;
 
 const MEMBERS: usize = 16;
 /// What the service allows in a second: the tokens bind.
@@ -33,12 +40,29 @@ struct Half {
     pool: Arc<Pool>,
 }
 
+/// The time, set from outside.
+#[derive(Debug, Default)]
+struct Virtual(AtomicU64);
+
+impl Clock for Virtual {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(Relaxed))
+    }
+}
+
+type Strategy = Arc<FleetStrategy<Standard, 2>>;
+
+/// An operation, and what it really costs.
+type Sends = (Attempts<Strategy>, u32);
+
 /// A process with both, one request in line, and those under way.
 #[derive(Debug)]
 struct Process {
     halves: [Half; 2],
-    waiting: Option<(u32, [u32; 2], Vec<Place>)>,
-    under_way: VecDeque<(Timestamp, [u32; 2], u32)>,
+    strategy: Strategy,
+    clock: Arc<Virtual>,
+    waiting: Option<Sends>,
+    under_way: VecDeque<(Timestamp, bool, Sends)>,
     over: bool,
 }
 
@@ -50,51 +74,65 @@ pub(crate) struct Came {
 }
 
 impl Process {
-    fn new(index: usize, now: Timestamp) -> Self {
+    fn new(index: usize, clock: &Arc<Virtual>) -> Self {
         let half = |limit| {
             let settings = Settings::new(limit, Duration::from_secs(1)).expect("in range");
             Half {
-                member: Member::new(settings, now),
+                member: Member::new(settings, clock.now()),
                 pool: Arc::new(Pool::new()),
             }
         };
+        let halves = LIMITS.map(half);
+        let budget = |half: &Half| {
+            let (_, seen) = watch::channel(BudgetSnapshot::default());
+            Budget::new(Arc::clone(&half.pool), clock.clone(), None, seen)
+        };
+        let set = BudgetSet::new(halves.each_ref().map(budget)).expect("two members");
+        let inside = Standard::builder().clock(clock.clone()).build();
+        let inside = inside.expect("in range");
         Self {
-            halves: LIMITS.map(half),
+            halves,
+            strategy: Arc::new(FleetStrategy::of_set(inside, set)),
+            clock: Arc::clone(clock),
             waiting: None,
             under_way: VecDeque::new(),
             over: index % 2 == 0,
         }
     }
 
-    /// As `BudgetSet` takes it: returns what the request costs, once it has taken all.
-    fn take(&mut self, now: Timestamp, random: &mut Rng) -> Option<(u32, [u32; 2])> {
-        let over = self.over;
-        let (cost, weights, mut places) = self.waiting.take().unwrap_or_else(|| {
+    /// Returns the next operation, once its attempt is let go.
+    fn take(&mut self, random: &mut Rng) -> Option<Sends> {
+        let (mut attempts, cost) = self.waiting.take().unwrap_or_else(|| {
             let cost = random.u32(100..=300);
-            let estimate = if over { cost * 3 } else { cost / 3 };
-            (cost, [1, estimate], Vec::new())
+            let estimate = if self.over { cost * 3 } else { cost / 3 };
+            let operation = Operation::new(Arc::clone(&self.strategy)).weights([1, estimate]);
+            (operation.start(), cost)
         });
-        for (index, half) in self.halves.iter().enumerate() {
-            if places.len() == index {
-                places.push(Place::take(&half.pool, weights[index], false));
+        match attempts.next(&*self.clock, None) {
+            Next::Send(_) => Some((attempts, cost)),
+            Next::InLine(_) => {
+                self.waiting = Some((attempts, cost));
+                None
             }
-            if places[index].look(now, None).is_err() {
-                self.waiting = Some((cost, weights, places));
-                return None;
-            }
+            other => panic!("{other:?}"),
         }
-        places.into_iter().for_each(Place::goes);
-        Some((cost, weights))
     }
 
-    /// Settles what was answered.
-    fn settle(&mut self, now: Timestamp) {
-        while let Some((due, weights, cost)) = self.under_way.front().copied() {
-            if due > now {
+    /// Reports what was answered, and settles it.
+    fn settle(&mut self) {
+        let (now, reports) = (self.clock.now(), Reports::at(&*self.clock));
+        while self.under_way.front().is_some_and(|(due, ..)| *due <= now) {
+            let Some((_, throttled, (mut attempts, cost))) = self.under_way.pop_front() else {
                 break;
+            };
+            let charge = attempts.charge().expect("it is under way");
+            if throttled {
+                let failed = attempts.failed(&Failure::throttling(), reports);
+                failed.expect("it is under way");
+            } else {
+                attempts.succeeded(reports).expect("it is under way");
             }
-            self.under_way.pop_front();
-            self.halves[1].pool.settle(weights[1], cost);
+            charge.settle(&[1, cost]).expect("two costs");
         }
     }
 }
@@ -107,19 +145,21 @@ pub(crate) fn play() -> Came {
     let settings =
         LIMITS.map(|limit| Settings::new(limit, Duration::from_secs(1)).expect("in range"));
     let start = Timestamp::from_nanos(1_000_000_000);
+    let clock = Arc::new(Virtual(AtomicU64::new(start.as_nanos())));
     let mut processes: Vec<_> = (0..MEMBERS)
-        .map(|index| Process::new(index, start))
+        .map(|index| Process::new(index, &clock))
         .collect();
     let limits = LIMITS.map(f64::from);
     let (mut room, mut used, mut throttled) = (limits.map(|limit| limit * BURST), [0.0, 0.0], 0);
     let mut elapsed = Duration::ZERO;
     while elapsed < Duration::from_secs(LENGTH) {
         let now = after(start, elapsed);
+        clock.0.store(now.as_nanos(), Relaxed);
         for (room, limit) in room.iter_mut().zip(limits) {
             *room = (*room + limit * TICK.as_secs_f64()).min(limit * BURST);
         }
         for (index, process) in processes.iter_mut().enumerate() {
-            process.settle(now);
+            process.settle();
             for (half, (engine, settings)) in process
                 .halves
                 .iter_mut()
@@ -136,23 +176,17 @@ pub(crate) fn play() -> Came {
                     half.member.answered(now, now, answer, &half.pool);
                 }
             }
-            while let Some((cost, weights)) = process.take(now, &mut random) {
+            while let Some((attempts, cost)) = process.take(&mut random) {
                 let costs = [1.0, f64::from(cost)];
-                if room[0] < costs[0] || room[1] < costs[1] {
-                    throttled += 1;
-                } else {
-                    for place in [0, 1] {
-                        room[place] -= costs[place];
-                        used[place] += if elapsed >= WARM_UP {
-                            costs[place]
-                        } else {
-                            0.0
-                        };
-                    }
+                let is_served = room[0] >= costs[0] && room[1] >= costs[1];
+                throttled += u64::from(!is_served);
+                for place in [0, 1] {
+                    let cost = if is_served { costs[place] } else { 0.0 };
+                    room[place] -= cost;
+                    used[place] += if elapsed >= WARM_UP { cost } else { 0.0 };
                 }
-                process
-                    .under_way
-                    .push_back((after(now, TRIP), weights, cost));
+                let answer = (after(now, TRIP), !is_served, (attempts, cost));
+                process.under_way.push_back(answer);
             }
         }
         elapsed += TICK;
