@@ -60,7 +60,7 @@ tests() {
 
 # The small examples, run: each checks what it did, and fails if it was not as it says.
 examples() {
-    for example in tables thread_pool web_handler embedding; do
+    for example in tables web_handler embedding; do
         printf -- '-- %s\n' "$example"
         cargo run --quiet --example "$example"
     done
