@@ -13,8 +13,11 @@
 
 extern crate alloc;
 
+#[path = "../common/server.rs"]
+mod server;
+
 use alloc::sync::Arc;
-use core::{convert::Infallible, error::Error, net::SocketAddr, time::Duration};
+use core::{error::Error, net::SocketAddr, time::Duration};
 use std::{process::ExitCode, time::Instant};
 
 use http_body_util::Full;
@@ -22,15 +25,14 @@ use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::RETRY_AFTER,
-    server::conn::http1,
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use paceline::{
     Clock, MonotonicClock, Outcome, SendLimiter, SendRate,
     law::{PacedSettings, PacedSettingsError},
 };
-use tokio::{net::TcpListener, task::JoinSet, time};
+use tokio::{task::JoinSet, time};
+
+use server::{Serve, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// What the upstream service allows in a second.
@@ -74,8 +76,10 @@ impl Handler {
             limiter: SendLimiter::new(Arc::new(rate)),
         })
     }
+}
 
-    async fn handle(&self) -> Response<Full<Bytes>> {
+impl Serve for Handler {
+    async fn serve(&self, _: Request<Incoming>) -> Response<Full<Bytes>> {
         let permit = match self.limiter.token().within(PATIENCE).acquire().await {
             Ok(permit) => permit,
             Err(refused) => return busy(refused.wait().unwrap_or(SECOND)),
@@ -98,20 +102,6 @@ fn busy(wait: Duration) -> Response<Full<Bytes>> {
     let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
     response
-}
-
-async fn serve(listener: TcpListener, handler: Arc<Handler>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let handler = Arc::clone(&handler);
-        tokio::spawn(async move {
-            let answer = service_fn(|_: Request<Incoming>| async {
-                Ok::<_, Infallible>(handler.handle().await)
-            });
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-            // An error here is the caller's to see.
-            let _closed = connection.await;
-        });
-    }
 }
 
 /// What a caller saw: the status, whether it was told when to come back, and how long it took.
@@ -155,12 +145,9 @@ fn row(name: &str, seen: &[&Seen]) {
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
     let handler = Arc::new(Handler::new()?);
-    let server = tokio::spawn(serve(listener, Arc::clone(&handler)));
-    let seen = callers(address).await?;
-    server.abort();
+    let server = Server::start(Arc::clone(&handler)).await?;
+    let seen = callers(server.address()).await?;
 
     let (given, shed): (Vec<_>, Vec<_>) = seen.iter().partition(|seen| seen.status.is_success());
     println!("answer     requests   median, ms  longest, ms");
