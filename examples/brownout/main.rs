@@ -24,12 +24,16 @@
 
 extern crate alloc;
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use alloc::{collections::VecDeque, sync::Arc};
-use core::{fmt, time::Duration};
+use core::{mem, time::Duration};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::run::TaskClock;
 use paceline::{
-    Clock, Failure, Operation, RetryStrategyExt, Standard, Timestamp,
+    Failure, Operation, RetryStrategyExt, Standard,
     backoff::{BackoffStrategy, ExponentialBackoff, Random, SeededRandom},
     classify::ServiceUnavailable,
     config::SettingsError,
@@ -65,11 +69,12 @@ fn main() -> Result<(), SettingsError> {
          | requests served in the brown-out | recovers after |\n|---|---|---|---|---|---|"
     );
     for offered in OFFERED {
-        for loops in Loops::ALL {
-            let played: Result<Vec<_>, _> = (1..=5)
-                .map(|seed| play(loops, offered, seed, 180))
-                .collect();
-            println!("| {offered} {}", Row(loops, &played?));
+        for (loops, name) in LOOPS {
+            let played = (1..=5).map(|seed| play(loops, offered, seed, 180));
+            println!(
+                "| {offered} | {name} | {}",
+                row(&played.collect::<Result<Vec<_>, _>>()?)
+            );
         }
     }
     Ok(())
@@ -89,27 +94,16 @@ enum Loops {
     Marked,
 }
 
-impl Loops {
-    const ALL: [Self; 5] = [
-        Self::None,
-        Self::OnePlain,
-        Self::Plain,
-        Self::Unmarked,
-        Self::Marked,
-    ];
-}
-
-impl fmt::Display for Loops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::OnePlain => "one plain one, of 4 attempts",
-            Self::Plain => "three plain ones",
-            Self::Unmarked => "three of paceline's without the mark (composite)",
-            Self::Marked => "three of paceline's",
-        })
-    }
-}
+const LOOPS: [(Loops, &str); 5] = [
+    (Loops::None, "none"),
+    (Loops::OnePlain, "one plain one, of 4 attempts"),
+    (Loops::Plain, "three plain ones"),
+    (
+        Loops::Unmarked,
+        "three of paceline's without the mark (composite)",
+    ),
+    (Loops::Marked, "three of paceline's"),
+];
 
 /// What came of a play.
 #[derive(Clone, Debug, Default)]
@@ -151,11 +145,8 @@ async fn played(stack: Stack, offered: u32, seconds: u64) -> Played {
     }
     let ended: Vec<_> = requests.join_all().await;
     let in_it = |at: u64| (BEGIN..END).contains(&at);
-    let count = ended.iter().filter(|one| in_it(one.0.as_secs())).count();
-    let good = ended
-        .iter()
-        .filter(|one| in_it(one.0.as_secs()) && one.1)
-        .count();
+    let asked = ended.iter().filter(|one| in_it(one.0.as_secs()));
+    let (count, good) = (asked.clone().count(), asked.filter(|one| one.1).count());
     let bad = ended.iter().filter(|one| !one.1 || !one.2);
     let last_bad = bad.map(|one| one.0).max().unwrap_or_default();
     let sends = &service.work().sends;
@@ -210,13 +201,10 @@ impl Service {
     async fn step(&self) {
         let in_brown_out = (BEGIN..END).contains(&self.begun.elapsed().as_secs());
         let each = SECOND / if in_brown_out { CAN_IN_BROWN_OUT } else { CAN };
-        let (next, refusals) = {
-            let mut work = self.work();
-            (
-                work.waiting.pop_front(),
-                core::mem::take(&mut work.refusals),
-            )
+        let take = |mut work: MutexGuard<'_, Work>| {
+            (work.waiting.pop_front(), mem::take(&mut work.refusals))
         };
+        let (next, refusals) = take(self.work());
         if next.is_none() && refusals == 0 {
             // A timer, so that a service that nothing holds any more ends.
             let _more = timeout(SECOND, self.arrived.notified()).await;
@@ -242,10 +230,8 @@ impl Service {
             if work.waiting.len() >= ROOM {
                 work.refusals += 1;
                 self.arrived.notify_one();
-                return Err(Failure::from_http_status(
-                    503,
-                    ServiceUnavailable::Overloaded,
-                ));
+                let busy = ServiceUnavailable::Overloaded;
+                return Err(Failure::from_http_status(503, busy));
             }
             work.waiting.push_back(done);
         }
@@ -267,12 +253,9 @@ struct Stack {
 impl Stack {
     fn new(loops: Loops, seed: u64) -> Result<Self, SettingsError> {
         let strategy = |n: usize| {
-            let random = SeededRandom::new(seed * 10 + n as u64);
-            let builder = Standard::builder().clock(Arc::new(Virtual(Instant::now())));
-            builder
-                .max_attempts(STACK[n])
-                .random(Arc::new(random))
-                .build()
+            let random = Arc::new(SeededRandom::new(seed * 10 + n as u64));
+            let builder = Standard::builder().clock(Arc::new(TaskClock::start()));
+            builder.max_attempts(STACK[n]).random(random).build()
         };
         Ok(Self {
             loops,
@@ -296,25 +279,16 @@ impl Stack {
                 let last = |stopped: RunError<Failure>| {
                     stopped.into_error_or_else(|_| Failure::not_retryable())
                 };
-                let operation = |strategy| {
-                    let operation = Operation::new(strategy);
-                    match self.loops {
-                        Loops::Unmarked => operation.composite(),
-                        _ => operation,
-                    }
+                let operation = |strategy| match self.loops {
+                    Loops::Unmarked => Operation::new(strategy).composite(),
+                    _ => Operation::new(strategy),
                 };
                 let inner = async || inner.run_async(async |_| service.send().await).await;
-                let middle = async || {
-                    let middle = operation(middle);
-                    middle
-                        .run_async(async |_| inner().await.map_err(last))
-                        .await
+                let middle = async |_| {
+                    let send = async |_| inner().await.map_err(last);
+                    operation(middle).run_async(send).await.map_err(last)
                 };
-                let outer = operation(outer);
-                outer
-                    .run_async(async |_| middle().await.map_err(last))
-                    .await
-                    .map_err(last)
+                operation(outer).run_async(middle).await.map_err(last)
             }
         }
     }
@@ -338,40 +312,23 @@ impl Stack {
     }
 }
 
-/// The time of the runtime.
-#[derive(Debug)]
-struct Virtual(Instant);
-
-impl Clock for Virtual {
-    fn now(&self) -> Timestamp {
-        let nanos = u64::try_from(self.0.elapsed().as_nanos());
-        Timestamp::from_nanos(nanos.unwrap_or(u64::MAX))
-    }
-}
-
-/// A row of the table: the median of the seeds.
-struct Row<'a>(Loops, &'a [Played]);
-
-impl fmt::Display for Row<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let middle = |mut of: Vec<f64>| {
-            of.sort_by(f64::total_cmp);
-            of[of.len() / 2]
-        };
-        let of = |of: fn(&Played) -> f64| middle(self.1.iter().map(of).collect());
-        let (sends, most) = (of(|one| one.sends), of(|one| one.most as f64));
-        let good = 100.0 * of(|one| one.good);
-        write!(f, "| {} | {sends:.2} | {most:.0} | {good:.0} % | ", self.0)?;
-        let recovered = of(|one| {
-            one.recovered
-                .map_or(f64::INFINITY, |span| span.as_secs_f64())
-        });
-        if recovered.is_finite() {
-            write!(f, "{recovered:.1} s |")
-        } else {
-            f.write_str("not within two minutes |")
-        }
-    }
+/// Returns the cells of a row: the median of the seeds.
+fn row(played: &[Played]) -> String {
+    let middle = |of: fn(&Played) -> f64| {
+        let mut all: Vec<_> = played.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let (sends, most) = (middle(|one| one.sends), middle(|one| one.most as f64));
+    let good = 100.0 * middle(|one| one.good);
+    let recovered = match middle(|one| {
+        one.recovered
+            .map_or(f64::INFINITY, |span| span.as_secs_f64())
+    }) {
+        f64::INFINITY => "not within two minutes".to_owned(),
+        seconds => format!("{seconds:.1} s"),
+    };
+    format!("{sends:.2} | {most:.0} | {good:.0} % | {recovered} |")
 }
 
 #[cfg(test)]

@@ -1,20 +1,32 @@
-//! The client's transport: one request, one answer, and what to make of it. It never retries.
+//! The client: one object's copy through a strategy, which is where the crate is used, and the
+//! transport below it, which never retries.
 
 use alloc::sync::Arc;
-use core::{error, fmt, net::SocketAddr};
+use core::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
-use reqwest::{RequestBuilder, redirect};
+use paceline::{
+    Fault, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
+    operation::{Attempt, StopReason},
+};
+use reqwest::RequestBuilder;
 
-use crate::{s3, tally::Counts};
+use crate::{
+    s3,
+    service::{destination, source},
+    tally::Counts,
+};
 
-/// A client of one service. Its clones share connections and counters.
-#[derive(Clone, Debug)]
-pub(crate) struct Client {
-    http: reqwest::Client,
-    origin: String,
-    counts: Arc<Mutex<Counts>>,
+/// Copies object `number`, and returns why the strategy stopped if it failed for good.
+pub(crate) async fn copy(
+    client: &Client,
+    strategy: &dyn RetryStrategy,
+    number: usize,
+) -> Result<(), StopReason> {
+    let (from, to) = (&source(number), &destination(number));
+    let copy = |attempt: Attempt| async move { client.copy(from, to, &attempt.to_string()).await };
+    strategy.run_async(copy).await.map_err(|stop| stop.why())
 }
 
 /// Why a request failed.
@@ -33,27 +45,49 @@ impl CallError {
     }
 }
 
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// What a strategy wants to know of a failed request.
+impl RetryInfo for CallError {
+    /// A throttled request was not carried out. An unanswered one may have been, but to write the
+    /// same object twice does no harm.
+    fn retry_safety(&self) -> RetrySafety {
         match self {
-            Self::Service { status, code } if code.is_empty() => write!(f, "HTTP {status}"),
-            Self::Service { status, code } => write!(f, "HTTP {status}, {code}"),
-            Self::Connection(error) => write!(f, "no answer: {error}"),
+            Self::Connection(_) => RetrySafety::Yes,
+            Self::Service { .. } if self.is_slow_down() => RetrySafety::Yes,
+            Self::Service { status, .. } if status.is_server_error() => RetrySafety::Maybe,
+            Self::Service { .. } => RetrySafety::No,
+        }
+    }
+
+    fn is_throttle(&self) -> bool {
+        self.is_slow_down()
+    }
+
+    fn is_timeout(&self) -> bool {
+        matches!(self, Self::Connection(error) if error.is_timeout())
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Service { status, .. } if status.is_client_error() => Fault::Client,
+            Self::Service { .. } => Fault::Server,
+            Self::Connection(_) => Fault::Other,
         }
     }
 }
 
-impl error::Error for CallError {}
+/// A client of one service. Its clones share connections and counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    origin: String,
+    counts: Arc<Mutex<Counts>>,
+}
 
 impl Client {
     /// Creates the client of the service at `address`.
     pub(crate) fn new(address: SocketAddr) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .build()?;
         Ok(Self {
-            http,
+            http: reqwest::Client::builder().no_proxy().build()?,
             origin: format!("http://{address}"),
             counts: Arc::default(),
         })
@@ -99,29 +133,26 @@ async fn exchange(request: RequestBuilder) -> Result<(), CallError> {
 #[cfg(test)]
 mod tests {
     use alloc::sync::Arc;
-    use core::time::Duration;
+
+    use hyper::StatusCode;
+    use paceline::{Fault, RetryInfo, RetrySafety};
 
     use super::{CallError, Client};
     use crate::{
         server::Server,
-        service::{Limits, Service, destination, source},
+        service::{Service, destination, source},
     };
 
     /// Starts a service that admits three copies, and a client of it.
     async fn loopback() -> (Arc<Service>, Server, Client) {
-        let limits = Limits {
-            rate: 0,
-            burst: 3,
-            latency: Duration::ZERO,
-        };
-        let service = Arc::new(Service::new(limits, 9));
+        let service = Arc::new(Service::new((0, 3), 9));
         let server = Server::start(Arc::clone(&service)).await;
         let server = server.expect("a port is free");
         let client = Client::new(server.address()).expect("the client is configured");
         (service, server, client)
     }
 
-    async fn copy(client: &Client, number: u32) -> Result<(), CallError> {
+    async fn copy(client: &Client, number: usize) -> Result<(), CallError> {
         let (from, to) = (source(number), destination(number));
         client.copy(&from, &to, "attempt=1").await
     }
@@ -133,9 +164,9 @@ mod tests {
             copy(&client, number).await.expect("within the limit");
         }
         let missing = copy(&client, 9).await.expect_err("there is no such source");
-        assert!(!missing.is_slow_down(), "{missing}");
+        assert!(!missing.is_slow_down(), "{missing:?}");
         let refused = copy(&client, 2).await.expect_err("over the limit");
-        assert!(refused.is_slow_down(), "{refused}");
+        assert!(refused.is_slow_down(), "{refused:?}");
         let (counts, ledger) = (client.counts(), service.ledger());
         assert_eq!((counts.sent, counts.throttled, ledger.copies), (4, 1, 2));
         assert_eq!(counts.differences(ledger.counts), [""; 0]);
@@ -151,7 +182,34 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let error = copy(&client, 0).await.expect_err("there is no server");
-        assert!(matches!(error, CallError::Connection(_)), "{error}");
+        assert!(matches!(error, CallError::Connection(_)), "{error:?}");
         assert_eq!((client.counts().sent, client.counts().lost), (1, 1));
+    }
+
+    fn answered(status: StatusCode, code: &str) -> CallError {
+        let code = code.to_owned();
+        CallError::Service { status, code }
+    }
+
+    #[test]
+    fn slow_down_is_a_throttle_and_safe_to_retry() {
+        let error = answered(StatusCode::SERVICE_UNAVAILABLE, "SlowDown");
+        assert!(error.is_throttle());
+        assert_eq!(error.retry_safety(), RetrySafety::Yes);
+    }
+
+    #[test]
+    fn a_503_without_that_code_is_the_servers_fault_and_no_throttle() {
+        let error = answered(StatusCode::SERVICE_UNAVAILABLE, "");
+        assert!(!error.is_throttle());
+        assert_eq!(error.retry_safety(), RetrySafety::Maybe);
+        assert_eq!(error.fault(), Fault::Server);
+    }
+
+    #[test]
+    fn a_missing_object_is_not_asked_for_again() {
+        let error = answered(StatusCode::NOT_FOUND, "NoSuchKey");
+        assert_eq!(error.retry_safety(), RetrySafety::No);
+        assert_eq!(error.fault(), Fault::Client);
     }
 }

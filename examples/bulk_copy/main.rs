@@ -10,8 +10,8 @@
 //! cargo run --release --example bulk_copy -- --help
 //! ```
 //!
-//! The way through the code: [`settings`] are the flags; [`copy`] is where the crate is used;
-//! [`service`] throttles. Every number in the [`table`] and the chart was counted by the client and
+//! The way through the code: [`settings`] are the flags; [`client`] is where the crate is
+//! used; [`service`] throttles. Every number in the [`report`] and the chart was counted by the client and
 //! by the service, and the program fails if these differ.
 #![allow(
     clippy::arithmetic_side_effects,
@@ -24,25 +24,31 @@ extern crate alloc;
 mod common;
 
 mod client;
-mod copy;
 mod mode;
+mod report;
 mod s3;
 mod service;
 mod settings;
-mod strategies;
-mod table;
 
 use alloc::sync::Arc;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{chart, columns, number, policer, run, server, tally};
+use common::{chart, columns, number, policer, run, server, table, tally};
 use paceline::operation::StopReason;
 
 use crate::{
-    client::Client, copy::copy, mode::Mode, run::Failure, server::Server, service::Service,
-    settings::Settings, strategies::Plan, table::Report,
+    client::{Client, copy},
+    mode::Mode,
+    report::Report,
+    run::Failure,
+    server::Server,
+    service::Service,
+    settings::Settings,
 };
+
+/// The requests that the service serves at once after a pause.
+const BURST: u32 = 100;
 
 /// A mode that paces its sends lost an object, or none did run.
 const INCOMPLETE: u8 = 1;
@@ -71,51 +77,42 @@ fn allow_sockets() {}
 /// Runs every mode, prints what came of it, and returns the exit code.
 async fn copies(settings: &Settings) -> Result<u8, Failure> {
     allow_sockets();
-    let plan = |mode| Plan::new(mode, settings.attempts()).map(|plan| (mode, plan));
-    let plans = settings.modes().into_iter().map(plan);
-    let plans = plans.collect::<Result<Vec<_>, _>>()?;
-    let job = |(mode, plan)| {
+    let job = |mode| {
         let settings = settings.clone();
-        async move { job(mode, plan, &settings).await }
+        async move { job(mode, &settings).await }
     };
-    let reports = run::each(plans, settings.side_by_side(), job).await?;
-    println!("{}", table::table(settings, &reports));
+    let reports = run::each(settings.modes(), settings.side_by_side(), job).await?;
+    println!("{}", report::table(settings, &reports));
     let differences = reports.iter().flat_map(Report::differences);
     if !run::agree(differences) {
         return Ok(MISCOUNTED);
     }
-    run::write(&settings.svg, &table::chart(settings, &reports))?;
+    run::write(&settings.svg, &report::chart(settings, &reports))?;
     println!("Chart: {}", settings.svg.display());
     Ok(verdict(&reports))
 }
 
 /// Copies all objects in one mode, and returns what both sides counted.
-async fn job(mode: Mode, plan: Plan, settings: &Settings) -> Result<Report, Failure> {
-    let objects = settings.objects();
-    let service = Arc::new(Service::new(settings.limits(), objects));
+async fn job(mode: Mode, settings: &Settings) -> Result<Report, Failure> {
+    let (objects, rate) = (settings.objects.get(), settings.limit.get());
+    let service = Arc::new(Service::new((rate, BURST), objects as usize));
     let server = Server::start(Arc::clone(&service)).await?;
-    let client = Client::new(server.address())?;
-    let (each, strategy) = (client.clone(), plan.strategy);
+    let (client, strategy) = (Client::new(server.address())?, mode.strategy()?);
+    let each = client.clone();
     let work = move |_, number: usize| {
         let (client, strategy) = (each.clone(), Arc::clone(&strategy));
-        async move {
-            copy(
-                &client,
-                &*strategy,
-                u32::try_from(number).unwrap_or(u32::MAX),
-            )
-            .await
-        }
+        async move { copy(&client, &*strategy, number).await }
     };
-    let ended = run::workers(settings.workers() as usize, objects as usize, work).await?;
+    let workers = settings.workers.get() as usize;
+    let ended = run::workers(workers, objects as usize, work).await?;
     let elapsed = service.age();
     let count = |of: fn(&Result<(), StopReason>) -> bool| {
         ended.iter().filter(|ended| of(ended)).map(|_| 1).sum()
     };
     Ok(Report {
         mode,
-        attempts: plan.attempts,
         objects,
+        rate,
         copied: count(Result::is_ok),
         out_of_attempts: count(|ended| matches!(ended, Err(StopReason::MaxAttempts { .. }))),
         out_of_quota: count(|ended| matches!(ended, Err(StopReason::QuotaExhausted { .. }))),

@@ -31,35 +31,28 @@ impl ServiceError {
 
     /// Returns the XML body of this error.
     pub(crate) fn body(self) -> String {
-        let (code, message) = match self {
-            Self::SlowDown => (SLOW_DOWN, "Please reduce your request rate."),
-            Self::NoSuchKey => ("NoSuchKey", "The specified key does not exist."),
-            Self::MethodNotAllowed => ("MethodNotAllowed", "Use PUT with a source."),
+        let code = match self {
+            Self::SlowDown => SLOW_DOWN,
+            Self::NoSuchKey => "NoSuchKey",
+            Self::MethodNotAllowed => "MethodNotAllowed",
         };
-        format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <Error><Code>{code}</Code><Message>{message}</Message></Error>"
-        )
+        format!("<Error><Code>{code}</Code></Error>")
     }
 }
 
-/// Returns the body of a successful copy.
-pub(crate) fn copied() -> String {
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<CopyObjectResult></CopyObjectResult>".to_owned()
-}
+/// The body of a successful copy.
+pub(crate) const COPIED: &str = "<CopyObjectResult></CopyObjectResult>";
 
 /// Returns the error code in `body`, or `None` if it holds no error.
 pub(crate) fn error_code(body: &[u8]) -> Option<&str> {
     let body = core::str::from_utf8(body).ok()?;
-    let (_, error) = body.split_once("<Error>")?;
-    let (_, code) = error.split_once("<Code>")?;
-    let (code, _) = code.split_once("</Code>")?;
-    Some(code)
+    let (_, code) = body.split_once("<Error><Code>")?;
+    Some(code.split_once("</Code>")?.0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ServiceError, copied, error_code};
+    use super::{COPIED, ServiceError, error_code};
 
     #[test]
     fn the_code_of_an_error_is_read_back_from_its_body() {
@@ -69,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_body_without_an_error_has_no_code() {
-        assert_eq!(error_code(copied().as_bytes()), None);
+        assert_eq!(error_code(COPIED.as_bytes()), None);
         assert_eq!(error_code(b"<Code>SlowDown</Code>"), None);
         assert_eq!(error_code(b"<Error><Code>SlowDown"), None);
         assert_eq!(error_code(&[0xff]), None);

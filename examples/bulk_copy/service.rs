@@ -24,16 +24,8 @@ use crate::{
 /// The width of one entry of the time line.
 pub(crate) const BIN: Duration = Duration::from_millis(100);
 
-/// What a service allows, and how long it takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Requests a second.
-    pub(crate) rate: u32,
-    /// Requests that are served at once after a pause.
-    pub(crate) burst: u32,
-    /// The time from a request to its answer, whatever the answer is.
-    pub(crate) latency: Duration,
-}
+/// The time from a request to its answer, whatever the answer is.
+const LATENCY: Duration = Duration::from_millis(5);
 
 /// What a service has counted.
 #[derive(Clone, Debug)]
@@ -48,8 +40,9 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 pub(crate) struct Service {
     opened: Instant,
-    limits: Limits,
-    objects: u32,
+    /// Copies a second.
+    rate: u32,
+    objects: usize,
     state: Mutex<State>,
 }
 
@@ -64,12 +57,13 @@ struct State {
 }
 
 impl Service {
-    /// Creates a service with the sources of a run of `objects` objects.
-    pub(crate) fn new(limits: Limits, objects: u32) -> Self {
-        let burst = limits.burst.into();
+    /// Creates a service with the sources of a run of `objects` objects, which allows so many copies
+    /// a second, and at once after a pause.
+    pub(crate) fn new((rate, burst): (u32, u32), objects: usize) -> Self {
+        let burst = burst.into();
         Self {
             opened: Instant::now(),
-            limits,
+            rate,
             objects,
             state: Mutex::new(State {
                 policer: Policer::new(Counting::Refill, 1_000_000_000, Some(burst), burst),
@@ -90,7 +84,7 @@ impl Service {
     pub(crate) fn ledger(&self) -> Ledger {
         let state = self.state();
         let is_right =
-            |number: &u32| state.copies.get(&destination(*number)) == Some(&source(*number));
+            |number: &usize| state.copies.get(&destination(*number)) == Some(&source(*number));
         Ledger {
             counts: state.counts,
             copies: (0..self.objects).filter(is_right).map(|_| 1).sum(),
@@ -108,9 +102,7 @@ impl Service {
         let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let result = match from {
             None => Err(ServiceError::MethodNotAllowed),
-            _ if !state.policer.admits(nanos, self.limits.rate.into()) => {
-                Err(ServiceError::SlowDown)
-            }
+            _ if !state.policer.admits(nanos, self.rate.into()) => Err(ServiceError::SlowDown),
             Some(from) if state.sources.contains(from) => {
                 state.copies.insert(to.to_owned(), from.to_owned());
                 Ok(())
@@ -140,8 +132,8 @@ impl Serve for Service {
         let from = from.and_then(|value| value.to_str().ok());
         let from = from.filter(|_| request.method() == Method::PUT);
         let answer = self.copy(self.age(), from, request.uri().path());
-        sleep(self.limits.latency).await;
-        let body = answer.map_or_else(ServiceError::body, |()| s3::copied());
+        sleep(LATENCY).await;
+        let body = answer.map_or_else(ServiceError::body, |()| s3::COPIED.to_owned());
         let mut response = Response::new(Full::new(Bytes::from(body)));
         if let Err(error) = answer {
             *response.status_mut() = error.status();
@@ -151,12 +143,12 @@ impl Serve for Service {
 }
 
 /// Returns the path that object `number` is copied from.
-pub(crate) fn source(number: u32) -> String {
+pub(crate) fn source(number: usize) -> String {
     format!("/lake/raw/part-{number:06}.parquet")
 }
 
 /// Returns the path that object `number` is copied to.
-pub(crate) fn destination(number: u32) -> String {
+pub(crate) fn destination(number: usize) -> String {
     format!("/backup/raw/part-{number:06}.parquet")
 }
 
@@ -164,21 +156,12 @@ pub(crate) fn destination(number: u32) -> String {
 mod tests {
     use core::time::Duration;
 
-    use super::{Limits, Service, destination, source};
+    use super::{Service, destination, source};
     use crate::s3::ServiceError;
 
     #[test]
     fn a_copy_over_the_limit_is_refused_and_copies_nothing() {
-        let latency = Duration::ZERO;
-        let (rate, burst) = (1, 3);
-        let service = Service::new(
-            Limits {
-                rate,
-                burst,
-                latency,
-            },
-            4,
-        );
+        let service = Service::new((1, 3), 4);
         let copy = |from, to| {
             let (from, to) = (source(from), destination(to));
             service.copy(Duration::ZERO, Some(&from), &to).err()

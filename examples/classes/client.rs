@@ -5,11 +5,13 @@ use core::cell::RefCell;
 use core::time::Duration;
 
 use fastrand::Rng;
-use paceline::law::{DeclaredSettings, PacedSettings, Spend};
+use paceline::law::{DeclaredSettings, LimitReports, PacedSettings, Spend};
 use paceline::{Class, ControlLaw, Outcome, SendLimiter, SendRate, Timestamp};
 
+use crate::number::{number, share};
+use crate::policer::Policer;
 use crate::scene::{Comes, Known, Scene};
-use crate::service::Service;
+use crate::tally::quantile;
 use crate::time::{self, MILLI, SECOND, Virtual, now};
 
 /// Who shares the limit, and how.
@@ -29,8 +31,8 @@ const BEGINNING: u64 = 60 * SECOND;
 /// What happened.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    waits: Vec<u64>,
-    answers: Vec<u64>,
+    pub(crate) waits: Vec<u64>,
+    pub(crate) answers: Vec<u64>,
     /// Tokens done, of the foreground and of the background.
     done: [u64; 2],
     /// Requests, and those throttled.
@@ -40,24 +42,7 @@ pub(crate) struct Tally {
     gap: u64,
 }
 
-fn quantile(sorted: &[u64], permille: usize) -> f64 {
-    let index = (sorted.len() * permille / 1_000).min(sorted.len().saturating_sub(1));
-    sorted.get(index).map_or(0.0, |nanos| *nanos as f64 / 1e6)
-}
-
-fn percent(part: u64, of: u64) -> f64 {
-    100.0 * part as f64 / of.max(1) as f64
-}
-
 impl Tally {
-    pub(crate) fn wait(&self, permille: usize) -> f64 {
-        quantile(&self.waits, permille)
-    }
-
-    pub(crate) fn answered(&self, permille: usize) -> f64 {
-        quantile(&self.answers, permille)
-    }
-
     fn allowed(scene: &Scene) -> f64 {
         (scene.seconds * SECOND - BEGINNING) as f64 / scene.token() as f64
     }
@@ -75,30 +60,23 @@ impl Tally {
         self.gap as f64 / 1e9
     }
 
-    pub(crate) fn throttled(&self) -> f64 {
+    /// Returns what was throttled, in percent: of the foreground, and of all.
+    pub(crate) fn throttled(&self) -> [f64; 2] {
         let sum = |counts: [u64; 2]| counts[0] + counts[1];
-        percent(sum(self.refused), sum(self.sent))
-    }
-
-    pub(crate) fn foreground_throttled(&self) -> f64 {
-        percent(self.refused[0], self.sent[0])
+        let of_all = share(sum(self.refused), sum(self.sent));
+        [share(self.refused[0], self.sent[0]), of_all].map(|share| 100.0 * share)
     }
 }
 
-type Limiter = SendLimiter<Arc<SendRate>, Virtual, Virtual>;
-
-#[derive(Clone)]
-struct Client {
-    scene: Scene,
-    limiter: Limiter,
-    service: Rc<RefCell<Service>>,
-    tally: Rc<RefCell<Tally>>,
-    rng: Rc<RefCell<Rng>>,
-    /// When the foreground comes, and how heavy it is: the same in all modes.
-    arrivals: Rc<RefCell<Rng>>,
-    /// How its back-fill is marked.
-    class: Class,
+/// Returns a quantile in milliseconds.
+pub(crate) fn millis(sorted: &[u64], permille: usize) -> f64 {
+    number(quantile(sorted, permille)) / 1e6
 }
+
+/// A client: its limiter, and what says when its foreground comes, and how heavy it is: the same in
+/// all modes.
+type Client = (SendLimiter<Arc<SendRate>, Virtual, Virtual>, RefCell<Rng>);
+type World = crate::world::World<(Scene, Mode), Client, Policer, Tally>;
 
 fn rate(scene: &Scene, mode: Mode) -> SendRate {
     let second = Duration::from_secs(1);
@@ -125,23 +103,35 @@ fn rate(scene: &Scene, mode: Mode) -> SendRate {
     }
 }
 
-impl Client {
-    fn weight(&self, index: usize) -> u32 {
-        let rng = [&self.arrivals, &self.rng][index];
-        let weight = rng.borrow_mut().u64(1..=self.scene.heaviest);
-        u32::try_from(weight).unwrap_or(1)
+impl World {
+    fn begin(self: &Rc<Self>) {
+        let (scene, mode) = self.scene;
+        for client in 0..scene.clients {
+            if mode != Mode::Alone {
+                (0..scene.workers).for_each(|_| time::spawn(Rc::clone(self).work(client)));
+            }
+            time::spawn(Rc::clone(self).people(client));
+        }
     }
 
-    /// Sends a request until it is done, and returns its first wait.
-    async fn operate(&self, class: Class, index: usize) -> u64 {
-        let weight = match self.scene.background {
+    /// Sends a request of the foreground, 0, or of the background, 1, until it is done, and returns
+    /// its first wait.
+    async fn operate(&self, client: usize, index: usize) -> u64 {
+        let ((scene, mode), (limiter, arrivals)) = (self.scene, &self.limiters[client]);
+        let weight = match scene.background {
             Some(weight) if index == 1 => weight,
-            _ => self.weight(index),
+            _ => [arrivals, &self.rng][index]
+                .borrow_mut()
+                .u64(1..=scene.heaviest) as u32,
+        };
+        let class = match mode {
+            Mode::Classes if index == 1 => Class::Background,
+            _ => Class::Foreground,
         };
         let (mut first, mut attempt) = (None, 0_u32);
         loop {
             let asked = now();
-            let request = self.limiter.clone().into_tokens(weight).class(class);
+            let request = limiter.clone().into_tokens(weight).class(class);
             let Ok(permit) = request.acquire().await else {
                 return first.unwrap_or(0); // a weight above a rate that has just fallen
             };
@@ -153,41 +143,50 @@ impl Client {
                 tally.gap = tally.gap.max(gap);
                 tally.last = Some(sent);
             }
-            let half = || self.rng.borrow_mut().u64(15 * MILLI..25 * MILLI);
+            let half = || self.draw(15 * MILLI..25 * MILLI);
             time::sleep_until(sent + half()).await;
             let at = now();
-            let (done, reports) = self.service.borrow_mut().answer(at, weight.into());
-            if now() >= BEGINNING {
-                let mut tally = self.tally.borrow_mut();
-                tally.sent[index] += 1;
-                tally.refused[index] += u64::from(!done);
-                tally.done[index] += if done { u64::from(weight) } else { 0 };
-            }
+            let (done, reports) = self.answer(weight.into(), index);
             time::sleep_until(at + half()).await;
             if let Some(reports) = reports {
-                self.limiter.observe(permit, &reports);
+                limiter.observe(permit, &reports);
             }
             if done {
-                self.limiter.record(permit, Outcome::NotThrottled);
+                limiter.record(permit, Outcome::NotThrottled);
                 return first.unwrap_or(0);
             }
-            self.limiter.record(permit, Outcome::Throttled);
+            limiter.record(permit, Outcome::Throttled);
             let most = (SECOND << attempt.min(4)).min(20 * SECOND);
             attempt += 1;
-            let backoff = self.rng.borrow_mut().u64(0..most);
-            time::sleep_until(now() + backoff).await;
+            time::sleep_until(now() + self.draw(0..most)).await;
         }
     }
 
-    async fn work(self) {
+    /// Lets the service answer a request: whether it is done, and what is declared.
+    fn answer(&self, weight: u64, index: usize) -> (bool, Option<LimitReports>) {
+        let (scene, mut service) = (&self.scene.0, self.service.borrow_mut());
+        let done = service.look(now(), scene.limit) >= weight;
+        let used = if done { weight } else { 0 };
+        service.take(used);
+        if now() >= BEGINNING {
+            let mut tally = self.tally.borrow_mut();
+            tally.sent[index] += 1;
+            tally.refused[index] += u64::from(!done);
+            tally.done[index] += used;
+        }
+        let report = || LimitReports::from(service.report(scene.limit));
+        (done, scene.declares().then(report))
+    }
+
+    async fn work(self: Rc<Self>, client: usize) {
         loop {
-            self.operate(self.class, 1).await;
+            self.operate(client, 1).await;
         }
     }
 
-    async fn person(self) {
+    async fn person(self: Rc<Self>, client: usize) {
         let begun = now();
-        let waited = self.operate(Class::Foreground, 0).await;
+        let waited = self.operate(client, 0).await;
         if begun >= BEGINNING {
             let mut tally = self.tally.borrow_mut();
             tally.waits.push(waited);
@@ -196,19 +195,15 @@ impl Client {
     }
 
     /// Lets the foreground come.
-    async fn people(self) {
-        let scene = self.scene;
+    async fn people(self: Rc<Self>, client: usize) {
+        let scene = self.scene.0;
         let mean_weight = scene.heaviest.div_ceil(2);
         // Of one client, between two requests.
         let clients = u64::try_from(scene.clients).unwrap_or(1);
         let between = scene.token() * mean_weight * clients * 100 / scene.percent;
         let exponential = |mean: u64| {
-            let draw = 1.0 - self.arrivals.borrow_mut().f64();
-            (-draw.ln() * mean as f64)
-                .round()
-                .to_string()
-                .parse::<u64>()
-                .unwrap_or(mean)
+            let draw = 1.0 - self.limiters[client].1.borrow_mut().f64();
+            (-draw.ln() * mean as f64).round() as u64
         };
         let mut pulse_ends = now() + exponential(2 * SECOND);
         loop {
@@ -227,7 +222,7 @@ impl Client {
             }
             time::sleep_until(next).await;
             for _ in 0..at_once {
-                time::spawn(self.clone().person());
+                time::spawn(Rc::clone(&self).person(client));
             }
         }
     }
@@ -235,33 +230,17 @@ impl Client {
 
 /// Plays `scene`, and returns what happened.
 pub(crate) fn play(scene: &Scene, mode: Mode, seed: u64) -> Tally {
-    let service = Rc::new(RefCell::new(Service::new(scene)));
-    let tally = Rc::new(RefCell::new(Tally::default()));
-    let rng = Rc::new(RefCell::new(Rng::with_seed(seed)));
     let mut arrivals = Rng::with_seed(!seed);
-    let class = match mode {
-        Mode::Classes => Class::Background,
-        Mode::Alone | Mode::OneLine => Class::Foreground,
-    };
-    time::run(seed, scene.seconds * SECOND, || {
-        for _ in 0..scene.clients {
-            let limiter = SendLimiter::new(Arc::new(rate(scene, mode)));
-            let client = Client {
-                scene: *scene,
-                limiter: limiter.clock(Virtual).sleep_on(Virtual),
-                service: Rc::clone(&service),
-                tally: Rc::clone(&tally),
-                rng: Rc::clone(&rng),
-                arrivals: Rc::new(RefCell::new(arrivals.fork())),
-                class,
-            };
-            if mode != Mode::Alone {
-                (0..scene.workers).for_each(|_| time::spawn(client.clone().work()));
-            }
-            time::spawn(client.people());
-        }
+    let clients = (0..scene.clients).map(|_| {
+        let limiter = SendLimiter::new(Arc::new(rate(scene, mode)));
+        let limiter = limiter.clock(Virtual).sleep_on(Virtual);
+        (limiter, RefCell::new(arrivals.fork()))
     });
-    let mut tally = tally.take();
+    let (window, full) = (scene.window * SECOND, scene.burst.unwrap_or(scene.limit));
+    let service = Policer::new(scene.counting, window, scene.burst, full);
+    let counts = (service, Tally::default());
+    let end = scene.seconds * SECOND;
+    let mut tally = World::play(((*scene, mode), clients), counts, (seed, end), World::begin);
     tally.waits.sort_unstable();
     tally.answers.sort_unstable();
     tally

@@ -10,7 +10,9 @@
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
+    clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "an example: its numbers are small, and for people to read"
 )]
 
@@ -20,13 +22,12 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod scene;
-mod service;
 
 use clap::Parser;
 
-use common::{policer, time};
+use common::{number, policer, tally, time, world};
 
-use client::{Mode, Tally, play};
+use client::{Mode, Tally, millis, play};
 use scene::{SCENES, Scene};
 
 /// Plays classes against services in virtual time.
@@ -59,27 +60,22 @@ fn main() {
 fn row(scene: &Scene, seed: u64) -> String {
     let [alone, line, classes] =
         [Mode::Alone, Mode::OneLine, Mode::Classes].map(|mode| play(scene, mode, seed));
+    let [foreground, all] = classes.throttled();
     format!(
-        "| {} | {} | {} | {} | {:.3}, {:.2} | {:.2} / {:.2} ({:.2}) | {:.0} ({:.0}) |",
+        "| {} | {} | {} | {} | {:.3}, {:.2} | {all:.2} / {foreground:.2} ({:.2}) | {:.0} ({:.0}) |",
         scene.name,
         cell(&alone, scene),
         cell(&line, scene),
         cell(&classes, scene),
         classes.background_share(scene),
         classes.longest_gap(),
-        classes.throttled(),
-        classes.foreground_throttled(),
-        line.throttled(),
-        classes.answered(990),
-        line.answered(990),
+        line.throttled()[1],
+        millis(&classes.answers, 990),
+        millis(&line.answers, 990),
     )
 }
 
 fn cell(tally: &Tally, scene: &Scene) -> String {
-    let used = tally.used(scene);
-    format!(
-        "{:.1} / {:.1} · {used:.3}",
-        tally.wait(500),
-        tally.wait(990)
-    )
+    let [median, most] = [500, 990].map(|permille| millis(&tally.waits, permille));
+    format!("{median:.1} / {most:.1} · {:.3}", tally.used(scene))
 }

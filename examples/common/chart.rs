@@ -1,195 +1,427 @@
-//! A chart of several runs: what each had admitted and refused over time, one panel below the
-//! other.
+//! A chart of several runs: what each had admitted and refused over time, in a panel each, all with
+//! the same scales so that they can be compared by eye.
 
 #![expect(clippy::float_arithmetic, reason = "pixels")]
 
 use super::{
-    number::{grouped, number},
+    number::{number, short},
     scale::Scale,
     svg::{Anchor, Area, Font, Picture},
     tally::Bin,
 };
 
-const ADMITTED: &str = "#4878b0";
-const REFUSED: &str = "#e8743b";
-const INK: &str = "#222222";
-const FAINT: &str = "#666666";
-const GRID: &str = "#e4e4e4";
+const ADMITTED: &str = "#56b4e9";
+const REFUSED: &str = "#d55e00";
+const LIMITER: &str = "#5b1a8a";
+const INK: &str = "#1a1a1a";
+const FAINT: &str = "#555555";
+const GRID: &str = "#e2e2e2";
 
-const WIDTH: f64 = 720.0;
-const HEADER: f64 = 118.0;
-const FOOTER: f64 = 52.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = WIDTH - 20.0;
-const PLOT: f64 = 84.0;
-const PANEL: f64 = 62.0 + PLOT;
-
-const TITLE: Font = Font {
-    size: 19.0,
-    bold: true,
-    color: INK,
-};
-const NAME: Font = Font {
-    size: 17.0,
-    ..TITLE
-};
-const TEXT: Font = Font {
-    size: 15.0,
+const SMALL: Font = Font {
+    size: 11.0,
     bold: false,
     color: FAINT,
 };
-const SMALL: Font = Font { size: 14.0, ..TEXT };
+const TEXT: Font = Font {
+    color: INK,
+    ..SMALL
+};
+const BOLD: Font = Font {
+    size: 13.0,
+    bold: true,
+    color: INK,
+};
+
+const WIDTH: f64 = 840.0;
+const MARGIN: f64 = 14.0;
+/// The first line begins here, and how far apart lines are.
+const TOP: f64 = 26.0;
+const LINE: f64 = 16.0;
+/// How many characters fit into a line of the title, and of the text below it.
+const TITLE: usize = 86;
+const WIDE: usize = 132;
+/// The height of what is above the plot of a panel, of the plot, and of the bars below.
+const HEAD: f64 = 62.0;
+const PLOT: f64 = 120.0;
+const BARS: f64 = 56.0;
+/// Where the bars begin.
+const BARS_TOP: f64 = HEAD + PLOT + 46.0;
+/// The space between panels, left of them for the labels, and below all.
+const GAP: f64 = 24.0;
+const LEFT: f64 = 62.0;
+const FOOT: f64 = 30.0;
 
 /// What the panels have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    pub(crate) title: &'static str,
-    /// One line, or two.
-    pub(crate) lines: Vec<String>,
-    /// What is admitted.
-    pub(crate) unit: &'static str,
+    pub(crate) title: String,
+    /// What was played, in a sentence.
+    pub(crate) setting: String,
+    /// How many panels stand beside each other.
+    pub(crate) columns: usize,
+    /// What is counted, and in what time.
+    pub(crate) rate: [&'static str; 2],
     /// What the time is counted in.
-    pub(crate) time: &'static str,
-    /// The width of a bin, in that.
-    pub(crate) bin: f64,
-    /// What the service admits in a bin.
-    pub(crate) limit: f64,
-    /// What is higher, in limits, is cut.
+    pub(crate) across: String,
+    /// When the time ends.
+    pub(crate) end: f64,
+    /// What is higher is cut.
     pub(crate) highest: f64,
+    /// From when, until when, and how much.
+    pub(crate) limit: Vec<(f64, f64, f64)>,
+    pub(crate) bars: Option<Bars>,
+}
+
+/// What the bars below each panel are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bars {
+    pub(crate) unit: &'static str,
+    pub(crate) most: f64,
+    /// The time that each belongs to. `None`: they are shares, in percent of an equal one.
+    pub(crate) step: Option<f64>,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
-pub(crate) struct Panel<'a> {
+pub(crate) struct Panel {
     pub(crate) name: String,
-    pub(crate) outcome: String,
-    /// How long it took.
-    pub(crate) time: f64,
-    pub(crate) timeline: &'a [Bin],
+    /// What it is, and what came of it.
+    pub(crate) lines: [String; 2],
+    pub(crate) steps: Vec<Step>,
+    /// The bars, and what is written above them.
+    pub(crate) bars: (Vec<f64>, String),
+}
+
+/// The rates of a span of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) admitted: f64,
+    /// Admitted or refused.
+    pub(crate) sent: f64,
+    /// What the limiter allowed at its start, if it limited.
+    pub(crate) allowed: Option<f64>,
+}
+
+/// Returns the rates of a time line whose bins take so long.
+pub(crate) fn steps(timeline: &[Bin], width: f64) -> Vec<Step> {
+    let step = |(bin, index): (&Bin, u32)| {
+        let [from, to] = [index, index + 1].map(|index| f64::from(index) * width);
+        let sent = number(bin.admitted + bin.refused) / width;
+        let (admitted, allowed) = (number(bin.admitted) / width, None);
+        Step {
+            from,
+            to,
+            admitted,
+            sent,
+            allowed,
+        }
+    };
+    timeline.iter().zip(0..).map(step).collect()
 }
 
 impl Chart {
     /// Returns the chart as an SVG document.
-    pub(crate) fn draw(&self, panels: &[Panel<'_>]) -> String {
-        let height = panels.iter().map(|_| PANEL).sum::<f64>();
-        let mut picture = Picture::new(WIDTH, HEADER + height + FOOTER);
-        let longest = panels
-            .iter()
-            .map(|panel| panel.time)
-            .fold(self.bin, f64::max);
-        let time = Scale::new(longest, RIGHT - LEFT, 9.0);
-        self.header(&mut picture);
-        let mut foot = HEADER;
-        for panel in panels {
-            foot += PANEL;
-            self.panel(&mut picture, &time, foot, panel);
-        }
-        for tick in time.ticks() {
-            let at = (LEFT + time.pixels(tick), foot + 20.0);
-            picture.text(at, Anchor::Middle, TEXT, &time.label(tick));
-        }
-        let at = (f64::midpoint(LEFT, RIGHT), foot + 42.0);
-        picture.text(at, Anchor::Middle, TEXT, self.time);
-        picture.finish()
-    }
-
-    fn header(&self, picture: &mut Picture) {
-        picture.text((16.0, 30.0), Anchor::Start, TITLE, self.title);
-        for (line, y) in self.lines.iter().zip([54.0, 74.0]) {
-            picture.text((16.0, y), Anchor::Start, SMALL, line);
-        }
-        let admitted = format!("{} admitted", self.unit);
-        for (x, color, text) in [(16.0, ADMITTED, &*admitted), (204.0, REFUSED, "refused")] {
-            picture.areas(&[area(x, 87.0, 14.0, 14.0)], color);
-            picture.text((x + 21.0, 100.0), Anchor::Start, TEXT, text);
-        }
-        picture.line((304.0, 94.0), (336.0, 94.0), INK, "6 4");
-        picture.text((344.0, 100.0), Anchor::Start, TEXT, "the limit");
-    }
-
-    fn panel(&self, picture: &mut Picture, time: &Scale, foot: f64, panel: &Panel<'_>) {
-        picture.text((16.0, foot - PLOT - 36.0), Anchor::Start, NAME, &panel.name);
-        picture.text(
-            (16.0, foot - PLOT - 15.0),
-            Anchor::Start,
-            TEXT,
-            &panel.outcome,
-        );
-        let limits = Scale::new(self.highest, PLOT, 3.0);
-        for value in limits.ticks() {
-            let y = foot - limits.pixels(value);
-            picture.line((LEFT, y), (RIGHT, y), GRID, "none");
-            let label = format!("{value:.0}\u{d7}");
-            picture.text((LEFT - 8.0, y + 5.0), Anchor::End, TEXT, &label);
-        }
-        let (mut admitted, mut refused, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut highest, width) = (0, time.pixels(self.bin));
-        for (bin, index) in panel.timeline.iter().zip(0_u32..) {
-            let x = LEFT + time.pixels(f64::from(index) * self.bin);
-            let all = bin.admitted + bin.refused;
-            let [below, above] = [bin.admitted, all].map(|count| number(count) / self.limit);
-            let column = |from: f64, to: f64| area(x, foot - to, width.min(RIGHT - x), to - from);
-            let (mut split, top) = (limits.pixels(below), limits.pixels(above));
-            if above > self.highest {
-                highest = all.max(highest);
-                gaps.push(column(PLOT - 12.0, PLOT - 9.0));
-                // What was refused stays on top, else all of it would look admitted.
-                split = split.min(if bin.refused > 0 { PLOT - 12.0 } else { PLOT });
+    pub(crate) fn draw(&self, panels: &[Panel]) -> String {
+        let (title, setting) = (wrapped(&self.title, TITLE), wrapped(&self.setting, WIDE));
+        let head = TOP + LINE * count(title.len() + setting.len()) + 2.2 * LINE;
+        let rows = panels.len().div_ceil(self.columns);
+        let row_height = match self.bars {
+            Some(_) => BARS_TOP + BARS + 26.0,
+            None => HEAD + PLOT + 36.0,
+        };
+        let height = head + count(rows) * row_height + FOOT;
+        let mut picture = Picture::new(WIDTH, height);
+        let mut y = TOP;
+        let title_font = Font { size: 15.0, ..BOLD };
+        for (font, lines) in [(title_font, &title), (SMALL, &setting)] {
+            for line in lines {
+                picture.text((MARGIN, y), Anchor::Start, font, line);
+                y += LINE + if font.bold { 3.0 } else { 0.0 };
             }
-            admitted.push(column(0.0, split));
-            refused.push(column(split, top));
         }
-        picture.areas(&admitted, ADMITTED);
-        picture.areas(&refused, REFUSED);
-        picture.areas(&gaps, "#ffffff");
-        let line = foot - limits.pixels(1.0);
-        picture.line((LEFT, line), (RIGHT, line), INK, "6 4");
-        picture.line((LEFT, foot), (RIGHT, foot), INK, "none");
-        if highest > 0 {
-            let label = format!("\u{25b2} up to {}", grouped(highest));
-            picture.text((RIGHT, foot - PLOT - 5.0), Anchor::End, SMALL, &label);
+        let mut allowed = panels.iter().flat_map(|panel| &panel.steps);
+        legend(
+            &mut picture,
+            y + 6.0,
+            allowed.any(|step| step.allowed.is_some()),
+        );
+        let columns = count(self.columns);
+        let width = (WIDTH - LEFT - MARGIN - (columns - 1.0) * GAP) / columns;
+        for (index, panel) in panels.iter().enumerate() {
+            let (row, column) = (index / self.columns, index % self.columns);
+            let y = head + count(row) * row_height;
+            let mut plot = Plot {
+                chart: self,
+                picture: &mut picture,
+                time: Scale::new(self.end, width, 5.0),
+                rate: Scale::new(self.highest, PLOT, 5.0),
+                x: LEFT + count(column) * (width + GAP),
+                width,
+                y,
+                foot: y + HEAD + PLOT,
+                leftmost: column == 0,
+            };
+            plot.draw(panel);
+            if let Some(bars) = self.bars {
+                plot.bars(bars, panel);
+            }
         }
+        for row in 0..rows {
+            let y = head + count(row) * row_height;
+            let mut name = |y, text: &str| {
+                picture.turned_text((MARGIN + 4.0, y), Anchor::Middle, SMALL, -90, text);
+            };
+            name(y + HEAD + PLOT / 2.0, &self.rate.join(" per "));
+            if let Some(bars) = self.bars {
+                name(y + BARS_TOP + BARS / 2.0, bars.unit);
+            }
+        }
+        let at = (WIDTH / 2.0, height - 10.0);
+        picture.text(at, Anchor::Middle, SMALL, &self.across);
+        picture.finish()
     }
 }
 
-const fn area(x: f64, y: f64, width: f64, height: f64) -> Area {
-    Area {
-        x,
-        y,
-        width,
-        height,
+/// Draws what the colors are.
+fn legend(picture: &mut Picture, y: f64, limiter: bool) {
+    let mut x = MARGIN;
+    let mut say = |picture: &mut Picture, text: &str| {
+        picture.text((x + 22.0, y), Anchor::Start, TEXT, text);
+        let at = x;
+        x += 22.0 + 5.95 * count(text.chars().count()) + 16.0;
+        at
+    };
+    let upper_edge = "throttled, on top: the upper edge is all that was sent";
+    for (text, color) in [("got through", ADMITTED), (upper_edge, REFUSED)] {
+        let x = say(picture, text);
+        picture.areas(&[Area::new((x, y - 10.0), 16.0, 11.0)], color);
     }
+    let middle = y - 4.5;
+    let x = say(picture, "the service\u{2019}s limit");
+    picture.path(&[(x, middle), (x + 17.0, middle)], 1.6, INK, "5 3");
+    if limiter {
+        let x = say(picture, "what the limiter allows");
+        picture.path(&[(x, middle), (x + 17.0, middle)], 2.0, LIMITER, "none");
+    }
+}
+
+/// Where one panel is drawn.
+struct Plot<'a> {
+    chart: &'a Chart,
+    picture: &'a mut Picture,
+    time: Scale,
+    rate: Scale,
+    x: f64,
+    width: f64,
+    y: f64,
+    foot: f64,
+    leftmost: bool,
+}
+
+impl Plot<'_> {
+    fn draw(&mut self, panel: &Panel) {
+        let (x, y) = (self.x, self.y);
+        self.text((x, y + 12.0), Anchor::Start, BOLD, &panel.name);
+        self.text((x, y + 27.0), Anchor::Start, SMALL, &panel.lines[0]);
+        self.text((x, y + 42.0), Anchor::Start, TEXT, &panel.lines[1]);
+        self.grid(self.rate, self.foot, Self::rate_label);
+        let sent = self.outline(panel, |step| step.sent);
+        let admitted = self.outline(panel, |step| step.admitted);
+        self.picture.outlines(&[sent], REFUSED);
+        self.picture.outlines(&[admitted], ADMITTED);
+        self.limit();
+        self.limiter(panel);
+        let highest = panel.steps.iter().map(|step| step.sent).fold(0.0, f64::max);
+        if highest > self.chart.highest {
+            let (highest, unit) = (self.rate_label(highest), self.chart.rate[1]);
+            let text = format!("\u{25b2} up to {highest} a {unit}");
+            let at = (x + self.width, self.foot - PLOT - 5.0);
+            self.text(at, Anchor::End, SMALL, &text);
+        }
+        self.line((x, self.foot), (x + self.width, self.foot), FAINT, "none");
+        for time in self.time.ticks() {
+            let (x, y) = self.at(time, 0.0);
+            self.line((x, y), (x, y + 4.0), FAINT, "none");
+            let label = self.time.label(time);
+            self.text((x, y + 16.0), Anchor::Middle, SMALL, &label);
+        }
+    }
+
+    fn text(&mut self, at: (f64, f64), anchor: Anchor, font: Font, text: &str) {
+        self.picture.text(at, anchor, font, text);
+    }
+
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, dash: &str) {
+        self.picture.line(from, to, color, dash);
+    }
+
+    /// Returns the point of a rate at a time.
+    fn at(&self, time: f64, rate: f64) -> (f64, f64) {
+        let x = self.x + self.time.pixels(time);
+        (x, self.foot - self.rate.pixels(rate))
+    }
+
+    /// Returns a rate in few characters, with decimals if those on the scale need them.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate for the eye"
+    )]
+    fn rate_label(&self, rate: f64) -> String {
+        if self.chart.highest < 5.0 {
+            return self.rate.label(rate);
+        }
+        short(rate.round() as u64)
+    }
+
+    /// Draws the lines behind everything, with their values beside them if this panel is the
+    /// leftmost.
+    fn grid(&mut self, scale: Scale, foot: f64, label: impl Fn(&Self, f64) -> String) {
+        for value in scale.ticks() {
+            let (x, y) = (self.x, foot - scale.pixels(value));
+            self.line((x, y), (x + self.width, y), GRID, "none");
+            if self.leftmost {
+                let label = label(self, value);
+                self.text((x - 6.0, y + 4.0), Anchor::End, SMALL, &label);
+            }
+        }
+    }
+
+    /// Returns the outline of steps from the foot up to a rate.
+    fn outline(&self, panel: &Panel, rate: fn(&Step) -> f64) -> Vec<(f64, f64)> {
+        let mut points = vec![self.at(0.0, 0.0)];
+        for step in &panel.steps {
+            points.extend([step.from, step.to].map(|time| self.at(time, rate(step))));
+        }
+        let end = panel.steps.last().map_or(0.0, |step| step.to);
+        points.push(self.at(end, 0.0));
+        points
+    }
+
+    /// Draws the limit, except where it is above the scale.
+    fn limit(&mut self) {
+        let mut points = Vec::new();
+        for (from, to, rate) in &self.chart.limit {
+            points.push(self.at(*from, *rate));
+            if *rate > self.chart.highest {
+                self.picture.path(&points, 1.6, INK, "5 3");
+                points.clear();
+            } else {
+                points.push(self.at(*to, *rate));
+            }
+        }
+        self.picture.path(&points, 1.6, INK, "5 3");
+    }
+
+    /// Draws what the limiter allows, where it limits and the rate is on the scale.
+    fn limiter(&mut self, panel: &Panel) {
+        let on_scale = |step: &Step| step.allowed.filter(|rate| *rate <= self.chart.highest);
+        for run in panel.steps.split(|step| on_scale(step).is_none()) {
+            let points = run
+                .iter()
+                .map(|step| self.at(step.from, step.allowed.unwrap_or(0.0)));
+            let points: Vec<_> = points.collect();
+            if points.len() > 1 {
+                self.picture.path(&points, 2.0, LIMITER, "none");
+            }
+        }
+    }
+
+    /// Draws the bars below the panel.
+    fn bars(&mut self, of: Bars, panel: &Panel) {
+        let (foot, scale) = (self.y + BARS_TOP + BARS, Scale::new(of.most, BARS, 3.0));
+        self.grid(scale, foot, |_, value| scale.label(value));
+        let (bars, title) = &panel.bars;
+        let (pitch, color) = match of.step {
+            Some(step) => (self.time.pixels(step), LIMITER),
+            None => (self.width / count(bars.len()), ADMITTED),
+        };
+        let gap = if of.step.is_none() && pitch > 4.0 {
+            1.0
+        } else {
+            0.0
+        };
+        let mut x = self.x;
+        let areas = bars.iter().map(|bar| {
+            let (left, height) = (x, scale.pixels(*bar));
+            x += pitch;
+            Area::new((left, foot - height), pitch - gap, height)
+        });
+        self.picture.areas(&areas.collect::<Vec<_>>(), color);
+        let right = self.x + self.width;
+        if of.step.is_none() {
+            let equal = foot - scale.pixels(100.0);
+            self.line((self.x, equal), (right, equal), INK, "2 3");
+        }
+        self.line((self.x, foot), (right, foot), FAINT, "none");
+        self.text((self.x, foot - BARS - 8.0), Anchor::Start, TEXT, title);
+    }
+}
+
+fn count(of: usize) -> f64 {
+    number(of as u64)
+}
+
+/// Breaks a text into lines of at most so many characters, as long as its words are not longer.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + word.chars().count() < most {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::Bin;
-    use super::{Chart, Panel};
+    use super::{Chart, Panel, Step, wrapped};
 
     #[test]
-    fn a_column_that_is_cut_short_tells_its_height() {
+    fn a_step_that_is_cut_tells_its_height() {
         let chart = Chart {
-            title: "title",
-            lines: vec!["line".to_owned()],
-            unit: "requests",
-            time: "seconds",
-            bin: 0.1,
-            limit: 10.0,
-            highest: 4.0,
+            title: "title".to_owned(),
+            setting: "setting".to_owned(),
+            columns: 1,
+            rate: ["requests", "second"],
+            across: "seconds".to_owned(),
+            end: 2.0,
+            highest: 40.0,
+            limit: vec![(0.0, 2.0, 10.0)],
+            bars: None,
         };
-        let draw = |refused| {
-            let (name, outcome) = ("name".to_owned(), "outcome".to_owned());
-            let admitted = 1;
-            let panel = Panel {
-                name,
-                outcome,
-                time: 2.0,
-                timeline: &[Bin { admitted, refused }],
-            };
-            chart.draw(&[panel])
+        let draw = |sent| {
+            let (from, to, admitted, allowed) = (0.0, 0.1, 1.0, None);
+            chart.draw(&[Panel {
+                name: "name".to_owned(),
+                lines: ["it", "came"].map(str::to_owned),
+                steps: vec![Step {
+                    from,
+                    to,
+                    admitted,
+                    sent,
+                    allowed,
+                }],
+                bars: (Vec::new(), String::new()),
+            }])
         };
-        let (fits, cut) = (draw(39), draw(1_040));
+        let (fits, cut) = (draw(40.0), draw(1_041.0));
         assert!(fits.contains(">name<") && !fits.contains("up to"), "{fits}");
-        assert!(cut.contains(">\u{25b2} up to 1,041<"), "{cut}");
+        assert!(cut.contains(">\u{25b2} up to 1,041 a second<"), "{cut}");
+    }
+
+    #[test]
+    fn lines_are_full_and_no_longer() {
+        assert_eq!(wrapped("aa bb cc dd", 5), ["aa bb", "cc dd"]);
+        assert_eq!(wrapped("aa bb cc dd", 4), ["aa", "bb", "cc", "dd"]);
     }
 }

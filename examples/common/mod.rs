@@ -4,12 +4,14 @@
 
 pub(crate) mod chart;
 pub(crate) mod columns;
+pub(crate) mod limiter;
 pub(crate) mod number;
 pub(crate) mod policer;
-pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod server;
 pub(crate) mod svg;
+pub(crate) mod table;
 pub(crate) mod tally;
 pub(crate) mod time;
+pub(crate) mod world;

@@ -8,7 +8,25 @@ use core::{
 use std::{fs, io, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
-use tokio::task::JoinSet;
+use paceline::{Clock, Timestamp};
+use tokio::{task::JoinSet, time::Instant};
+
+/// A clock that follows tokio's: a test can stop it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskClock(Instant);
+
+impl TaskClock {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for TaskClock {
+    fn now(&self) -> Timestamp {
+        let nanos = self.0.elapsed().as_nanos();
+        Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
 
 /// A failure of the run itself.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;

@@ -58,13 +58,7 @@ impl Picture {
             height,
             elements: String::new(),
         };
-        let all = Area {
-            x: 0.0,
-            y: 0.0,
-            width,
-            height,
-        };
-        picture.areas(&[all], "#ffffff");
+        picture.areas(&[Area::new((0.0, 0.0), width, height)], "#ffffff");
         picture
     }
 
@@ -132,11 +126,7 @@ impl Picture {
 
     /// Returns the whole document.
     pub(crate) fn finish(self) -> String {
-        let Self {
-            width,
-            height,
-            elements,
-        } = self;
+        let (width, height, elements) = (self.width, self.height, self.elements);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
@@ -151,15 +141,23 @@ impl Picture {
 }
 
 impl Area {
-    fn corners(self) -> [(f64, f64); 4] {
-        let Self {
+    pub(crate) const fn new((x, y): (f64, f64), width: f64, height: f64) -> Self {
+        Self {
             x,
             y,
             width,
             height,
-        } = self;
-        let (right, foot) = (x + width, y + height);
-        [(x, y), (right, y), (right, foot), (x, foot)]
+        }
+    }
+
+    fn corners(self) -> [(f64, f64); 4] {
+        let (right, foot) = (self.x + self.width, self.y + self.height);
+        [
+            (self.x, self.y),
+            (right, self.y),
+            (right, foot),
+            (self.x, foot),
+        ]
     }
 }
 
@@ -201,12 +199,7 @@ mod tests {
     #[test]
     fn an_area_without_height_draws_nothing() {
         let mut picture = Picture::new(10.0, 10.0);
-        let flat = Area {
-            x: 1.0,
-            y: 1.0,
-            width: 3.0,
-            height: 0.0,
-        };
+        let flat = Area::new((1.0, 1.0), 3.0, 0.0);
         picture.areas(&[flat], "#123456");
         assert!(picture.finish().contains("<path d=\"\" fill=\"#123456\"/>"));
     }

@@ -80,6 +80,13 @@ pub(crate) fn enter(timeline: &mut Vec<Bin>, width: Duration, now: Duration, of:
     timeline[index].refused += of.refused;
 }
 
+/// Returns the value below which so many thousandths of the others lie, or none's.
+pub(crate) fn quantile<T: Copy + Default>(sorted: &[T], permille: usize) -> T {
+    let last = sorted.len().saturating_sub(1);
+    let value = sorted.get((sorted.len() * permille / 1_000).min(last));
+    value.copied().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use core::time::Duration;

@@ -3,9 +3,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "parts of an event")]
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, BinaryHeap, VecDeque};
 use alloc::{boxed::Box, sync::Arc, task::Wake};
 use core::cell::{Cell, RefCell};
+use core::cmp::Reverse;
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,8 +18,6 @@ use paceline::{
     Clock, Timestamp,
     wait::{Sleep, Timer},
 };
-
-use super::queue::Queue;
 
 /// A millisecond and a second, in nanoseconds.
 pub(crate) const MILLI: u64 = 1_000_000;
@@ -35,7 +34,8 @@ struct World {
     now: Cell<u64>,
     /// Tells apart events of the same instant: first come, first served.
     serial: Cell<u64>,
-    events: RefCell<Queue>,
+    /// Those to come, the earliest first.
+    events: RefCell<BinaryHeap<Reverse<u128>>>,
     /// The event that came last. Low bits first: 24 of task, 40 of serial, 64 of time.
     last: Cell<u128>,
     /// Those to come that wake nothing.
@@ -75,7 +75,7 @@ impl World {
 
     fn push(&self, at: u64, serial: u64, task: usize) -> u128 {
         let event = (u128::from(at) << 64) | (u128::from(serial) << 24) | task as u128;
-        self.events.borrow_mut().push(event);
+        self.events.borrow_mut().push(Reverse(event));
         event
     }
 
@@ -134,7 +134,7 @@ pub(crate) fn run(seed: u64, end: u64, begin: impl FnOnce()) {
         loop {
             world.poll_woken();
             let next = world.events.borrow_mut().pop();
-            let Some(event) = next.filter(|event| (event >> 64) < end.into()) else {
+            let Some(Reverse(event)) = next.filter(|event| (event.0 >> 64) < end.into()) else {
                 break;
             };
             world.last.set(event);

@@ -22,26 +22,23 @@
 
 extern crate alloc;
 
-mod client;
 #[path = "../common/mod.rs"]
 mod common;
+mod laws;
+mod play;
 mod scene;
 mod service;
-mod sets;
 #[cfg(test)]
 mod tests;
 mod throttle;
-mod world;
 
 use clap::Parser;
 
-use client::{LAWS, Law};
-use common::{number, policer, time};
+use common::{limiter, number, policer, tally, time, world};
+use laws::{LAWS, Law};
+use play::{Tally, play};
 use scene::{SCENES, Scene};
 use service::Service;
-use sets::{SET_SCENES, SetScene, SetTally, play_set};
-use time::SECOND;
-use world::{Tally, play};
 
 /// Plays limiters against services that declare their limits, and prints the results.
 #[derive(Debug, Parser)]
@@ -68,54 +65,24 @@ fn main() {
     let options = Options::parse();
     println!("| scene | | limiter | used | throttled | failed | Jain | p50 | p99 | of all |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for scene in SCENES {
-        if !options.scene.is_empty()
-            && !options
-                .scene
-                .iter()
-                .any(|part| scene.name.starts_with(part.as_str()))
-        {
-            continue;
-        }
-        for law in LAWS {
-            if !law.fits(scene) {
-                continue;
-            }
-            if !options.law.is_empty() && !options.law.iter().any(|part| law.name() == part) {
-                continue;
-            }
+    let (scenes, laws) = (&options.scene, &options.law);
+    let is_asked = |scene: &&Scene| {
+        scenes.is_empty() || scenes.iter().any(|part| scene.name.starts_with(part))
+    };
+    let is_played = |law: &&Law| laws.is_empty() || laws.iter().any(|name| law.name == name);
+    for scene in SCENES.iter().filter(is_asked) {
+        for law in LAWS.iter().filter(is_played).filter(|law| law.fits(scene)) {
             let seeds = options.seed..options.seed + options.seeds;
-            let figures: Vec<_> = seeds
-                .map(|seed| Figures::of(scene, &play(scene, law, seed)))
-                .collect();
-            println!("{}", line(scene, law, &Figures::mean(&figures)));
-        }
-    }
-    for scene in SET_SCENES {
-        let is_asked = |part: &String| scene.name.starts_with(part.as_str());
-        if options.scene.is_empty() || options.scene.iter().any(is_asked) {
-            println!("{}", set_line(scene, &options));
+            let figures = seeds.map(|seed| Figures::of(scene, &play(scene, law, seed)));
+            println!("{}", line(scene, law, &figures.collect::<Vec<_>>()));
         }
     }
 }
 
-fn set_line(scene: &SetScene, options: &Options) -> String {
-    let seeds = options.seed..options.seed + options.seeds;
-    let runs: Vec<_> = seeds.map(|seed| play_set(scene, seed)).collect();
-    let mean = |of: fn(&SetTally) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-    format!(
-        "| {} | {} | Declared | {:.3} | {:.2} % | {:.0} | | | | |",
-        scene.name,
-        scene.what,
-        mean(SetTally::used),
-        mean(SetTally::throttled) * 100.0,
-        mean(|tally| tally.failed as f64),
-    )
-}
-
-fn line(scene: &Scene, law: Law, figures: &Figures) -> String {
+fn line(scene: &Scene, law: &Law, figures: &[Figures]) -> String {
+    let mean = |of: fn(&Figures) -> f64| number::mean(figures.iter().map(of));
     let jain = if scene.clients > 1 {
-        format!("{:.3}", figures.jain)
+        format!("{:.3}", mean(|of| of.jain))
     } else {
         "–".to_owned()
     };
@@ -123,18 +90,18 @@ fn line(scene: &Scene, law: Law, figures: &Figures) -> String {
         "| {} | {} | {} | {:.3} | {:.2} % | {:.0} | {jain} | {:.1} s | {:.0} s | {:.3} |",
         scene.name,
         scene.what,
-        law.name(),
-        figures.used,
-        figures.throttled * 100.0,
-        figures.failed,
-        figures.p50,
-        figures.p99,
-        figures.of_all,
+        law.name,
+        mean(|of| of.used),
+        mean(|of| of.throttled) * 100.0,
+        mean(|of| of.failed),
+        mean(|of| of.p50),
+        mean(|of| of.p99),
+        mean(|of| of.of_all),
     )
 }
 
-/// The figures of one run, or the means of several.
-#[derive(Clone, Copy, Debug, Default)]
+/// The figures of one run.
+#[derive(Clone, Copy, Debug)]
 struct Figures {
     used: f64,
     throttled: f64,
@@ -147,34 +114,18 @@ struct Figures {
 
 impl Figures {
     fn of(scene: &Scene, tally: &Tally) -> Self {
-        let offered = |from, whole| Service::offered(scene, from, scene.end(), whole) as f64;
+        let offered = |from, whole| Service::offered(scene, from, scene.end(), whole);
         let mut waits = tally.waits.clone();
         waits.sort_unstable();
-        let quantile = |permille: usize| {
-            let index = waits.len().saturating_sub(1) * permille / 1_000;
-            waits.get(index).copied().unwrap_or(0) as f64 / SECOND as f64
-        };
+        let seconds = |permille| number::number(tally::quantile(&waits, permille)) / 1e9;
         Self {
-            used: tally.steady as f64 / offered(scene.steady(), false),
-            throttled: tally.throttled as f64 / tally.sent.max(1) as f64,
+            used: number::share(tally.steady, offered(scene.steady(), false)),
+            throttled: number::share(tally.throttled, tally.sent),
             failed: tally.failed as f64,
             jain: number::jain(&tally.parts),
-            p50: quantile(500),
-            p99: quantile(990),
-            of_all: tally.used as f64 / offered(0, true),
-        }
-    }
-
-    fn mean(all: &[Self]) -> Self {
-        let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-        Self {
-            used: mean(|f| f.used),
-            throttled: mean(|f| f.throttled),
-            failed: mean(|f| f.failed),
-            jain: mean(|f| f.jain),
-            p50: mean(|f| f.p50),
-            p99: mean(|f| f.p99),
-            of_all: mean(|f| f.of_all),
+            p50: seconds(500),
+            p99: seconds(990),
+            of_all: number::share(tally.used, offered(0, true)),
         }
     }
 }

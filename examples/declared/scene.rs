@@ -1,5 +1,7 @@
 //! The scenes: services that declare a limit, and their clients.
 
+use paceline::law::Dimension;
+
 use crate::policer::Counting as Policer;
 use crate::time::SECOND;
 
@@ -111,48 +113,19 @@ const API: Scene = Scene {
 const FOUR: Scene = Scene { clients: 4, ..API };
 
 /// Fixed windows, resets as seconds since 1970; the clients' clocks are two hours off.
-const GITHUB: Scene = Scene {
-    policer: Policer::Window,
-    style: Style::Epoch,
-    ..API
-};
-
-const HOUR: Scene = Scene {
-    window: 3_600,
-    windows: 6,
-    limit: &[(0, 5_000)],
-    ..GITHUB
-};
-
-const IETF: Scene = Scene {
-    policer: Policer::Window,
-    style: Style::Ietf,
-    ..API
-};
-
-const LLM: Scene = Scene {
-    limit: &[(0, 500)],
-    workers: 128,
-    trip: (1_000, 20_000),
-    ..API
-};
-
+#[rustfmt::skip]
+const GITHUB: Scene = Scene { policer: Policer::Window, style: Style::Epoch, ..API };
+#[rustfmt::skip]
+const HOUR: Scene = Scene { window: 3_600, windows: 6, limit: &[(0, 5_000)], ..GITHUB };
+#[rustfmt::skip]
+const IETF: Scene = Scene { policer: Policer::Window, style: Style::Ietf, ..API };
+#[rustfmt::skip]
+const LLM: Scene = Scene { limit: &[(0, 500)], workers: 128, trip: (1_000, 20_000), ..API };
 /// Windows that are as short as a few round trips.
-const SHORT: Scene = Scene {
-    policer: Policer::Window,
-    windows: 300,
-    window: 1,
-    workers: 16,
-    trip: (30, 90),
-    ..API
-};
-
-const ANTHROPIC: Scene = Scene {
-    style: Style::Stamp,
-    limit: &[(0, 50)],
-    trip: (1_000, 10_000),
-    ..API
-};
+#[rustfmt::skip]
+const SHORT: Scene = Scene { policer: Policer::Window, windows: 300, window: 1, workers: 16, trip: (30, 90), ..API };
+#[rustfmt::skip]
+const ANTHROPIC: Scene = Scene { style: Style::Stamp, limit: &[(0, 50)], trip: (1_000, 10_000), ..API };
 
 const SIXTY: &[(u64, u64)] = &[(0, 60)];
 const HALVED: &[(u64, u64)] = &[(0, 600), (600, 300)];
@@ -246,12 +219,17 @@ pub(crate) const SCENES: &[Scene] = &[
 
 impl Scene {
     pub(crate) fn limit_at(&self, now: u64) -> u64 {
-        let past = self
-            .limit
-            .iter()
-            .rev()
-            .find(|(from, _)| from * SECOND <= now);
+        let mut past = self.limit.iter().rev();
+        let past = past.find(|(from, _)| from * SECOND <= now);
         past.map_or(0, |(_, limit)| *limit)
+    }
+
+    /// Returns what is counted.
+    pub(crate) const fn dimension(&self) -> Dimension {
+        match self.weight {
+            0..=1 => Dimension::Requests,
+            _ => Dimension::Tokens,
+        }
     }
 
     pub(crate) fn window_nanos(&self) -> u64 {

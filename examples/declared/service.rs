@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use fastrand::Rng;
-use paceline::law::{Dimension, LimitName, LimitReport, LimitReports, Reset};
+use paceline::law::{LimitName, LimitReport, LimitReports, Reset};
 
+use crate::limiter::Reply;
 use crate::policer::{Counting as Policer, Policer as Count};
 use crate::scene::{Fault, Scene, Style};
 use crate::time::{MILLI, SECOND};
@@ -13,14 +14,6 @@ use crate::time::{MILLI, SECOND};
 /// The service's clock when the run begins, in nanoseconds since 1970: on a whole window of every
 /// scene. The clients' own clocks play no part.
 const EPOCH: u64 = 1_800_000_000 * SECOND;
-
-/// What a service answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Response {
-    /// `None` if it was done, else how long the client should wait.
-    pub(crate) throttled: Option<u64>,
-    pub(crate) reports: LimitReports,
-}
 
 /// A service.
 #[derive(Debug)]
@@ -47,8 +40,8 @@ impl Service {
         }
     }
 
-    /// Answers a request of `weight` that comes at `now`.
-    pub(crate) fn answer(&mut self, now: u64, weight: u64, rng: &mut Rng) -> Response {
+    /// Answers a request of `weight` that comes at `now`, and says what is left.
+    pub(crate) fn answer(&mut self, now: u64, weight: u64, rng: &mut Rng) -> (Reply, LimitReports) {
         let left = self.count.look(now, self.scene.limit_at(now));
         let most = match self.scene.fault {
             Fault::Untold(most) | Fault::Unhinted(most) => most,
@@ -60,24 +53,25 @@ impl Service {
             self.untold.take(weight);
             self.count.take(weight);
         }
-        let hint = throttled.then(|| self.hint(now, weight, untold));
-        Response {
-            throttled: hint,
-            reports: self.reports(now, rng),
-        }
+        let reply = if throttled {
+            Reply::Throttled(self.hint(now, weight, untold))
+        } else {
+            Reply::Done
+        };
+        (reply, self.reports(now, rng))
     }
 
-    /// Returns when it is worth coming back, in whole seconds; 0 if the service does not say.
-    fn hint(&self, now: u64, weight: u64, untold: bool) -> u64 {
+    /// Returns when it is worth coming back, in whole seconds, if the service says so.
+    fn hint(&self, now: u64, weight: u64, untold: bool) -> Option<u64> {
         if matches!(self.scene.fault, Fault::Unhinted(_) | Fault::End) {
-            return 0;
+            return None;
         }
         let wait = if untold {
             self.untold.until(1, 1)
         } else {
             self.count.until(weight, self.scene.limit_at(now))
         };
-        wait.div_ceil(SECOND).max(1) * SECOND
+        Some(wait.div_ceil(SECOND).max(1) * SECOND)
     }
 
     /// Returns what the headers of a response say.
@@ -111,11 +105,7 @@ impl Service {
         let whole = self.count.until(limit, limit);
         let seconds = Reset::In(Duration::from_secs(whole.div_ceil(SECOND)));
         let stamp = Duration::from_secs((EPOCH + now + whole).div_ceil(SECOND));
-        let dimension = if self.scene.weight > 1 {
-            Dimension::Tokens
-        } else {
-            Dimension::Requests
-        };
+        let dimension = self.scene.dimension();
         let millis = Reset::In(Duration::from_millis(whole.div_ceil(MILLI)));
         let report = LimitReport::new(left).dimension(dimension).limit(limit);
         let told = report.window(Duration::from_secs(self.scene.window));
@@ -139,16 +129,9 @@ impl Service {
 
     /// Returns what may be used from `from` to `to`, both at whole windows.
     pub(crate) fn offered(scene: &Scene, from: u64, to: u64, whole_run: bool) -> u64 {
-        let window = scene.window_nanos();
-        let mut sum = 0;
-        let mut at = from;
-        while at < to {
-            sum += scene.limit_at(at);
-            at += window;
-        }
-        if scene.policer == Policer::Refill && whole_run {
-            sum += scene.limit_at(0);
-        }
-        sum
+        let windows = (from..to).step_by(scene.window_nanos() as usize);
+        let sum: u64 = windows.map(|at| scene.limit_at(at)).sum();
+        let full_bucket = scene.policer == Policer::Refill && whole_run;
+        sum + if full_bucket { scene.limit_at(0) } else { 0 }
     }
 }

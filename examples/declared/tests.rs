@@ -1,23 +1,39 @@
 //! What the declared law promises, in scenes short enough for a test.
 
 use crate::Figures;
-use crate::client::Law;
+use crate::laws::LAWS;
+use crate::play::play;
 use crate::scene::{SCENES, Scene};
-use crate::sets::{SET_SCENES, play_set};
-use crate::world::play;
 
-fn figures(name: &str, law: Law, seed: u64) -> Figures {
+/// A scene takes seconds where nothing is optimized: there the first of each list stand for all.
+const PLAYED: usize = if cfg!(debug_assertions) {
+    3
+} else {
+    usize::MAX
+};
+
+fn scene(name: &str) -> Scene {
     let scene = SCENES.iter().find(|scene| scene.name == name);
-    let scene: &Scene = scene.expect("the scene is there");
+    *scene.expect("the scene is there")
+}
+
+fn played(scene: &Scene, law: &str, seed: u64) -> Figures {
+    let law = LAWS.iter().find(|other| other.name == law);
+    let law = law.expect("the law is there");
     Figures::of(scene, &play(scene, law, seed))
+}
+
+fn figures(name: &str, law: &str, seed: u64) -> Figures {
+    played(&scene(name), law, seed)
 }
 
 #[test]
 fn a_declared_limit_is_used_without_throttles() {
-    for name in [
-        "a7", "b3", "b5", "c1", "d1", "d3", "d4", "e3", "e6", "e8", "ea", "eb",
-    ] {
-        let declared = figures(name, Law::Declared, 7);
+    let names = [
+        "a7", "c1", "d1", "b3", "b5", "d3", "d4", "e3", "e6", "e8", "ea", "eb",
+    ];
+    for name in names.into_iter().take(PLAYED) {
+        let declared = figures(name, "Declared", 7);
         assert!(declared.used >= 0.97, "{name}: {declared:?}");
         assert!(declared.throttled <= 0.002, "{name}: {declared:?}");
         assert!(declared.failed < 1.0, "{name}: {declared:?}");
@@ -26,10 +42,11 @@ fn a_declared_limit_is_used_without_throttles() {
 
 #[test]
 fn four_clients_come_to_equal_parts_without_throttles() {
-    for name in [
-        "a6", "a8", "b4", "b6", "c2", "d2", "f3", "g4", "g5", "gb", "h4",
-    ] {
-        let declared = figures(name, Law::Declared, 7);
+    let names = [
+        "a8", "c2", "d2", "a6", "b4", "b6", "f3", "g4", "g5", "gb", "h4",
+    ];
+    for name in names.into_iter().take(PLAYED) {
+        let declared = figures(name, "Declared", 7);
         assert!(declared.used >= 0.97, "{name}: {declared:?}");
         assert!(declared.throttled <= 0.001, "{name}: {declared:?}");
         assert!(declared.jain >= 0.97, "{name}: {declared:?}");
@@ -45,7 +62,7 @@ fn four_clients_come_to_equal_parts_without_throttles() {
 fn few_first_minutes_throttle() {
     for name in ["f8", "g3"] {
         let declared: Vec<_> = (800..816)
-            .map(|seed| figures(name, Law::Declared, seed))
+            .map(|seed| figures(name, "Declared", seed))
             .collect();
         let mean = |of: fn(&Figures) -> f64| {
             let sum: f64 = declared.iter().map(of).sum();
@@ -60,10 +77,7 @@ fn few_first_minutes_throttle() {
 #[test]
 fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
     for name in ["h1", "h2", "h3"] {
-        let (declared, paced) = (
-            figures(name, Law::Declared, 7),
-            figures(name, Law::Paced, 7),
-        );
+        let (declared, paced) = (figures(name, "Declared", 7), figures(name, "Paced", 7));
         assert!(
             declared.throttled < paced.throttled,
             "{name}: {declared:?}, {paced:?}"
@@ -76,7 +90,7 @@ fn a_limit_that_is_not_told_throttles_less_than_the_paced_law() {
 #[test]
 fn a_sliding_window_is_used_with_few_throttles() {
     for name in ["ha", "hb"] {
-        let declared = figures(name, Law::Declared, 7);
+        let declared = figures(name, "Declared", 7);
         assert!(declared.used >= 0.92, "{name}: {declared:?}");
         assert!(declared.throttled <= 0.005, "{name}: {declared:?}");
         assert!(declared.failed < 1.0, "{name}: {declared:?}");
@@ -85,32 +99,20 @@ fn a_sliding_window_is_used_with_few_throttles() {
 
 #[test]
 fn the_same_seed_gives_the_same_numbers() {
-    let run = |seed| format!("{:?}", figures("d1", Law::Declared, seed));
+    let run = |seed| format!("{:?}", figures("d1", "Declared", seed));
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
 }
 
 #[test]
-fn several_limits_are_used_without_throttles() {
-    for scene in SET_SCENES {
-        let tally = play_set(scene, 7);
-        let name = scene.name;
-        assert!(tally.used() >= 0.95, "{name}: {tally:?}");
-        assert!(tally.throttled() <= 0.005, "{name}: {tally:?}");
-        assert_eq!(tally.failed, 0, "{name}: {tally:?}");
-    }
-}
-
-#[test]
 fn people_wait_little_before_background() {
     for name in ["p1", "p3"] {
-        let scene = SCENES.iter().find(|scene| scene.name == name);
         let scene = Scene {
             windows: 6,
-            ..*scene.expect("the scene is there")
+            ..scene(name)
         };
-        let play = |law| Figures::of(&scene, &play(&scene, law, 7));
-        let [line, classes] = [Law::Fast, Law::Classes].map(play);
+        let laws = ["Declared, fast", "Declared, fast, two classes"];
+        let [line, classes] = laws.map(|law| played(&scene, law, 7));
         assert!(
             classes.p99 * 10.0 < line.p99,
             "{name}: {classes:?}, {line:?}"

@@ -4,7 +4,9 @@
 use core::cell::Cell;
 
 use paceline::law::{LimitReport, LimitReports, Reset};
+use paceline::{SendPermit, Timestamp};
 
+use crate::limiter::{Limiter, Reply, Seat, Want};
 use crate::scene::{Scene, Style};
 use crate::time::SECOND;
 
@@ -39,26 +41,35 @@ impl Throttle {
         !matches!(scene.style, Style::Used | Style::Renamed)
     }
 
-    /// Takes a place for `weight` tokens unless `due` has one, and returns in how many nanoseconds
-    /// to ask again if it is not due, or held up by a pause.
-    pub(crate) fn ask(&self, due: &mut Option<u64>, now: u64, weight: u32) -> Result<(), u64> {
+    fn refill(&self, now: u64) -> i128 {
+        let passed = now - self.filled.replace(now);
+        let held = self.held.get() + i128::from(passed) * self.limit;
+        self.held.set(held.min(self.limit * self.window));
+        self.held.get()
+    }
+}
+
+impl Limiter for Throttle {
+    /// Takes a place unless the seat has one, and returns in how many nanoseconds to ask again if
+    /// it is not due, or held up by a pause.
+    fn ask(&self, now: u64, want: Want, seat: &mut Seat<'_>) -> Result<SendPermit, u64> {
         if let Some(pause) = self.paused.get().checked_sub(now).filter(|left| *left > 0) {
             return Err(pause);
         }
-        let due = *due.get_or_insert_with(|| {
-            let left = self.refill(now) - i128::from(weight) * self.window;
+        let due = *seat.due.get_or_insert_with(|| {
+            let left = self.refill(now) - i128::from(want.weight) * self.window;
             self.held.set(left);
             now + u64::try_from((-left).max(0) / self.limit).unwrap_or(u64::MAX)
         });
-        match due.checked_sub(now) {
-            None | Some(0) => Ok(()),
-            Some(wait) => Err(wait),
+        if due > now {
+            return Err(due - now);
         }
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
     }
 
     /// Goes down to what a response says is left, and pauses until the reset if that is nothing, or
     /// for as long as it asks.
-    pub(crate) fn hear(&self, now: u64, hint: Option<u64>, reports: &LimitReports) {
+    fn record(&self, now: u64, _: SendPermit, reply: Reply, reports: &LimitReports) {
         let pause = |nanos: u64| {
             let until = now + nanos.min(LONGEST_PAUSE);
             self.paused.set(self.paused.get().max(until));
@@ -71,14 +82,9 @@ impl Throttle {
                 pause(until_reset(report, reports));
             }
         }
-        pause(hint.unwrap_or(0));
-    }
-
-    fn refill(&self, now: u64) -> i128 {
-        let passed = now - self.filled.replace(now);
-        let held = self.held.get() + i128::from(passed) * self.limit;
-        self.held.set(held.min(self.limit * self.window));
-        self.held.get()
+        if let Reply::Throttled(Some(hint)) = reply {
+            pause(hint);
+        }
     }
 }
 
@@ -94,6 +100,8 @@ fn until_reset(report: &LimitReport, reports: &LimitReports) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use paceline::Class;
+
     use super::*;
     use crate::scene::SCENES;
 
@@ -103,26 +111,40 @@ mod tests {
         Throttle::new(scene.expect("the scene is there"))
     }
 
+    fn ask_for<'a>(
+        throttle: &'a Throttle,
+        seat: &mut Seat<'a>,
+        now: u64,
+        weight: u32,
+    ) -> Result<(), u64> {
+        let class = Class::Foreground;
+        throttle.ask(now, Want { weight, class }, seat).map(drop)
+    }
+
     fn ask(throttle: &Throttle, now: u64, weight: u32) -> Result<(), u64> {
-        throttle.ask(&mut None, now, weight)
+        ask_for(throttle, &mut Seat::default(), now, weight)
+    }
+
+    fn hear(throttle: &Throttle, reply: Reply, reports: &LimitReports) {
+        throttle.record(0, SendPermit::sent_at(Timestamp::ZERO), reply, reports);
     }
 
     #[test]
     fn a_place_is_due_when_its_tokens_have_come() {
         let throttle = throttle();
         assert_eq!(ask(&throttle, 0, 600), Ok(()));
-        let mut due = None;
-        assert_eq!(throttle.ask(&mut due, 0, 10), Err(SECOND));
+        let mut seat = Seat::default();
+        assert_eq!(ask_for(&throttle, &mut seat, 0, 10), Err(SECOND));
         assert_eq!(ask(&throttle, 0, 5), Err(SECOND * 3 / 2), "behind it");
-        assert_eq!(throttle.ask(&mut due, SECOND, 10), Ok(()));
+        assert_eq!(ask_for(&throttle, &mut seat, SECOND, 10), Ok(()));
     }
 
     #[test]
     fn a_response_takes_down_and_never_up() {
         let throttle = throttle();
-        let hear = |left| throttle.hear(0, None, &LimitReports::from(LimitReport::new(left)));
-        hear(3);
-        hear(100);
+        for left in [3, 100] {
+            hear(&throttle, Reply::Done, &LimitReport::new(left).into());
+        }
         assert_eq!(ask(&throttle, 0, 3), Ok(()));
         assert_eq!(ask(&throttle, 0, 1), Err(SECOND / 10));
     }
@@ -134,9 +156,9 @@ mod tests {
             LimitReports::from(LimitReport::new(0).reset(Reset::In(span)))
         };
         let throttle = throttle();
-        throttle.hear(0, Some(SECOND), &report(20));
+        hear(&throttle, Reply::Throttled(Some(SECOND)), &report(20));
         assert_eq!(ask(&throttle, SECOND, 1), Err(19 * SECOND));
-        throttle.hear(0, None, &report(1_000));
+        hear(&throttle, Reply::Throttled(None), &report(1_000));
         assert_eq!(ask(&throttle, SECOND, 1), Err(299 * SECOND));
     }
 }

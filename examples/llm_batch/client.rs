@@ -12,7 +12,7 @@ use fastrand::Rng;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::StatusCode;
 use paceline::{
-    Class, Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, SendSet, Timestamp,
+    Class, Clock, ControlLaw, Outcome, SendLimiter, SendPermit, SendRate, SendSet,
     classify::{HeaderLimits, HttpResponseParts},
     law::{DeclaredSettings, Dimension, PacedSettings, Spend},
     set::SetPermit,
@@ -20,7 +20,7 @@ use paceline::{
 use tokio::time::Instant;
 
 use crate::{
-    run::{self, Failure},
+    run::{self, Failure, TaskClock},
     service::Reply,
     settings::{Limits, Mode},
     tally::Counts,
@@ -30,17 +30,6 @@ use crate::{
 
 /// How often a request is sent.
 const SENDS: u32 = 6;
-
-/// A clock that follows tokio's: a test can stop it.
-#[derive(Clone, Copy, Debug)]
-struct TaskClock(Instant);
-
-impl Clock for TaskClock {
-    fn now(&self) -> Timestamp {
-        let nanos = self.0.elapsed().as_nanos();
-        Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
-}
 
 /// A client's limiter.
 #[derive(Debug)]
@@ -61,7 +50,7 @@ enum Permit {
 
 impl Limiter {
     fn new(mode: Mode, limits: &Limits) -> Self {
-        let clock = TaskClock(Instant::now());
+        let clock = TaskClock::start();
         let start = clock.now();
         let paced = || Arc::new(SendRate::new(ControlLaw::Paced, start));
         // The bucket has to hold the heaviest request: a quarter of a minute holds 40,000 tokens.
@@ -140,8 +129,8 @@ impl Limiter {
             (Self::Requests(limiter), Permit::Request(permit)) => limiter.record(permit, outcome),
             (Self::Set(limiter, clock), Permit::Set(permit)) => {
                 limiter.observe(&permit, &HeaderLimits::new().read(&parts));
-                let Some(tokens) = reply.usage else {
-                    let limit = usize::from(reply.error.as_deref() != Some("requests"));
+                let Some(tokens) = reply.usage() else {
+                    let limit = usize::from(reply.body["error"]["type"] != "requests");
                     let (set, now) = (limiter.set(), clock.now());
                     return set.record_by(now, &permit, outcome, &[limit]);
                 };
@@ -187,82 +176,87 @@ pub(crate) async fn run(
     workers: usize,
 ) -> Result<Part, Failure> {
     let count = batch.jobs.len();
-    let limiter = Limiter::new(batch.mode, &batch.limits);
-    let client = Arc::new((limiter, transport, batch, AtomicBool::new(false)));
-    let asking = Arc::clone(&client);
-    let person = tokio::spawn(async move {
-        let (limiter, transport, batch, is_over) = &*asking;
-        let mut sent = Vec::new();
-        for job in &batch.person {
-            tokio::time::sleep(batch.limits.minute / 12).await;
-            if is_over.load(Relaxed) {
-                break;
-            }
-            sent.push(send(batch, Class::Foreground, limiter, transport, *job).await);
-        }
-        sent
-    });
-    let working = Arc::clone(&client);
-    let class = match working.2.mode {
+    let class = match batch.mode {
         Mode::Classes => Class::Background,
         _ => Class::Foreground,
     };
+    let client = Arc::new(Client {
+        limiter: Limiter::new(batch.mode, &batch.limits),
+        transport,
+        batch,
+        is_over: AtomicBool::new(false),
+    });
+    let person = tokio::spawn(Arc::clone(&client).person());
+    let working = Arc::clone(&client);
     let work = move |_, index: usize| {
         let client = Arc::clone(&working);
-        async move {
-            let (limiter, transport, batch, _) = &*client;
-            send(batch, class, limiter, transport, batch.jobs[index]).await
-        }
+        async move { client.send(class, client.batch.jobs[index]).await }
     };
     let sent = run::workers(workers, count, work).await?;
     // Relaxed: it says no more than that.
-    client.3.store(true, Relaxed);
+    client.is_over.store(true, Relaxed);
     let asked = person.await?;
     let mut waits: Vec<_> = asked.iter().map(|(_, waited)| *waited).collect();
     waits.sort_unstable();
-    let all = sent.into_iter().chain(asked).map(|(counts, _)| counts);
-    let all: Vec<_> = all.collect();
-    let failed = all.iter().filter(|one| one.done == 0).count() as u64;
+    let all: Vec<_> = sent.into_iter().chain(asked).collect();
     Ok(Part {
-        counts: all.into_iter().fold(Counts::default(), Add::add),
-        failed,
+        failed: all.iter().filter(|(one, _)| one.done == 0).count() as u64,
+        counts: all
+            .into_iter()
+            .map(|(one, _)| one)
+            .fold(Counts::default(), Add::add),
         waits,
     })
 }
 
-/// Sends one request until it is done, or six times. Returns how long it waited for its first turn,
-/// too.
-async fn send(
-    batch: &Batch,
-    class: Class,
-    limiter: &Limiter,
-    transport: &Transport,
-    (number, job): (usize, Job),
-) -> (Counts, Duration) {
-    let (asked, mut first) = (Instant::now(), None);
-    let mut counts = Counts::default();
-    let mut rng = Rng::with_seed(number as u64);
-    for attempt in 0..SENDS {
-        let permit = limiter.turn(job, class).await;
-        first.get_or_insert(asked.elapsed());
-        counts.sent += 1;
-        let Some(reply) = transport.send(number).await else {
-            counts.lost += 1;
-            break;
-        };
-        limiter.heard(permit, &reply);
-        if reply.status.is_success() {
-            counts.done = 1;
-            break;
+struct Client {
+    limiter: Limiter,
+    transport: Transport,
+    batch: Batch,
+    is_over: AtomicBool,
+}
+
+impl Client {
+    /// Asks twelve times a minute until the batch is over.
+    async fn person(self: Arc<Self>) -> Vec<(Counts, Duration)> {
+        let mut sent = Vec::new();
+        for job in &self.batch.person {
+            tokio::time::sleep(self.batch.limits.minute / 12).await;
+            if self.is_over.load(Relaxed) {
+                break;
+            }
+            sent.push(self.send(Class::Foreground, *job).await);
         }
-        counts.throttled += 1;
-        if batch.mode != Mode::None && attempt + 1 < SENDS {
-            // A second of the service, doubled each time, with full jitter, after the hint.
-            let most = (batch.limits.minute / 60).saturating_mul(1 << attempt);
-            let jitter = rng.u64(0..=u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
-            let hint = hint(&reply).unwrap_or_default();
-            tokio::time::sleep(hint + Duration::from_nanos(jitter)).await;
-        }
+        sent
     }
-    (counts, first.unwrap_or_default())
+
+    /// Sends one request until it is done, or six times. Returns how long it waited for its first
+    /// turn, too.
+    async fn send(&self, class: Class, (number, job): (usize, Job)) -> (Counts, Duration) {
+        let (asked, mut first) = (Instant::now(), None);
+        let mut counts = Counts::default();
+        let mut rng = Rng::with_seed(number as u64);
+        for attempt in 0..SENDS {
+            let permit = self.limiter.turn(job, class).await;
+            first.get_or_insert(asked.elapsed());
+            counts.sent += 1;
+            let Some(reply) = self.transport.send(number).await else {
+                counts.lost += 1;
+                break;
+            };
+            self.limiter.heard(permit, &reply);
+            if reply.status.is_success() {
+                counts.done = 1;
+                break;
+            }
+            counts.throttled += 1;
+            if self.batch.mode != Mode::None && attempt + 1 < SENDS {
+                // A second of the service, doubled each time, with full jitter, after the hint.
+                let most = (self.batch.limits.minute / 60).saturating_mul(1 << attempt);
+                let jitter = most.mul_f64(rng.f64());
+                tokio::time::sleep(hint(&reply).unwrap_or_default() + jitter).await;
+            }
+        }
+        (counts, first.unwrap_or_default())
+    }
 }

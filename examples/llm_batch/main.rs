@@ -36,7 +36,7 @@ use alloc::sync::Arc;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{chart, columns, number, policer, run, server, tally};
+use common::{chart, columns, number, policer, run, server, table, tally};
 use tokio::time::Instant;
 
 use crate::{
@@ -47,7 +47,6 @@ use crate::{
     service::Service,
     settings::{Mode, Settings},
     transport::Transport,
-    workload::jobs,
 };
 
 fn main() -> ExitCode {
@@ -61,7 +60,7 @@ async fn batches(settings: &Settings) -> Result<u8, Failure> {
         let settings = settings.clone();
         async move { batch(&settings, mode).await }
     };
-    let reports = run::each(settings.modes(), !settings.one_by_one, batch).await?;
+    let reports = run::each(settings.modes(), true, batch).await?;
     println!("{}", report::table(settings, &reports));
     let differences = reports.iter().flat_map(Report::differences);
     if !run::agree(differences) {
@@ -75,19 +74,35 @@ async fn batches(settings: &Settings) -> Result<u8, Failure> {
     Ok(u8::from(!declared.all(Report::kept_to_limits)))
 }
 
-/// Runs one way on its own account.
+/// Runs one way on its own account, over sockets.
 async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
-    let (limits, requests) = (settings.limits(), settings.requests as usize);
-    let mut jobs = jobs(settings.seed, requests + settings.most_by_person());
-    let service = Arc::new(Service::new(limits, jobs.clone()));
-    let server = Server::start(Arc::clone(&service)).await?;
-    let mut jobs: Vec<_> = jobs.drain(..).enumerate().collect();
-    let person = jobs.split_off(requests);
+    let account = Arc::new(Service::new(settings.limits(), settings.jobs(1)));
+    let server = Server::start(Arc::clone(&account)).await?;
+    let transport = |client| Transport::http(server.address().port(), client);
+    let transports = (0..settings.clients()).map(transport);
+    send(
+        settings,
+        mode,
+        &account,
+        transports.collect::<Result<_, _>>()?,
+    )
+    .await
+}
+
+/// Sends the batch from clients with these ways to the service.
+async fn send(
+    settings: &Settings,
+    mode: Mode,
+    account: &Service,
+    transports: Vec<Transport>,
+) -> Result<Report, Failure> {
+    let (limits, clients) = (settings.limits(), transports.len());
+    let mut jobs: Vec<_> = account.jobs().iter().copied().enumerate().collect();
+    let person = jobs.split_off(settings.requests as usize);
     let begun = Instant::now();
     let mut sending = Vec::new();
-    for client in 0..settings.clients() {
-        let transport = Transport::http(server.address().port(), client)?;
-        let each = jobs.iter().skip(client).step_by(settings.clients());
+    for (client, transport) in transports.into_iter().enumerate() {
+        let each = jobs.iter().skip(client).step_by(clients);
         let batch = Batch {
             mode,
             limits,
@@ -107,11 +122,11 @@ async fn batch(settings: &Settings, mode: Mode) -> Result<Report, Failure> {
     Ok(Report {
         mode,
         limits,
-        clients: settings.clients(),
+        clients,
         elapsed: begun.elapsed(),
         client: all.counts,
         failed: all.failed,
         waits: all.waits,
-        service: service.ledger(),
+        service: account.ledger(),
     })
 }

@@ -5,13 +5,14 @@
 use core::time::Duration;
 
 use crate::{
-    chart::{Chart, Panel},
+    chart::{Chart, Panel, steps},
     columns,
     ledger::{BINS, Ledger},
     number::{grouped, jain, number, percent, share},
     run,
     settings::{Limits, Mode, Settings},
-    tally::Counts,
+    table::{Column, rows},
+    tally::{Counts, quantile},
 };
 
 /// Minutes that are left out of the steady share: the first bucket is used in them.
@@ -95,15 +96,15 @@ impl Report {
 
     /// Returns how long the person waited, in words and in seconds of the service's minute.
     pub(crate) fn person(&self) -> Option<String> {
-        let last = self.waits.len().checked_sub(1)?;
-        let seconds = |permille: usize| 60.0 * self.minutes(self.waits[last * permille / 1_000]);
-        Some(format!(
+        let seconds = |permille| 60.0 * self.minutes(quantile(&self.waits, permille));
+        let text = format!(
             "{}: the person asked {} times, and waited {:.1} s at the median, {:.1} s at the 99th percentile",
             self.mode.title(),
             self.waits.len(),
             seconds(500),
             seconds(990),
-        ))
+        );
+        (!self.waits.is_empty()).then_some(text)
     }
 
     /// Returns whether everything was done with hardly a throttle.
@@ -112,30 +113,32 @@ impl Report {
     }
 }
 
-const HEADINGS: [&str; 10] = [
-    "client",
-    "done",
-    "failed",
-    "minutes",
-    "ideal",
-    "sent",
-    "throttled",
-    "after 1st report",
-    "used",
-    "from min 3",
+const COLUMNS: [Column<Report>; 11] = [
+    ("client", |of| of.mode.title().to_owned()),
+    ("done", |of| grouped(of.client.done)),
+    ("failed", |of| grouped(of.failed)),
+    ("minutes", |of| format!("{:.1}", of.time())),
+    ("ideal", |of| format!("{:.1}", of.ideal())),
+    ("sent", |of| grouped(of.client.sent)),
+    ("throttled", |of| percent(of.throttled(), 1)),
+    ("after 1st report", |of| percent(of.throttled_later(), 2)),
+    ("used", |of| percent(of.used(), 1)),
+    ("from min 3", |of| {
+        let steady = of.steady().map(|steady| percent(steady, 1));
+        steady.unwrap_or_else(|| "–".to_owned())
+    }),
+    // Only of several clients.
+    ("Jain", |of| {
+        let jain = of.jain().map(|jain| format!("{jain:.3}"));
+        jain.unwrap_or_else(|| "–".to_owned())
+    }),
 ];
 
 /// Returns the table, with what was asked above it and what the columns mean below.
 pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
-    let shared = settings.clients() > 1;
-    let mut headings = HEADINGS.map(str::to_owned).to_vec();
-    if shared {
-        headings.push("Jain".to_owned());
-    }
-    let mut rows = vec![headings];
-    rows.extend(reports.iter().map(|report| row(report, shared)));
+    let count = COLUMNS.len() - usize::from(settings.clients() == 1);
     let mut lines = vec![heading(settings), String::new()];
-    lines.extend(columns::lines(&rows));
+    lines.extend(columns::lines(&rows(&COLUMNS[..count], reports)));
     lines.push(String::new());
     lines.push(LEGEND.to_owned());
     lines.extend(reports.iter().filter_map(Report::person));
@@ -150,28 +153,38 @@ from min 3: tokens a minute used of the limit, from the third minute on.";
 
 /// Returns the chart as an SVG document.
 pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
-    let chart = Chart {
-        title: "One batch, one account, six ways to limit the client",
-        lines: heading(settings).split("; ").map(str::to_owned).collect(),
-        unit: "tokens",
-        time: "minutes of the service",
-        bin: 1.0 / f64::from(BINS),
-        limit: f64::from(settings.limits().tokens) / f64::from(BINS),
-        highest: 3.0,
-    };
+    let limit = f64::from(settings.limits().tokens);
+    let end = reports.iter().map(Report::time).fold(1.0, f64::max);
     let panels = reports.iter().map(|report| Panel {
         name: report.mode.title().to_owned(),
-        outcome: format!(
-            "{:.1} min, {} throttled, {} failed, {} of the limit used",
-            report.time(),
-            percent(report.throttled(), 1),
-            grouped(report.failed),
-            percent(report.used(), 0),
-        ),
-        time: report.time(),
-        timeline: &report.service.timeline,
+        lines: [
+            format!(
+                "{} requests done, {} failed",
+                grouped(report.client.done),
+                grouped(report.failed)
+            ),
+            format!(
+                "{:.1} min, {} throttled, {} of the limit used",
+                report.time(),
+                percent(report.throttled(), 1),
+                percent(report.used(), 0),
+            ),
+        ],
+        steps: steps(&report.service.timeline, 1.0 / f64::from(BINS)),
+        bars: Default::default(),
     });
-    chart.draw(&panels.collect::<Vec<_>>())
+    Chart {
+        title: "One batch, one account, six ways to limit the client".to_owned(),
+        setting: heading(settings),
+        columns: 2,
+        rate: ["tokens", "minute"],
+        across: "Across: minutes of the service. Each step is the mean of 15 s.".to_owned(),
+        end,
+        highest: 3.0 * limit,
+        limit: vec![(0.0, end, limit)],
+        bars: None,
+    }
+    .draw(&panels.collect::<Vec<_>>())
 }
 
 /// Returns what was asked for, in one line.
@@ -189,25 +202,4 @@ fn heading(settings: &Settings) -> String {
         grouped(limits.tokens.into()),
         limits.minute.as_secs_f64(),
     )
-}
-
-fn row(report: &Report, shared: bool) -> Vec<String> {
-    let steady = report.steady();
-    let mut cells = vec![
-        report.mode.title().to_owned(),
-        grouped(report.client.done),
-        grouped(report.failed),
-        format!("{:.1}", report.time()),
-        format!("{:.1}", report.ideal()),
-        grouped(report.client.sent),
-        percent(report.throttled(), 1),
-        percent(report.throttled_later(), 2),
-        percent(report.used(), 1),
-        steady.map_or_else(|| "–".to_owned(), |steady| percent(steady, 1)),
-    ];
-    if shared {
-        let jain = report.jain();
-        cells.push(jain.map_or_else(|| "–".to_owned(), |jain| format!("{jain:.3}")));
-    }
-    cells
 }

@@ -21,6 +21,7 @@ use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
@@ -30,15 +31,20 @@ use crate::{
     workload::Job,
 };
 
-/// What an answer has: its usage, if it was not refused.
-#[derive(Clone, Debug)]
+/// An answer.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// `usage.total_tokens` of the body.
-    pub(crate) usage: Option<u32>,
-    /// `error.type` of the body: which limit it was.
-    pub(crate) error: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Reply {
+    /// Returns what the request cost, if it was not refused.
+    pub(crate) fn usage(&self) -> Option<u32> {
+        let tokens = self.body.pointer("/usage/total_tokens")?;
+        u32::try_from(tokens.as_u64()?).ok()
+    }
 }
 
 /// An account.
@@ -80,6 +86,11 @@ impl Service {
         }
     }
 
+    /// Returns what its batch is.
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,37 +103,36 @@ impl Service {
     /// Carries out the request with this number: decides at once, answers when it is done.
     pub(crate) async fn answer(&self, number: usize, client: usize) -> Reply {
         let Some(job) = self.jobs.get(number).copied() else {
+            let status = StatusCode::NOT_FOUND;
             return Reply {
-                status: StatusCode::NOT_FOUND,
-                headers: HeaderMap::new(),
-                usage: None,
-                error: None,
+                status,
+                ..Reply::default()
             };
         };
-        let mut reply = self.state().admit(self.opened.elapsed(), job, client);
-        if reply.error.is_none() {
+        let reply = self.state().admit(self.opened.elapsed(), job, client);
+        if reply.status.is_success() {
             tokio::time::sleep(self.limits.latency(job)).await;
             self.state().finish(self.opened.elapsed(), job);
-            reply.usage = Some(job.cost);
         }
         reply
     }
 }
 
 impl State {
-    /// Returns how long it takes until each limit has room for these amounts.
-    fn waits(&mut self, now: Duration, amounts: [u32; 2]) -> [Duration; 2] {
-        let mut index = 0;
-        self.limits.each_mut().map(|(_, limit, policer)| {
+    /// Brings the counts up to `now`.
+    fn look(&mut self, now: Duration) {
+        for (_, limit, policer) in &mut self.limits {
             policer.look(nanos(now), *limit);
-            let amount = amounts[index].into();
-            index += 1;
-            Duration::from_nanos(policer.until(amount, *limit))
-        })
+        }
     }
 
     fn admit(&mut self, now: Duration, job: Job, client: usize) -> Reply {
-        let [requests, tokens] = self.waits(now, [1, job.estimate]);
+        self.look(now);
+        let wait = |(_, limit, policer): &(_, u64, Policer), amount| {
+            Duration::from_nanos(policer.until(amount, *limit))
+        };
+        let requests = wait(&self.limits[0], 1);
+        let tokens = wait(&self.limits[1], job.estimate.into());
         let wait = requests.max(tokens);
         let admitted = wait.is_zero();
         if admitted {
@@ -142,31 +152,27 @@ impl State {
             );
             put(&mut headers, &format!("x-ratelimit-reset-{name}"), &reset);
         }
-        if !admitted {
-            let millis = wait.as_micros().div_ceil(1_000);
-            put(&mut headers, "retry-after", &millis.div_ceil(1_000));
-            put(&mut headers, "retry-after-ms", &millis);
+        if admitted {
+            return Reply {
+                status: StatusCode::OK,
+                headers,
+                body: json!({ "usage": { "total_tokens": job.cost } }),
+            };
         }
-        let error = if tokens >= requests {
-            "tokens"
-        } else {
-            "requests"
-        };
+        let millis = wait.as_micros().div_ceil(1_000);
+        put(&mut headers, "retry-after", &millis.div_ceil(1_000));
+        put(&mut headers, "retry-after-ms", &millis);
+        let limit = usize::from(tokens >= requests);
         Reply {
-            status: if admitted {
-                StatusCode::OK
-            } else {
-                StatusCode::TOO_MANY_REQUESTS
-            },
+            status: StatusCode::TOO_MANY_REQUESTS,
             headers,
-            usage: None,
-            error: (!admitted).then(|| error.to_owned()),
+            body: json!({ "error": { "type": self.limits[limit].0 } }),
         }
     }
 
     /// Corrects the estimate by the true cost.
     fn finish(&mut self, now: Duration, job: Job) {
-        self.waits(now, [0, 0]);
+        self.look(now);
         let more = i64::from(job.cost) - i64::from(job.estimate);
         self.limits[1].2.take(more);
         self.ledger.answer();

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-use crate::{ledger::CLIENTS, run, workload::Job};
+use crate::{
+    ledger::CLIENTS,
+    run,
+    workload::{Job, jobs},
+};
 
 /// What an account may use in a minute of the service, and how long that is.
 #[derive(Clone, Copy, Debug)]
@@ -89,17 +93,9 @@ pub(crate) struct Settings {
     #[arg(long = "mode", value_name = "MODE")]
     modes: Vec<Mode>,
 
-    /// Run the ways one after another
-    #[arg(long)]
-    pub(crate) one_by_one: bool,
-
     /// A person asks beside the batch, now and then: by default only in the declared ways
     #[arg(long, conflicts_with = "clients")]
     pub(crate) person: bool,
-
-    /// The seed of the sizes
-    #[arg(long, value_name = "NUMBER", default_value = "1")]
-    pub(crate) seed: u64,
 
     /// Where the chart is written
     #[arg(long, value_name = "PATH", default_value = "target/llm_batch.svg")]
@@ -136,9 +132,10 @@ impl Settings {
         modes.into_iter().filter(is_asked).collect()
     }
 
-    /// Returns how many requests the person may make.
-    pub(crate) const fn most_by_person(&self) -> usize {
-        if self.person { 1_000 } else { 0 }
+    /// Returns the requests of the batch, and after them those that a person may make.
+    pub(crate) fn jobs(&self, seed: u64) -> Vec<Job> {
+        let most = if self.person { 1_000 } else { 0 };
+        jobs(seed, self.requests as usize + most)
     }
 }
 

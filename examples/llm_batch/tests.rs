@@ -3,17 +3,14 @@
 use alloc::sync::Arc;
 
 use clap::Parser;
-use tokio::time::Instant;
 
 use crate::{
     batch,
-    client::{self, Batch},
     report::{Report, chart, table},
-    run,
+    run, send,
     service::Service,
     settings::{Mode, Settings},
     transport::Transport,
-    workload::jobs,
 };
 
 fn settings(flags: &str) -> Settings {
@@ -29,34 +26,23 @@ async fn virtual_batch(mode: Mode, seed: u64) -> Report {
 async fn virtual_batch_of(flags: &str, mode: Mode, seed: u64) -> Report {
     let settings = settings(flags);
     let limits = settings.limits();
-    let requests = settings.requests as usize;
-    let jobs = jobs(seed, requests + settings.most_by_person());
-    let service = Arc::new(Service::new(limits, jobs.clone()));
-    let transport = Transport::Direct(Arc::clone(&service));
-    let begun = Instant::now();
-    let mut jobs: Vec<_> = jobs.into_iter().enumerate().collect();
-    let person = jobs.split_off(requests);
-    let batch = Batch {
-        mode,
-        limits,
-        jobs,
-        person,
-    };
-    let client = client::run(batch, transport, settings.workers());
-    let client = tokio::time::timeout(100 * limits.minute, client).await;
-    let part = client
-        .expect("a hundred minutes are enough")
-        .expect("no worker fails");
-    Report {
-        mode,
-        limits,
-        clients: 1,
-        elapsed: begun.elapsed(),
-        client: part.counts,
-        failed: part.failed,
-        waits: part.waits,
-        service: service.ledger(),
-    }
+    let service = Arc::new(Service::new(limits, settings.jobs(seed)));
+    let direct = |client| Transport::Direct(Arc::clone(&service), client);
+    let transports = (0..settings.clients()).map(direct).collect();
+    let report = send(&settings, mode, &service, transports);
+    let report = tokio::time::timeout(100 * limits.minute, report).await;
+    let report = report.expect("a hundred minutes are enough");
+    report.expect("no worker fails")
+}
+
+#[tokio::test(start_paused = true)]
+async fn four_clients_use_declared_limits_without_throttles() {
+    let report = virtual_batch_of("--clients 4", Mode::Declared, 1).await;
+    assert_eq!(report.differences(), [""; 0]);
+    assert_eq!((report.client.done, report.failed), (2_000, 0));
+    assert!(report.throttled_later() <= 0.005, "{report:?}");
+    assert!(report.used() >= 0.9, "{}", report.used());
+    assert!(report.jain() >= Some(0.9), "{:?}", report.jain());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,150 +1,221 @@
-//! The chart of one scene: a panel for each limiter, all with the same scales.
+//! The chart of one scene: a panel for each limiter.
 
-#![expect(clippy::float_arithmetic, reason = "pixels")]
+#![expect(clippy::float_arithmetic, reason = "for people to read")]
 
-use crate::axes::{Axes, Cell};
-use crate::laws::Entry;
-use crate::number::number;
-use crate::scene::Scene;
-use crate::summary::Summary;
-use crate::svg::{Anchor, Area, Font, Picture};
-use crate::tally::Tally;
-use crate::words::wrapped;
-use crate::{panel, setting};
+use crate::Played;
+use crate::chart::{Bars, Chart, Panel, Step};
+use crate::number::{jain, number, percent, short};
+use crate::scene::{Load, Policer, Scene};
+use crate::tally::{BIN, Bin, Tally};
+use crate::time::MILLI;
 
-pub(crate) const SERVED: &str = "#56b4e9";
-pub(crate) const THROTTLED: &str = "#d55e00";
-pub(crate) const LIMITER: &str = "#5b1a8a";
-pub(crate) const INK: &str = "#1a1a1a";
-pub(crate) const FAINT: &str = "#555555";
-pub(crate) const GRID: &str = "#e2e2e2";
-
-/// The font of everything small.
-pub(crate) const SMALL: Font = Font {
-    size: 11.0,
-    bold: false,
-    color: FAINT,
-};
-pub(crate) const TEXT: Font = Font {
-    color: INK,
-    ..SMALL
-};
-pub(crate) const BOLD: Font = Font {
-    size: 13.0,
-    bold: true,
-    color: INK,
-};
-
-/// One limiter and its results.
-pub(crate) struct Played {
-    pub(crate) law: &'static Entry,
-    /// The run of the first seed.
-    pub(crate) tally: Tally,
-    pub(crate) first: Summary,
-    /// Of all seeds.
-    pub(crate) summary: Summary,
-}
-
-/// The first line below the head begins here, and how far apart lines are.
-const TOP: f64 = 26.0;
-const LINE: f64 = 16.0;
-/// How many characters fit into a line of the title, and of the text below it.
-const TITLE: usize = 86;
-const WIDE: usize = 132;
+/// The most bars; of more clients, neighbours share one.
+const MOST: usize = 80;
+/// The highest bar that is drawn whole, in percent of an equal part.
+const HIGHEST: f64 = 300.0;
 
 /// Returns the chart as an SVG document.
 pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
-    let title = wrapped(scene.title, TITLE);
-    let setting = wrapped(&setting::setting(scene), WIDE);
-    let head = TOP + LINE * count(title.len() + setting.len()) + 2.2 * LINE;
-    let axes = Axes::of(scene, played, head);
-    let mut picture = Picture::new(Axes::WIDTH, axes.height());
-    let mut y = TOP;
-    let title_font = Font { size: 15.0, ..BOLD };
-    for (font, lines) in [(title_font, &title), (SMALL, &setting)] {
-        for line in lines {
-            picture.text((Axes::MARGIN, y), Anchor::Start, font, line);
-            y += LINE + if font.bold { 3.0 } else { 0.0 };
-        }
-    }
-    legend(&mut picture, y + 6.0, scene);
-    for (index, one) in played.iter().enumerate() {
-        let cell = axes.cell(index);
-        panel::draw(&mut picture, &axes, cell, one);
-        if let Some((bars, scale)) = &axes.bars {
-            bars.draw(scale, &mut picture, &axes, cell, one);
-        }
-    }
-    captions(&mut picture, &axes);
-    picture.finish()
-}
-
-/// Draws what the colors are.
-fn legend(picture: &mut Picture, y: f64, scene: &Scene) {
-    let mut x = Axes::MARGIN;
-    let mut say = |picture: &mut Picture, text: &str| {
-        picture.text((x + 22.0, y), Anchor::Start, TEXT, text);
-        let at = x;
-        x += 22.0 + 5.95 * count(text.chars().count()) + 16.0;
-        at
+    let width = step(scene);
+    let step = seconds(width as u64 * (BIN / MILLI));
+    let waits = scene.clients == 1;
+    let bars = if waits { longest } else { shares };
+    let panels = played.iter().map(|(law, runs)| Panel {
+        name: law.name.to_owned(),
+        lines: [law.means.to_owned(), outcome(&runs[0])],
+        steps: steps(&runs[0].bins, width),
+        bars: bars(&runs[0], width),
+    });
+    let panels: Vec<_> = panels.collect();
+    let all = panels.iter().flat_map(|panel| panel.bars.0.iter().copied());
+    let bars = if waits {
+        let (unit, most) = ("seconds", all.fold(1.0, f64::max));
+        let step = Some(step);
+        Bars { unit, most, step }
+    } else {
+        let (unit, most) = ("% of equal", all.fold(120.0, f64::max).min(HIGHEST));
+        let step = None;
+        Bars { unit, most, step }
     };
-    let swatch = |x: f64| Area {
-        x,
-        y: y - 10.0,
-        width: 16.0,
-        height: 11.0,
+    let mut across = format!("Across: seconds since the start. Each step is the mean of {step} s.");
+    if !waits {
+        across += " Bars: the clients, least served first; 100 % is an equal part.";
+    } else if scene.people > 0 {
+        across += " Bars: the longest that anyone waited who asked then.";
+    }
+    let ends = scene.limit.iter().skip(1).map(|(ms, _)| *ms);
+    let ends = ends.chain([scene.seconds * 1_000]).map(seconds);
+    let limits = scene
+        .limit
+        .iter()
+        .map(|(ms, rate)| (seconds(*ms), number(*rate)));
+    let limit = limits.zip(ends).map(|((from, rate), to)| (from, to, rate));
+    Chart {
+        title: scene.title.to_owned(),
+        setting: setting(scene),
+        columns: match played.len() {
+            0..=3 => played.len(),
+            4 => 2,
+            _ => 3,
+        },
+        rate: ["requests", "second"],
+        across,
+        end: number(scene.seconds),
+        highest: highest(scene, &panels),
+        limit: limit.collect(),
+        bars: (!waits || scene.people > 0).then_some(bars),
+    }
+    .draw(&panels)
+}
+
+fn seconds(millis: u64) -> f64 {
+    number(millis) / 1_000.0
+}
+
+fn outcome(of: &Tally) -> String {
+    // A decimal only where it matters.
+    let rounded = |share: f64| percent(share, usize::from(share > 0.0 && share < 0.095));
+    format!(
+        "{} used, {} throttled, {} lost",
+        rounded(of.share()),
+        rounded(of.throttled_share()),
+        short(of.failed),
+    )
+}
+
+/// Returns how many bins make a step: so that there are not too many of them, nor too few requests
+/// in one, and where the service counts whole seconds at least one of these.
+fn step(scene: &Scene) -> usize {
+    let limit = scene.limit.iter().map(|(_, limit)| *limit).max();
+    let most_steps = usize::try_from(scene.seconds * 10 / 120).unwrap_or(1);
+    let few_requests = usize::try_from(50 / limit.unwrap_or(1).max(1)).unwrap_or(1);
+    let counted = match scene.policer {
+        Policer::Bucket(_) => 1,
+        Policer::Window | Policer::Sliding => 10,
     };
-    let x = say(picture, "got through");
-    picture.areas(&[swatch(x)], SERVED);
-    let x = say(
-        picture,
-        "throttled, on top: the upper edge is all that was sent",
-    );
-    picture.areas(&[swatch(x)], THROTTLED);
-    let middle = y - 4.5;
-    let x = say(picture, "the service\u{2019}s limit");
-    picture.path(&[(x, middle), (x + 17.0, middle)], 1.6, INK, "5 3");
-    if scene.clients == 1 {
-        let x = say(picture, "what the limiter allows");
-        picture.path(&[(x, middle), (x + 17.0, middle)], 2.0, LIMITER, "none");
-    }
+    let least = most_steps.max(few_requests).max(counted);
+    let steps = [1, 2, 5, 10, 20, 50, 100];
+    steps.into_iter().find(|step| *step >= least).unwrap_or(100)
 }
 
-/// Names the axes.
-fn captions(picture: &mut Picture, axes: &Axes) {
-    for row in 0..axes.rows() {
-        let Cell { y, .. } = axes.cell(row * axes.columns());
-        let middle = y + Axes::HEAD + Axes::PLOT / 2.0;
-        let at = (Axes::MARGIN + 4.0, middle);
-        picture.turned_text(at, Anchor::Middle, SMALL, -90, "requests per second");
-        if let Some((bars, _)) = &axes.bars {
-            let at = (Axes::MARGIN + 4.0, y + Axes::BARS_TOP + Axes::BARS / 2.0);
-            picture.turned_text(at, Anchor::Middle, SMALL, -90, bars.words().0);
+/// Returns the rates of so many bins each.
+fn steps(bins: &[Bin], width: usize) -> Vec<Step> {
+    let mut from = 0.0;
+    let step = |bins: &[Bin]| {
+        let begun = from;
+        from += seconds(bins.len() as u64 * (BIN / MILLI));
+        let rate = |of: fn(&Bin) -> u64| number(bins.iter().map(of).sum()) / (from - begun);
+        Step {
+            from: begun,
+            to: from,
+            admitted: rate(|bin| bin.useful),
+            sent: rate(|bin| bin.useful + bin.throttled),
+            allowed: bins[0].allowed.map(seconds),
         }
-    }
-    let mut text = format!(
-        "Across: seconds since the start. Each step is the mean of {} s.",
-        axes.step_seconds()
-    );
-    if let Some((bars, _)) = &axes.bars {
-        text += bars.words().1;
-    }
-    let at = (Axes::WIDTH / 2.0, axes.height() - 10.0);
-    picture.text(at, Anchor::Middle, SMALL, &text);
+    };
+    bins.chunks(width).map(step).collect()
 }
 
-fn count(of: usize) -> f64 {
-    number(of as u64)
+/// Returns the highest rate to draw: not more than twice what can be used, else one burst makes all
+/// else flat.
+fn highest(scene: &Scene, panels: &[Panel]) -> f64 {
+    let ideal = scene.ideal();
+    let window = 2_000;
+    let spans = ideal.iter().zip(ideal.iter().skip(window));
+    let used = spans.map(|(from, to)| (to - from) / 2_000_000).max();
+    let limit = scene.limit.iter().map(|(_, limit)| *limit).max();
+    let usable = number(used.unwrap_or(1).min(limit.unwrap_or(1)).max(1));
+    let steps = panels.iter().flat_map(|panel| &panel.steps);
+    let seen = steps.map(|step| step.sent).fold(usable, f64::max);
+    (seen * 1.05).clamp(usable * 1.25, usable * 2.1)
+}
+
+/// Returns what the clients got in percent of an equal part, the least first.
+fn shares(of: &Tally, _: usize) -> (Vec<f64>, String) {
+    let mut counts = of.accepted.clone();
+    counts.sort_unstable();
+    let mean = |group: &[u64]| number(group.iter().sum()) / number(group.len() as u64);
+    let equal = mean(&counts).max(f64::MIN_POSITIVE);
+    let groups = counts.chunks(counts.len().div_ceil(MOST));
+    let shares = groups.map(|group| 100.0 * mean(group) / equal);
+    let jain = jain(&of.accepted);
+    let title = format!("Jain\u{2019}s index {jain:.3} (1: equal parts)");
+    (shares.collect(), title)
+}
+
+/// Returns the longest that people waited in each step, in seconds.
+fn longest(of: &Tally, width: usize) -> (Vec<f64>, String) {
+    let steps = of.bins.chunks(width);
+    let longest = steps.filter_map(|bins| bins.iter().map(|bin| bin.longest).max());
+    let waits = longest.map(|longest| number(longest) / 1e9);
+    let [p50, p99] = [500, 990].map(|permille| number(of.people.quantile(permille)) / 1e9);
+    let title = format!("people wait {p50:.2} s, 99th percentile {p99:.2} s");
+    (waits.collect(), title)
+}
+
+/// Returns what a scene is, in a sentence for people who did not write it.
+fn setting(scene: &Scene) -> String {
+    let far = match scene.far {
+        1 => String::new(),
+        far => format!(" (every second client: {})", scene.trip_us * far / 1_000),
+    };
+    let trip = format!("an answer takes {} ms{far}", scene.trip_us / 1_000);
+    let (clients, limits) = (clients(scene), limits(scene));
+    format!(
+        "{clients}; {trip}; the service allows {limits}, {}.",
+        counting(scene)
+    )
+}
+
+fn clients(scene: &Scene) -> String {
+    let many = short(scene.clients.into());
+    let load = match scene.load {
+        Load::Closed(workers) => short(workers.into()),
+        Load::Open(rate) => short(rate),
+    };
+    match (scene.clients, scene.load) {
+        (1, Load::Closed(_)) if scene.people > 0 => {
+            format!(
+                "One client with {load} workers, and people who ask for {} a second",
+                scene.people
+            )
+        }
+        (1, Load::Closed(_)) => format!("One client with {load} workers"),
+        (1, Load::Open(_)) => format!("One client that wants {load} a second"),
+        (_, Load::Closed(_)) if scene.mixed => {
+            format!("{many} clients with {load} workers each, every second one of the AWS SDKs")
+        }
+        (_, Load::Closed(_)) => format!("{many} clients with {load} workers each"),
+        (_, Load::Open(_)) => format!("{many} clients that want {load} a second each"),
+    }
+}
+
+fn limits(scene: &Scene) -> String {
+    let limits = scene.limit.iter().map(|(ms, limit)| match (ms, limit) {
+        (0, 0) => "nothing".to_owned(),
+        (0, 1) => "1 request a second".to_owned(),
+        (0, limit) => format!("{} requests a second", short(*limit)),
+        (ms, 0) => format!("from {} s on nothing", seconds(*ms)),
+        (ms, limit) => format!("from {} s on {}", seconds(*ms), short(*limit)),
+    });
+    limits.collect::<Vec<_>>().join(", ")
+}
+
+fn counting(scene: &Scene) -> String {
+    match scene.policer {
+        Policer::Bucket(most) => format!("and saves at most {} unused ones", short(most)),
+        Policer::Window => "counted anew in each second of the clock".to_owned(),
+        Policer::Sliding => "counted over the last second".to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Played, figure};
+    use super::{figure, setting};
     use crate::laws::{CLASSES, LAWS};
+    use crate::play::play;
     use crate::scene::Scene;
     use crate::scenes::SCENES;
-    use crate::summary::Summary;
-    use crate::world::play;
 
     /// Returns the chart of the first seconds of a scene.
     fn chart(name: &str) -> String {
@@ -153,17 +224,8 @@ mod tests {
             seconds: 4,
             ..*scene.expect("the scene is there")
         };
-        let played = LAWS.iter().filter(|law| law.fits(&scene)).map(|law| {
-            let tally = play(&scene, law, 1);
-            let summary = Summary::of(&tally);
-            let first = summary.clone();
-            Played {
-                law,
-                tally,
-                first,
-                summary,
-            }
-        });
+        let laws = LAWS.iter().filter(|law| law.fits(&scene));
+        let played = laws.map(|law| (law, vec![play(&scene, law, 1)]));
         figure(&scene, &played.collect::<Vec<_>>())
     }
 
@@ -191,5 +253,13 @@ mod tests {
         // unless the client keeps to the limit.
         let cut = chart("bucket").matches("\u{25b2} up to 1,").count();
         assert!(cut > 0 && cut < LAWS.len(), "{cut}");
+    }
+
+    #[test]
+    fn a_scene_is_a_sentence() {
+        let scene = SCENES.iter().find(|scene| scene.name == "outage");
+        let sentence = "One client with 64 workers; an answer takes 50 ms; the service allows 500 requests a second, \
+                        from 20 s on nothing, from 30 s on 500, and saves at most 100 unused ones.";
+        assert_eq!(scene.map(setting).as_deref(), Some(sentence));
     }
 }

@@ -1,11 +1,13 @@
 //! The limiters that are compared, in the order of the tables.
 
-use paceline::{ControlLaw, SendRate, Timestamp, law::PacedSettings};
+use core::cell::Cell;
 
-use crate::law::{Law, Limited, Retry, Told, Unlimited};
-use crate::rivals::{Freeze, Gax, InFlight, Lance, OneMore, OpenDal, Polars, Rival, Vegas};
+use paceline::{ControlLaw, SendPermit, SendRate, Timestamp, law::PacedSettings};
+
+use crate::limiter::{Limited, Limiter, Retry, Seat, Unlimited, Want};
+use crate::rivals::{Freeze, Gax, InFlight, Lance, OneMore, Polars, Rival, Vegas};
 use crate::scene::Scene;
-use crate::time::MILLI;
+use crate::time::{MILLI, SECOND};
 
 /// A limiter by its name.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +16,7 @@ pub(crate) struct Entry {
     /// What it does, for people who do not know the name.
     pub(crate) means: &'static str,
     /// Creates the limiter of one client.
-    pub(crate) limiter: fn(&Scene) -> Box<dyn Law>,
+    pub(crate) limiter: fn(&Scene) -> Box<dyn Limiter>,
 }
 
 impl Entry {
@@ -27,23 +29,7 @@ impl Entry {
 /// The limiter that lets background wait behind the line.
 pub(crate) const CLASSES: &str = "Paced, two classes";
 
-const fn entry(
-    name: &'static str,
-    means: &'static str,
-    limiter: fn(&Scene) -> Box<dyn Law>,
-) -> Entry {
-    Entry {
-        name,
-        means,
-        limiter,
-    }
-}
-
-fn in_line(scene: &Scene, rate: SendRate) -> Box<dyn Law> {
-    limited(scene, rate, false)
-}
-
-fn limited(scene: &Scene, rate: SendRate, classes: bool) -> Box<dyn Law> {
+fn limited(scene: &Scene, classes: bool, rate: SendRate) -> Box<dyn Limiter> {
     let reask = Some(scene.reask_ms * MILLI);
     Box::new(Limited {
         rate,
@@ -52,8 +38,8 @@ fn limited(scene: &Scene, rate: SendRate, classes: bool) -> Box<dyn Law> {
     })
 }
 
-fn paced(scene: &Scene, settings: PacedSettings) -> Box<dyn Law> {
-    in_line(scene, SendRate::paced(settings, Timestamp::ZERO))
+fn paced(scene: &Scene, settings: PacedSettings) -> Box<dyn Limiter> {
+    limited(scene, false, SendRate::paced(settings, Timestamp::ZERO))
 }
 
 fn published() -> SendRate {
@@ -61,7 +47,7 @@ fn published() -> SendRate {
 }
 
 /// Returns the limiter of a client of the AWS SDKs.
-pub(crate) fn sdk(_: &Scene) -> Box<dyn Law> {
+pub(crate) fn sdk(_: &Scene) -> Box<dyn Limiter> {
     Box::new(Limited {
         rate: published(),
         reask: None,
@@ -72,29 +58,59 @@ pub(crate) fn sdk(_: &Scene) -> Box<dyn Law> {
 /// What others have published: only if asked for.
 #[rustfmt::skip]
 pub(crate) const RIVALS: &[Entry] = &[
-    entry("Polars", "the limiter of Polars' object stores", |_| Rival::<Polars>::boxed()),
-    entry("Lance", "the limiter of Lance's object stores", |_| Rival::<Lance>::boxed()),
-    entry("OpenDAL", "OpenDAL's AimdLayer", |_| Rival::<OpenDal>::boxed()),
-    entry("gax", "no limit, drops retries by chance", |_| Box::new(Gax::default())),
-    entry("throttle-net, Aimd", "throttle-net's limit on requests in flight", |_| InFlight::<OneMore>::boxed()),
-    entry("throttle-net, Vegas", "the same, by the time that answers take", |_| InFlight::<Vegas>::boxed()),
-    entry("ScyllaDB", "ScyllaDB's freeze of four seconds", |_| Box::new(Freeze::default())),
+    Entry { name: "Polars", means: "the limiter of Polars' object stores", limiter: |_| Box::new(Rival::<Polars>::new()) },
+    Entry { name: "Lance", means: "the limiter of Lance's object stores", limiter: |_| Box::new(Rival::<Lance>::new()) },
+    Entry { name: "gax", means: "no limit, drops retries by chance", limiter: |_| Box::new(Gax::default()) },
+    Entry { name: "throttle-net, Aimd", means: "throttle-net's limit on requests in flight", limiter: |_| Box::new(InFlight::<OneMore>::new()) },
+    Entry { name: "throttle-net, Vegas", means: "the same, by the time that answers take", limiter: |_| Box::new(InFlight::<Vegas>::new()) },
+    Entry { name: "ScyllaDB", means: "ScyllaDB's freeze of four seconds", limiter: |_| Box::new(Freeze::default()) },
 ];
 
 /// All of them.
 #[rustfmt::skip]
 pub(crate) const LAWS: &[Entry] = &[
-    entry("nothing", "no limit, asks again at once", |_| Box::new(Unlimited(Retry::AtOnce))),
-    entry("backoff only", "no limit, waits before a retry", |_| Box::new(Unlimited(Retry::Backoff))),
-    entry("Aws, asking again", "the published limiter, by polling", sdk),
-    entry("Aws, in line", "the published limiter, in a queue", |scene| in_line(scene, published())),
-    entry("Paced", "our limiter, in a queue", |scene| paced(scene, PacedSettings::new())),
-    entry("Paced, shared", "our limiter, set for a shared limit", |scene| paced(scene, PacedSettings::shared())),
-    entry("Paced, exclusive", "our limiter, set for one client alone", |scene| paced(scene, PacedSettings::exclusive())),
-    entry("Paced, bulk", "our limiter, with a slow start", |scene| {
+    Entry { name: "nothing", means: "no limit, asks again at once", limiter: |_| Box::new(Unlimited(Retry::AtOnce)) },
+    Entry { name: "backoff only", means: "no limit, waits before a retry", limiter: |_| Box::new(Unlimited(Retry::Backoff)) },
+    Entry { name: "Aws, asking again", means: "the published limiter, by polling", limiter: sdk },
+    Entry { name: "Aws, in line", means: "the published limiter, in a queue", limiter: |scene| limited(scene, false, published()) },
+    Entry { name: "Paced", means: "our limiter, in a queue", limiter: |scene| paced(scene, PacedSettings::new()) },
+    Entry { name: "Paced, shared", means: "our limiter, set for a shared limit", limiter: |scene| paced(scene, PacedSettings::shared()) },
+    Entry { name: "Paced, exclusive", means: "our limiter, set for one client alone", limiter: |scene| paced(scene, PacedSettings::exclusive()) },
+    Entry { name: "Paced, bulk", means: "our limiter, with a slow start", limiter: |scene| {
         let settings = PacedSettings::builder().slow_start(true).build();
         paced(scene, settings.expect("10/s is above the floor"))
-    }),
-    entry(CLASSES, "our limiter, the back-fill as background", |scene| limited(scene, SendRate::new(ControlLaw::Paced, Timestamp::ZERO), true)),
-    entry("told the limit", "an oracle: knows the true limit", |scene| Box::new(Told::new(scene))),
+    } },
+    Entry { name: CLASSES, means: "our limiter, the back-fill as background", limiter: |scene| limited(scene, true, SendRate::new(ControlLaw::Paced, Timestamp::ZERO)) },
+    Entry { name: "told the limit", means: "an oracle: knows the true limit", limiter: |scene| Box::new(Told { scene: *scene, next: Cell::new(0) }) },
 ];
+
+/// A fixed rate: each client knows its equal part of the limit, and every change.
+#[derive(Debug)]
+struct Told {
+    scene: Scene,
+    next: Cell<u64>,
+}
+
+impl Told {
+    /// Takes the next slot.
+    fn slot(&self, now: u64) -> u64 {
+        let mut turn = self.next.get().max(now);
+        if self.scene.limit_at(turn) == 0 {
+            turn = self.scene.back(turn).unwrap_or(u64::MAX >> 1);
+        }
+        let limit = self.scene.limit_at(turn).max(1);
+        let step = u64::from(self.scene.clients) * SECOND / limit;
+        self.next.set(turn + step);
+        turn
+    }
+}
+
+impl Limiter for Told {
+    fn ask(&self, now: u64, _: Want, seat: &mut Seat<'_>) -> Result<SendPermit, u64> {
+        let turn = *seat.due.get_or_insert_with(|| self.slot(now));
+        if turn > now {
+            return Err(turn - now);
+        }
+        Ok(SendPermit::sent_at(Timestamp::from_nanos(now)))
+    }
+}

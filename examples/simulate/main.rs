@@ -8,10 +8,9 @@
 //! and what others have published, [`rivals`], by `--rivals`. The same seed gives the same numbers
 //! on any machine: times are integer nanoseconds, and floating point is for printing.
 //!
-//! The way through the code: [`scenes`] are data, explained in [`scene`]; [`law`] has the limiters,
-//! which [`laws`] lists; [`world`] plays a scene with one of them against a [`service`], and counts
-//! in a [`tally`]. [`summary`] and [`table`] are what is printed; [`figure`] is the chart of a
-//! scene.
+//! The way through the code: [`scenes`] are data, explained in [`scene`]; [`laws`] lists the
+//! limiters; [`play`] plays a scene with one of them against a [`service`], and counts in a
+//! [`tally`]. [`tables`] is what is printed; [`figure`] is the chart of a scene.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"
@@ -22,39 +21,28 @@ extern crate alloc;
 #[path = "../common/mod.rs"]
 mod common;
 
-mod axes;
-mod bars;
 mod figure;
-mod law;
 mod laws;
 mod options;
-mod panel;
+mod play;
 mod rivals;
 mod scene;
 mod scenes;
 mod service;
-mod setting;
-mod summary;
-mod table;
+mod tables;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod waits;
-mod words;
-mod world;
 
 use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{columns, number, policer, run, scale, svg, time};
+use common::{chart, limiter, number, policer, run, table, time, world};
 
-use figure::Played;
 use laws::{Entry, LAWS, RIVALS};
 use options::Options;
-use scene::Scene;
 use scenes::SCENES;
-use summary::Summary;
 
 fn main() -> ExitCode {
     match compare(&Options::parse()) {
@@ -83,20 +71,20 @@ fn compare(options: &Options) -> io::Result<usize> {
         let laws = LAWS
             .iter()
             .filter(|law| options.allows(law.name) && law.fits(scene));
-        let laws = laws.chain(rivals);
-        let played: Vec<Played> = laws.map(|law| play(scene, law, options)).collect();
+        let seeds = || options.seed..options.seed + options.seeds;
+        let runs = |law| seeds().map(|seed| play::play(scene, law, seed)).collect();
+        let played = |law| (law, runs(law));
+        let played: Vec<Played> = laws.chain(rivals).map(played).collect();
         if played.is_empty() {
             break;
         }
         count += 1;
-        let summaries = played.iter().map(|one| (one.law.name, one.summary.clone()));
-        let summaries: Vec<_> = summaries.collect();
         if options.table {
-            rows.push((*scene, summaries));
+            rows.push((scene.name, tables::cells(&played)));
             continue;
         }
         println!("\n### {}: {}", scene.name, scene.title);
-        for table in table::tables(scene, &summaries) {
+        for table in tables::tables(scene, &played) {
             println!("\n{}", table::text(&table, options.markdown));
         }
         if let Some(folder) = &options.svg {
@@ -106,21 +94,13 @@ fn compare(options: &Options) -> io::Result<usize> {
         }
     }
     if options.table {
-        println!("{}", table::text(&table::overview(&rows), options.markdown));
+        println!(
+            "{}",
+            table::text(&tables::overview(&rows), options.markdown)
+        );
     }
     Ok(count)
 }
 
-/// Plays one limiter with every seed.
-fn play(scene: &Scene, law: &'static Entry, options: &Options) -> Played {
-    let tally = world::play(scene, law, options.seed);
-    let mut summaries = vec![Summary::of(&tally)];
-    let more = options.more_seeds();
-    summaries.extend(more.map(|seed| Summary::of(&world::play(scene, law, seed))));
-    Played {
-        law,
-        tally,
-        first: summaries[0].clone(),
-        summary: Summary::mean(&summaries),
-    }
-}
+/// A limiter, and its runs, one for each seed.
+type Played = (&'static Entry, Vec<tally::Tally>);

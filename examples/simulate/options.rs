@@ -1,6 +1,5 @@
 //! The flags.
 
-use core::ops::Range;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -41,7 +40,7 @@ pub(crate) struct Options {
 
     /// How many seeds: the tables show means, the charts the first one
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
+    pub(crate) seeds: u64,
 
     /// Prints one table of all scenes, of the laws of this crate unless others are asked for
     #[arg(long)]
@@ -84,11 +83,6 @@ impl Options {
             return self.rivals;
         }
         self.allows(law)
-    }
-
-    /// Returns the seeds after the first one.
-    pub(crate) fn more_seeds(&self) -> Range<u64> {
-        self.seed + 1..self.seed + self.seeds
     }
 }
 

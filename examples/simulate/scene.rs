@@ -1,5 +1,6 @@
 //! What a scene is: a service, its clients, and what goes on between them.
 
+use crate::tally::BIN;
 use crate::time::MILLI;
 
 /// How the service decides whom it throttles.
@@ -84,6 +85,14 @@ impl Scene {
         past.map_or(0, |(_, limit)| *limit)
     }
 
+    /// Returns when after `now` the limit is above zero again.
+    pub(crate) fn back(&self, now: u64) -> Option<u64> {
+        let mut later = self.limit.iter().map(|(ms, limit)| (ms * MILLI, *limit));
+        later
+            .find(|(at, limit)| *at > now && *limit > 0)
+            .map(|(at, _)| at)
+    }
+
     /// Returns the mean round trip of `client`.
     pub(crate) fn trip(&self, client: u32) -> u64 {
         let factor = if client % 2 == 1 { self.far } else { 1 };
@@ -106,6 +115,18 @@ impl Scene {
             Policer::Bucket(burst) if self.limit_at(0) > 0 => burst,
             _ => 0,
         }
+    }
+
+    /// Returns from which bin to which each limit holds that allows something.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = (u64, u64)> {
+        let starts = self.limit.iter().map(|(ms, _)| *ms);
+        let ends = starts.skip(1).chain([self.seconds * 1_000]);
+        let open = self
+            .limit
+            .iter()
+            .zip(ends)
+            .filter(|((_, limit), _)| *limit > 0);
+        open.map(|((from, _), to)| (from * MILLI / BIN, to * MILLI / BIN))
     }
 
     /// Returns how many requests an oracle that knows the limit gets through in each millisecond's
@@ -168,4 +189,4 @@ impl Scene {
 }
 
 /// A million.
-const MICRO: u64 = 1_000_000;
+pub(crate) const MICRO: u64 = 1_000_000;

@@ -1,19 +1,9 @@
 //! The service: it counts requests, and throttles those above its limit.
 
+use crate::limiter::Reply;
 use crate::policer::{Counting, Policer as Count};
 use crate::scene::{Hint, Policer, Scene};
-use crate::time::MILLI;
-
-/// What the service answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// It did what was asked.
-    Done,
-    /// It failed, for another reason.
-    Failed,
-    /// It throttled the request, and may have said for how many nanoseconds.
-    Throttled(Option<u64>),
-}
+use crate::time::{MILLI, SECOND};
 
 /// A service.
 #[derive(Debug)]
@@ -23,8 +13,6 @@ pub(crate) struct Service {
     /// Up to when the changes of the limit have been counted.
     at: u64,
 }
-
-const SECOND: u64 = 1_000 * MILLI;
 
 impl Service {
     /// Creates the service of a scene.
@@ -70,12 +58,7 @@ impl Service {
             Hint::Second => Some(SECOND),
             Hint::Return if self.scene.limit_at(now) > 0 => None,
             Hint::Return => {
-                let mut later = self
-                    .scene
-                    .limit
-                    .iter()
-                    .map(|(ms, limit)| (ms * MILLI, limit));
-                let (back, _) = later.find(|(at, limit)| *at > now && **limit > 0)?;
+                let back = self.scene.back(now)?;
                 Some((back - now).div_ceil(SECOND) * SECOND)
             }
         }

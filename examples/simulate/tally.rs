@@ -1,11 +1,18 @@
-//! What happened in a run: counts, and nothing but integers.
+//! What happened in a run: counts, and nothing but integers until they are read.
 
-use crate::scene::Scene;
+#![expect(clippy::float_arithmetic, reason = "shares for people to read")]
+
+use crate::number::{number, share};
+use crate::scene::{MICRO, Scene};
 use crate::time::MILLI;
-use crate::waits::Waits;
 
 /// How long one bin of the time line is.
 pub(crate) const BIN: u64 = 100 * MILLI;
+
+/// How long a rate must be held to count as reached, in bins: two seconds.
+const HELD: u64 = 20;
+/// How many bins there are in a second.
+const PER_SECOND: f64 = 10.0;
 
 /// What the requests of one span of time came to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,12 +52,17 @@ pub(crate) struct Tally {
     pub(crate) events: u64,
     /// A checksum of all events in their order.
     pub(crate) checksum: u64,
+    /// What the ideal client gets through before each bin, and in all: millionths of requests.
+    ideal: Vec<u64>,
 }
 
 impl Tally {
     /// Creates the empty tally of a scene.
     pub(crate) fn new(scene: &Scene) -> Self {
-        let bins = usize::try_from(scene.seconds * 1_000 * MILLI / BIN).unwrap_or(0);
+        let bins = index(scene.seconds * 1_000 * MILLI / BIN);
+        let ideal = scene.ideal();
+        let ends = ideal.chunks(index(BIN / MILLI)).filter_map(<[_]>::last);
+        let ideal = [0].into_iter().chain(ends.copied());
         Self {
             scene: *scene,
             sent: 0,
@@ -68,6 +80,7 @@ impl Tally {
             begun: 0,
             events: 0,
             checksum: 0xcbf2_9ce4_8422_2325,
+            ideal: ideal.collect(),
         }
     }
 
@@ -132,5 +145,100 @@ impl Tally {
     pub(crate) fn give_up(&mut self, refused: bool) {
         self.failed += 1;
         self.refused += u64::from(refused);
+    }
+
+    /// Returns how many requests the ideal client gets through.
+    pub(crate) fn ideal(&self) -> u64 {
+        self.ideal[self.bins.len()] / MICRO
+    }
+
+    /// Returns the requests that got through, of the ideal.
+    pub(crate) fn share(&self) -> f64 {
+        share(self.useful * MICRO, self.ideal[self.bins.len()])
+    }
+
+    pub(crate) fn throttled_share(&self) -> f64 {
+        share(self.throttled, self.sent)
+    }
+
+    /// Returns how often a waiter was woken for each request.
+    pub(crate) fn wakes_each(&self) -> f64 {
+        share(self.wakes.saturating_sub(self.sleeps), self.sent)
+    }
+
+    /// Returns what every second client got, as a share of an equal part.
+    pub(crate) fn part(&self) -> f64 {
+        let tested: u64 = self.accepted.iter().step_by(2).sum();
+        2.0 * share(tested, self.accepted.iter().sum())
+    }
+
+    /// Returns what got through in these bins, of the ideal.
+    pub(crate) fn share_of(&self, (from, to): (u64, u64)) -> f64 {
+        let (useful, wanted) = self.within(from, to);
+        share(useful * MICRO, wanted)
+    }
+
+    /// Returns after how many seconds of these bins so many thousandths of the ideal were reached,
+    /// and held for two seconds.
+    pub(crate) fn reached(&self, (from, to): (u64, u64), permille: u64) -> Option<f64> {
+        let mut starts = from..to.saturating_sub(HELD).max(from);
+        let reached = starts.find(|bin| {
+            let (useful, wanted) = self.within(*bin, bin + HELD);
+            wanted > 0 && useful * 1_000 * MICRO >= wanted * permille
+        });
+        Some(number(reached? - from) / PER_SECOND)
+    }
+
+    /// Returns what got through in these bins, and millionths of what the ideal client gets
+    /// through.
+    fn within(&self, from: u64, to: u64) -> (u64, u64) {
+        let (from, to) = (index(from), index(to));
+        let bins = self.bins.iter().take(to).skip(from);
+        let ideal = |bin| self.ideal.get(bin).copied().unwrap_or(0);
+        (bins.map(|bin| bin.useful).sum(), ideal(to) - ideal(from))
+    }
+}
+
+fn index(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// A histogram of spans, 16 bins to an octave.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Waits {
+    /// Creates an empty one.
+    pub(crate) fn new() -> Self {
+        Self {
+            counts: vec![0; 1024],
+            total: 0,
+        }
+    }
+
+    /// Counts one.
+    pub(crate) fn add(&mut self, nanos: u64) {
+        let nanos = nanos.max(16);
+        let octave = u64::from(nanos.ilog2());
+        let index = octave * 16 + ((nanos >> (octave - 4)) & 15);
+        self.counts[usize::try_from(index).unwrap_or(1_023).min(1_023)] += 1;
+        self.total += 1;
+    }
+
+    /// Returns the lower bound of the bin that holds this quantile, in nanoseconds.
+    pub(crate) fn quantile(&self, permille: u64) -> u64 {
+        let rank = self.total * permille / 1_000;
+        let mut below = 0;
+        for (index, count) in (0_u64..).zip(&self.counts) {
+            below += count;
+            if below > rank {
+                let (octave, part) = (index / 16, index % 16);
+                return (16 + part) << (octave - 4);
+            }
+        }
+        0
     }
 }

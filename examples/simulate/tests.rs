@@ -5,10 +5,10 @@
 //! belong here.
 
 use crate::laws::LAWS;
+use crate::play::play;
 use crate::scene::Scene;
 use crate::scenes::SCENES;
 use crate::tally::Tally;
-use crate::world::play;
 
 /// Scenes that between them have each policer, each load, hints, failures, an outage and distant
 /// clients; and how many seconds of them are played.

@@ -1,16 +1,16 @@
 //! Clients, their operations, and the network between them and the service.
 
 use alloc::rc::Rc;
-use core::cell::RefCell;
 use core::future;
 
-use fastrand::Rng;
-use paceline::{Class, SendPermit};
+use paceline::{Class, law::LimitReports};
 
-use crate::client::{self, Law, Limiter, Seat};
+use crate::laws::Law;
+use crate::limiter::{Limiter, Reply, Want};
 use crate::scene::Scene;
-use crate::service::{Response, Service};
+use crate::service::Service;
 use crate::time::{self, MILLI, SECOND, now};
+use crate::world::turn;
 
 /// How often an operation is sent.
 const SENDS: u32 = 5;
@@ -31,28 +31,22 @@ pub(crate) struct Tally {
     pub(crate) waits: Vec<u64>,
 }
 
-struct World {
-    scene: Scene,
-    law: Law,
-    limiters: Vec<Limiter>,
-    service: RefCell<Service>,
-    rng: RefCell<Rng>,
-    tally: RefCell<Tally>,
-}
+type World = crate::world::World<Scene, Box<dyn Limiter>, Service, Tally>;
 
 /// Plays a scene.
-pub(crate) fn play(scene: &Scene, law: Law, seed: u64) -> Tally {
-    let world = Rc::new(World {
-        scene: *scene,
-        law,
-        limiters: (0..scene.clients).map(|_| law.limiter(scene)).collect(),
-        service: RefCell::new(Service::new(scene)),
-        rng: RefCell::new(Rng::with_seed(seed)),
-        tally: RefCell::default(),
-    });
-    world.tally.borrow_mut().parts = vec![0; scene.clients as usize];
-    time::run(seed, scene.end(), || world.begin());
-    world.tally.take()
+pub(crate) fn play(scene: &Scene, law: &Law, seed: u64) -> Tally {
+    let limiters = (0..scene.clients).map(|_| (law.limiter)(scene));
+    let tally = Tally {
+        parts: vec![0; scene.clients as usize],
+        ..Tally::default()
+    };
+    let counts = (Service::new(scene), tally);
+    World::play(
+        (*scene, limiters),
+        counts,
+        (seed, scene.end()),
+        World::begin,
+    )
 }
 
 impl World {
@@ -76,7 +70,7 @@ impl World {
                 _ => scene.workers,
             };
             for _ in 0..workers {
-                let at = at + self.rng.borrow_mut().u64(0..SECOND);
+                let at = at + self.draw(0..SECOND);
                 let world = Rc::clone(self);
                 time::spawn_at(at, async move {
                     loop {
@@ -92,7 +86,7 @@ impl World {
             let world = Rc::clone(&self);
             let operation = async move { world.operate(client, person).await };
             time::spawn_at(now(), operation);
-            let gap = self.rng.borrow_mut().u64(0..2 * mean);
+            let gap = self.draw(0..2 * mean);
             time::sleep_until(now() + gap).await;
         }
     }
@@ -105,17 +99,25 @@ impl World {
         }
         let weights = self.scene.least..=self.scene.weight;
         let (begun, weight) = (now(), self.rng.borrow_mut().u32(weights));
-        let limiter = &self.limiters[client];
+        let limiter = &*self.limiters[client];
+        let class = if self.scene.people > 0 && !person {
+            Class::Background
+        } else {
+            Class::Foreground
+        };
+        let want = Want { weight, class };
+        // As a waiter that is woken when its turn comes sooner would.
+        let longest = (self.scene.window_nanos() / 300).clamp(50 * MILLI, SECOND);
+        let sleep = async |wait: u64| time::sleep_until(now() + wait.min(longest).max(1)).await;
         for sends in 0..SENDS {
-            let permit = self.turn(limiter, weight, person).await;
+            let permit = turn(limiter, want, sleep).await;
             self.tally.borrow_mut().sent += 1;
             let trip = self.trip(client);
             time::sleep_until(now() + trip / 2).await;
-            let response = self.answer(client, weight.into());
-            let throttled = response.throttled;
+            let (reply, reports) = self.answer(client, weight.into());
             time::sleep_until(now() + trip / 2).await;
-            client::record(limiter, now(), permit, throttled, &response.reports);
-            let Some(hint) = throttled else {
+            limiter.record(now(), permit, reply, &reports);
+            let Reply::Throttled(hint) = reply else {
                 let is_steady = begun >= self.scene.steady();
                 if self.scene.people == 0 || (person && is_steady) {
                     let waited = permit.time().as_nanos().saturating_sub(begun);
@@ -124,29 +126,12 @@ impl World {
                 return;
             };
             if sends + 1 < SENDS {
-                let sleep = self.rng.borrow_mut().u64(0..SECOND << sends);
-                time::sleep_until(now() + sleep + hint.min(LONGEST_HINT)).await;
+                let sleep = self.draw(0..SECOND << sends);
+                let hint = hint.unwrap_or(0).min(LONGEST_HINT);
+                time::sleep_until(now() + sleep + hint).await;
             }
         }
         self.tally.borrow_mut().failed += 1;
-    }
-
-    /// Waits for the turn of a request.
-    async fn turn(&self, limiter: &Limiter, weight: u32, person: bool) -> SendPermit {
-        let class = if self.law == Law::Classes && !person {
-            Class::Background
-        } else {
-            Class::Foreground
-        };
-        // As a waiter that is woken when its turn comes sooner would.
-        let longest = (self.scene.window_nanos() / 300).clamp(50 * MILLI, SECOND);
-        let mut seat = Seat::default();
-        loop {
-            match client::ask(limiter, &mut seat, now(), weight, class) {
-                Ok(permit) => return permit,
-                Err(wait) => time::sleep_until(now() + wait.min(longest).max(1)).await,
-            }
-        }
     }
 
     /// Returns a round trip: lognormal, nine tenths within the scene's bounds.
@@ -164,13 +149,13 @@ impl World {
     }
 
     /// Lets the service answer a request, and counts it.
-    fn answer(&self, client: usize, weight: u64) -> Response {
+    fn answer(&self, client: usize, weight: u64) -> (Reply, LimitReports) {
         let mut service = self.service.borrow_mut();
-        let response = service.answer(now(), weight, &mut self.rng.borrow_mut());
+        let answer = service.answer(now(), weight, &mut self.rng.borrow_mut());
         let mut tally = self.tally.borrow_mut();
-        if response.throttled.is_some() {
+        if answer.0 != Reply::Done {
             tally.throttled += 1;
-            return response;
+            return answer;
         }
         tally.used += weight;
         let end = self.scene.end();
@@ -180,6 +165,6 @@ impl World {
         if now() >= end / 2 {
             tally.parts[client] += weight;
         }
-        response
+        answer
     }
 }

@@ -5,12 +5,14 @@
 use core::time::Duration;
 
 use crate::{
-    chart::{Chart, Panel},
+    BURST,
+    chart::{Chart, Panel, steps},
     columns,
     mode::Mode,
     number::{grouped, number, percent, share},
     service::{BIN, Ledger},
     settings::Settings,
+    table::{Column, rows},
     tally::Counts,
 };
 
@@ -18,9 +20,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) mode: Mode,
-    /// The most sends that one operation was allowed.
-    pub(crate) attempts: u32,
     pub(crate) objects: u32,
+    /// What the service allowed in a second.
+    pub(crate) rate: u32,
     /// Objects that the client saw copied.
     pub(crate) copied: u64,
     /// Objects that it gave up on after the last send, and with the quota empty.
@@ -57,31 +59,28 @@ impl Report {
     /// Returns the objects copied as a share of those that the limit allowed in the time it took.
     ///
     /// The limit allows its burst at once and its rate from then on.
-    fn goodput(&self, settings: &Settings) -> f64 {
-        let limits = settings.limits();
-        let rate = f64::from(limits.rate);
-        number(self.copied) / rate.mul_add(self.elapsed.as_secs_f64(), limits.burst.into())
+    fn goodput(&self) -> f64 {
+        let allowed = f64::from(self.rate).mul_add(self.elapsed.as_secs_f64(), BURST.into());
+        number(self.copied) / allowed
     }
 }
 
-const HEADINGS: [&str; 9] = [
-    "mode",
-    "sends",
-    "copied",
-    "failed",
-    "requests",
-    "throttled",
-    "share",
-    "seconds",
-    "goodput",
+const COLUMNS: [Column<Report>; 9] = [
+    ("mode", |of| of.mode.name()),
+    ("sends", |of| of.mode.sends().to_string()),
+    ("copied", |of| grouped(of.copied)),
+    ("failed", |of| grouped(of.lost())),
+    ("requests", |of| grouped(of.client.sent)),
+    ("throttled", |of| grouped(of.client.throttled)),
+    ("share", Report::throttled),
+    ("seconds", |of| format!("{:.1}", of.elapsed.as_secs_f64())),
+    ("goodput", |of| percent(of.goodput(), 0)),
 ];
 
 /// Returns the table of `reports`, with what was asked above it and what the columns mean below.
 pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
-    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
-    rows.extend(reports.iter().map(|report| row(settings, report)));
     let mut lines = vec![heading(settings), String::new()];
-    lines.extend(columns::lines(&rows));
+    lines.extend(columns::lines(&rows(&COLUMNS, reports)));
     lines.push(String::new());
     lines.extend(reports.iter().filter_map(failures));
     lines.push(LEGEND.to_owned());
@@ -94,29 +93,12 @@ goodput: objects copied, as a share of those that the limit allowed in that time
 
 /// Returns what was asked for, in one line.
 fn heading(settings: &Settings) -> String {
-    let limits = settings.limits();
     format!(
-        "{} objects, {} at a time; the service allows {} copies/s after a burst of {} and answers in {} ms",
-        grouped(settings.objects().into()),
-        settings.workers(),
-        limits.rate,
-        limits.burst,
-        limits.latency.as_millis(),
+        "{} objects, {} at a time; the service allows {} copies/s after a burst of {BURST} and answers in 5 ms",
+        grouped(settings.objects.get().into()),
+        settings.workers,
+        settings.limit,
     )
-}
-
-fn row(settings: &Settings, report: &Report) -> Vec<String> {
-    vec![
-        report.mode.name(),
-        report.attempts.to_string(),
-        grouped(report.copied),
-        grouped(report.lost()),
-        grouped(report.client.sent),
-        grouped(report.client.throttled),
-        report.throttled(),
-        format!("{:.1}", report.elapsed.as_secs_f64()),
-        percent(report.goodput(settings), 0),
-    ]
 }
 
 /// Returns why a mode gave up on objects and what else went wrong, or `None` if nothing did.
@@ -142,29 +124,36 @@ fn failures(report: &Report) -> Option<String> {
 
 /// Returns the chart as an SVG document.
 pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
-    let heading = heading(settings);
-    let chart = Chart {
-        title: "Same copy, same limit, six ways to retry",
-        lines: heading.split("; ").map(str::to_owned).collect(),
-        unit: "requests",
-        time: "seconds since the copy began",
-        bin: BIN.as_secs_f64(),
-        limit: f64::from(settings.limits().rate) * BIN.as_secs_f64(),
-        highest: 4.0,
-    };
+    let rate = f64::from(settings.limit.get());
+    let times = reports.iter().map(|report| report.elapsed.as_secs_f64());
+    let end = times.fold(1.0, f64::max);
     let panels = reports.iter().map(|report| Panel {
-        name: report.mode.title(report.attempts),
-        outcome: format!(
-            "{:.1} s, {} of {} copied, {} of {} requests refused ({})",
-            report.elapsed.as_secs_f64(),
-            grouped(report.copied),
-            grouped(report.objects.into()),
-            grouped(report.client.throttled),
-            grouped(report.client.sent),
-            report.throttled(),
-        ),
-        time: report.elapsed.as_secs_f64(),
-        timeline: &report.service.timeline,
+        name: report.mode.name(),
+        lines: [
+            report.mode.what().to_owned(),
+            format!(
+                "{:.1} s, {} of {} copied, {} of {} requests refused ({})",
+                report.elapsed.as_secs_f64(),
+                grouped(report.copied),
+                grouped(report.objects.into()),
+                grouped(report.client.throttled),
+                grouped(report.client.sent),
+                report.throttled(),
+            ),
+        ],
+        steps: steps(&report.service.timeline, BIN.as_secs_f64()),
+        bars: Default::default(),
     });
-    chart.draw(&panels.collect::<Vec<_>>())
+    Chart {
+        title: "Same copy, same limit, six ways to retry".to_owned(),
+        setting: heading(settings),
+        columns: 2,
+        rate: ["requests", "second"],
+        across: "Across: seconds since the copy began. Each step is the mean of 0.1 s.".to_owned(),
+        end,
+        highest: 4.0 * rate,
+        limit: vec![(0.0, end, rate)],
+        bars: None,
+    }
+    .draw(&panels.collect::<Vec<_>>())
 }

@@ -1,18 +1,16 @@
 //! Clients, their operations, and the network between them and the service.
 
 use alloc::rc::Rc;
-use core::cell::RefCell;
-use core::ops::RangeBounds;
 
-use fastrand::Rng;
-use paceline::{RetryQuota, SendPermit};
+use paceline::{Class, RetryQuota, law::LimitReports};
 
-use crate::law::{Law, Retry};
 use crate::laws::{Entry, sdk};
+use crate::limiter::{Limiter, Reply, Retry, Want};
 use crate::scene::{Load, Scene};
-use crate::service::{Reply, Service};
+use crate::service::Service;
 use crate::tally::Tally;
 use crate::time::{self, MILLI, SECOND, now};
+use crate::world::turn;
 
 /// How often an operation is tried.
 const ATTEMPTS: u32 = 4;
@@ -42,15 +40,9 @@ const fn hear(reply: Reply) -> u64 {
     }
 }
 
-/// Everything there is in one run.
-struct World {
-    scene: Scene,
-    laws: Vec<Box<dyn Law>>,
-    quotas: Vec<RetryQuota>,
-    service: RefCell<Service>,
-    rng: RefCell<Rng>,
-    tally: RefCell<Tally>,
-}
+/// A client: its limiter and its retry quota.
+type Client = (Box<dyn Limiter>, RetryQuota);
+type World = crate::world::World<Scene, Client, Service, Tally>;
 
 /// Plays `scene` with clients that limit themselves by `law`, and returns what happened.
 pub(crate) fn play(scene: &Scene, law: &Entry, seed: u64) -> Tally {
@@ -58,17 +50,10 @@ pub(crate) fn play(scene: &Scene, law: &Entry, seed: u64) -> Tally {
         1 if scene.mixed => sdk(scene),
         _ => (law.limiter)(scene),
     };
-    let quotas = (0..scene.clients).map(|_| RetryQuota::new(scene.quota));
-    let world = Rc::new(World {
-        scene: *scene,
-        laws: (0..scene.clients).map(limiter).collect(),
-        quotas: quotas.collect(),
-        service: RefCell::new(Service::new(scene)),
-        rng: RefCell::new(Rng::with_seed(seed)),
-        tally: RefCell::new(Tally::new(scene)),
-    });
-    time::run(seed, scene.seconds * SECOND, || world.begin());
-    world.tally.replace(Tally::new(scene))
+    let clients = (0..scene.clients).map(|it| (limiter(it), RetryQuota::new(scene.quota)));
+    let end = scene.seconds * SECOND;
+    let counts = (Service::new(scene), Tally::new(scene));
+    World::play((*scene, clients), counts, (seed, end), World::begin)
 }
 
 impl World {
@@ -90,16 +75,12 @@ impl World {
         }
     }
 
-    fn draw(&self, range: impl RangeBounds<u64>) -> u64 {
-        self.rng.borrow_mut().u64(range)
-    }
-
     /// Notes an event of this kind.
     fn event(&self, kind: u64) {
         let mut tally = self.tally.borrow_mut();
         // One limiter can be drawn over time; a line for each of many cannot.
-        if let [law] = &*self.laws {
-            tally.allow(now(), |at| law.allowed(at));
+        if let [(limiter, _)] = &*self.limiters {
+            tally.allow(now(), |at| limiter.allowed(at));
         }
         tally.event(now(), time::task(), kind);
     }
@@ -138,15 +119,21 @@ impl World {
         while self.scene.wanting(now()) > now() {
             self.until(self.scene.wanting(now()), BEGIN).await;
         }
-        let index = client as usize;
-        let (law, quota) = (&*self.laws[index], &self.quotas[index]);
+        let (limiter, quota) = &self.limiters[client as usize];
+        let class = if self.scene.people > 0 && !person {
+            Class::Background
+        } else {
+            Class::Foreground
+        };
+        let want = Want { weight: 1, class };
+        let ask = async |wait| self.ask_at(now().saturating_add(wait)).await;
         let (begun, mut attempt, mut paid) = (now(), 0, None);
         let give_up = |refused| self.tally.borrow_mut().give_up(refused);
         loop {
-            let permit = self.turn(law, person).await;
+            let permit = turn(&**limiter, want, ask).await;
             attempt += 1;
             let reply = self.exchange(client).await;
-            law.record(now(), permit, reply);
+            limiter.record(now(), permit, reply, &LimitReports::new());
             let (cost, first) = match reply {
                 Reply::Done => {
                     match paid.take() {
@@ -168,7 +155,7 @@ impl World {
                 return give_up(false);
             }
             let longest = |first: u64, attempt: u32| (first << (attempt - 1)).min(LONGEST_BACKOFF);
-            match law.retry() {
+            match limiter.retry() {
                 Retry::AtOnce => {}
                 Retry::Backoff => {
                     paid = quota.try_acquire(cost);
@@ -181,7 +168,7 @@ impl World {
                 // now, not after the sleep before each.
                 Retry::Throttled => {
                     let mut at = now();
-                    while law.rejects_retry(self.rng.borrow_mut().u32(..)) {
+                    while limiter.rejects_retry(self.rng.borrow_mut().u32(..)) {
                         at += self.draw(0..longest(THROTTLE_BACKOFF, attempt));
                         attempt += 1;
                         if attempt >= ATTEMPTS {
@@ -191,22 +178,6 @@ impl World {
                     let most = longest(THROTTLE_BACKOFF, attempt);
                     self.back_off(at, most, reply).await;
                 }
-            }
-        }
-    }
-
-    /// Waits for the turn of a request.
-    async fn turn(&self, law: &dyn Law, person: bool) -> SendPermit {
-        let mut seat = None;
-        loop {
-            let asked = if self.scene.people > 0 && !person {
-                law.ask_behind(now(), &mut seat)
-            } else {
-                law.ask(now(), &mut seat)
-            };
-            match asked {
-                Ok(permit) => return permit,
-                Err(wait) => self.ask_at(now().saturating_add(wait)).await,
             }
         }
     }
