@@ -433,4 +433,30 @@ mod tests {
         limits.forget();
         assert_eq!(limits.charged(10), 10);
     }
+
+    #[test]
+    fn only_what_is_open_while_nothing_is_sent_is_stuck() {
+        let limits = Limits::new();
+        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        let stuck = [(1, 1, 10), (2, 1, 7), (3, 2, 5)]
+            .map(|(minutes, sent, open)| limits.note_open(minutes * 60 * SECOND, sent, open, 0));
+        assert_eq!(stuck, [0, 7, 0]);
+    }
+
+    #[test]
+    fn a_limit_that_is_old_makes_room_for_another() {
+        let limits = Limits::new();
+        let of = |name, now| Told {
+            now,
+            policy: LimitName::new(name),
+            ..told(90)
+        };
+        let mut names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].into_iter();
+        for name in names.by_ref().take(limits.ledgers.len()) {
+            assert_ne!(limits.report(&of(name, SECOND)), Heard::Wrong, "{name}");
+        }
+        let more = names.next().expect("there are few");
+        assert_eq!(limits.report(&of(more, SECOND)), Heard::Wrong);
+        assert_eq!(limits.report(&of(more, 1_000 * SECOND)), Heard::Declared);
+    }
 }

@@ -34,6 +34,19 @@ fn a_gate_that_was_engaged_for_a_throttle_that_never_came_limits_nothing() {
     assert!(!rate.snapshot(at(SECOND)).enabled);
 }
 
+/// At a token in each nanosecond a word of counts wraps after some minutes.
+#[test]
+fn a_full_bucket_from_which_nothing_is_taken_stays_full() {
+    let settings = PacedSettings::fixed(1_000_000_000, Duration::from_secs(1)).expect("in range");
+    let rate = SendRate::paced(settings, Timestamp::ZERO);
+    assert!(rate.try_acquire(at(0)).is_ok());
+    for look in 1..=6 {
+        let now = at(look * 140 * SECOND);
+        rate.record(now, SendPermit::sent_at(now), Outcome::NotThrottled);
+    }
+    assert!(rate.try_acquire(at(841 * SECOND)).is_ok());
+}
+
 #[test]
 fn a_reset_ends_the_count_after_the_first_throttle() {
     let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);

@@ -253,6 +253,43 @@ fn no_lease_has_more_than_the_most() {
     assert_eq!(most, Some(MOST));
 }
 
+/// Half of its time brings 128 tokens.
+#[test]
+fn a_lease_far_ahead_of_a_full_bucket_is_good_no_longer() {
+    let full = Place::from_bits(0);
+    let first = full.plus(3 * TOKEN);
+    let terms = Terms {
+        changes: 1,
+        from: SECOND,
+        full,
+        minted: Minted::from_bits(0),
+        rate: Rate::from_raw(1 << 54),
+        cancelled: 0,
+    };
+    let lease = Lease::default();
+    lease.ask(SECOND);
+    lease.begin(terms, first, first.plus(1_000 * TOKEN));
+    assert_eq!(lease.cursor(), first);
+    assert!((0..600).all(|_| lease.spend(1, SECOND)));
+    let half = SECOND + LONGEST / 2;
+    assert!(!lease.spend(1, half) && lease.reckon(1, half, true));
+    assert_eq!(lease.cursor(), first.plus(601 * TOKEN));
+    let end = SECOND + LONGEST;
+    assert!(lease.spend(1, end - 1));
+    assert!(!lease.spend(1, end) && !lease.reckon(1, end, true));
+}
+
+#[test]
+fn times_are_rounded_so_that_no_token_comes_early() {
+    assert_eq!([1 << 60, 3 << 60].map(nanos_for_one), [16, 6]);
+    // All bits that are left out of the division are set, and without them it had no rest.
+    let rate = (129 << 40) | ((1 << LONGEST_BITS) - 1);
+    let nanos = nanos_within(129_000, rate);
+    assert_eq!(nanos, 999);
+    let brought = |nanos: u64| (u128::from(rate) * u128::from(nanos)) >> FINER;
+    assert!(brought(nanos) <= 129_000 && u128::from(rate) * 1_000 > 129_000 << FINER);
+}
+
 #[test]
 fn the_age_of_a_lease_is_by_the_time_of_its_callers() {
     let settings = fixed(1_000_000, 50).paced_settings();
@@ -418,6 +455,47 @@ fn what_is_left_is_lost_after_new_settings() {
         });
     });
     assert_eq!(take(&rate, now, 5_000), 0);
+}
+
+/// Ends all leases, by another thread.
+fn end_leases(rate: &SendRate, now: u64) {
+    let same = rate.paced_settings().expect("it has settings");
+    elsewhere(|| rate.set_paced(same, at(now)).expect("the same"));
+}
+
+#[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
+fn a_lease_behind_which_others_took_tokens_stays() {
+    let rate = fixed(1_000_000, 1);
+    with_lease(&rate, SECOND, 6);
+    let before = left(&rate);
+    assert_eq!(elsewhere(|| take(&rate, SECOND, 1)), 1);
+    rate.words().expect("it limits").hand_back_last();
+    assert_eq!(left(&rate), before);
+}
+
+#[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
+fn a_lease_that_was_ended_goes_back_no_more() {
+    let rate = fixed(1_000_000, 1);
+    with_lease(&rate, SECOND, 6);
+    end_leases(&rate, SECOND);
+    let engaged = rate.words().expect("it limits");
+    let issued = engaged.issued();
+    engaged.hand_back_last();
+    assert_eq!(engaged.issued(), issued);
+}
+
+#[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
+fn what_is_left_of_a_lease_that_was_ended_is_not_shown() {
+    let rate = fixed(1_000_000, 1);
+    take(&rate, SECOND, 500);
+    with_lease(&rate, SECOND, 6);
+    end_leases(&rate, SECOND);
+    let shown = elsewhere(|| rate.snapshot(at(SECOND)).available);
+    let held = elsewhere(|| take(&rate, SECOND, 5_000));
+    assert_eq!(format!("{shown:.6}"), format!("{held}.000000"));
 }
 
 /// As often as the version of the gate wraps, and once more.

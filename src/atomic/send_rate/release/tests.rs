@@ -8,6 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::atomic::send_rate::behind::MaybeBehind;
 use crate::law::paced::PacedSettings;
 use crate::{ControlLaw, Outcome};
 
@@ -73,6 +74,46 @@ fn a_claim_that_is_undone_was_not_granted() {
     behind.grant(5);
     behind.unclaim(5, 1);
     assert_eq!((behind.granted(), behind.unclaimed()), (0, 5));
+}
+
+#[test]
+fn background_is_ahead_by_64_of_its_tokens_at_most() {
+    let behind = MaybeBehind::new();
+    let behind = behind.get_or_make();
+    behind.restart(0);
+    for _ in 0..4 {
+        behind.note(0, 64, false);
+    }
+    let (ahead, part) = (64 * 20 * TOKEN, 20 * TOKEN);
+    assert!(!behind.owes(ahead + part - 1, ahead) && behind.owes(ahead + part, ahead));
+}
+
+#[test]
+fn the_pace_is_of_what_went_since_the_release_before() {
+    let behind = MaybeBehind::new();
+    let behind = behind.get_or_make();
+    behind.restart(0);
+    let paced = |promised: u64| {
+        behind.note(promised * TOKEN, 2, false);
+        behind.paced(16 * TOKEN)
+    };
+    assert_eq!([paced(40), paced(40)], [56 * TOKEN, 51 * TOKEN]);
+}
+
+#[test]
+fn the_second_line_is_no_longer_than_the_first() {
+    let behind = MaybeBehind::new();
+    let behind = behind.get_or_make();
+    let most = LONGEST_QUEUE / TOKEN;
+    let heaviest = u64::from(u32::MAX);
+    assert!((0..most / heaviest).all(|_| behind.promise(u32::MAX).is_ok()));
+    let rest = u32::try_from(most % heaviest).expect("less");
+    assert!(behind.promise(rest).is_ok());
+    let full = WeightError::LineFull {
+        weight: 1,
+        waiting: most,
+    };
+    assert_eq!(behind.promise(1), Err(full));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What is not told (rules 8 to 10).
 
 use super::super::hear::{ResetAt, Told};
-use super::super::ledger::{Kind, Ledger, Source};
-use super::ledgers::{after_all, report};
+use super::super::ledger::{Kind, Ledger, Source, Within};
+use super::ledgers::{after_all, of_ten_seconds, report, window};
 use crate::fixed::SECOND;
 
 const MILLI: u64 = 1_000_000;
@@ -34,6 +34,38 @@ fn what_is_told_is_not_guessed() {
     };
     let expected = (Kind::Window, 7 * SECOND, Source::Told);
     assert_eq!(learned(&after_all(&[window])), expected);
+}
+
+#[test]
+fn a_sliding_window_that_is_told_as_one_stays_sliding() {
+    let told = of_ten_seconds(2 * SECOND, 11, 49, 8 * SECOND);
+    for (kind, expected) in [
+        (Kind::Sliding, Kind::Sliding),
+        (Kind::Unknown, Kind::Window),
+    ] {
+        let mut ledger = Ledger { kind, ..window(50) };
+        ledger.note_kind(&told);
+        assert_eq!(ledger.kind, expected);
+    }
+}
+
+#[test]
+fn no_window_has_begun_unseen_if_one_has_just_begun() {
+    let rough = Ledger {
+        source: Source::Told,
+        reset: Within {
+            lo: 9_000_000_000,
+            hi: 12_000_000_000,
+        },
+        ..window(20)
+    };
+    let more = report(2 * SECOND, 11, 90);
+    assert!(rough.has_risen(&more));
+    let fresh = Ledger {
+        fresh: true,
+        ..rough
+    };
+    assert!(!fresh.has_risen(&more));
 }
 
 #[test]

@@ -143,6 +143,17 @@ fn a_silent_window_brings_back_what_went_before_it() {
 }
 
 #[test]
+fn what_comes_back_is_counted_from_the_last_report() {
+    for told in [false, true] {
+        let ledger = Ledger { told, ..refill(50) };
+        let next = ledger.rolled(11 * SECOND, 15).expect("one has passed");
+        assert_eq!(next.rolled, 10);
+    }
+    let next = window(50).rolled(9 * SECOND, 15).expect("one has begun");
+    assert_eq!(next.rolled, 15);
+}
+
+#[test]
 fn a_limit_is_old_after_a_window_or_ten_seconds() {
     for (window_of, after) in [(SECOND, SECOND), (60 * SECOND, 10 * SECOND)] {
         let ledger = Ledger {

@@ -66,6 +66,28 @@ fn if_more_than_a_quarter_was_left_there_is_another_limit() {
 }
 
 #[test]
+fn a_heavy_request_is_refused_though_something_is_left() {
+    let heaviest = |heaviest| Ledger {
+        limit: 8,
+        heaviest,
+        ..told(4)
+    };
+    assert!(!heaviest(5).throttle(&refused(10)).1);
+    assert!(heaviest(4).throttle(&refused(10)).1);
+}
+
+#[test]
+fn reports_are_doubted_for_a_minute_at_least() {
+    let short = Ledger {
+        window: SECOND,
+        ..told(26)
+    };
+    let (ledger, doubt) = short.throttle(&refused(10));
+    assert!(doubt && ledger.is_contradicted(62 * SECOND - 1));
+    assert!(!ledger.is_contradicted(62 * SECOND));
+}
+
+#[test]
 fn reports_that_say_too_much_keep_more_back() {
     // A wait until the reset is this limit's, and no shorter one.
     let until = |until| Refused {
