@@ -92,7 +92,8 @@ measure() {
     package before && fetch "$work/$host/before/host"
     package after && cp -r "$work/$host/before/host" "$at"
     cp "$root/ci/embedding/$inserted" "$at/$module"
-    printf '\n[dependencies.paceline]\npath = "%s"\ndefault-features = false\nfeatures = [%s]\n' "$root" "$with" >>"$at/Cargo.toml"
+    printf '\n[dependencies.paceline]\npath = "%s"\ndefault-features = false\n' "$root" >>"$at/Cargo.toml"
+    [[ -z "$with" ]] || printf 'features = [%s]\n' "$with" >>"$at/Cargo.toml"
     change
     # Without comments and empty lines.
     lines="$({ diff -rN "$work/$host/before/host" "$at" || true; } | grep '^> ' | grep -cvE '^> *(//.*)?$')"
