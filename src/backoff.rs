@@ -1,6 +1,6 @@
 //! How long to wait before a retry: a pure function of its number, and of one random number.
 
-pub use crate::random::{Random, SeededRandom, ThreadRandom};
+pub use crate::random::{Random, SeededRandom};
 
 use core::{fmt, time::Duration};
 

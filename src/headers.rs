@@ -4,27 +4,18 @@
 mod attempt;
 mod status_details;
 
-use core::{error::Error, fmt, time::Duration};
+use core::time::Duration;
 
 pub use attempt::AttemptHeader;
 
 use crate::RetryAfter;
 
-const AMZ: &str = "x-amz-retry-after";
-const HTTP: &str = "Retry-After";
-
-/// The most bytes of a header's value that an error repeats.
-const SHOWN: usize = 64;
-
 impl RetryAfter {
-    /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits.
+    /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits, `u64::MAX` at
+    /// most.
     ///
-    /// The AWS SDKs ignore an invalid value, and so does a caller that takes `.ok()`
-    /// ("Retry behavior", AWS SDKs and Tools Reference Guide).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`HintError`] if it is not that, or more than `u64::MAX`.
+    /// An invalid value is `None`. The AWS SDKs ignore it ("Retry behavior", AWS SDKs and Tools
+    /// Reference Guide).
     ///
     /// # Examples
     ///
@@ -33,21 +24,17 @@ impl RetryAfter {
     /// use paceline::RetryAfter;
     ///
     /// let hint = RetryAfter::parse_amz("1500");
-    /// assert_eq!(hint, Ok(RetryAfter::Clamped(Duration::from_millis(1_500))));
-    /// assert!(RetryAfter::parse_amz("soon").is_err());
+    /// assert_eq!(hint, Some(RetryAfter::Clamped(Duration::from_millis(1_500))));
+    /// assert_eq!(RetryAfter::parse_amz("soon"), None);
     /// ```
-    pub fn parse_amz(value: impl AsRef<[u8]>) -> Result<Self, HintError> {
+    pub fn parse_amz(value: impl AsRef<[u8]>) -> Option<Self> {
         let value = value.as_ref().trim_ascii();
-        if !is_digits(value) {
-            return Err(HintError::new(AMZ, value, HintFault::NotMillis));
-        }
-        let millis =
-            number(value).ok_or_else(|| HintError::new(AMZ, value, HintFault::TooLarge))?;
-        Ok(Self::Clamped(Duration::from_millis(millis)))
+        let millis = number(value).filter(|_| is_digits(value))?;
+        Some(Self::Clamped(Duration::from_millis(millis)))
     }
 
     /// Reads the value of the header `Retry-After`: seconds in digits, with a fraction or without,
-    /// or a date. RFC 9110 has no fractions; Discord and others send them.
+    /// or a date. RFC 9110 has no fractions; Discord and others send them. Anything else is `None`.
     ///
     /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the response's own `Date`, and its
     /// [age](age) added, it spares the difference between two clocks. A date that has passed is a
@@ -55,10 +42,6 @@ impl RetryAfter {
     ///
     /// Dates are understood with the feature `http-date`, in the three forms of RFC 9110, section
     /// 5.6.7; years of two digits are 1970 to 2069.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`HintError`] if it is neither.
     ///
     /// # Examples
     ///
@@ -68,27 +51,23 @@ impl RetryAfter {
     ///
     /// let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     /// let hint = RetryAfter::parse_http("120", now);
-    /// assert_eq!(hint, Ok(RetryAfter::AtLeast(Duration::from_secs(120))));
+    /// assert_eq!(hint, Some(RetryAfter::AtLeast(Duration::from_secs(120))));
     ///
     /// # #[cfg(feature = "http-date")] {
     /// let sent = Duration::from_secs(784_111_747);
     /// let hint = RetryAfter::parse_http("Sun, 06 Nov 1994 08:49:37 GMT", sent);
-    /// assert_eq!(hint, Ok(RetryAfter::AtLeast(Duration::from_secs(30))));
+    /// assert_eq!(hint, Some(RetryAfter::AtLeast(Duration::from_secs(30))));
     /// # }
     /// ```
-    pub fn parse_http(value: impl AsRef<[u8]>, now: Duration) -> Result<Self, HintError> {
+    pub fn parse_http(value: impl AsRef<[u8]>, now: Duration) -> Option<Self> {
         let value = value.as_ref().trim_ascii();
         if is_digits(value) {
             let seconds = number(value).unwrap_or(u64::MAX);
-            return Ok(Self::AtLeast(Duration::from_secs(seconds)));
+            return Some(Self::AtLeast(Duration::from_secs(seconds)));
         }
-        if let Some(span) = decimal(value, 1_000_000_000) {
-            return Ok(Self::AtLeast(span));
-        }
-        match date(value) {
-            Some(date) => Ok(Self::AtLeast(date.saturating_sub(now))),
-            None => Err(HintError::new(HTTP, value, HintFault::NotDelayOrDate)),
-        }
+        let span = decimal(value, 1_000_000_000);
+        let span = span.or_else(|| Some(date(value)?.saturating_sub(now)));
+        span.map(Self::AtLeast)
     }
 }
 
@@ -166,77 +145,4 @@ pub(crate) fn date(value: &[u8]) -> Option<Duration> {
 #[cfg(not(feature = "http-date"))]
 const fn date(_: &[u8]) -> Option<Duration> {
     None
-}
-
-/// An invalid header on when to come back, or on what is left of a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HintError {
-    header: &'static str,
-    value: String,
-    fault: HintFault,
-}
-
-impl HintError {
-    pub(crate) fn new(header: &'static str, value: &[u8], fault: HintFault) -> Self {
-        let shown = value.get(..SHOWN).unwrap_or(value);
-        Self {
-            header,
-            value: String::from_utf8_lossy(shown).into_owned(),
-            fault,
-        }
-    }
-
-    /// Returns the header's name.
-    #[must_use]
-    pub const fn header(&self) -> &'static str {
-        self.header
-    }
-
-    /// Returns the first 64 bytes of its value, with what is not UTF-8 replaced.
-    #[must_use]
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-
-    /// Returns what is wrong with it.
-    #[must_use]
-    pub const fn fault(&self) -> HintFault {
-        self.fault
-    }
-}
-
-impl fmt::Display for HintError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}: {}", self.header, self.value, self.fault)
-    }
-}
-
-impl Error for HintError {}
-
-/// What is wrong with a header on when to come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HintFault {
-    /// It is not milliseconds in digits.
-    NotMillis,
-    /// It is more than `u64::MAX` milliseconds.
-    TooLarge,
-    /// It is neither seconds nor a date.
-    NotDelayOrDate,
-    /// It is no `google.rpc.Status` in base64 with a `google.rpc.RetryInfo` in its details.
-    NotRetryInfo,
-}
-
-impl fmt::Display for HintFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotMillis => "not milliseconds in digits",
-            Self::TooLarge => "more milliseconds than 64 bits hold",
-            Self::NotRetryInfo => "no status in base64 with a RetryInfo in its details",
-            #[cfg(feature = "http-date")]
-            Self::NotDelayOrDate => "neither seconds nor a date",
-            #[cfg(not(feature = "http-date"))]
-            Self::NotDelayOrDate => "not seconds, and dates need the feature http-date",
-        })
-    }
 }

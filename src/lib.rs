@@ -120,7 +120,6 @@ mod atomic;
 #[cfg(feature = "std")]
 pub mod backoff;
 mod bits;
-mod charge;
 #[cfg(feature = "std")]
 pub mod classify;
 #[cfg(feature = "std")]
@@ -157,7 +156,6 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
-pub use charge::SendCharge;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]

@@ -240,8 +240,8 @@ impl SendPermit {
     /// Returns the permit of the same request with its true cost in tokens, at least 1, for
     /// [`SendRate::record`](crate::SendRate::record): the rate is then measured in true costs.
     ///
-    /// It takes no tokens and gives none back: [`SendCharge`](crate::SendCharge) does, with the
-    /// permit as it was granted.
+    /// It takes no tokens and gives none back: [`SendRate::settle`](crate::SendRate::settle) does,
+    /// with the permit as it was granted.
     pub const fn costing(mut self, tokens: u32) -> Self {
         if !self.is_ordered() {
             self.order &= EARLIER;

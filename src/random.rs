@@ -15,10 +15,10 @@ pub trait Random: fmt::Debug + Send + Sync {
 
 /// The calling thread's own generator (`fastrand`, wyrand). Threads share nothing.
 ///
-/// Not for cryptography. Each thread's generator is seeded from the time and the thread, so that
-/// clients that start together do not retry together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ThreadRandom;
+/// Each thread's generator is seeded from the time and the thread, so that clients that start
+/// together do not retry together.
+#[derive(Debug)]
+pub(crate) struct ThreadRandom;
 
 impl Random for ThreadRandom {
     fn next_u64(&self) -> u64 {
@@ -72,5 +72,17 @@ impl Random for SeededRandom {
         const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
         let nth = self.drawn.next().wrapping_mul(STRIDE);
         fastrand::Rng::with_seed(self.seed.wrapping_add(nth)).u64(..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_thread_differ() {
+        let mut drawn: [u64; 16] = core::array::from_fn(|_| ThreadRandom.next_u64());
+        drawn.sort_unstable();
+        assert!(drawn.windows(2).all(|two| two[0] != two[1]), "{drawn:?}");
     }
 }

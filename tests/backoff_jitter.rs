@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use paceline::{
     Failure, Legacy, RetryAfter, RetryStrategy, Standard,
-    backoff::{BackoffStrategy, ExponentialBackoff, Jitter, Random, ThreadRandom},
+    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
     config::{LegacyBuilder, SettingsError},
     strategy::Reports,
 };
@@ -189,14 +189,14 @@ fn strategies_tell_the_rule_the_backoff_before_without_the_hint() {
 fn builder_passes_jitter_and_floor_on() {
     let builder = Standard::builder().throttling_floor(ms(200));
     let strategy = builder.jitter(Jitter::Equal).build().unwrap();
-    let backoff = strategy.settings().backoff();
+    let backoff = &strategy.settings().backoff;
     assert_eq!(backoff.delay(1, false, NONE), ms(25));
     assert_eq!(backoff.delay(1, true, NONE), ms(500));
     let full = Standard::builder()
         .throttling_floor(ms(200))
         .build()
         .unwrap();
-    assert_eq!(full.settings().backoff().delay(1, true, NONE), ms(200));
+    assert_eq!(full.settings().backoff.delay(1, true, NONE), ms(200));
 }
 
 #[test]
@@ -267,13 +267,6 @@ fn legacy_jitter_and_floor_can_be_set_and_contradict_a_backoff_of_ones_own() {
             SettingsError::ZeroMaxAttempts,
         ]
     );
-}
-
-#[test]
-fn numbers_of_the_thread_differ() {
-    let mut drawn: [u64; 16] = core::array::from_fn(|_| ThreadRandom.next_u64());
-    drawn.sort_unstable();
-    assert!(drawn.windows(2).all(|two| two[0] != two[1]), "{drawn:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 
 use paceline::{
     Execution, Failure, Fault, RetryAfter, RetrySafety,
-    classify::{Chain, Classifier, IoErrorClassifier, aws_error_code},
+    classify::{Classifier, IoErrorClassifier, aws_error_code},
 };
 
 #[test]
@@ -283,11 +283,11 @@ fn chain_asks_in_order_and_only_until_one_knows() {
             (*error >= least).then_some(failure)
         }
     };
-    let chain = Chain::new(
+    let two = (
         knows("first", 3, Failure::throttling()),
         knows("second", 2, Failure::not_retryable()),
-    )
-    .or(knows("third", 1, Failure::timeout()));
+    );
+    let chain = (two, knows("third", 1, Failure::timeout()));
     for (error, want, names) in [
         (3, Some(Failure::throttling()), &["first"][..]),
         (2, Some(Failure::not_retryable()), &["first", "second"]),
@@ -312,8 +312,8 @@ fn types_chain_before_and_after() {
         let failure = classifier.classify(&io::Error::from(kind));
         failure.unwrap().retry_safety()
     };
-    let before = Chain::new(Mine(RetrySafety::Maybe), IoErrorClassifier);
-    let after = Chain::new(IoErrorClassifier, Mine(RetrySafety::Maybe));
+    let before = (Mine(RetrySafety::Maybe), IoErrorClassifier);
+    let after = (IoErrorClassifier, Mine(RetrySafety::Maybe));
     assert_eq!(safety(&before, ErrorKind::TimedOut), RetrySafety::Maybe);
     assert_eq!(safety(&after, ErrorKind::TimedOut), RetrySafety::Yes);
     assert_eq!(safety(&after, ErrorKind::NotFound), RetrySafety::Maybe);

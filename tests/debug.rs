@@ -16,17 +16,17 @@ use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
-    backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
+    backoff::{ExponentialBackoff, Jitter, SeededRandom},
     classify::{
-        BodyBeginning, BodyEnd, Chain, ClockSkew, ClockSkewClassifier, HeaderLimits,
-        HttpClassifier, HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
+        BodyBeginning, BodyEnd, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier,
+        HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
         ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
         SettingOrigin, SettingsError,
     },
-    headers::{AttemptHeader, HintFault},
+    headers::AttemptHeader,
     law::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,
         Recorded, Reset, Spend,
@@ -34,7 +34,7 @@ use paceline::{
     operation::{
         Next, NotSending, OuterAttempt, Plain, Reported, Reporting, StopReason, Verdict, Waiter,
     },
-    scope::{ScopeRefused, ScopesError},
+    scope::ScopeRefused,
     set::{Binding, SetError, Weights},
     strategy::{
         Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
@@ -75,12 +75,11 @@ fn every_type() -> Shown {
 
     // backoff
     let backoff = ExponentialBackoff::new(SECOND / 20, 20 * SECOND);
-    show!(backoff, Jitter::Full, SeededRandom::new(7), ThreadRandom);
+    show!(backoff, Jitter::Full, SeededRandom::new(7));
 
     // classify
     let headers = HeaderMap::from_iter([("retry-after".parse().expect("a name"), 7.into())]);
     show!(
-        Chain::new(HttpClassifier::new(), IoErrorClassifier),
         ClockSkew::Ahead(SECOND),
         ClockSkewClassifier,
         HeaderLimits::new(),
@@ -130,10 +129,6 @@ fn every_type() -> Shown {
         Adaptive::builder().paced(fixed),
         Standard::builder().max_attempts(5).long_polling(true),
     );
-
-    // headers
-    let hint = RetryAfter::parse_http("soon", SECOND).unwrap_err();
-    show!(HintFault::NotDelayOrDate, hint);
 
     // law
     let report = LimitReport::new(9).limit(10).window(60 * SECOND);
@@ -192,7 +187,7 @@ fn every_type() -> Shown {
 
     // scope
     let scopes = Adaptive::builder().paced(fixed).scopes();
-    show!(scopes, ScopesError::ZeroMaxScopes);
+    show!(scopes, SettingsError::ZeroMaxScopes);
     let scopes = scopes.build().expect("the defaults");
     show!(scopes.get("orders").expect("there is room"), scopes);
     show!(ScopeRefused::Full { max: 2 }, scopes.snapshot());
@@ -324,7 +319,6 @@ fn every_type() -> Shown {
         token(),
         limiter,
         SendPermit::sent_at(at(1)),
-        rate.charge(SendPermit::sent_at(at(1))),
         rate,
         SendRate::declared(DeclaredSettings::new(), at(0)),
         rate.snapshot(at(1)),

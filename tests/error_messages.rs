@@ -16,10 +16,9 @@ use paceline::{
         ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
         StrategyBuilder,
     },
-    headers::HintError,
     law::PacedSettings,
     operation::{NotSending, StopReason},
-    scope::{ScopeRefused, ScopesError},
+    scope::ScopeRefused,
     set::{Binding, SetError},
     strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
 };
@@ -38,10 +37,6 @@ fn said(error: &(dyn Error + 'static)) -> Vec<String> {
 
 fn profile_error() -> paceline::config::ProfileFileError {
     ProfileFile::parse(ProfileFileKind::Config, "config", "a = 1").unwrap_err()
-}
-
-fn hint_error() -> HintError {
-    RetryAfter::parse_http("soon", SECOND).unwrap_err()
 }
 
 #[test]
@@ -67,7 +62,7 @@ fn messages_are_whole_and_have_no_second_source() {
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
     let settings = "max_attempts must be at least 1: it counts the first send";
     let foreign = Standard::new().acquire_initial_token(None).unwrap();
-    let errors: [(&str, Box<dyn Error>); 19] = [
+    let errors: [(&str, Box<dyn Error>); 17] = [
         (asked, Box::new(weight)),
         (asked, Box::new(AcquireError::Weight(weight))),
         (asked, Box::new(NotAdmitted::Weight(weight))),
@@ -105,7 +100,6 @@ fn messages_are_whole_and_have_no_second_source() {
             Box::new(NotSending),
         ),
         (settings, Box::new(zero)),
-        (settings, Box::new(ScopesError::Settings(zero))),
         (
             "the scope's settings: max_attempts must be at least 1: it counts the first send",
             Box::new(ScopeRefused::Settings(zero)),
@@ -122,10 +116,6 @@ fn messages_are_whole_and_have_no_second_source() {
                 value,
                 fault,
             }),
-        ),
-        (
-            "Retry-After: \"soon\": neither seconds nor a date",
-            Box::new(hint_error()),
         ),
     ];
     for (message, error) in errors {

@@ -36,7 +36,7 @@ fn generation_2_0() {
     let builder = Standard::builder().generation(RetryGeneration::V2_0);
     let strategy = builder.build().unwrap();
     for throttle in [false, true] {
-        assert_series(strategy.settings().backoff(), throttle, WHOLE, &SECONDS);
+        assert_series(&*strategy.settings().backoff, throttle, WHOLE, &SECONDS);
     }
 }
 
@@ -47,9 +47,9 @@ fn generation_2_1() {
         50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 20_000, 20_000,
     ];
     let (standard, adaptive) = (Standard::new(), Adaptive::new());
-    for backoff in [standard.settings().backoff(), adaptive.settings().backoff()] {
-        assert_series(backoff, false, WHOLE, &transient);
-        assert_series(backoff, true, WHOLE, &SECONDS);
+    for backoff in [&standard.settings().backoff, &adaptive.settings().backoff] {
+        assert_series(&**backoff, false, WHOLE, &transient);
+        assert_series(&**backoff, true, WHOLE, &SECONDS);
     }
 }
 
@@ -57,9 +57,9 @@ fn generation_2_1() {
 #[test]
 fn generation_2_1_dynamodb() {
     let strategy = Standard::builder().dynamodb().build().unwrap();
-    let backoff = strategy.settings().backoff();
-    assert_series(backoff, false, WHOLE, &[25, 50, 100, 200]);
-    assert_series(backoff, true, WHOLE, &SECONDS);
+    let backoff = &strategy.settings().backoff;
+    assert_series(&**backoff, false, WHOLE, &[25, 50, 100, 200]);
+    assert_series(&**backoff, true, WHOLE, &SECONDS);
 }
 
 /// smithy-rs `calculate_exponential_backoff_where_initial_backoff_is_one`,

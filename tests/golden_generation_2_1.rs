@@ -179,8 +179,8 @@ fn dynamodb_replaces_defaults_only() {
     ];
     for builder in either_order {
         let strategy = builder.build().unwrap();
-        assert_eq!(strategy.settings().max_attempts(), 6);
-        let backoff = strategy.settings().backoff();
+        assert_eq!(strategy.settings().max_attempts, 6);
+        let backoff = &strategy.settings().backoff;
         assert_eq!(backoff.delay(1, false, u64::MAX), ms(30));
         assert_eq!(backoff.delay(1, true, u64::MAX), ms(1000));
     }

@@ -25,7 +25,7 @@ fn at_the_root() -> BTreeSet<&'static str> {
 
 #[test]
 fn the_root_has_what_most_programs_name() {
-    let buckets = "RetryQuota SendRate SendSet SendCharge SendLimiter Background";
+    let buckets = "RetryQuota SendRate SendSet SendLimiter Background";
     let permits = "QuotaPermit SendPermit Reservation Outcome SendRateSnapshot ControlLaw Class";
     let errors = "AcquireError WeightError";
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";

@@ -9,20 +9,18 @@ use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Outcome, QuotaPermit, Reservation, RetryAfter, RetryQuota, RetrySafety,
     RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard, Timestamp, WeightError,
-    backoff::{ExponentialBackoff, Jitter, SeededRandom, ThreadRandom},
+    backoff::{ExponentialBackoff, Jitter, SeededRandom},
     classify::{
-        Chain, ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier,
-        ServiceUnavailable,
+        ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
         ConfigError, HintPolicy, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
         ProfileFileFault, ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode,
         SettingFault, Settings, SettingsError, StrategyBuilder,
     },
-    headers::{HintError, HintFault},
     law::{PacedSettings, PacedSettingsError},
     operation::{Attempt, RunError, StopReason},
-    scope::{Scope, ScopeRefused, ScopesError},
+    scope::{Scope, ScopeRefused},
     strategy::{ForeignToken, InitialTokenRefused, RetryRefused, SendTurn, StrategyId},
     wait::{Acquire, DefaultSleep, PlaceInLine, TokioTimer},
 };
@@ -36,13 +34,13 @@ macro_rules! each {
     ($check:ident: $($type:ty),* $(,)?) => { const _: () = { $($check::<$type>();)* }; };
 }
 
-each!(error: AcquireError, ConfigError, ForeignToken, HintError, InitialTokenRefused, PacedSettingsError, ProfileFileError,
-    RetryRefused, RunError<std::io::Error>, ScopeRefused, ScopesError, SettingsError, WeightError);
+each!(error: AcquireError, ConfigError, ForeignToken, InitialTokenRefused, PacedSettingsError, ProfileFileError,
+    RetryRefused, RunError<std::io::Error>, ScopeRefused, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
-each!(value: AcquireError, Attempt, Chain<IoErrorClassifier, HttpClassifier>, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
-    Failure, Fault, HintFault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
+each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
+    Failure, Fault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, RetryAfter, RetryCosts,
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, ScopesError, SendPermit, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
-    ClockSkewClassifier, StopReason, StrategyId, ThreadRandom, Timestamp, WeightError);
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
+    ClockSkewClassifier, StopReason, StrategyId, Timestamp, WeightError);

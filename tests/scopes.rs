@@ -13,7 +13,7 @@ use paceline::{
     Adaptive, Failure, RetryStrategy, RetryStrategyExt, Scopes, Standard,
     config::SettingsError,
     operation::StopReason,
-    scope::{ScopeRefused, ScopesBuilder, ScopesError},
+    scope::{ScopeRefused, ScopesBuilder},
     strategy::{NotAdmitted, Reports, SendRequest, SendTurn},
 };
 use support::{
@@ -150,12 +150,12 @@ fn a_key_is_any_string_up_to_its_bound_in_bytes() {
 #[test]
 fn wrong_settings_are_found_when_they_are_used() {
     let none = Standard::builder().scopes().max_scopes(0).build();
-    assert_eq!(none.unwrap_err(), ScopesError::ZeroMaxScopes);
+    assert_eq!(none.unwrap_err(), SettingsError::ZeroMaxScopes);
     let wrong = SettingsError::ZeroMaxAttempts;
     let standard = Standard::builder().max_attempts(0).scopes().build();
-    assert_eq!(standard.unwrap_err(), ScopesError::Settings(wrong));
+    assert_eq!(standard.unwrap_err(), wrong);
     let adaptive = Adaptive::builder().max_attempts(0).scopes().build();
-    assert_eq!(adaptive.unwrap_err(), ScopesError::Settings(wrong));
+    assert_eq!(adaptive.unwrap_err(), wrong);
     let builder = Standard::builder().scopes().max_scopes(1);
     let scopes = builder
         .exceptions(|key| (key == "odd").then(|| Standard::builder().max_attempts(0).build()))
@@ -178,9 +178,9 @@ fn settings_are_the_templates_unless_an_exception_says_otherwise() {
         .exceptions(|key| (key == "c").then(|| Standard::builder().max_attempts(4).build()))
         .build()
         .unwrap();
-    let max = |key| scopes.get(key).unwrap().settings().max_attempts();
+    let max = |key| scopes.get(key).unwrap().settings().max_attempts;
     assert_eq!((max("a"), max("b"), max("c")), (2, 9, 4));
-    assert_eq!(scopes.shared().settings().max_attempts(), 2);
+    assert_eq!(scopes.shared().settings().max_attempts, 2);
     let settings = |key| core::ptr::from_ref(scopes.get(key).unwrap().settings());
     assert_eq!(settings("a"), settings("d"), "shared in memory");
     assert_ne!(settings("a"), settings("b"));

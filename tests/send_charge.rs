@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::thread;
 
 use paceline::{
-    AcquireError, ControlLaw, Outcome, SendCharge, SendPermit, SendRate, Timestamp, WeightError,
+    AcquireError, ControlLaw, Outcome, SendPermit, SendRate, Timestamp, WeightError,
     law::{DeclaredSettings, LimitReport, PacedSettings, Reset},
 };
 
@@ -39,9 +39,7 @@ fn not_in_time(millis: u64) -> AcquireError {
 fn a_debit_is_paid_before_anything_new_goes() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 60).expect("the bucket is full");
-    let charge = rate.charge(permit);
-    assert_eq!(format!("{charge:?}"), "SendCharge(60 tokens)");
-    charge.settle(ms(0), 200).expect("there is room");
+    rate.settle(ms(0), permit, 200).expect("there is room");
     // 100 of the bucket less 200: one more needs 101 tokens.
     assert_eq!(rate.try_acquire_n(ms(0), 1), Err(not_in_time(1_010)));
     assert_eq!(rate.try_acquire(ms(1_009)), Err(Duration::from_millis(1)));
@@ -53,7 +51,7 @@ fn a_debit_is_paid_before_anything_new_goes() {
 fn a_debt_stays_when_throttles_are_forgotten() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
-    rate.charge(permit).settle(ms(0), 150).expect("a debit");
+    rate.settle(ms(0), permit, 150).expect("a debit");
     rate.forget_throttles(ms(0));
     assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(510)));
     rate.reset(ms(0));
@@ -66,7 +64,7 @@ fn places_in_line_keep_their_turns_beside_a_debit() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
     let mut before = rate.reserve_n(ms(0), 10).expect("in range");
-    rate.charge(permit).settle(ms(0), 150).expect("in range");
+    rate.settle(ms(0), permit, 150).expect("in range");
     let mut behind = rate.reserve_n(ms(0), 10).expect("in range");
     assert_eq!(before.claim(ms(0)), Err(Duration::from_millis(100)));
     assert_eq!(behind.claim(ms(0)), Err(Duration::from_millis(700)));
@@ -79,14 +77,14 @@ fn places_in_line_keep_their_turns_beside_a_debit() {
 fn a_credit_fills_the_bucket_to_its_capacity_and_no_further() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 80).expect("the bucket is full");
-    rate.charge(permit).settle(ms(0), 30).expect("a credit");
+    rate.settle(ms(0), permit, 30).expect("a credit");
     assert_eq!(rate.try_acquire_n(ms(0), 71), Err(not_in_time(10)));
     assert!(rate.try_acquire_n(ms(0), 70).is_ok());
 
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 80).expect("the bucket is full");
     // It is full again after 800 ms: the credit finds no room.
-    rate.charge(permit).settle(ms(800), 0).expect("a credit");
+    rate.settle(ms(800), permit, 0).expect("a credit");
     assert!(rate.try_acquire_n(ms(800), 100).is_ok());
     assert_eq!(rate.try_acquire(ms(800)), Err(Duration::from_millis(10)));
 }
@@ -97,7 +95,7 @@ fn a_credit_moves_the_line_up() {
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
     let mut place = rate.reserve_n(ms(0), 50).expect("in range");
     assert_eq!(place.claim(ms(0)), Err(Duration::from_millis(500)));
-    rate.charge(permit).settle(ms(0), 60).expect("a credit");
+    rate.settle(ms(0), permit, 60).expect("a credit");
     assert_eq!(place.claim(ms(0)), Err(Duration::from_millis(100)));
     assert!(place.claim(ms(100)).is_ok());
 }
@@ -106,11 +104,9 @@ fn a_credit_moves_the_line_up() {
 fn the_estimate_stays_spent_unless_it_is_settled() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
-    drop(rate.charge(permit));
     assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(10)));
-    let charge = rate.charge(permit);
-    assert_eq!(charge.estimate(), 100);
-    charge.settle(ms(0), 100).expect("the estimate was right");
+    rate.settle(ms(0), permit, 100)
+        .expect("the estimate was right");
     assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(10)));
 }
 
@@ -121,14 +117,13 @@ fn what_took_nothing_is_not_settled() {
     let throttled = SendPermit::sent_at(ms(0));
     rate.record(ms(1), throttled, Outcome::Throttled);
     let before = rate.snapshot(ms(2));
-    rate.charge(free).settle(ms(2), 1_000).expect("nothing");
-    rate.charge(free).settle(ms(2), 0).expect("nothing");
+    rate.settle(ms(2), free, 1_000).expect("nothing");
+    rate.settle(ms(2), free, 0).expect("nothing");
     assert_eq!(rate.snapshot(ms(2)), before);
     // One that was granted once it limits did take something.
     let charged = rate.try_acquire(ms(60_000)).expect("it has minted by then");
     let wait = rate.try_acquire_n(ms(60_000), 1).map(SendPermit::weight);
-    rate.charge(charged)
-        .settle(ms(60_000), 1_000_000)
+    rate.settle(ms(60_000), charged, 1_000_000)
         .expect("a debit");
     assert_ne!(
         rate.try_acquire_n(ms(60_000), 1).map(SendPermit::weight),
@@ -143,7 +138,7 @@ fn debits_that_would_fill_the_line_are_refused_and_change_nothing() {
     let mut last = Ok(());
     let mut debits = 0_u64;
     while last.is_ok() {
-        last = rate.charge(permit).settle(ms(0), u32::MAX);
+        last = rate.settle(ms(0), permit, u32::MAX);
         debits += u64::from(last.is_ok());
     }
     // 2³⁷ tokens are the most; each debit is of 2³² less 101.
@@ -154,11 +149,11 @@ fn debits_that_would_fill_the_line_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_charge_may_be_settled_in_a_later_task() {
+fn an_estimate_may_be_settled_in_a_later_task() {
     let rate = Arc::new(fixed(100));
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
-    let charge = SendCharge::new(Arc::clone(&rate), permit);
-    let later = thread::spawn(move || charge.settle(ms(0), 40));
+    let other = Arc::clone(&rate);
+    let later = thread::spawn(move || other.settle(ms(0), permit, 40));
     later.join().expect("it returns").expect("a credit");
     assert!(rate.try_acquire_n(ms(0), 60).is_ok());
     assert!(rate.try_acquire(ms(0)).is_err());
@@ -211,7 +206,7 @@ fn hear(rate: &SendRate, permit: SendPermit, remaining: u64) {
 }
 
 fn settle(rate: &SendRate, permit: SendPermit, cost: u32) {
-    rate.charge(permit).settle(ms(3_000), cost).expect("room");
+    rate.settle(ms(3_000), permit, cost).expect("room");
 }
 
 #[test]
@@ -339,7 +334,7 @@ fn credits_that_do_not_fit_the_bucket_are_lost() {
         .expect("it is full");
     // Two hundred times would be more than positions in the line can tell apart.
     for _ in 0..200 {
-        rate.charge(permit).settle(ms(0), 0).expect("a credit");
+        rate.settle(ms(0), permit, 0).expect("a credit");
     }
     let snapshot = rate.snapshot(ms(0));
     assert_eq!(format!("{:.0}", snapshot.available), "4500000000");
@@ -350,8 +345,6 @@ fn credits_that_do_not_fit_the_bucket_are_lost() {
 fn a_permit_at_its_true_cost_gives_nothing_back() {
     let rate = fixed(100);
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
-    rate.charge(permit.costing(90))
-        .settle(ms(0), 0)
-        .expect("in range");
+    rate.settle(ms(0), permit.costing(90), 0).expect("in range");
     assert_eq!(rate.try_acquire(ms(0)), Err(Duration::from_millis(10)));
 }

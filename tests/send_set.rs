@@ -158,7 +158,6 @@ fn a_weight_of_nothing_leaves_a_limit_alone() {
     let set = SendSet::new([&requests, &tokens]);
     let permit = set.try_acquire(ms(0), &[0, 100]).expect("full");
     assert_eq!(permit.get(0), None);
-    assert!(set.charge(&permit, 0).is_none());
     let mut place = set.reserve(ms(0), &[8, 0]).expect("full");
     assert!(place.claim(ms(0)).is_ok());
     assert_eq!((held(&requests, ms(0)), held(&tokens, ms(0))), (0, 900));
@@ -279,8 +278,11 @@ fn one_limit_of_a_request_is_settled_in_a_later_task() {
     let rates = [8, 1_000].map(|tokens| Arc::new(fixed(tokens)));
     let set = SendSet::new(rates.clone());
     let permit = set.try_acquire(ms(0), &[1, 1_000]).expect("full");
-    let charge = set.charge(&permit, 1).expect("it took tokens");
-    let task = std::thread::spawn(move || charge.settle(ms(0), 150));
+    let (rate, taken) = (
+        Arc::clone(&rates[1]),
+        permit.get(1).expect("it took tokens"),
+    );
+    let task = std::thread::spawn(move || rate.settle(ms(0), taken, 150));
     task.join().expect("it returns").expect("a credit");
     assert_eq!(held(&rates[1], ms(0)), 850);
     set.settle(ms(0), permit, &[1, 2_000]).expect("room");

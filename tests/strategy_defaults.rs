@@ -8,7 +8,7 @@ use paceline::{
     RetryStrategy, Standard,
     backoff::SeededRandom,
     classify::ServiceUnavailable,
-    config::{HintPolicy, MaybePolicy, RetryGeneration, Settings},
+    config::{HintPolicy, MaybePolicy, RetryCosts, RetryGeneration, Settings},
     strategy::Reports,
 };
 use support::{Arc, Fixed, OK, Response, Then, http, ms, step};
@@ -22,15 +22,15 @@ fn first_answer(response: Response) -> (Then, u32) {
 }
 
 fn assert_settings(settings: &Settings) {
-    assert_eq!(settings.generation(), RetryGeneration::V2_1);
-    assert_eq!(settings.max_attempts(), 3);
-    assert_eq!(settings.backoff().delay(1, false, u64::MAX), ms(50));
-    assert_eq!(settings.backoff().delay(1, true, u64::MAX), ms(1000));
-    assert_eq!(settings.max_backoff(), ms(20_000));
-    assert_eq!(settings.backoff().delay(99, false, u64::MAX), ms(20_000));
-    assert_eq!(settings.maybe_policy(), MaybePolicy::ServerFault);
-    assert_eq!(settings.hint_policy(), HintPolicy::Clamp);
-    assert!(!settings.long_polling());
+    assert_eq!(settings.generation, RetryGeneration::V2_1);
+    assert_eq!(settings.max_attempts, 3);
+    assert_eq!(settings.backoff.delay(1, false, u64::MAX), ms(50));
+    assert_eq!(settings.backoff.delay(1, true, u64::MAX), ms(1000));
+    assert_eq!(settings.max_backoff, ms(20_000));
+    assert_eq!(settings.backoff.delay(99, false, u64::MAX), ms(20_000));
+    assert_eq!(settings.maybe_policy, MaybePolicy::ServerFault);
+    assert_eq!(settings.hint_policy, HintPolicy::Clamp);
+    assert!(!settings.long_polling);
 }
 
 #[test]
@@ -42,25 +42,21 @@ fn defaults_are_those_of_the_documented_table() {
     assert_settings(Adaptive::default().settings());
     assert_eq!(standard.quota().capacity(), 500);
     assert_eq!(adaptive.quota().capacity(), 500);
-    assert_eq!(
-        (adaptive.law(), adaptive.fail_fast()),
-        (ControlLaw::Aws, false)
-    );
+    assert_eq!(adaptive.law(), ControlLaw::Aws);
 
     let dynamodb = Standard::builder().dynamodb().build().unwrap();
-    assert_eq!(dynamodb.settings().max_attempts(), 4);
-    let backoff = dynamodb.settings().backoff();
+    assert_eq!(dynamodb.settings().max_attempts, 4);
+    let backoff = &dynamodb.settings().backoff;
     assert_eq!(backoff.delay(1, false, u64::MAX), ms(25));
     assert_eq!(backoff.delay(1, true, u64::MAX), ms(1000));
 
-    let cost = |generation: RetryGeneration, failure| generation.cost(&failure);
-    let (v2_0, v2_1) = (RetryGeneration::V2_0, RetryGeneration::V2_1);
-    assert_eq!(cost(v2_1, Failure::transient()), 14);
-    assert_eq!(cost(v2_1, Failure::timeout()), 14);
-    assert_eq!(cost(v2_1, Failure::throttling()), 5);
-    assert_eq!(cost(v2_0, Failure::transient()), 5);
-    assert_eq!(cost(v2_0, Failure::throttling()), 5);
-    assert_eq!(cost(v2_0, Failure::timeout()), 10);
+    for (generation, costs) in [
+        (RetryGeneration::V2_0, (5, 10, 5)),
+        (RetryGeneration::V2_1, (5, 14, 14)),
+    ] {
+        let of = RetryCosts::of(generation);
+        assert_eq!((of.throttling, of.timeout, of.other), costs);
+    }
 
     let spent = Standard::new();
     drop(spent.quota().try_acquire(2));
@@ -141,23 +137,19 @@ fn a_seed_replays_every_delay() {
 fn the_short_forms_are_the_builders() {
     let bulk = Adaptive::bulk();
     assert_eq!(bulk.law(), ControlLaw::Paced);
-    let built = Adaptive::builder().bulk().build().unwrap();
-    assert_eq!(bulk.stall_timeout(), built.stall_timeout());
-    assert!(bulk.stall_timeout().is_some());
+    assert!(bulk.settings().deadline.is_some());
     assert_eq!(Adaptive::declared().law(), ControlLaw::Declared);
-    assert_eq!(Adaptive::new().stall_timeout(), None);
+    assert_eq!(Adaptive::new().settings().deadline, None);
 }
 
 #[test]
 fn settings_are_those_that_were_given() {
     let builder = Adaptive::builder()
         .maybe_policy(MaybePolicy::Always)
-        .hint_policy(HintPolicy::Floor)
-        .exact_timing(true);
+        .hint_policy(HintPolicy::Floor);
     let strategy = builder.build().unwrap();
-    assert!(strategy.exact_timing() && !Adaptive::new().exact_timing());
-    assert_eq!(strategy.settings().maybe_policy(), MaybePolicy::Always);
-    assert_eq!(strategy.settings().hint_policy(), HintPolicy::Floor);
+    assert_eq!(strategy.settings().maybe_policy, MaybePolicy::Always);
+    assert_eq!(strategy.settings().hint_policy, HintPolicy::Floor);
     let legacy = Legacy::builder().maybe_policy(MaybePolicy::Always);
     let legacy = legacy.build().unwrap();
     assert_eq!(legacy.maybe_policy(), MaybePolicy::Always);

@@ -120,7 +120,7 @@ fn legacy_mode_has_nothing_to_show() {
 fn costs_are_those_of_the_generation_until_they_are_set() {
     let costs = |strategy: &Standard| {
         let costs = strategy.costs();
-        (costs.throttling(), costs.timeout(), costs.other())
+        (costs.throttling, costs.timeout, costs.other)
     };
     let builder = Standard::builder;
     let old = builder().generation(RetryGeneration::V2_0).build().unwrap();
@@ -129,10 +129,11 @@ fn costs_are_those_of_the_generation_until_they_are_set() {
         ((5, 14, 14), (5, 10, 5))
     );
 
-    let set = RetryCosts::of(RetryGeneration::V2_0)
-        .with_throttling(1)
-        .with_timeout(2)
-        .with_other(3);
+    let set = RetryCosts {
+        throttling: 1,
+        timeout: 2,
+        other: 3,
+    };
     let strategy = builder().costs(set).build().unwrap();
     let answers = [
         Failure::throttling(),
@@ -160,11 +161,11 @@ fn credit_of_a_success_is_a_setting() {
     assert_eq!(
         (
             strategy.quota().available(),
-            strategy.settings().success_credit()
+            strategy.settings().success_credit
         ),
         (20, 20)
     );
-    assert_eq!(Standard::new().settings().success_credit(), 1);
+    assert_eq!(Standard::new().settings().success_credit, 1);
 }
 
 /// What is printed is one line of values, not words of bits.

@@ -148,7 +148,7 @@ fn a_stall_refuses_background_like_foreground() {
 fn a_debit_of_background_falls_on_the_first_line() {
     let rate = SendRate::paced(fixed(100, SECOND), Timestamp::ZERO);
     let permit = rate.background().try_acquire_n(at(0), 10).unwrap();
-    rate.charge(permit).settle(at(0), 200).unwrap();
+    rate.settle(at(0), permit, 200).unwrap();
     // A bucket of 100 less 200: one more needs 101 tokens.
     assert_eq!(rate.try_acquire(at(0)), Err(ms(1_010)));
     assert!(rate.try_acquire(at(1_010)).is_ok());
@@ -158,7 +158,7 @@ fn a_debit_of_background_falls_on_the_first_line() {
 fn a_credit_of_background_goes_back_to_the_bucket() {
     let rate = SendRate::paced(fixed(100, SECOND), Timestamp::ZERO);
     let permit = rate.background().try_acquire_n(at(0), 20).unwrap();
-    rate.charge(permit).settle(at(0), 5).unwrap();
+    rate.settle(at(0), permit, 5).unwrap();
     assert_eq!(
         (0..200).filter(|_| rate.try_acquire(at(0)).is_ok()).count(),
         95

@@ -65,9 +65,7 @@ fn what_is_owed_stays_owed_when_places_have_come_and_gone() {
         let fixed = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
         let rate = Arc::new(SendRate::paced(fixed, Timestamp::ZERO));
         let permit = rate.try_acquire(at(0)).expect("the bucket is full");
-        rate.charge(permit)
-            .settle(at(0), 11)
-            .expect("a debit of ten");
+        rate.settle(at(0), permit, 11).expect("a debit of ten");
         let shared = Arc::clone(&rate);
         let other = thread::spawn(move || drop(shared.reserve(at(0))));
         drop(rate.reserve(at(0)));

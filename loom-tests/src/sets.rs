@@ -115,7 +115,7 @@ fn a_credit_beside_a_take_is_there_again_once() {
         let permit = rate.try_acquire(NOW).unwrap();
         let other = {
             let rate = Arc::clone(&rate);
-            thread::spawn(move || rate.charge(permit).settle(NOW, 0))
+            thread::spawn(move || rate.settle(NOW, permit, 0))
         };
         let taken = usize::from(rate.try_acquire(NOW).is_ok());
         other.join().unwrap().unwrap();
@@ -130,7 +130,7 @@ fn a_debit_beside_a_take_is_owed_once() {
         let permit = rate.try_acquire(NOW).unwrap();
         let other = {
             let rate = Arc::clone(&rate);
-            thread::spawn(move || rate.charge(permit).settle(NOW, 3))
+            thread::spawn(move || rate.settle(NOW, permit, 3))
         };
         let taken = u128::from(rate.try_acquire(NOW).is_ok());
         other.join().unwrap().unwrap();
@@ -169,10 +169,10 @@ fn a_permit_that_is_charged_twice_is_credited_twice() {
         let permit = rate.try_acquire(NOW).unwrap();
         let other = {
             let rate = Arc::clone(&rate);
-            thread::spawn(move || rate.charge(permit).settle(NOW, 0))
+            thread::spawn(move || rate.settle(NOW, permit, 0))
         };
         let taken = usize::from(rate.try_acquire(NOW).is_ok());
-        rate.charge(permit).settle(NOW, 0).unwrap();
+        rate.settle(NOW, permit, 0).unwrap();
         other.join().unwrap().unwrap();
         assert_eq!(taken + left(&rate), 2, "a credit was given twice");
     });
@@ -202,7 +202,7 @@ fn a_settlement_beside_its_report_counts_twice_at_most() {
         let reporter = thread::spawn(move || {
             shared.observe(now, second, &report(40));
         });
-        rate.charge(second).settle(now, 10).expect("there is room");
+        rate.settle(now, second, 10).expect("there is room");
         reporter.join().expect("the reporter returns");
         let left = remaining(&rate, now);
         // Counted twice it is 31, until a later send is reported. Others are seen to take some.
@@ -243,8 +243,8 @@ fn two_declared_settlements_both_count() {
         let third = rate.try_acquire(at(6 * SECOND)).expect("its turn");
         let now = at(7 * SECOND);
         let shared = Arc::clone(&rate);
-        let other = thread::spawn(move || shared.charge(second).settle(now, 10));
-        rate.charge(third).settle(now, 5).expect("there is room");
+        let other = thread::spawn(move || shared.settle(now, second, 10));
+        rate.settle(now, third, 5).expect("there is room");
         other.join().expect("it returns").expect("there is room");
         let left = remaining(&rate, now);
         assert!((left - 35.0).abs() < 1e-6, "left {left}");
@@ -261,7 +261,7 @@ fn a_declared_settlement_beside_a_take_counts_both() {
         let second = rate.try_acquire(at(3 * SECOND)).expect("its turn");
         let now = at(6 * SECOND);
         let shared = Arc::clone(&rate);
-        let other = thread::spawn(move || shared.charge(second).settle(now, 10));
+        let other = thread::spawn(move || shared.settle(now, second, 10));
         let taken = rate.try_acquire(now).is_ok();
         other.join().expect("it returns").expect("there is room");
         let left = remaining(&rate, now);

@@ -86,7 +86,12 @@ impl Scene {
                 Ok(next) => token = next,
                 Err(_out_of_attempts) => return -paid,
             }
-            let cost = self.strategy.settings().generation().cost(failure);
+            let costs = self.strategy.costs();
+            let cost = if failure.is_throttle() {
+                costs.throttling
+            } else {
+                costs.other
+            };
             paid += i64::from(cost);
         }
         self.take_turn(fickle);

@@ -1,6 +1,6 @@
 //! What responses over HTTP mean.
 
-use http::{Response, response::Parts};
+use http::Response;
 
 use super::{Classifier, HttpResponseParts};
 use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
@@ -122,11 +122,5 @@ impl Classifier<HttpResponseParts<'_>> for HttpClassifier {
 impl<B> Classifier<Response<B>> for HttpClassifier {
     fn classify(&self, response: &Response<B>) -> Option<Failure> {
         self.classify(&HttpResponseParts::of(response))
-    }
-}
-
-impl Classifier<Parts> for HttpClassifier {
-    fn classify(&self, parts: &Parts) -> Option<Failure> {
-        self.classify(&HttpResponseParts::new(parts.status, &parts.headers))
     }
 }

@@ -55,7 +55,7 @@ use crate::Failure;
 ///     io::ErrorKind::NotFound => Some(Failure::transient()),
 ///     _ => None,
 /// };
-/// let chain = Chain::new(mine, IoErrorClassifier);
+/// let chain = (mine, IoErrorClassifier);
 /// let classify = |error: &io::Error| chain.classify(error).unwrap_or(Failure::not_retryable());
 ///
 /// let result = Standard::new().run_with(classify, |attempt| match attempt.number() {
@@ -68,8 +68,8 @@ use crate::Failure;
 pub trait Classifier<E: ?Sized> {
     /// Returns what `error` means, or `None` if this classifier does not know.
     ///
-    /// Not to be confused with [`Failure::not_retryable`], which is an answer, and ends a
-    /// [`Chain`].
+    /// Not to be confused with [`Failure::not_retryable`], which is an answer: the second of a
+    /// pair is not asked then.
     fn classify(&self, error: &E) -> Option<Failure>;
 
     /// Returns whether the body of the response `error` would say more. `false` by default.
@@ -88,48 +88,14 @@ impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
     }
 }
 
-/// Asks one classifier, and the next one if that does not know.
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{Failure, classify::{Chain, Classifier}};
-///
-/// let busy = |code: &u32| (*code == 7).then(Failure::throttling);
-/// let down = |code: &u32| (*code == 9).then(Failure::transient);
-/// let wrong = |code: &u32| (*code < 100).then(Failure::not_retryable);
-/// let chain = Chain::new(busy, down).or(wrong);
-/// assert_eq!(chain.classify(&7), Some(Failure::throttling()));
-/// assert_eq!(chain.classify(&8), Some(Failure::not_retryable()));
-/// assert_eq!(chain.classify(&100), None);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Chain<A, B> {
-    first: A,
-    next: B,
-}
-
-impl<A, B> Chain<A, B> {
-    /// Creates the chain that asks `first` before `next`.
-    #[must_use]
-    pub const fn new(first: A, next: B) -> Self {
-        Self { first, next }
-    }
-
-    /// Asks `last` if none of the chain knows.
-    #[must_use]
-    pub fn or<C>(self, last: C) -> Chain<Self, C> {
-        Chain::new(self, last)
-    }
-}
-
-impl<E: ?Sized, A: Classifier<E>, B: Classifier<E>> Classifier<E> for Chain<A, B> {
+/// Asks the first, and the second if that does not know.
+impl<E: ?Sized, A: Classifier<E>, B: Classifier<E>> Classifier<E> for (A, B) {
     fn classify(&self, error: &E) -> Option<Failure> {
-        let known = self.first.classify(error);
-        known.or_else(|| self.next.classify(error))
+        let known = self.0.classify(error);
+        known.or_else(|| self.1.classify(error))
     }
 
     fn wants_body(&self, error: &E) -> bool {
-        self.first.wants_body(error) || self.next.wants_body(error)
+        self.0.wants_body(error) || self.1.wants_body(error)
     }
 }

@@ -131,8 +131,8 @@ impl<'a> HttpResponseParts<'a> {
     #[must_use]
     pub fn retry_after(&self) -> Option<RetryAfter> {
         let get = |name| self.headers.get(name);
-        let amz = get("x-amz-retry-after").and_then(|value| RetryAfter::parse_amz(value).ok());
-        amz.or_else(|| RetryAfter::parse_http(get("retry-after")?, self.now()).ok())
+        let amz = get("x-amz-retry-after").and_then(RetryAfter::parse_amz);
+        amz.or_else(|| RetryAfter::parse_http(get("retry-after")?, self.now()))
     }
 
     /// Returns the header `Age`, or zero without a valid one: how long ago the service made this

@@ -6,7 +6,7 @@ mod json;
 
 use core::fmt;
 
-use http::{Response, response::Parts};
+use http::Response;
 
 use super::{Classifier, HttpResponseParts, aws_error_code};
 use crate::{Execution, Failure, RetrySafety, classify::ServiceUnavailable};
@@ -270,11 +270,5 @@ impl Classifier<HttpResponseParts<'_>> for RefusalClassifier {
 impl<B> Classifier<Response<B>> for RefusalClassifier {
     fn classify(&self, response: &Response<B>) -> Option<Failure> {
         self.classify(&HttpResponseParts::of(response))
-    }
-}
-
-impl Classifier<Parts> for RefusalClassifier {
-    fn classify(&self, parts: &Parts) -> Option<Failure> {
-        self.classify(&HttpResponseParts::new(parts.status, &parts.headers))
     }
 }

@@ -3,10 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{HintError, HintFault};
 use crate::RetryAfter;
 
-const NAME: &str = "grpc-status-details-bin";
 /// The last part of the type's URL.
 const RETRY_INFO: &[u8] = b"/google.rpc.RetryInfo";
 /// The longest value that is read: servers bound all trailers together to 8 KiB by default.
@@ -16,11 +14,8 @@ impl RetryAfter {
     /// Reads the delay of a `google.rpc.RetryInfo` from the value of the header or trailer
     /// `grpc-status-details-bin`: a `google.rpc.Status` in base64, with padding or without.
     ///
-    /// The first `RetryInfo` counts. A negative delay is a hint of zero.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`HintError`] if it is no such status, or has no `RetryInfo`.
+    /// The first `RetryInfo` counts. A negative delay is a hint of zero. What is no such status,
+    /// or has no `RetryInfo`, is `None`.
     ///
     /// # Examples
     ///
@@ -31,19 +26,13 @@ impl RetryAfter {
     /// // A `RetryInfo` of 1.5 s.
     /// let details = "GjIKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRyeUluZm8SBgoECAEQAQ";
     /// let hint = RetryAfter::parse_status_details(details);
-    /// assert_eq!(hint, Ok(RetryAfter::AtLeast(Duration::new(1, 1))));
+    /// assert_eq!(hint, Some(RetryAfter::AtLeast(Duration::new(1, 1))));
     /// ```
-    pub fn parse_status_details(value: impl AsRef<[u8]>) -> Result<Self, HintError> {
+    pub fn parse_status_details(value: impl AsRef<[u8]>) -> Option<Self> {
         let value = value.as_ref().trim_ascii();
-        let delay = || {
-            let status = from_base64(value.get(..LONGEST).unwrap_or(value))?;
-            let mut details = Fields(&status).filter_map(|field| field.bytes(3));
-            details.find_map(retry_info)
-        };
-        match delay() {
-            Some(delay) => Ok(Self::AtLeast(delay)),
-            None => Err(HintError::new(NAME, value, HintFault::NotRetryInfo)),
-        }
+        let status = from_base64(value.get(..LONGEST).unwrap_or(value))?;
+        let mut details = Fields(&status).filter_map(|field| field.bytes(3));
+        details.find_map(retry_info).map(Self::AtLeast)
     }
 }
 

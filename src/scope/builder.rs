@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{ScopesError, scopes::Scopes};
+use super::scopes::Scopes;
 use crate::{
     Adaptive, RetryStrategy, Standard,
     strategy::{StrategyBuilder, settings::SettingsError},
@@ -37,8 +37,8 @@ pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Sen
 ///     .exceptions(move |key| (key == "ledger").then(|| patient.clone().build()))
 ///     .max_scopes(100_000)
 ///     .build()?;
-/// assert_eq!(scopes.get("orders")?.settings().max_attempts(), 3);
-/// assert_eq!(scopes.get("ledger")?.settings().max_attempts(), 8);
+/// assert_eq!(scopes.get("orders")?.settings().max_attempts, 3);
+/// assert_eq!(scopes.get("ledger")?.settings().max_attempts, 8);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a builder does nothing until it is built"]
@@ -89,10 +89,10 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ScopesError`] if there may be no scope, or if the settings are wrong.
-    pub fn build(self) -> Result<Scopes<S>, ScopesError> {
+    /// Returns [`SettingsError`] if there may be no scope, or if the settings are wrong.
+    pub fn build(self) -> Result<Scopes<S>, SettingsError> {
         if self.max_scopes == 0 {
-            return Err(ScopesError::ZeroMaxScopes);
+            return Err(SettingsError::ZeroMaxScopes);
         }
         let shared = (self.make)(None)?;
         Ok(Scopes::from_parts(self.make, shared, self.max_scopes))

@@ -46,30 +46,3 @@ impl From<SettingsError> for ScopeRefused {
         Self::Settings(error)
     }
 }
-
-/// Why scopes could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ScopesError {
-    /// `max_scopes` is 0: every operation would share one state.
-    ZeroMaxScopes,
-    /// The settings that all scopes share are wrong.
-    Settings(SettingsError),
-}
-
-impl fmt::Display for ScopesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroMaxScopes => f.write_str("max_scopes must be at least 1"),
-            Self::Settings(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ScopesError {}
-
-impl From<SettingsError> for ScopesError {
-    fn from(error: SettingsError) -> Self {
-        Self::Settings(error)
-    }
-}

@@ -37,5 +37,5 @@ mod store;
 mod strategy;
 
 pub use builder::ScopesBuilder;
-pub use error::{ScopeRefused, ScopesError};
+pub use error::ScopeRefused;
 pub use slot::Scope;

@@ -24,8 +24,7 @@ use core::ops::Deref;
 
 use crate::law::{LimitReports, Observed, Recorded};
 use crate::{
-    AcquireError, Background, Class, Outcome, SendCharge, SendPermit, SendRate, Timestamp,
-    WeightError,
+    AcquireError, Background, Class, Outcome, SendPermit, SendRate, Timestamp, WeightError,
 };
 
 /// The most send rates that a set has.
@@ -434,20 +433,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
     }
 
-    /// Returns what a request took of `limit`, to be settled in a later task: `None` if it took
-    /// nothing of it.
-    ///
-    /// Call it once for a permit and a limit: settled twice, the difference counts twice.
-    pub fn charge(&self, permit: &SetPermit<N>, limit: usize) -> Option<SendCharge<R>>
-    where
-        R: Clone,
-    {
-        let rate = self.rates.get(limit)?.clone()?;
-        Some(SendCharge::new(rate, permit.get(limit)?))
-    }
-
     /// Corrects what a request took to its true `costs`, one for each limit, as
-    /// [`SendCharge::settle`] does. Call it once.
+    /// [`SendRate::settle`] does. Call it once.
     ///
     /// # Errors
     ///
@@ -463,7 +450,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         let mut settled = Ok(());
         for (limit, rate, taken) in self.permitted(&permit) {
             let cost = costs.get(limit).copied().unwrap_or(taken.weight());
-            if let Err(error) = rate.charge(taken).settle(now, cost) {
+            if let Err(error) = rate.settle(now, taken, cost) {
                 settled = Err(SetError::Weight { limit, error });
             }
         }

@@ -291,7 +291,7 @@ impl Adaptive {
         };
         let now = reports.clock(self.clock()).now();
         // One that does not fit the line is not settled.
-        match self.rate.charge(permit).settle(now, *cost) {
+        match self.rate.settle(now, permit, *cost) {
             Ok(()) => permit.costing(*cost),
             Err(_) => permit,
         }
@@ -370,31 +370,6 @@ impl Adaptive {
     #[must_use]
     pub fn law(&self) -> ControlLaw {
         self.rate.law()
-    }
-
-    /// Returns `true` if a send that would have to wait is refused.
-    #[must_use]
-    pub fn fail_fast(&self) -> bool {
-        self.pace().fail_fast
-    }
-
-    /// Returns the longest wait for a turn, `None` without a limit.
-    #[must_use]
-    pub fn max_wait(&self) -> Option<Duration> {
-        self.pace().max_wait
-    }
-
-    /// Returns how long everything may be throttled before retries end, or `None` if it is not for
-    /// [bulk](Self::bulk).
-    #[must_use]
-    pub fn stall_timeout(&self) -> Option<Duration> {
-        self.pace().stall_timeout
-    }
-
-    /// Returns `true` if the clock is read for every send.
-    #[must_use]
-    pub fn exact_timing(&self) -> bool {
-        self.pace().exact_timing
     }
 
     /// Records the outcome of the send in progress.
@@ -768,7 +743,9 @@ impl Adaptive {
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
-        self.drought.as_deref().zip(self.stall_timeout().map(nanos))
+        self.drought
+            .as_deref()
+            .zip(self.pace().stall_timeout.map(nanos))
     }
 
     /// Returns what a failed attempt counts for, and takes note of one that was throttled in bulk.
@@ -865,7 +842,7 @@ impl Adaptive {
         let admitted = match &self.set {
             None => turn.wait(&self.rate, clock, request, longest),
             Some(set) => {
-                let longest = if self.fail_fast() {
+                let longest = if self.pace().fail_fast {
                     Some(Duration::ZERO)
                 } else {
                     longest
@@ -915,7 +892,7 @@ impl fmt::Debug for Adaptive {
         }
         shown
             .field("law", &self.law())
-            .field("max_attempts", &self.settings().max_attempts())
+            .field("max_attempts", &self.settings().max_attempts)
             .field("quota", &snapshot.quota.available)
             .field("rate", &format_args!("{rate}"))
             .finish_non_exhaustive()

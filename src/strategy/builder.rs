@@ -38,7 +38,7 @@ const TOKENS_AT_ONCE: Duration = Duration::from_secs(10);
 ///     .max_attempts(5)
 ///     .max_backoff(Duration::from_secs(3))
 ///     .build()?;
-/// assert_eq!(strategy.settings().max_attempts(), 5);
+/// assert_eq!(strategy.settings().max_attempts, 5);
 ///
 /// let wrong = Standard::builder().max_attempts(0).build();
 /// assert_eq!(wrong.unwrap_err(), SettingsError::ZeroMaxAttempts);
@@ -112,7 +112,7 @@ impl<M> StrategyBuilder<M> {
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn on_event(mut self, hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.choices.hook = Some(match self.choices.hook.take() {
+        self.choices.on_event = Some(match self.choices.on_event.take() {
             Some(first) => first.and(hook),
             None => Hook::new(hook),
         });
@@ -216,7 +216,7 @@ impl<M> StrategyBuilder<M> {
     /// use paceline::{Standard, backoff::{BackoffStrategy, Jitter}, config::SettingsError};
     ///
     /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
-    /// let least = strategy.settings().backoff().delay(1, false, 0);
+    /// let least = strategy.settings().backoff.delay(1, false, 0);
     /// assert_eq!(least, Duration::from_millis(25));
     ///
     /// let above = Standard::builder().throttling_floor(Duration::from_secs(21)).build();
@@ -274,7 +274,7 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Draws jitter from `random` in place of [`ThreadRandom`](crate::backoff::ThreadRandom).
+    /// Draws jitter from `random` in place of the random numbers of the thread.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
         self
@@ -335,7 +335,7 @@ impl StrategyBuilder<Adaptive> {
     ///     .deadline(Duration::from_secs(3_600))
     ///     .stall_timeout(Duration::from_secs(60))
     ///     .build()?;
-    /// assert_eq!(strategy.stall_timeout(), Some(Duration::from_secs(60)));
+    /// assert_eq!(strategy.settings().deadline, Some(Duration::from_secs(3_600)));
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn bulk(mut self) -> Self {

@@ -83,7 +83,7 @@ impl AttemptCharge {
     }
 
     /// Corrects what the attempt took to its true `costs` in tokens, one for each send rate, as
-    /// [`SendCharge::settle`](crate::SendCharge::settle) does. The second time nothing happens.
+    /// [`SendRate::settle`] does. The second time nothing happens.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 pub(super) struct Choices {
     pub(super) name: Option<Box<str>>,
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(super) hook: Option<Hook>,
+    pub(super) on_event: Option<Hook>,
     pub(super) generation: Option<RetryGeneration>,
     pub(super) dynamodb: bool,
     pub(super) max_attempts: Option<u32>,
@@ -89,41 +89,25 @@ impl fmt::Debug for Choices {
         fn other<T: fmt::Debug + Default + PartialEq>(choice: &T) -> Option<&dyn fmt::Debug> {
             (*choice != T::default()).then_some(choice as &dyn fmt::Debug)
         }
-        let choices = [
-            ("name", given(self.name.as_ref())),
-            ("on_event", given(self.hook.as_ref())),
-            ("generation", given(self.generation.as_ref())),
-            ("dynamodb", other(&self.dynamodb)),
-            ("max_attempts", given(self.max_attempts.as_ref())),
-            ("max_backoff", given(self.max_backoff.as_ref())),
-            ("base_delay", given(self.base_delay.as_ref())),
-            (
-                "throttling_base_delay",
-                given(self.throttling_base_delay.as_ref()),
-            ),
-            ("throttling_floor", given(self.throttling_floor.as_ref())),
-            ("jitter", given(self.jitter.as_ref())),
-            ("backoff", given(self.backoff.as_ref())),
-            ("quota_capacity", given(self.quota_capacity.as_ref())),
-            ("quota", given(self.quota.as_ref())),
-            ("costs", given(self.costs.as_ref())),
-            ("success_credit", given(self.success_credit.as_ref())),
-            ("maybe_policy", other(&self.maybe_policy)),
-            ("hint_policy", other(&self.hint_policy)),
-            ("long_polling", other(&self.long_polling)),
-            ("random", given(self.random.as_ref())),
-            ("clock", given(self.clock.as_ref())),
-            ("law", given(self.law.as_ref())),
-            ("paced", given(self.paced.as_ref())),
-            ("declared", given(self.declared.as_ref())),
-            ("also", other(&self.also)),
-            ("fail_fast", other(&self.fail_fast)),
-            ("max_wait", given(self.max_wait.as_ref())),
-            ("exact_timing", other(&self.exact_timing)),
-            ("bulk", other(&self.bulk)),
-            ("stall_timeout", given(self.stall_timeout.as_ref())),
-            ("deadline", given(self.deadline.as_ref())),
-        ];
+        macro_rules! choices {
+            ($($kind:ident: $($name:ident)*;)*) => {
+                [$($((stringify!($name), choices!($kind $name)),)*)*]
+            };
+            (given $name:ident) => { given(self.$name.as_ref()) };
+            (other $name:ident) => { other(&self.$name) };
+        }
+        let choices = choices! {
+            given: name on_event generation;
+            other: dynamodb;
+            given: max_attempts max_backoff base_delay throttling_base_delay throttling_floor
+                jitter backoff quota_capacity quota costs success_credit;
+            other: maybe_policy hint_policy long_polling;
+            given: random clock law paced declared;
+            other: also fail_fast;
+            given: max_wait;
+            other: exact_timing bulk;
+            given: stall_timeout deadline;
+        };
         let mut shown = f.debug_struct("StrategyBuilder");
         for (name, choice) in choices {
             if let Some(value) = choice {
@@ -192,7 +176,7 @@ impl Choices {
             costs,
             clock,
             pace,
-            hook: self.hook,
+            hook: self.on_event,
         });
         Plan {
             common,

@@ -18,18 +18,21 @@ use super::{failure::Failure, settings::RetryGeneration};
 /// use paceline::{Standard, config::{RetryCosts, RetryGeneration}};
 ///
 /// // A client with provisioned capacity, whose throttles are no sign of trouble.
-/// let costs = RetryCosts::of(RetryGeneration::V2_1).with_throttling(1);
+/// let costs = RetryCosts { throttling: 1, ..RetryCosts::of(RetryGeneration::V2_1) };
 /// let strategy = Standard::builder().costs(costs).build()?;
-/// assert_eq!(strategy.costs().throttling(), 1);
+/// assert_eq!(strategy.costs().timeout, 14);
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct RetryCosts {
-    throttling: u16,
-    timeout: u16,
-    other: u16,
+    /// The cost of a retry after throttling.
+    pub throttling: u16,
+    /// The cost of a retry after a timeout.
+    pub timeout: u16,
+    /// The cost of a retry after any other failure.
+    pub other: u16,
 }
 
 impl RetryCosts {
@@ -45,51 +48,6 @@ impl RetryCosts {
             timeout,
             other,
         }
-    }
-
-    /// Replaces the cost of a retry after throttling.
-    #[must_use]
-    pub const fn with_throttling(self, tokens: u16) -> Self {
-        Self {
-            throttling: tokens,
-            ..self
-        }
-    }
-
-    /// Replaces the cost of a retry after a timeout.
-    #[must_use]
-    pub const fn with_timeout(self, tokens: u16) -> Self {
-        Self {
-            timeout: tokens,
-            ..self
-        }
-    }
-
-    /// Replaces the cost of a retry after any other failure.
-    #[must_use]
-    pub const fn with_other(self, tokens: u16) -> Self {
-        Self {
-            other: tokens,
-            ..self
-        }
-    }
-
-    /// Returns the cost of a retry after throttling.
-    #[must_use]
-    pub const fn throttling(self) -> u16 {
-        self.throttling
-    }
-
-    /// Returns the cost of a retry after a timeout.
-    #[must_use]
-    pub const fn timeout(self) -> u16 {
-        self.timeout
-    }
-
-    /// Returns the cost of a retry after any other failure.
-    #[must_use]
-    pub const fn other(self) -> u16 {
-        self.other
     }
 
     /// Returns the cost of a retry after `failure`, by the rules of `generation`.
@@ -111,18 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_costs_are_those_of_the_generation() {
-        for generation in [RetryGeneration::V2_0, RetryGeneration::V2_1] {
-            for bits in 0..4 {
+    fn a_timeout_that_was_throttling_too_costs_what_the_generation_says() {
+        for (generation, costs) in [
+            (RetryGeneration::V2_0, [5, 5, 10, 10]),
+            (RetryGeneration::V2_1, [14, 5, 14, 5]),
+        ] {
+            for (bits, cost) in (0..4).zip(costs) {
                 let failure = Failure::transient()
                     .with_throttle(bits & 1 != 0)
                     .with_timeout(bits & 2 != 0);
-                let cost = RetryCosts::of(generation).after(&failure, generation);
-                assert_eq!(
-                    cost,
-                    generation.cost(&failure),
-                    "{generation:?} {failure:?}"
-                );
+                let after = RetryCosts::of(generation).after(&failure, generation);
+                assert_eq!(after, cost, "{generation:?} {failure:?}");
             }
         }
     }

@@ -227,7 +227,7 @@ impl LegacyBuilder {
         self
     }
 
-    /// Draws jitter from `random` in place of [`ThreadRandom`].
+    /// Draws jitter from `random` in place of the random numbers of the thread.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self

@@ -57,8 +57,8 @@ impl<'a> Reports<'a> {
     }
 
     /// Adds what the request really cost, in tokens of each send rate. A strategy with send rates
-    /// settles it with what the attempt took ([`SendCharge`](crate::SendCharge)). Costs of another
-    /// number than the strategy has rates are ignored.
+    /// settles it with what the attempt took ([`SendRate::settle`](crate::SendRate::settle)).
+    /// Costs of another number than the strategy has rates are ignored.
     pub const fn costing(mut self, costs: &'a Weights) -> Self {
         self.costs = Some(costs);
         self

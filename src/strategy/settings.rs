@@ -35,17 +35,6 @@ pub enum RetryGeneration {
 }
 
 impl RetryGeneration {
-    /// Returns the quota that a retry after `failure` costs.
-    #[must_use]
-    pub const fn cost(self, failure: &Failure) -> u32 {
-        match self {
-            Self::V2_0 if failure.is_timeout() => 10,
-            Self::V2_0 => 5,
-            Self::V2_1 if failure.is_throttle() => 5,
-            Self::V2_1 => 14,
-        }
-    }
-
     /// Returns the backoff of the first retry before jitter, after throttling and after the rest.
     pub(super) const fn bases(self) -> (Duration, Duration) {
         match self {
@@ -130,73 +119,27 @@ pub enum HintPolicy {
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
 /// SDKs and Tools Reference Guide; "Retrying Requests" in Smithy's client guide.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
-    pub(super) generation: RetryGeneration,
-    pub(super) max_attempts: u32,
-    pub(super) max_backoff: Duration,
-    pub(super) maybe_policy: MaybePolicy,
-    pub(super) hint_policy: HintPolicy,
-    pub(super) long_polling: bool,
-    pub(super) success_credit: u32,
-    pub(super) deadline: Option<Duration>,
-    pub(super) backoff: Arc<dyn BackoffStrategy>,
+    /// The generation of the rules.
+    pub generation: RetryGeneration,
+    /// The most sends that an operation may make, the first one included.
+    pub max_attempts: u32,
+    /// The cap of the built-in backoff and of hints in generation 2.0.
+    pub max_backoff: Duration,
+    /// How failures are handled that may or may not be safe to retry.
+    pub maybe_policy: MaybePolicy,
+    /// How the service's clamped hints are handled.
+    pub hint_policy: HintPolicy,
+    /// Whether a refusal by the quota asks the caller to wait.
+    pub long_polling: bool,
+    /// What a success without a retry puts into the quota.
+    pub success_credit: u32,
+    /// The time that an operation has unless it says otherwise, or `None` without a limit.
+    pub deadline: Option<Duration>,
+    /// The rule for delays.
+    pub backoff: Arc<dyn BackoffStrategy>,
     pub(super) random: Arc<dyn Random>,
-}
-
-impl Settings {
-    /// Returns the generation of the rules.
-    #[must_use]
-    pub const fn generation(&self) -> RetryGeneration {
-        self.generation
-    }
-
-    /// Returns the most sends that an operation may make, the first one included.
-    #[must_use]
-    pub const fn max_attempts(&self) -> u32 {
-        self.max_attempts
-    }
-
-    /// Returns the cap of the built-in backoff and of hints in generation 2.0.
-    #[must_use]
-    pub const fn max_backoff(&self) -> Duration {
-        self.max_backoff
-    }
-
-    /// Returns how failures are handled that may or may not be safe to retry.
-    #[must_use]
-    pub const fn maybe_policy(&self) -> MaybePolicy {
-        self.maybe_policy
-    }
-
-    /// Returns how the service's clamped hints are handled.
-    #[must_use]
-    pub const fn hint_policy(&self) -> HintPolicy {
-        self.hint_policy
-    }
-
-    /// Returns `true` if a refusal by the quota asks the caller to wait.
-    #[must_use]
-    pub const fn long_polling(&self) -> bool {
-        self.long_polling
-    }
-
-    /// Returns what a success without a retry puts into the quota.
-    #[must_use]
-    pub const fn success_credit(&self) -> u32 {
-        self.success_credit
-    }
-
-    /// Returns the time that an operation has unless it says otherwise, or `None` without a limit.
-    #[must_use]
-    pub const fn deadline(&self) -> Option<Duration> {
-        self.deadline
-    }
-
-    /// Returns the rule for delays.
-    #[must_use]
-    pub fn backoff(&self) -> &dyn BackoffStrategy {
-        &*self.backoff
-    }
 }
 
 /// Why a strategy could not be built.
@@ -221,6 +164,8 @@ pub enum SettingsError {
     StallTimeoutWithoutBulk,
     /// More than seven send rates were added: a strategy has eight at most.
     TooManyRates,
+    /// `max_scopes` is 0: every operation would share one state.
+    ZeroMaxScopes,
 }
 
 impl fmt::Display for SettingsError {
@@ -233,6 +178,7 @@ impl fmt::Display for SettingsError {
             Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
             Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",
             Self::TooManyRates => "a strategy has eight send rates at most",
+            Self::ZeroMaxScopes => "max_scopes must be at least 1",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
         })
     }

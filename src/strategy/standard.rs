@@ -85,7 +85,7 @@ impl fmt::Debug for Standard {
             shown.field("name", name);
         }
         shown
-            .field("max_attempts", &self.settings().max_attempts())
+            .field("max_attempts", &self.settings().max_attempts)
             .field("quota", &self.snapshot().quota.available)
             .finish_non_exhaustive()
     }

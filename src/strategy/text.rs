@@ -26,7 +26,7 @@ impl<M> Serialize for StrategyBuilder<M> {
 ///
 /// let text = r#"{ "generation": "2.0", "max_attempts": 5, "costs": { "throttling": 1, "timeout": 10, "other": 5 } }"#;
 /// let builder: StrategyBuilder<Standard> = serde_json::from_str(text)?;
-/// assert_eq!(builder.build()?.settings().max_attempts(), 5);
+/// assert_eq!(builder.build()?.settings().max_attempts, 5);
 ///
 /// let wrong = serde_json::from_str::<StrategyBuilder<Standard>>(r#"{ "max_attempts": 0 }"#);
 /// assert!(wrong.unwrap_err().to_string().starts_with("max_attempts must be at least 1"));

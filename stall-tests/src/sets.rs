@@ -37,8 +37,7 @@ fn a_thread_that_stops_within_a_credit_stops_no_other() {
     for step in 0.. {
         let rate = limiter();
         let permit = rate.try_acquire_n(at(0), 60).expect("it is full");
-        let charge = rate.charge(permit);
-        let stopped = stopped_at(step, || charge.settle(at(0), 10));
+        let stopped = stopped_at(step, || rate.settle(at(0), permit, 10));
         let left = left(&rate);
         assert!(left == 40 || left == 90, "step {step}: {left}");
         let wait = bounded(MOST, || rate.try_acquire_n(at(100), 100));
@@ -55,8 +54,7 @@ fn a_thread_that_stops_within_a_debit_stops_no_other() {
     for step in 0.. {
         let rate = limiter();
         let permit = rate.try_acquire_n(at(0), 60).expect("it is full");
-        let charge = rate.charge(permit);
-        let stopped = stopped_at(step, || charge.settle(at(0), 110));
+        let stopped = stopped_at(step, || rate.settle(at(0), permit, 110));
         // The debit is one step: it has happened or not.
         let wait = bounded(MOST, || rate.try_acquire(at(0)));
         let owed = wait.err().map(|wait| wait.as_nanos().div_euclid(1_000_000));
@@ -146,13 +144,12 @@ const DECLARED: u64 = 1_500;
 fn a_thread_that_stops_within_a_declared_settlement_stops_no_other() {
     for step in 0.. {
         let (rate, second) = declared();
-        let charge = rate.charge(second);
-        let stopped = stopped_within(DECLARED, step, || charge.settle(at(5_100), 21));
+        let stopped = stopped_within(DECLARED, step, || rate.settle(at(5_100), second, 21));
         // Whole or not at all, and others go on: they take, settle and report.
         let now = remaining(&rate, 5_100);
         assert!(now == "89" || now == "69", "step {step}: {now}");
         let third = bounded(DECLARED, || rate.try_acquire(at(10_000))).expect("its turn");
-        let settled = bounded(DECLARED, || rate.charge(third).settle(at(10_000), 11));
+        let settled = bounded(DECLARED, || rate.settle(at(10_000), third, 11));
         settled.expect("there is room");
         let left = remaining(&rate, 10_000);
         let want = if now == "89" { "78" } else { "58" };

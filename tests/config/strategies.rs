@@ -52,7 +52,7 @@ fn number_of_sends_is_that_of_the_strategy() {
 #[test]
 fn builder_keeps_what_it_was_told() {
     let config = Fake::new().with("AWS_MAX_ATTEMPTS", "8").load().unwrap();
-    let sends = |strategy: Standard| strategy.settings().max_attempts();
+    let sends = |strategy: Standard| strategy.settings().max_attempts;
     let builder = Standard::builder;
     assert_eq!(sends(builder().config(&config).build().unwrap()), 8);
     assert_eq!(
@@ -110,7 +110,7 @@ fn generation_counts_unless_the_builder_has_one() {
         .generation(V2_0)
         .load_from(&Fake::new());
     let config = config.unwrap();
-    let generation = |strategy: Standard| strategy.settings().generation();
+    let generation = |strategy: Standard| strategy.settings().generation;
     let builder = Standard::builder;
     assert_eq!(generation(builder().config(&config).build().unwrap()), V2_0);
     let before = builder().generation(V2_1).config(&config);

@@ -88,8 +88,8 @@ fn two_refunds_of_three_tokens_wake_three_waiters() {
     let tasks = [(); 3].map(|()| world.spawn(limiter.clone().into_tokens(1).acquire()));
     world.run_until(10 * MILLI);
     for permit in taken {
-        let charge = limiter.send_rate().charge(permit);
-        charge.settle(at(10 * MILLI), 0).expect("a credit");
+        let settled = limiter.send_rate().settle(at(10 * MILLI), permit, 0);
+        settled.expect("a credit");
     }
     world.settle();
     assert_eq!(went(&world, tasks), [10; 3]);
@@ -237,7 +237,7 @@ fn an_overrun_that_is_settled_in_a_pause_is_owed() {
     let next = |settled_at: u64| {
         let rate = full(100, ms(1_000), ms(1_000));
         let permit = rate.try_acquire_n(at(0), 60).expect("full");
-        let settle = |now| rate.charge(permit).settle(at(now), 560).expect("a debit");
+        let settle = |now| rate.settle(at(now), permit, 560).expect("a debit");
         if settled_at == 0 {
             settle(0);
         }

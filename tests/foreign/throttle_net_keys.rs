@@ -42,8 +42,8 @@ fn a_key_in_debt_is_kept_until_it_is_paid() {
     {
         let scope = scopes.get("a").expect("there is room");
         let permit = scope.send_rate().try_acquire(hands.now()).expect("full");
-        let charge = scope.send_rate().charge(permit);
-        charge.settle(hands.now(), 81).expect("a debit");
+        let settled = scope.send_rate().settle(hands.now(), permit, 81);
+        settled.expect("a debit");
     }
     assert_eq!(scopes.evict_idle(), 0);
     assert_eq!(

@@ -111,7 +111,7 @@ fn a_request_is_woken_when_its_last_turn_comes_sooner() {
     let task = world.spawn(first(limiter.into_tokens([1, 30])));
     world.run_until(1_010 * MILLI);
     assert!(world.tasks[task].ended.is_none());
-    let settled = rates[1].charge(permit).settle(world.hands.now(), 0);
+    let settled = rates[1].settle(world.hands.now(), permit, 0);
     settled.expect("a credit");
     world.settle();
     assert_eq!(world.tasks[task].went_at(), 1_010 * MILLI);

@@ -5,7 +5,7 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use paceline::backoff::{BackoffStrategy, ExponentialBackoff, Random, ThreadRandom};
+use paceline::backoff::{BackoffStrategy, ExponentialBackoff, Random};
 
 use crate::case::{
     Case,
@@ -18,13 +18,23 @@ use crate::target::Bound::{Nanos, ScalesAsEmptyLoop};
 const BASE: Duration = Duration::from_millis(50);
 const MOST: Duration = Duration::from_secs(20);
 
+/// What strategies draw from unless told otherwise.
+#[derive(Debug)]
+struct OfThread;
+
+impl Random for OfThread {
+    fn next_u64(&self) -> u64 {
+        fastrand::u64(..)
+    }
+}
+
 /// Returns the cases.
 pub(super) fn cases() -> Vec<Case> {
     let case = |whose, name, make| Case::new(Backoff, whose, name, 0, make);
     vec![
         case(Ours, "paceline ExponentialBackoff", || {
             plain(ExponentialBackoff::new(BASE, MOST), |backoff| {
-                let delay = backoff.delay(black_box(3), false, ThreadRandom.next_u64());
+                let delay = backoff.delay(black_box(3), false, OfThread.next_u64());
                 black_box(delay) <= MOST
             })
         })
@@ -38,7 +48,7 @@ pub(super) fn cases() -> Vec<Case> {
             || {
                 let backoff: Arc<dyn BackoffStrategy> =
                     Arc::new(ExponentialBackoff::new(BASE, MOST));
-                let random: Arc<dyn Random> = Arc::new(ThreadRandom);
+                let random: Arc<dyn Random> = Arc::new(OfThread);
                 plain((backoff, random), |(backoff, random)| {
                     let delay = backoff.delay(black_box(3), false, random.next_u64());
                     black_box(delay) <= MOST

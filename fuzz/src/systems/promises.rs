@@ -31,9 +31,9 @@ impl Ledger {
         Self {
             capacity,
             available: capacity,
-            throttling: costs.throttling().into(),
-            timeout: costs.timeout().into(),
-            other: costs.other().into(),
+            throttling: costs.throttling.into(),
+            timeout: costs.timeout.into(),
+            other: costs.other.into(),
         }
     }
 

@@ -403,7 +403,7 @@ impl World<'_> {
         if let Some(permit) = this.permit {
             let at = self.at(client, now);
             // A line that is full settles nothing: the next report says it.
-            let _full = self.rates[client].charge(permit).settle(at, to_u32(cost));
+            let _full = self.rates[client].settle(at, permit, to_u32(cost));
         }
     }
 

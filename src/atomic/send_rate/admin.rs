@@ -121,7 +121,7 @@ impl SendRate {
     /// hint paused all. What was measured stays. Whole tokens promised beyond those minted are
     /// written off, as many as the open places ask for: they may go at once, even after the
     /// next throttle. After a wrong timestamp it is [`reset`](Self::reset) that helps. What a
-    /// settlement has debited ([`SendCharge::settle`](crate::SendCharge::settle)) stays owed.
+    /// settlement has debited ([`settle`](Self::settle)) stays owed.
     ///
     /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes
     /// on may keep its token, for which callers wait who come after the next throttle. If the

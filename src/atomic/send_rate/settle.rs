@@ -5,13 +5,55 @@ use super::permit::{SendPermit, WeightError};
 use crate::Timestamp;
 
 impl SendRate {
-    /// Corrects what the request of `permit` took to its true cost.
-    pub(crate) fn settle(
-        &self,
-        now: Timestamp,
-        permit: SendPermit,
-        cost: u32,
-    ) -> Result<(), WeightError> {
+    /// Corrects what the request of `permit` took to its true `cost` in tokens: the difference is
+    /// debited or credited.
+    ///
+    /// Services that count tokens, bytes or compute units say what a request cost in its response.
+    /// Take an estimate before it, and settle it after. Call this once for a permit: settled twice,
+    /// the difference counts twice. Never settled, the estimate stays spent.
+    ///
+    /// - *A debit* is promised behind all that is promised: the bucket may go below zero, and then
+    ///   no new request is granted until it is paid. Places that are in line already keep their
+    ///   turns.
+    /// - *A credit* fills the bucket up to its capacity, and wakes waiters whose turn that brings.
+    ///   A cost of 0 gives all back.
+    /// - A permit that was granted while nothing was limited took nothing, and so nothing is
+    ///   settled.
+    /// - Once the service has declared a limit
+    ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes what is
+    ///   left of it, and the rate with that, rather than the bucket. Nothing is settled if the
+    ///   limiter has taken in a report of this request or a later one
+    ///   ([`observe`](Self::observe)), which has the true cost in it.
+    ///
+    /// A debt stays when throttles are [forgotten](Self::forget_throttles); a
+    /// [reset](Self::reset) takes it away.
+    ///
+    /// The outcome is recorded apart from this. [`SendPermit::costing`] makes the measured rate one
+    /// of true costs.
+    ///
+    /// # Errors
+    ///
+    /// [`WeightError::LineFull`] if so many tokens are promised already that a debit would come
+    /// near the wrap of places. The estimate stays spent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{AcquireError, SendRate, Timestamp, law::PacedSettings};
+    ///
+    /// // 1,000 tokens/s, of which the bucket holds two seconds' worth.
+    /// let second = Duration::from_secs(1);
+    /// let settings = PacedSettings::fixed(1_000, second)?.to_builder().burst(2 * second).build()?;
+    /// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+    ///
+    /// let permit = rate.try_acquire_n(now, 1_200).unwrap(); // the estimate; 800 are left
+    /// rate.settle(now, permit, 3_200).unwrap(); // the true cost: 1,200 below zero
+    /// let wait = Duration::from_millis(1_201);
+    /// assert_eq!(rate.try_acquire_n(now, 1), Err(AcquireError::NotInTime { wait }));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn settle(&self, now: Timestamp, permit: SendPermit, cost: u32) -> Result<(), WeightError> {
         let more = i64::from(cost).wrapping_sub(permit.weight().into());
         let charged = self.words().filter(|_| permit.is_charged() && more != 0);
         let Some(engaged) = charged else {

@@ -45,9 +45,12 @@ pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<
         .with_fault(fault)
         .with_timeout(code == DEADLINE_EXCEEDED);
     Some(match pushback(headers) {
-        None => match headers.get(DETAILS).map(RetryAfter::parse_status_details) {
-            Some(Ok(hint)) => failure.with_retry_after(hint),
-            _ => failure,
+        None => match headers
+            .get(DETAILS)
+            .and_then(RetryAfter::parse_status_details)
+        {
+            Some(hint) => failure.with_retry_after(hint),
+            None => failure,
         },
         Some(Some(wait)) => failure.with_retry_after(RetryAfter::AtLeast(wait)),
         Some(None) => failure.with_retry_safety(RetrySafety::No),
