@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 use super::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY};
 use crate::{
     Failure, RetrySafety,
-    wait::{Alarm, Sleep},
+    wait::{Sleep, waiter::Waiter},
 };
 
 /// The beginning of a response's body, read for a classifier that [wants](Classifier::wants_body)
@@ -86,14 +86,9 @@ impl<E> BodyBeginning<E> {
             }
             BodyEnd::Long
         };
-        let end = match left {
-            None => reading.await,
-            Some(left) => {
-                let left = left.saturating_sub(left.checked_div(16).unwrap_or_default());
-                let ended = Alarm::new().cut_off(&sleep, left, reading).await;
-                ended.unwrap_or(BodyEnd::Late)
-            }
-        };
+        let left = left.map(|left| left.saturating_sub(left.checked_div(16).unwrap_or_default()));
+        let end = Waiter::new(sleep).cut_off(left, reading).await;
+        let end = end.unwrap_or(BodyEnd::Late);
         Self { bytes, end }
     }
 

@@ -13,12 +13,12 @@ mod task;
 mod waiter;
 
 pub use crate::strategy::refusal::StopReason;
+pub use crate::wait::waiter::Waiter;
 pub use answer::{Answers, Plain, Reported, Reporting};
 pub use attempt::Attempt;
 pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
 pub use error::{RunError, Stop};
 pub use outer::{OuterAttempt, within, within_async};
-pub use waiter::Waiter;
 
 #[cfg(feature = "tokio")]
 use crate::wait::DefaultSleep;

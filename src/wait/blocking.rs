@@ -4,9 +4,8 @@ use alloc::{sync::Arc, task::Wake};
 use core::task::Waker;
 use std::thread::{self, Thread};
 
-use super::Rest;
 use super::place::{InLine, Waiting};
-use crate::Clock;
+use crate::{AcquireError, Clock};
 
 /// Wakes a thread out of its park.
 struct Unpark(Thread);
@@ -27,12 +26,10 @@ pub(crate) fn thread_waker() -> Waker {
     own.unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))))
 }
 
-/// Parks until the turn of `place` comes, or `check` refuses: it is asked before each sleep, and
-/// with `None` after it.
-pub(super) fn block<H: InLine, C: Clock, E>(
+/// Parks until the turn of `place` comes, if it can come before its deadline.
+pub(super) fn block<H: InLine, C: Clock>(
     place: &mut Waiting<H, C>,
-    check: impl Fn(Option<&Rest>) -> Result<(), E>,
-) -> Result<H::Permit, E> {
+) -> Result<H::Permit, AcquireError> {
     if let Ok(permit) = place.claim() {
         return Ok(permit); // without a waker
     }
@@ -42,8 +39,7 @@ pub(super) fn block<H: InLine, C: Clock, E>(
             Ok(permit) => return Ok(permit),
             Err(rest) => rest,
         };
-        check(Some(&rest))?;
+        rest.check(place.deadline())?;
         thread::park_timeout(rest.span());
-        check(None)?;
     }
 }

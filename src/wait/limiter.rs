@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::{fmt, ops::Deref, time::Duration};
 
-use super::{Acquire, Alarm, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, blocking, name_of};
+use super::{Acquire, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, Waiter, blocking, name_of};
 use crate::atomic::PlaceGuard;
 use crate::{
     AcquireError, Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
@@ -170,13 +170,13 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     where
         Z: Sleep,
     {
-        let mut alarm = Alarm::new();
+        let mut waiter = Waiter::new(&self.sleep);
         loop {
             let now = self.in_flight();
             if now != last {
                 return now;
             }
-            alarm.sleep(&self.sleep, LOOK_AGAIN).await;
+            waiter.sleep(LOOK_AGAIN).await;
         }
     }
 
@@ -397,10 +397,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
             return Ok(permit);
         }
         let (mut place, _) = self.take_place()?;
-        let deadline = place.deadline();
-        blocking::block(&mut place.0, |rest| {
-            rest.map_or(Ok(()), |rest| rest.check(deadline))
-        })
+        blocking::block(&mut place.0)
     }
 
     /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped

@@ -10,6 +10,7 @@ mod set;
 mod sleep;
 #[cfg(feature = "tokio")]
 mod tokio;
+pub(crate) mod waiter;
 
 #[cfg(feature = "async-io")]
 pub use self::async_io::{AsyncIoSleep, AsyncIoTimer};
@@ -17,7 +18,6 @@ pub use self::async_io::{AsyncIoSleep, AsyncIoTimer};
 pub use self::tokio::TokioTimer;
 pub(crate) use blocking::thread_waker;
 pub use future::Acquire;
-pub(crate) use future::Alarm;
 pub use limiter::AcquireRequest;
 use limiter::SendLimiter;
 pub(crate) use place::LOOK_AGAIN;
@@ -27,3 +27,4 @@ pub(crate) use place::Waiting;
 pub use set::SetPlaces;
 pub(crate) use sleep::name_of;
 pub use sleep::{DefaultSleep, Sleep, Timer};
+use waiter::Waiter;

@@ -3,10 +3,10 @@
 use core::{fmt, future::poll_fn, ops::Deref};
 
 use super::place::Waiting;
-use super::{AcquireRequest, Alarm, Rest, SendLimiter, Sleep, blocking};
+use super::{AcquireRequest, SendLimiter, Sleep, Waiter, blocking};
 use crate::set::{Binding, SetError, SetGuard, SetPermit};
 use crate::{
-    AcquireError, Clock, Outcome, SendRate, SendSet, Timestamp,
+    AcquireError, Clock, Outcome, SendRate, SendSet,
     law::{LimitReports, Observed},
 };
 
@@ -129,8 +129,7 @@ where
     /// As [`reserve`](Self::reserve).
     pub fn acquire_blocking(self) -> Result<SetPermit<N>, SetError> {
         let (mut places, _) = self.take_places()?;
-        let deadline = places.deadline();
-        let acquired = blocking::block(&mut places, check(deadline));
+        let acquired = blocking::block(&mut places);
         acquired.map_err(|wait| refused(&mut places, wait))
     }
 
@@ -145,10 +144,8 @@ where
         Z: Sleep,
     {
         let (mut places, sleep) = self.take_places()?;
-        let deadline = places.deadline();
-        let mut alarm = Alarm::new();
-        let acquired =
-            poll_fn(|cx| alarm.poll_place(&mut places, &sleep, check(deadline), cx)).await;
+        let mut waiter = Waiter::new(sleep);
+        let acquired = poll_fn(|cx| waiter.poll_place(&mut places, cx)).await;
         acquired.map_err(|wait| refused(&mut places, wait))
     }
 
@@ -161,11 +158,6 @@ where
         let held = SetGuard::take(&set, now, &weights, self.class, patience)?;
         Ok((Waiting::new(held, clock, deadline), sleep))
     }
-}
-
-/// Returns what refuses a wait that ends after `deadline`, with how long it would be.
-fn check(deadline: Option<Timestamp>) -> impl Fn(Option<&Rest>) -> Result<(), AcquireError> {
-    move |rest| rest.map_or(Ok(()), |rest| rest.check(deadline))
 }
 
 /// Returns the error of a request whose turn has moved past its deadline.
