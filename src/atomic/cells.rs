@@ -7,7 +7,7 @@ use crate::padded::Padded;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum Tally {
     Granted,
     Delayed,
     DelayedBackground,
@@ -22,7 +22,7 @@ pub(crate) enum Event {
     Credited,
 }
 
-const EVENTS: usize = 12;
+const TALLIES: usize = 12;
 
 /// What is so or not, and announced when that changes.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +45,14 @@ pub(crate) struct Counts(Lazy<Padded<Words>>);
 
 #[derive(Debug)]
 struct Words {
-    events: [AtomicU64; EVENTS],
+    tallies: [AtomicU64; TALLIES],
     states: [AtomicU64; CONDITIONS],
 }
 
 impl Words {
     fn new() -> Padded<Self> {
         Padded::new(Self {
-            events: core::array::from_fn(|_| AtomicU64::new(0)),
+            tallies: core::array::from_fn(|_| AtomicU64::new(0)),
             states: core::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
@@ -64,25 +64,25 @@ impl Counts {
     }
 
     /// Counts `event` once.
-    pub(crate) fn one(&self, event: Event) {
-        self.add(event, 1);
+    pub(crate) fn one(&self, tally: Tally) {
+        self.add(tally, 1);
     }
 
     /// Counts `event` so many times. None touches nothing.
-    pub(crate) fn add(&self, event: Event, times: u32) {
+    pub(crate) fn add(&self, tally: Tally, times: u32) {
         if times == 0 {
             return;
         }
-        if let Some(count) = self.0.get_or_make(Words::new).events.get(event as usize) {
+        if let Some(count) = self.0.get_or_make(Words::new).tallies.get(tally as usize) {
             // Relaxed: a count that is only shown.
             count.fetch_add(u64::from(times), Relaxed);
         }
     }
 
     /// Returns how often `event` happened.
-    pub(crate) fn get(&self, event: Event) -> u64 {
+    pub(crate) fn get(&self, tally: Tally) -> u64 {
         let words = self.0.get();
-        let count = words.and_then(|words| words.events.get(event as usize));
+        let count = words.and_then(|words| words.tallies.get(tally as usize));
         // Relaxed: as above.
         count.map_or(0, |count| count.load(Relaxed))
     }
@@ -234,15 +234,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_counted_apart_and_nothing_is_made_for_none() {
+    fn tallies_are_counted_apart_and_nothing_is_made_for_none() {
         let counts = Counts::new();
-        counts.add(Event::Credited, 0);
+        counts.add(Tally::Credited, 0);
         assert!(!counts.note(Condition::Limiting, false));
-        assert_eq!(counts.get(Event::Granted), 0);
+        assert_eq!(counts.get(Tally::Granted), 0);
         assert!(counts.0.get().is_none(), "no memory yet");
-        counts.one(Event::Granted);
-        counts.add(Event::Credited, 14);
-        let seen = [Event::Granted, Event::Delayed, Event::Credited].map(|event| counts.get(event));
+        counts.one(Tally::Granted);
+        counts.add(Tally::Credited, 14);
+        let seen = [Tally::Granted, Tally::Delayed, Tally::Credited].map(|tally| counts.get(tally));
         assert_eq!(seen, [1, 0, 14]);
     }
 

@@ -111,11 +111,7 @@ impl StrategyBuilder<Standard> {
     /// Builds not one strategy but one for each scope, with these settings. What is wrong with them
     /// shows at `build`.
     pub fn scopes(self) -> ScopesBuilder<Standard> {
-        let make = self.many();
-        ScopesBuilder::new(move |key| {
-            make.as_ref()
-                .map_or_else(|error| Err(*error), |make| Ok(make(key)))
-        })
+        ScopesBuilder::new(self.many())
     }
 }
 
@@ -125,10 +121,6 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// A send rate starts when its scope is first used.
     pub fn scopes(self) -> ScopesBuilder<Adaptive> {
-        let make = self.many();
-        ScopesBuilder::new(move |key| {
-            make.as_ref()
-                .map_or_else(|error| Err(*error), |make| Ok(make(key)))
-        })
+        ScopesBuilder::new(self.many())
     }
 }

@@ -49,7 +49,12 @@ fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
 
 impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     // All scopes should have the clock of the shared state.
-    forward!(self => (self.shared()): obeys_limits, notify, clock);
+    forward! {
+        self => (self.shared()):
+        obeys_limits() -> bool;
+        clock() -> &dyn Clock;
+        notify(event: &Event<'_>);
+    }
 
     /// Begins an operation on `scope`, which is in use as long as there is the token, or on the
     /// shared state if there is none or it is refused.

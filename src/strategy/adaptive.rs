@@ -19,7 +19,7 @@ use super::{
     token::{RetryToken, StrategyId, nanos},
     turn::SendTurn,
 };
-use crate::atomic::cells::{self, Condition, Drought};
+use crate::atomic::cells::{Condition, Drought, Tally};
 use crate::{
     AcquireError, Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet, Timestamp,
     WeightError,
@@ -351,11 +351,9 @@ impl Adaptive {
     /// ```
     pub fn forget_throttles(&self) {
         let now = self.clock().now();
-        self.rate.forget_throttles(now);
-        for rate in self.set.iter().flat_map(|set| set.rates().skip(1)) {
+        for rate in self.rates() {
             rate.forget_throttles(now);
         }
-        // The next answers without a report are news again.
         self.engine.counts.note(Condition::Unheard, false);
         self.look_for_changes();
     }
@@ -410,20 +408,15 @@ impl Adaptive {
 
     #[inline(never)]
     fn record_at(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        if outcome.is_throttled() {
-            self.record_throttled(now, permit, outcome);
-        } else if self.pace().exact_timing {
-            self.rate.record(now, permit, outcome);
+        let recorded = if self.pace().exact_timing {
+            self.rate.record(now, permit, outcome)
         } else {
-            self.rate.record_with(|| now, permit, outcome);
+            self.rate.record_with(|| now, permit, outcome)
+        };
+        if outcome.is_throttled() {
+            self.note(&self.rate, now, recorded);
         }
         self.look_for_changes();
-    }
-
-    /// Records a throttle, and notes what the send rate makes of it.
-    fn record_throttled(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let recorded = self.rate.record(now, permit, outcome);
-        self.note(&self.rate, now, recorded);
     }
 
     /// Takes note of what `rate` made of an outcome.
@@ -432,7 +425,7 @@ impl Adaptive {
             self.tell_limit(rate, now, |limit| EventKind::LimitContradicted { limit });
         }
         if recorded == Recorded::Cut {
-            self.engine.counts.one(cells::Event::Cut);
+            self.engine.counts.one(Tally::Cut);
             let is_news = self.engine.counts.note(Condition::Limiting, true);
             if self.is_heard() {
                 let rate = &rate.snapshot(now);
@@ -452,7 +445,7 @@ impl Adaptive {
         cfg!(feature = "tracing") || self.engine.is_watched
     }
 
-    /// Tells of the limit that a service declares.
+    /// Emits an event about the limit that a service declares.
     fn tell_limit(
         &self,
         rate: &SendRate,
@@ -572,8 +565,7 @@ impl RetryStrategy for Adaptive {
     fn snapshot(&self) -> StrategySnapshot {
         let now = self.clock().now();
         let mut further_rates = [None; MOST_RATES - 1];
-        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
-        for (shown, rate) in further_rates.iter_mut().zip(further) {
+        for (shown, rate) in further_rates.iter_mut().zip(self.rates().skip(1)) {
             *shown = Some(rate.snapshot(now));
         }
         StrategySnapshot {
@@ -652,8 +644,7 @@ impl RetryStrategy for Adaptive {
 
     fn is_idle(&self) -> bool {
         let now = self.clock().now();
-        let is_idle = |set: &SendSet<_>| set.rates().all(|rate| rate.is_idle(now));
-        self.engine.is_idle() && self.rate.is_idle(now) && self.set.as_deref().is_none_or(is_idle)
+        self.engine.is_idle() && self.rates().all(|rate| rate.is_idle(now))
     }
 }
 
@@ -725,9 +716,9 @@ impl Adaptive {
 
     /// Counts an attempt that has to wait.
     fn count_delayed(&self, request: SendRequest<'_>) {
-        self.engine.counts.one(cells::Event::Delayed);
+        self.engine.counts.one(Tally::Delayed);
         if request.is_background() {
-            self.engine.counts.one(cells::Event::DelayedBackground);
+            self.engine.counts.one(Tally::DelayedBackground);
             if self.engine.counts.note(Condition::Classes, true) {
                 self.engine.tell(|| EventKind::BackgroundWaits);
             }
@@ -736,7 +727,7 @@ impl Adaptive {
 
     /// Counts a send that is refused.
     fn note_refused(&self, request: SendRequest<'_>, wait: Duration) {
-        self.engine.counts.one(cells::Event::RefusedSend);
+        self.engine.counts.one(Tally::RefusedSend);
         let background = request.is_background();
         self.engine
             .tell(|| EventKind::SendRefused { wait, background });

@@ -302,10 +302,9 @@ impl StrategyBuilder<Standard> {
     #[cfg(feature = "scopes")]
     pub(crate) fn many(
         self,
-    ) -> Result<impl Fn(Option<&str>) -> Standard + Send + Sync, SettingsError> {
-        self.choices.check()?;
-        let plan = self.choices.into_plan(());
-        Ok(move |name: Option<&str>| Standard::from_engine(plan.engine(name)))
+    ) -> impl Fn(Option<&str>) -> Result<Standard, SettingsError> + Send + Sync {
+        let (checked, plan) = (self.choices.check(), self.choices.into_plan(()));
+        move |name| checked.map(|()| Standard::from_engine(plan.engine(name)))
     }
 }
 
@@ -463,10 +462,9 @@ impl StrategyBuilder<Adaptive> {
     #[cfg(feature = "scopes")]
     pub(crate) fn many(
         self,
-    ) -> Result<impl Fn(Option<&str>) -> Adaptive + Send + Sync, SettingsError> {
-        self.choices.check()?;
-        let plan = self.into_plan();
-        Ok(move |name: Option<&str>| Adaptive::from_engine(plan.engine(name)))
+    ) -> impl Fn(Option<&str>) -> Result<Adaptive, SettingsError> + Send + Sync {
+        let (checked, plan) = (self.choices.check(), self.into_plan());
+        move |name| checked.map(|()| Adaptive::from_engine(plan.engine(name)))
     }
 
     fn into_plan(self) -> Plan<Pace> {

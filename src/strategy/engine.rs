@@ -14,7 +14,7 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{self, Condition, Counts};
+use crate::atomic::cells::{Condition, Counts, Tally};
 use crate::{Clock, QuotaPermit};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
@@ -121,13 +121,13 @@ impl<P> Engine<P> {
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         if failure.is_throttle() {
-            self.counts.one(cells::Event::Throttled);
+            self.counts.one(Tally::Throttled);
         }
         let attempt = token.attempt();
         let answer = self.decide(token, failure, weighed);
         match &answer {
             Ok(_) => {
-                self.counts.one(cells::Event::Granted);
+                self.counts.one(Tally::Granted);
                 if self.counts.note(Condition::Exhausted, false) {
                     let available = self.quota.available();
                     self.tell(|| EventKind::QuotaRecovered { available });
@@ -148,13 +148,13 @@ impl<P> Engine<P> {
 
     fn note_refusal(&self, reason: StopReason) {
         self.counts.one(match reason {
-            StopReason::MaxAttempts { .. } => cells::Event::RefusedAttempts,
-            StopReason::NotRetryable | StopReason::MaybeExecuted => cells::Event::RefusedSafety,
+            StopReason::MaxAttempts { .. } => Tally::RefusedAttempts,
+            StopReason::NotRetryable | StopReason::MaybeExecuted => Tally::RefusedSafety,
             StopReason::OutOfTime { .. }
             | StopReason::RetryAfterTooLong { .. }
-            | StopReason::Stalled { .. } => cells::Event::RefusedTime,
-            StopReason::QuotaExhausted { .. } => cells::Event::RefusedQuota,
-            _ => cells::Event::RefusedOther,
+            | StopReason::Stalled { .. } => Tally::RefusedTime,
+            StopReason::QuotaExhausted { .. } => Tally::RefusedQuota,
+            _ => Tally::RefusedOther,
         });
         if let StopReason::QuotaExhausted { available, needed } = reason {
             if self.counts.note(Condition::Exhausted, true) {
@@ -256,7 +256,7 @@ impl<P> Engine<P> {
     fn add(&self, amount: u32) {
         let credited = self.quota.add(amount);
         if credited != 0 {
-            self.counts.add(cells::Event::Credited, credited);
+            self.counts.add(Tally::Credited, credited);
         }
     }
 

@@ -52,11 +52,7 @@ impl<S> InClass<S> {
 }
 
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
-    forward!(
-        self => (self.strategy):
-        acquire_initial_token, refresh_retry_token, record_success, record_cancelled, observe,
-        charge, obeys_limits, clock, id, name, notify, snapshot, is_idle,
-    );
+    forward!(self => (self.strategy));
 
     fn admit(
         &self,

@@ -214,89 +214,36 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forwards methods of [`RetryStrategy`] to another strategy.
+/// Forwards methods of [`RetryStrategy`] to another strategy: without a list, all but `admit` and
+/// `set_default_name`.
 macro_rules! forward {
-    ($self:ident => $to:tt: $($method:ident),+ $(,)?) => {
-        $($crate::strategy::retry_strategy::forward!(@$method $self $to);)+
-    };
-    (@acquire_initial_token $self:ident $to:tt) => {
-        fn acquire_initial_token(
-            &$self,
-            scope: Option<&str>,
-        ) -> Result<RetryToken, InitialTokenRefused> {
-            $to.acquire_initial_token(scope)
+    ($self:ident => $to:tt) => {
+        $crate::strategy::retry_strategy::forward! {
+            $self => $to:
+            acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
+            refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
+                -> Result<RetryToken, RetryRefused>;
+            record_success(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+            record_cancelled(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+            observe(token: &RetryToken, reports: Reports<'_>);
+            charge(token: &RetryToken) -> Option<AttemptCharge>;
+            obeys_limits() -> bool;
+            clock() -> &dyn Clock;
+            id() -> Option<StrategyId>;
+            name(token: Option<&RetryToken>) -> Option<Arc<str>>;
+            notify(event: &Event<'_>);
+            snapshot() -> StrategySnapshot;
+            is_idle() -> bool;
         }
     };
-    (@refresh_retry_token $self:ident $to:tt) => {
-        fn refresh_retry_token(
-            &$self,
-            token: RetryToken,
-            failure: &Failure,
-            reports: Reports<'_>,
-        ) -> Result<RetryToken, RetryRefused> {
-            $to.refresh_retry_token(token, failure, reports)
+    (
+        $self:ident => $to:tt:
+        $($method:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)+
+    ) => {$(
+        fn $method(&$self $(, $argument: $kind)*) $(-> $result)? {
+            $to.$method($($argument),*)
         }
-    };
-    (@record $record:ident $self:ident $to:tt) => {
-        fn $record(&$self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-            $to.$record(token, reports)
-        }
-    };
-    (@record_success $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@record record_success $self $to);
-    };
-    (@record_cancelled $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@record record_cancelled $self $to);
-    };
-    (@observe $self:ident $to:tt) => {
-        fn observe(&$self, token: &RetryToken, reports: Reports<'_>) {
-            $to.observe(token, reports);
-        }
-    };
-    (@charge $self:ident $to:tt) => {
-        fn charge(&$self, token: &RetryToken) -> Option<AttemptCharge> {
-            $to.charge(token)
-        }
-    };
-    (@admit $self:ident $to:tt) => {
-        fn admit(
-            &$self,
-            turn: &mut SendTurn,
-            request: SendRequest<'_>,
-        ) -> Result<SendPermit, NotAdmitted> {
-            $to.admit(turn, request)
-        }
-    };
-    (@name $self:ident $to:tt) => {
-        fn name(&$self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-            $to.name(token)
-        }
-    };
-    (@notify $self:ident $to:tt) => {
-        fn notify(&$self, event: &Event<'_>) {
-            $to.notify(event);
-        }
-    };
-    (@get $get:ident $self:ident $to:tt $of:ty) => {
-        fn $get(&$self) -> $of {
-            $to.$get()
-        }
-    };
-    (@obeys_limits $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@get obeys_limits $self $to bool);
-    };
-    (@clock $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@get clock $self $to &dyn Clock);
-    };
-    (@id $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@get id $self $to Option<StrategyId>);
-    };
-    (@snapshot $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@get snapshot $self $to StrategySnapshot);
-    };
-    (@is_idle $self:ident $to:tt) => {
-        $crate::strategy::retry_strategy::forward!(@get is_idle $self $to bool);
-    };
+    )+};
 }
 pub(crate) use forward;
 
@@ -304,11 +251,12 @@ pub(crate) use forward;
 macro_rules! by_pointer {
     ($($pointer:ty { $($by_value:item)? })+) => {$(
         impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
-            forward!(
+            forward!(self => (**self));
+            forward! {
                 self => (**self):
-                acquire_initial_token, refresh_retry_token, record_success, record_cancelled,
-                observe, charge, obeys_limits, admit, clock, id, name, notify, snapshot, is_idle,
-            );
+                admit(turn: &mut SendTurn, request: SendRequest<'_>)
+                    -> Result<SendPermit, NotAdmitted>;
+            }
             $($by_value)?
         }
     )+};

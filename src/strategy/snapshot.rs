@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::SendRateSnapshot;
 use crate::atomic::RetryQuotaSnapshot;
-use crate::atomic::cells::{Counts, Event};
+use crate::atomic::cells::{Counts, Tally};
 use crate::set::MOST_RATES;
 
 /// The state of a strategy, for diagnostics:
@@ -136,18 +136,18 @@ impl StrategyCounts {
 
     pub(super) fn of(counts: &Counts) -> Self {
         Self {
-            granted: counts.get(Event::Granted),
-            delayed: counts.get(Event::Delayed),
-            delayed_background: counts.get(Event::DelayedBackground),
-            refused_sends: counts.get(Event::RefusedSend),
-            refused_attempts: counts.get(Event::RefusedAttempts),
-            refused_safety: counts.get(Event::RefusedSafety),
-            refused_quota: counts.get(Event::RefusedQuota),
-            refused_time: counts.get(Event::RefusedTime),
-            refused_other: counts.get(Event::RefusedOther),
-            throttled: counts.get(Event::Throttled),
-            cuts: counts.get(Event::Cut),
-            credited: counts.get(Event::Credited),
+            granted: counts.get(Tally::Granted),
+            delayed: counts.get(Tally::Delayed),
+            delayed_background: counts.get(Tally::DelayedBackground),
+            refused_sends: counts.get(Tally::RefusedSend),
+            refused_attempts: counts.get(Tally::RefusedAttempts),
+            refused_safety: counts.get(Tally::RefusedSafety),
+            refused_quota: counts.get(Tally::RefusedQuota),
+            refused_time: counts.get(Tally::RefusedTime),
+            refused_other: counts.get(Tally::RefusedOther),
+            throttled: counts.get(Tally::Throttled),
+            cuts: counts.get(Tally::Cut),
+            credited: counts.get(Tally::Credited),
         }
     }
 }
