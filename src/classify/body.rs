@@ -1,8 +1,11 @@
 //! The error code in the body of an answer of AWS.
 
-mod json;
 mod xml;
 
+use super::json;
+
+/// Where codes are in JSON, the most telling first.
+const KEYS: [&[u8]; 3] = [b"__type", b"code", b"Code"];
 /// The longest code that is taken for one.
 const LONGEST: usize = 128;
 
@@ -36,9 +39,26 @@ pub fn aws_error_code(body: &[u8]) -> Option<&str> {
     let body = body.trim_ascii_start();
     match body.first()? {
         b'<' => xml::error_code(body),
-        b'{' => json::error_code(body),
+        b'{' => json_code(body),
         _ => None,
     }
+}
+
+/// Returns the code of the error that an object of JSON is.
+fn json_code(body: &[u8]) -> Option<&str> {
+    let mut codes = [None; KEYS.len()];
+    let mut members = json::members(body);
+    for member in members.by_ref().filter(|member| member.depth == 1) {
+        let rank = KEYS.iter().position(|key| *key == member.name);
+        if let (Some(rank), true) = (rank, member.is_text) {
+            codes[rank] = codes[rank].or_else(|| bare_code(member.value));
+        }
+    }
+    codes
+        .into_iter()
+        .flatten()
+        .next()
+        .filter(|_| members.depth == 0)
 }
 
 /// Returns the code in `text`, which may name a namespace before it and a link behind it.

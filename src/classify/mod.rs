@@ -9,11 +9,11 @@ mod code;
 #[cfg(feature = "http")]
 mod http;
 mod io;
+mod json;
 #[cfg(feature = "http")]
 mod limits;
 #[cfg(feature = "http")]
 mod parts;
-mod quoted;
 #[cfg(feature = "http")]
 mod refusal;
 #[cfg(feature = "http")]

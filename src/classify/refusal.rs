@@ -2,13 +2,12 @@
 
 mod codes;
 mod hints;
-mod json;
 
 use core::fmt;
 
 use http::Response;
 
-use super::{Classifier, HttpResponseParts, aws_error_code};
+use super::{Classifier, HttpResponseParts, aws_error_code, json};
 use crate::{Execution, Failure, RetrySafety, classify::ServiceUnavailable};
 
 /// The longest body of a refusal that adapters read for a classifier, in bytes.

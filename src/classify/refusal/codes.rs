@@ -2,11 +2,11 @@
 
 use core::str;
 
-use super::{
-    Refusal, RefusalScope,
-    json::{self, Member},
+use super::{Refusal, RefusalScope};
+use crate::{
+    Execution, Failure,
+    classify::json::{self, Member},
 };
-use crate::{Execution, Failure};
 
 /// Names of members whose values are error codes.
 const NAMES: [&[u8]; 12] = [

@@ -4,10 +4,9 @@ use core::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 
-use super::json;
 use crate::{
     RetryAfter,
-    classify::{HeaderLimits, HttpResponseParts},
+    classify::{HeaderLimits, HttpResponseParts, json},
     headers::decimal,
     law::Reset,
 };
