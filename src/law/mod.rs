@@ -8,6 +8,7 @@
 // change while it is at work are in another word.
 
 #[cfg(test)]
+#[path = "tests/aimd.rs"]
 pub(crate) mod aimd;
 pub(crate) mod aws;
 pub(crate) mod cubic;

@@ -72,6 +72,8 @@ pub struct PacedSettings {
 
 /// For which clients the constants of the law are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub(crate) enum Profile {
     /// Any.
     Usual,

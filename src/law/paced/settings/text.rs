@@ -17,20 +17,9 @@ pub(in crate::law::paced) struct RateText {
     per: Duration,
 }
 
-/// Which settings these are, apart from what was changed.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Preset {
-    Usual,
-    Shared,
-    Exclusive,
-}
-
-impl Preset {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
-    fn is_usual(&self) -> bool {
-        *self == Self::Usual
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_usual(preset: &Profile) -> bool {
+    *preset == Profile::Usual
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
@@ -42,8 +31,8 @@ const fn is_off(yes: &bool) -> bool {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PacedText {
-    #[serde(skip_serializing_if = "Preset::is_usual")]
-    preset: Preset,
+    #[serde(skip_serializing_if = "is_usual")]
+    preset: Profile,
     floor: RateText,
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<RateText>,
@@ -67,10 +56,9 @@ impl TryFrom<PacedText> for PacedSettings {
     type Error = PacedSettingsError;
 
     fn try_from(text: PacedText) -> Result<Self, PacedSettingsError> {
-        let preset = match text.preset {
-            Preset::Usual => Self::new(),
-            Preset::Shared => Self::shared(),
-            Preset::Exclusive => Self::exclusive(),
+        let preset = Self {
+            profile: text.preset,
+            ..Self::new()
         };
         let mut settings = preset
             .to_builder()
@@ -94,11 +82,7 @@ impl TryFrom<PacedText> for PacedSettings {
 impl From<PacedSettings> for PacedText {
     fn from(settings: PacedSettings) -> Self {
         Self {
-            preset: match settings.profile {
-                Profile::Usual => Preset::Usual,
-                Profile::Shared => Preset::Shared,
-                Profile::Exclusive => Preset::Exclusive,
-            },
+            preset: settings.profile,
             floor: settings.floor.into(),
             ceiling: settings.ceiling.map(RateText::from),
             initial_rate: settings.initial.map(RateText::from),
