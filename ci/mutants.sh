@@ -105,7 +105,7 @@ done
 ((${#parts[@]} > 0)) || parts=(core edges strategy waiting fleet)
 
 run() {
-    local of_src='src/{backoff,charge,clock,headers,permit,random,snapshot}.rs'
+    local of_src='src/{backoff,clock,headers,permit,random,snapshot}.rs'
     case "$part" in
         core)
             plant 1 -xE 'core_.*|declared|golden_quota|learned_rate|(law|paced)_traces|send_rate_.*|send_set'

@@ -216,32 +216,32 @@ impl RetryConfigLoader {
 
     fn look_up(&self, environment: &dyn Environment) -> Result<RetryConfig, ConfigError> {
         let mut found = self.explicit.clone();
-        found.generation = match found.generation {
-            None => from_variable(environment, &GENERATION)?,
-            known => known,
-        };
-        found.mode = match found.mode {
-            None => from_variable(environment, &MODE)?,
-            known => known,
-        };
-        found.max_attempts = match found.max_attempts {
-            None => from_variable(environment, &MAX_ATTEMPTS)?,
-            known => known,
-        };
+        fill(&mut found.generation, || {
+            from_variable(environment, &GENERATION)
+        })?;
+        fill(&mut found.mode, || from_variable(environment, &MODE))?;
+        fill(&mut found.max_attempts, || {
+            from_variable(environment, &MAX_ATTEMPTS)
+        })?;
         if found.mode.is_some() && found.max_attempts.is_some() {
             return Ok(found);
         }
         let profile = Profile::open(self, environment)?;
-        found.mode = match found.mode {
-            None => profile.find(&MODE)?,
-            known => known,
-        };
-        found.max_attempts = match found.max_attempts {
-            None => profile.find(&MAX_ATTEMPTS)?,
-            known => known,
-        };
+        fill(&mut found.mode, || profile.find(&MODE))?;
+        fill(&mut found.max_attempts, || profile.find(&MAX_ATTEMPTS))?;
         Ok(found)
     }
+}
+
+/// Looks for a setting that is not known yet.
+fn fill<T>(
+    setting: &mut Option<T>,
+    find: impl FnOnce() -> Result<Option<T>, ConfigError>,
+) -> Result<(), ConfigError> {
+    if setting.is_none() {
+        *setting = find()?;
+    }
+    Ok(())
 }
 
 fn from_variable<T>(

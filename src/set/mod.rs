@@ -260,7 +260,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         why: AcquireError,
     ) -> SetError {
         for (_, rate, taken) in self.permitted(permit) {
-            give_back(rate, now, taken);
+            rate.take_back(now, taken);
         }
         self.refusal(now, weights, class, limit, why)
     }
@@ -481,7 +481,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             *shown = Some(rate.snapshot(now));
         }
         let binding = self.binding(now, &weights, Class::Foreground);
-        Ok(SetSnapshot::new(rates, binding))
+        Ok(SetSnapshot { rates, binding })
     }
 }
 
@@ -512,11 +512,6 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
         let set = self.of();
         set.reserve_as(now, &set.checked(weights)?, Class::Background)
     }
-}
-
-/// Gives back to `rate` what a request took that is not sent.
-fn give_back(rate: &SendRate, now: Timestamp, taken: SendPermit) {
-    rate.take_back(now, taken);
 }
 
 fn record(

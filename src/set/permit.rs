@@ -124,15 +124,6 @@ pub struct SetSnapshot<const N: usize> {
     pub binding: Option<Binding>,
 }
 
-impl<const N: usize> SetSnapshot<N> {
-    pub(super) const fn new(
-        rates: [Option<SendRateSnapshot>; N],
-        binding: Option<Binding>,
-    ) -> Self {
-        Self { rates, binding }
-    }
-}
-
 impl<const N: usize> fmt::Display for SetSnapshot<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.binding {

@@ -1,7 +1,7 @@
 //! What a strategy is asked for before a send.
 
 use alloc::sync::Arc;
-use core::{fmt, task::Waker};
+use core::task::Waker;
 
 use super::token::RetryToken;
 use crate::set::{MOST_RATES, SendSet, SetError, Weights};
@@ -24,7 +24,7 @@ use crate::{Class, Clock, SendRate, Timestamp};
 /// let request = SendRequest::new().token(&token).weight(4).at(&now);
 /// assert_eq!(strategy.admit(&mut SendTurn::new(), request).unwrap().weight(), 4);
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "a request does nothing until a strategy is asked"]
 pub struct SendRequest<'a> {
     token: Option<&'a RetryToken>,
@@ -155,18 +155,5 @@ impl<'a> SendRequest<'a> {
 impl Default for SendRequest<'_> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl fmt::Debug for SendRequest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendRequest")
-            .field("token", &self.token)
-            .field("weight", &self.weight)
-            .field("class", &self.class)
-            .field("weights", &self.weights)
-            .field("clock", &self.clock)
-            .field("waker", &self.waker.is_some())
-            .finish()
     }
 }

@@ -328,8 +328,8 @@ impl Pacing {
         self
     }
 
-    /// Says that the middlewares after it send several requests for one, as a paginator does: loops
-    /// of paceline in them may send theirs again. By default they send once.
+    /// Lets loops of paceline in the middlewares after it send again, which send several requests
+    /// for one, as a paginator does. By default they send once.
     #[must_use]
     pub const fn composite(mut self) -> Self {
         self.composite = true;

@@ -168,38 +168,28 @@ fn by_limit(limit: u64) -> LimitName {
     LimitName::new(limit.to_string())
 }
 
+/// Makes a row of [`WINDOWS`].
+macro_rules! window {
+    ($name:literal, $seconds:expr) => {
+        (
+            $name,
+            [
+                concat!("x-ratelimit-limit-", $name),
+                concat!("x-ratelimit-remaining-", $name),
+            ],
+            $seconds,
+        )
+    };
+}
+
 /// A window by its name, its headers, and its seconds. Months and years are not all as long.
 const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
-    (
-        "second",
-        ["x-ratelimit-limit-second", "x-ratelimit-remaining-second"],
-        Some(1),
-    ),
-    (
-        "minute",
-        ["x-ratelimit-limit-minute", "x-ratelimit-remaining-minute"],
-        Some(60),
-    ),
-    (
-        "hour",
-        ["x-ratelimit-limit-hour", "x-ratelimit-remaining-hour"],
-        Some(3_600),
-    ),
-    (
-        "day",
-        ["x-ratelimit-limit-day", "x-ratelimit-remaining-day"],
-        Some(86_400),
-    ),
-    (
-        "month",
-        ["x-ratelimit-limit-month", "x-ratelimit-remaining-month"],
-        None,
-    ),
-    (
-        "year",
-        ["x-ratelimit-limit-year", "x-ratelimit-remaining-year"],
-        None,
-    ),
+    window!("second", Some(1)),
+    window!("minute", Some(60)),
+    window!("hour", Some(3_600)),
+    window!("day", Some(86_400)),
+    window!("month", None),
+    window!("year", None),
 ];
 
 /// "Rate Limiting", Kong Docs: each window has its headers, and `RateLimit-*` repeats the one that

@@ -16,7 +16,7 @@ use super::time::{Anchor, Clocks, Reading, Time};
 use crate::fault::EngineFault;
 use crate::wire::Step;
 
-/// Says to SQLite and `file(1)` what the file is: "pace".
+/// What shows SQLite and `file(1)` what the file is: "pace".
 const APPLICATION: i32 = 0x7061_6365;
 /// The version of the tables. It changes where an older version of this crate could not go on.
 const VERSION: i32 = 1;
@@ -59,7 +59,7 @@ struct Stored {
 
 struct Open {
     connection: Connection,
-    /// Tells whether the path still leads to the file that was opened.
+    /// Returns `true` if the path still leads to the file that was opened.
     identity: Option<(u64, u64)>,
 }
 
