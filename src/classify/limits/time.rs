@@ -2,7 +2,7 @@
 
 use core::{str, time::Duration};
 
-use crate::headers::{is_digits, number};
+use crate::headers::{decimal, is_digits, number};
 use crate::law::Reset;
 
 /// From this number on a reset is a time and not a span: the year 2001, or 31 years.
@@ -16,10 +16,8 @@ const FIRST_TIME_IN_MICROS: u64 = 100_000_000_000_000;
 /// span like `6m0s`, a time of RFC 3339, or a date as in the header `Date`.
 pub(super) fn reset(value: &[u8]) -> Option<Reset> {
     let value = value.trim_ascii();
-    if let Some(thousandths) = decimal(value) {
-        let whole = u64::try_from(thousandths / 1_000).ok()?;
-        let thousandths = u64::try_from(thousandths).ok()?;
-        return match whole {
+    if let Some(thousandths) = thousandths(value) {
+        return match thousandths / 1_000 {
             0..FIRST_TIME => Some(Reset::In(Duration::from_millis(thousandths))),
             FIRST_TIME..FIRST_TIME_IN_MILLIS => Some(Reset::At(Duration::from_millis(thousandths))),
             FIRST_TIME_IN_MILLIS..FIRST_TIME_IN_MICROS => {
@@ -35,31 +33,9 @@ pub(super) fn reset(value: &[u8]) -> Option<Reset> {
     Some(Reset::At(time))
 }
 
-/// Reads a number with up to eighteen digits after its point, in thousandths, rounded up.
-fn decimal(value: &[u8]) -> Option<u128> {
-    let mut parts = value.splitn(2, |byte| *byte == b'.');
-    let whole = parts
-        .next()
-        .filter(|whole| is_digits(whole))
-        .and_then(number)?;
-    let mut thousandths = 0_u128;
-    if let Some(fraction) = parts.next() {
-        if !is_digits(fraction) || fraction.len() > 18 {
-            return None;
-        }
-        let mut digits = fraction
-            .iter()
-            .map(|digit| u128::from(digit.wrapping_sub(b'0')));
-        for _ in 0..3 {
-            thousandths = thousandths
-                .saturating_mul(10)
-                .saturating_add(digits.next().unwrap_or(0));
-        }
-        thousandths = thousandths.saturating_add(u128::from(digits.any(|digit| digit > 0)));
-    }
-    u128::from(whole)
-        .checked_mul(1_000)?
-        .checked_add(thousandths)
+/// Reads a number with or without a fraction, in thousandths, rounded up.
+fn thousandths(value: &[u8]) -> Option<u64> {
+    u64::try_from(decimal(value, 1_000)?.as_nanos()).ok()
 }
 
 /// Reads a span as Go prints it: `6m0s`, `120ms`, `23h18m29.5s`, `1d2h`.
@@ -87,8 +63,7 @@ fn span(value: &[u8]) -> Option<Duration> {
             return None;
         }
         largest = millis;
-        let micros = decimal(digits)?.checked_mul(u128::from(millis))?;
-        sum = sum.checked_add(Duration::from_micros(u64::try_from(micros).ok()?))?;
+        sum = sum.checked_add(decimal(digits, millis.checked_mul(1_000_000)?)?)?;
         rest = next;
     }
     (largest < u64::MAX).then_some(sum)
@@ -160,6 +135,6 @@ fn rfc3339(value: &[u8]) -> Option<Duration> {
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     let seconds = (days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second;
     let seconds = seconds.checked_add_signed(shift)?;
-    let millis = decimal(&[b"0", fraction.as_bytes()].concat())?;
-    Some(Duration::from_secs(seconds) + Duration::from_millis(u64::try_from(millis).ok()?))
+    let millis = thousandths(&[b"0", fraction.as_bytes()].concat())?;
+    Some(Duration::from_secs(seconds) + Duration::from_millis(millis))
 }

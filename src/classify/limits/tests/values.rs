@@ -234,7 +234,6 @@ fn what_is_no_reset_is_none() {
         "Sun, 06 Nov 1994 08:49:37",
         ".5",
         "1.",
-        "1.0000000000000000001",
     ] {
         assert_eq!(time::reset(wrong.as_bytes()), None, "{wrong}");
     }
