@@ -274,8 +274,7 @@ named() {
     grep '^--- failure' "$log" || { tail -40 "$log"; return 1; }
     while read -r name; do
         grep -qwF -- "$name" CHANGELOG.md || { printf 'breaks, and the CHANGELOG does not say so: %s\n' "$name"; missing=1; }
-    done < <(sed -nE '/^Failed in:/,/^$/s/^  (.*)/\1/p' "$log" | sed -E 's/,? (previously )?in (file )?\/.*//; s/<[^>]*>//g' |
-        grep -oE '[A-Za-z_0-9:]+$' | sed 's/.*:://' | sort -u)
+    done < <(sed -nE '/^Failed in:/,/^$/s/^  (([a-z]+ )?)([A-Za-z_0-9:]+).*/\3/p' "$log" | sed 's/.*:://' | sort -u)
     return "$missing"
 }
 
