@@ -410,10 +410,9 @@ fn a_correction_never_undoes_a_throttle() {
         first_throttle(&rate);
         come_back(&rate, 15);
         let rate = LoomArc::new(rate);
-        let (one, two) = (LoomArc::clone(&rate), LoomArc::clone(&rate));
-        let correction = thread::spawn(move || later_response(&one));
-        let throttle = thread::spawn(move || record(&two, 200, 180, Outcome::Throttled));
-        correction.join().expect("the thread returns");
+        let shared = LoomArc::clone(&rate);
+        let throttle = thread::spawn(move || record(&shared, 200, 180, Outcome::Throttled));
+        later_response(&rate);
         throttle.join().expect("the thread returns");
         let peak = rate.snapshot(at(210)).last_max_rate;
         assert!(peak < 700.0, "{peak}");

@@ -97,7 +97,7 @@ fn two_throttles_both_cut() {
 /// A success that computed the curve before a throttle does not undo it.
 #[test]
 fn a_stale_success_never_undoes_a_throttle() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let rate = measured();
         record(&rate, 600, Outcome::Throttled);
         let rate = Arc::new(rate);
@@ -345,7 +345,7 @@ fn a_snapshot_shows_one_window() {
 /// A reset while a throttle comes in leaves the throttle in force.
 #[test]
 fn a_reset_keeps_a_throttle() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
         let rate = Arc::new(rate);
         beside(
