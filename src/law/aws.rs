@@ -3,17 +3,12 @@
 //! Source: the AWS SDKs and Tools reference guide, "Retry behavior", and botocore's
 //! `retries/adaptive.py`; the curve itself is in [`cubic`](crate::law::cubic).
 
-use super::cubic::{HORIZON, in_fractions, rate_at, rate_beside, reduced, time_to_peak};
+use super::cubic::{
+    HORIZON, Stretch, at_least_floor, in_fractions, rate_at, reduced, time_to_peak,
+};
 use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
-
-/// The lowest fill rate there is, 0.5 tokens/s.
-const FLOOR: Rate = Rate::from_ratio(1, SECOND << 1);
-
-fn at_least_floor(rate: Rate) -> Rate {
-    rate.max(FLOOR)
-}
 
 /// Returns the rate that a throttle is taken to have come at: the measured one, and not more than
 /// the limiter allowed if it limited.
@@ -136,34 +131,6 @@ impl Aws {
             length: 1,
             ..whole
         })
-    }
-}
-
-/// A stretch of time that lies in one window, and in which the curve of one cut is below twice the
-/// measured rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    /// Where it begins, in nanoseconds.
-    pub(crate) from: u64,
-    /// How long it is.
-    pub(crate) length: u64,
-    pub(crate) peak: Rate,
-    /// When the curve is at its peak, in the units of the curve, wrapping.
-    pub(crate) peak_at: u64,
-}
-
-impl Stretch {
-    /// Whether `now` lies in it.
-    #[inline]
-    pub(crate) const fn holds(&self, now: u64) -> bool {
-        now.wrapping_sub(self.from) < self.length
-    }
-
-    /// Returns the rate after a response at `now`, which lies in it: it is [`Law::rate`] then.
-    #[inline]
-    pub(crate) fn rate_at(&self, now: u64) -> Rate {
-        let after = in_fractions(now).wrapping_sub(self.peak_at);
-        at_least_floor(rate_beside(self.peak, after))
     }
 }
 

@@ -4,7 +4,7 @@
 //! `retries/throttling.py`, `CubicCalculator`): β = 0.7, C = 0.4, and `K` by RFC 8312 equation 2.
 //! RFC 9438 computes `K` from the window after the cut instead.
 
-use crate::fixed::{Rate, cube_root, multiply_high, shift_right_rounding, to_signed};
+use crate::fixed::{Rate, SECOND, cube_root, multiply_high, shift_right_rounding, to_signed};
 
 /// Elapsed time past which the curve is far above every rate there is, 2⁴² ns or 73 minutes.
 pub(crate) const HORIZON: u64 = 1 << 42;
@@ -15,6 +15,13 @@ const TIME_FRACTION: u32 = 20;
 const PEAK_SCALE: u64 = 12_098_466_283_477_288_415;
 /// `C × 10⁻³⁶ × 2¹⁸⁴`, with `C` = 0.4: from cubed nanoseconds to a rate, see [`rise`].
 const CUBE_SCALE: u64 = 9_807_971_461_541_688_693;
+
+/// The lowest fill rate there is, 0.5 tokens/s.
+const FLOOR: Rate = Rate::from_ratio(1, SECOND << 1);
+
+pub(crate) fn at_least_floor(rate: Rate) -> Rate {
+    rate.max(FLOOR)
+}
 
 /// Returns β × `peak`: the rate right after a throttle at `peak`.
 pub(crate) fn reduced(peak: Rate) -> Rate {
@@ -76,12 +83,46 @@ const fn rise(span: u64) -> u64 {
     // span³ = cube·2^(128 − 3·zeros) in 2⁻⁶⁰ ns³; times 2⁶⁴ tokens and the constant's 2⁻¹⁸⁴.
     let drop = zeros.wrapping_mul(3);
     if drop <= 12 {
-        product.saturating_mul(1 << 12_u32.wrapping_sub(drop))
+        let more = 12_u32.wrapping_sub(drop);
+        if product.leading_zeros() >= more {
+            product << more
+        } else {
+            u64::MAX
+        }
     } else if drop <= 76 {
         let below = product >> drop.wrapping_sub(13); // one bit more
         (below >> 1).wrapping_add(below & 1)
     } else {
         0
+    }
+}
+
+/// A stretch of time that lies in one window, and in which the curve of one cut is below twice the
+/// measured rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// Where it begins, in nanoseconds.
+    pub(crate) from: u64,
+    /// How long it is.
+    pub(crate) length: u64,
+    pub(crate) peak: Rate,
+    /// When the curve is at its peak, in the units of the curve, wrapping.
+    pub(crate) peak_at: u64,
+}
+
+impl Stretch {
+    /// Whether `now` lies in it.
+    #[inline]
+    pub(crate) const fn holds(&self, now: u64) -> bool {
+        now.wrapping_sub(self.from) < self.length
+    }
+
+    /// Returns the rate after a response at `now`, which lies in it: it is that of the law
+    /// then.
+    #[inline]
+    pub(crate) fn rate_at(&self, now: u64) -> Rate {
+        let after = in_fractions(now).wrapping_sub(self.peak_at);
+        at_least_floor(rate_beside(self.peak, after))
     }
 }
 
@@ -96,7 +137,6 @@ mod tests {
     fn rate_at(peak: Rate, elapsed: u64) -> Rate {
         super::rate_at(peak, time_to_peak(peak), elapsed)
     }
-    use crate::fixed::SECOND;
 
     /// One unit of a rate, per second.
     const UNIT: f64 = 1e9 / 18_446_744_073_709_551_616.0;

@@ -8,7 +8,7 @@ use crate::atomic::sync::{
 };
 use crate::bits::Field;
 use crate::fixed::Rate;
-use crate::law::aws::Stretch;
+use crate::law::cubic::Stretch;
 use crate::law::cubic::time_to_peak;
 use crate::law::{Draining, State};
 use crate::line::Head;
