@@ -2,13 +2,17 @@
 //! them: to try what `OPERATIONS.md` says.
 //!
 //! `cargo run --release --example member -- redis://127.0.0.1:6379 orders 1000`: the address, the
-//! scope, and what all may send per second. A number on the standard input changes that.
+//! scope, and what all may send per second. A number on the standard input changes that. Ctrl-C or
+//! SIGTERM ends it, and it leaves the fleet.
 
 use std::io::Error;
 use std::time::Duration;
 
 use paceline::Outcome;
 use paceline_fleet::{Budget, BudgetSnapshot, Fleet};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -49,12 +53,17 @@ fn metrics(scope: &str, shown: &BudgetSnapshot) -> String {
     lines.map(line).concat()
 }
 
-/// Changes the allowance to what comes in, line by line.
-fn listen(budget: &Budget) -> Result<(), Box<dyn std::error::Error>> {
-    for line in std::io::stdin().lines() {
-        budget.set_allowance(line?.trim().parse()?, SECOND)?;
-    }
-    Ok(())
+/// Returns the allowances that come in, line by line.
+fn allowances() -> mpsc::UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
 }
 
 #[tokio::main]
@@ -65,16 +74,23 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let fleet = Fleet::connect(address).await?;
     let budget = fleet.scope(scope, allowance.parse()?, SECOND)?.join()?;
+    let mut workers = JoinSet::new();
     for _ in 0..100 {
-        tokio::spawn(send(budget.clone()));
+        workers.spawn(send(budget.clone()));
     }
-    let heard = budget.clone();
-    std::thread::spawn(move || {
-        listen(&heard).unwrap_or_else(|error| eprintln!("the allowance stays: {error}"));
-    });
     let mut second = tokio::time::interval(SECOND);
+    let mut told = allowances();
+    let mut terminated = signal(SignalKind::terminate())?;
     loop {
-        second.tick().await;
-        println!("{}", metrics(scope, &budget.snapshot()));
+        tokio::select! {
+            _ = second.tick() => println!("{}", metrics(scope, &budget.snapshot())),
+            Some(allowance) = told.recv() => budget.set_allowance(allowance.trim().parse()?, SECOND)?,
+            _ = tokio::signal::ctrl_c() => break,
+            _ = terminated.recv() => break,
+        }
     }
+    // One that ends without a word may be cut off, for all that the others know.
+    workers.shutdown().await;
+    budget.leave().await;
+    Ok(())
 }

@@ -345,6 +345,35 @@ fn a_new_member_with_a_long_lease_asks_soon_and_then_more_seldom() {
     assert!(gaps.last().is_some_and(|gap| *gap >= 2_000), "{gaps:?}");
 }
 
+/// After the scope's key was deleted, say.
+#[test]
+fn one_that_was_forgotten_asks_soon_with_a_long_lease_too() {
+    let long = Settings {
+        lease: Duration::from_secs(10),
+        ..settings(Away::Closed)
+    };
+    let (mut member, pool) = (Member::new(long, at(0)), Pool::new());
+    let mut asked = Vec::new();
+    for millis in 0..40_000 {
+        pool.waiting.store(1, core::sync::atomic::Ordering::Relaxed);
+        member.tick(at(millis), &pool);
+        if member.is_due(at(millis), &pool) {
+            if millis >= 20_000 && !asked.iter().any(|time| *time >= 20_000) {
+                forget(&mut member, &pool, millis);
+            } else {
+                lease(&mut member, &pool, millis, 1);
+            }
+            asked.push(millis);
+        }
+        let _spent = pool.take(at(millis), 1);
+    }
+    let gaps: Vec<u64> = asked.windows(2).map(|two| two[1] - two[0]).collect();
+    let before = asked.iter().filter(|time| **time < 20_000).count();
+    // Not after half a lease, and then it asks as a new member does.
+    assert!(gaps[before] <= 55 && gaps[before + 1] <= 1_400, "{gaps:?}");
+    assert!(gaps[before - 1] >= 2_000, "{gaps:?}");
+}
+
 #[test]
 fn a_lease_is_as_long_as_the_engine_asks_for() {
     let (mut member, pool) = member(Away::Closed);
