@@ -132,16 +132,14 @@ pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
         lines: [
             report.mode.what().to_owned(),
             format!(
-                "{:.1} s, {} of {} copied, {} of {} requests refused ({})",
+                "{:.1} s, {} copied, {} of {} requests refused",
                 report.elapsed.as_secs_f64(),
                 grouped(report.copied),
-                grouped(report.objects.into()),
-                grouped(report.client.throttled),
-                grouped(report.client.sent),
                 report.throttled(),
+                grouped(report.client.sent),
             ),
         ],
-        steps: steps(&report.service.timeline, BIN.as_secs_f64()),
+        steps: steps(&report.service.timeline, 2, BIN.as_secs_f64()),
         bars: Default::default(),
     });
     Chart {
@@ -149,7 +147,7 @@ pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
         setting: heading(settings),
         columns: 2,
         rate: ["requests", "second"],
-        across: "Across: seconds since the copy began. Each step is the mean of 0.1 s.".to_owned(),
+        across: "Across: seconds since the copy began. Each step is the mean of 0.2 s.".to_owned(),
         end,
         highest: 4.0 * rate,
         limit: vec![(0.0, end, rate)],

@@ -15,6 +15,7 @@ use hyper::{
 use tokio::time::sleep;
 
 use crate::{
+    number::nanos,
     policer::{Counting, Policer},
     s3::{self, ServiceError},
     server::Serve,
@@ -99,10 +100,9 @@ impl Service {
     /// Copies an object if the limit admits it.
     fn copy(&self, now: Duration, from: Option<&str>, to: &str) -> Result<(), ServiceError> {
         let mut state = self.state();
-        let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let result = match from {
             None => Err(ServiceError::MethodNotAllowed),
-            _ if !state.policer.admits(nanos, self.rate.into()) => Err(ServiceError::SlowDown),
+            _ if !state.policer.admits(nanos(now), self.rate.into()) => Err(ServiceError::SlowDown),
             Some(from) if state.sources.contains(from) => {
                 state.copies.insert(to.to_owned(), from.to_owned());
                 Ok(())
@@ -116,10 +116,7 @@ impl Service {
             Err(ServiceError::SlowDown) => state.counts.throttled += 1,
             Err(_) => state.counts.rejected += 1,
         }
-        let bin = Bin {
-            admitted: u64::from(!refused),
-            refused: u64::from(refused),
-        };
+        let bin = Bin::of(u64::from(!refused), u64::from(refused));
         enter(&mut state.timeline, BIN, now, bin);
         result
     }

@@ -55,6 +55,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use core::num::NonZeroU32;
+
     use clap::{CommandFactory, Parser};
 
     use super::Settings;
@@ -74,7 +76,7 @@ mod tests {
     fn the_defaults_are_those_of_the_story_scaled_down() {
         let settings = settings("");
         let counts = [settings.objects, settings.limit, settings.workers];
-        assert_eq!(counts.map(|count| count.get()), [4_003, 100, 64]);
+        assert_eq!(counts.map(NonZeroU32::get), [4_003, 100, 64]);
         assert_eq!(settings.modes(), run::modes::<Mode>(&[]));
     }
 

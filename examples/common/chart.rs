@@ -104,21 +104,22 @@ pub(crate) struct Step {
     pub(crate) allowed: Option<f64>,
 }
 
-/// Returns the rates of a time line whose bins take so long.
-pub(crate) fn steps(timeline: &[Bin], width: f64) -> Vec<Step> {
-    let step = |(bin, index): (&Bin, u32)| {
-        let [from, to] = [index, index + 1].map(|index| f64::from(index) * width);
-        let sent = number(bin.admitted + bin.refused) / width;
-        let (admitted, allowed) = (number(bin.admitted) / width, None);
+/// Returns the rates of a time line by steps of so many bins, each of which takes so long.
+pub(crate) fn steps(timeline: &[Bin], width: usize, bin: f64) -> Vec<Step> {
+    let mut from = 0.0;
+    let step = |bins: &[Bin]| {
+        let begun = from;
+        from += number(bins.len() as u64) * bin;
+        let rate = |of: fn(&Bin) -> u64| number(bins.iter().map(of).sum()) / (from - begun);
         Step {
-            from,
-            to,
-            admitted,
-            sent,
-            allowed,
+            from: begun,
+            to: from,
+            admitted: rate(|bin| bin.admitted),
+            sent: rate(|bin| bin.admitted + bin.refused),
+            allowed: bins[0].allowed.map(|allowed| number(allowed) / 1_000.0),
         }
     };
-    timeline.iter().zip(0..).map(step).collect()
+    timeline.chunks(width).map(step).collect()
 }
 
 impl Chart {

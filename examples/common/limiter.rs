@@ -6,6 +6,8 @@ use paceline::{
     Class, ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::LimitReports,
 };
 
+use super::number::nanos;
+
 /// What a service answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -140,8 +142,4 @@ impl Limiter for Limited {
         let rate = (state.fill_rate * 1e3).round() as u64;
         state.enabled.then_some(rate)
     }
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

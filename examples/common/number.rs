@@ -2,6 +2,8 @@
 
 #![expect(clippy::float_arithmetic, reason = "shares for people")]
 
+use core::time::Duration;
+
 /// Returns `part / whole`, or 0 if there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
@@ -20,6 +22,11 @@ pub(crate) const fn number(count: u64) -> f64 {
 pub(crate) fn mean(of: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = number(of.len() as u64);
     of.sum::<f64>() / count
+}
+
+/// Returns a span in nanoseconds, or the longest that fits.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns Jain's index: 1 if all got the same, 1/n if one of n got all.

@@ -11,6 +11,8 @@ use clap::ValueEnum;
 use paceline::{Clock, Timestamp};
 use tokio::{task::JoinSet, time::Instant};
 
+use super::number::nanos;
+
 /// A clock that follows tokio's: a test can stop it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskClock(Instant);
@@ -23,8 +25,7 @@ impl TaskClock {
 
 impl Clock for TaskClock {
     fn now(&self) -> Timestamp {
-        let nanos = self.0.elapsed().as_nanos();
-        Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Timestamp::from_nanos(nanos(self.0.elapsed()))
     }
 }
 

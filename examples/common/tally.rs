@@ -62,11 +62,26 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was admitted and refused in one bin of a time line.
+/// What happened in one bin of a time line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bin {
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
+    /// How many in a thousand seconds the limiter allowed at its start, if it limited.
+    pub(crate) allowed: Option<u64>,
+    /// The longest that a request waited that began in it, and that someone waited for.
+    pub(crate) longest: u64,
+}
+
+impl Bin {
+    pub(crate) const fn of(admitted: u64, refused: u64) -> Self {
+        Self {
+            admitted,
+            refused,
+            allowed: None,
+            longest: 0,
+        }
+    }
 }
 
 /// Enters something that happened at `now` into the time line of bins of this `width`.
@@ -137,9 +152,8 @@ mod tests {
     fn an_entry_belongs_to_the_bin_of_its_time() {
         let mut timeline = Vec::new();
         for (millis, admitted) in [(99, 1), (300, 2), (399, 4)] {
-            let (admitted, refused) = (admitted, 1);
-            let of = Bin { admitted, refused };
             let now = Duration::from_millis(millis);
+            let of = Bin::of(admitted, 1);
             enter(&mut timeline, Duration::from_millis(100), now, of);
         }
         let bins: Vec<_> = timeline

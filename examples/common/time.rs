@@ -19,6 +19,8 @@ use paceline::{
     wait::{Sleep, Timer},
 };
 
+use super::number::nanos;
+
 /// A millisecond and a second, in nanoseconds.
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MILLI;
@@ -245,9 +247,8 @@ impl Alarm {
 impl Timer for Alarm {
     fn arm(&mut self, span: Duration) {
         self.disarm();
-        let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let late = WORLD.with(|world| world.late.borrow_mut().u64(0..LATE));
-        self.due = now().saturating_add(span).saturating_add(late);
+        self.due = now().saturating_add(nanos(span)).saturating_add(late);
     }
 
     fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {

@@ -7,6 +7,7 @@ use paceline::law::{LimitReport, LimitReports, Reset};
 use paceline::{SendPermit, Timestamp};
 
 use crate::limiter::{Limiter, Reply, Seat, Want};
+use crate::number::nanos;
 use crate::scene::{Scene, Style};
 use crate::time::SECOND;
 
@@ -95,7 +96,7 @@ fn until_reset(report: &LimitReport, reports: &LimitReports) -> u64 {
         Some(Reset::At(time)) => time.saturating_sub(reports.date().unwrap_or(time)),
         _ => return 0,
     };
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+    nanos(span)
 }
 
 #[cfg(test)]

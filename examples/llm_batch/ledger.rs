@@ -57,8 +57,12 @@ impl Ledger {
         let early = u64::from(!self.answered);
         let (cost, estimate) = (u64::from(job.cost), u64::from(job.estimate));
         let (admitted, refused) = if admitted { (cost, 0) } else { (0, estimate) };
-        let bin = Bin { admitted, refused };
-        enter(&mut self.timeline, self.bin, now, bin);
+        enter(
+            &mut self.timeline,
+            self.bin,
+            now,
+            Bin::of(admitted, refused),
+        );
         self.sent_early += early;
         self.counts.sent += 1;
         if refused > 0 {

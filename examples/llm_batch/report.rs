@@ -170,7 +170,7 @@ pub(crate) fn chart(settings: &Settings, reports: &[Report]) -> String {
                 percent(report.used(), 0),
             ),
         ],
-        steps: steps(&report.service.timeline, 1.0 / f64::from(BINS)),
+        steps: steps(&report.service.timeline, 1, 1.0 / f64::from(BINS)),
         bars: Default::default(),
     });
     Chart {

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::{
     ledger::Ledger,
+    number::nanos,
     policer::{Counting, Policer},
     settings::Limits,
     workload::Job,
@@ -177,10 +178,6 @@ impl State {
         self.limits[1].2.take(more);
         self.ledger.answer();
     }
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns a duration as these services write it: `120ms`, `1.5s`, `6m0s`.

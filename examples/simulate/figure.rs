@@ -3,10 +3,10 @@
 #![expect(clippy::float_arithmetic, reason = "for people to read")]
 
 use crate::Played;
-use crate::chart::{Bars, Chart, Panel, Step};
+use crate::chart::{Bars, Chart, Panel, steps};
+use crate::counts::{BIN, Tally};
 use crate::number::{jain, number, percent, short};
 use crate::scene::{Load, Policer, Scene};
-use crate::tally::{BIN, Bin, Tally};
 use crate::time::MILLI;
 
 /// The most bars; of more clients, neighbours share one.
@@ -23,7 +23,7 @@ pub(crate) fn figure(scene: &Scene, played: &[Played]) -> String {
     let panels = played.iter().map(|(law, runs)| Panel {
         name: law.name.to_owned(),
         lines: [law.means.to_owned(), outcome(&runs[0])],
-        steps: steps(&runs[0].bins, width),
+        steps: steps(&runs[0].bins, width, seconds(BIN / MILLI)),
         bars: bars(&runs[0], width),
     });
     let panels: Vec<_> = panels.collect();
@@ -96,24 +96,6 @@ fn step(scene: &Scene) -> usize {
     let least = most_steps.max(few_requests).max(counted);
     let steps = [1, 2, 5, 10, 20, 50, 100];
     steps.into_iter().find(|step| *step >= least).unwrap_or(100)
-}
-
-/// Returns the rates of so many bins each.
-fn steps(bins: &[Bin], width: usize) -> Vec<Step> {
-    let mut from = 0.0;
-    let step = |bins: &[Bin]| {
-        let begun = from;
-        from += seconds(bins.len() as u64 * (BIN / MILLI));
-        let rate = |of: fn(&Bin) -> u64| number(bins.iter().map(of).sum()) / (from - begun);
-        Step {
-            from: begun,
-            to: from,
-            admitted: rate(|bin| bin.useful),
-            sent: rate(|bin| bin.useful + bin.throttled),
-            allowed: bins[0].allowed.map(seconds),
-        }
-    };
-    bins.chunks(width).map(step).collect()
 }
 
 /// Returns the highest rate to draw: not more than twice what can be used, else one burst makes all

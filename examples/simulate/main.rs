@@ -10,7 +10,7 @@
 //!
 //! The way through the code: [`scenes`] are data, explained in [`scene`]; [`laws`] lists the
 //! limiters; [`play`] plays a scene with one of them against a [`service`], and counts in a
-//! [`tally`]. [`tables`] is what is printed; [`figure`] is the chart of a scene.
+//! [`counts`]. [`tables`] is what is printed; [`figure`] is the chart of a scene.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"
@@ -21,6 +21,7 @@ extern crate alloc;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod counts;
 mod figure;
 mod laws;
 mod options;
@@ -30,7 +31,6 @@ mod scene;
 mod scenes;
 mod service;
 mod tables;
-mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{chart, limiter, number, policer, run, table, time, world};
+use common::{chart, limiter, number, policer, run, table, tally, time, world};
 
 use laws::{Entry, LAWS, RIVALS};
 use options::Options;
@@ -103,4 +103,4 @@ fn compare(options: &Options) -> io::Result<usize> {
 }
 
 /// A limiter, and its runs, one for each seed.
-type Played = (&'static Entry, Vec<tally::Tally>);
+type Played = (&'static Entry, Vec<counts::Tally>);

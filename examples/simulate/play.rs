@@ -4,11 +4,11 @@ use alloc::rc::Rc;
 
 use paceline::{Class, RetryQuota, law::LimitReports};
 
+use crate::counts::Tally;
 use crate::laws::{Entry, sdk};
 use crate::limiter::{Limiter, Reply, Retry, Want};
 use crate::scene::{Load, Scene};
 use crate::service::Service;
-use crate::tally::Tally;
 use crate::time::{self, MILLI, SECOND, now};
 use crate::world::turn;
 
@@ -192,7 +192,7 @@ impl World {
         let half = self.scene.trip(client) / 2;
         let spread = half * self.scene.jitter_percent / 100;
         let way = || half - spread + self.draw(0..=2 * spread);
-        self.tally.borrow_mut().send(now());
+        self.tally.borrow_mut().send();
         self.until(now() + way(), REACH).await;
         let reply = self.answer(client);
         self.until(now() + way(), hear(reply)).await;

@@ -1,6 +1,6 @@
 //! What a scene is: a service, its clients, and what goes on between them.
 
-use crate::tally::BIN;
+use crate::counts::BIN;
 use crate::time::MILLI;
 
 /// How the service decides whom it throttles.

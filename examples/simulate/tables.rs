@@ -3,10 +3,10 @@
 #![expect(clippy::float_arithmetic, reason = "for people to read")]
 
 use crate::Played;
+use crate::counts::Tally;
 use crate::number::{self, grouped, jain, number, percent};
 use crate::scene::Scene;
 use crate::table::{Column, Table, rows};
-use crate::tally::Tally;
 
 /// From so many clients on, the table of what the service has to bear is shown too.
 const MANY: u32 = 1_000;
@@ -198,10 +198,10 @@ pub(crate) fn overview(rows: &[(&str, Vec<(&str, Cell)>)]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::{cells, overview, reached};
+    use crate::counts::Tally;
     use crate::laws::LAWS;
     use crate::number::jain;
     use crate::scenes::SCENES;
-    use crate::tally::Tally;
 
     fn tally(name: &str) -> Tally {
         let scene = SCENES.iter().find(|scene| scene.name == name);
@@ -235,7 +235,7 @@ mod tests {
     fn silent_until(start: usize) -> Tally {
         let mut tally = tally("halved");
         for (index, bin) in tally.bins.iter_mut().enumerate().skip(start) {
-            bin.useful = if (200..400).contains(&index) { 25 } else { 50 };
+            bin.admitted = if (200..400).contains(&index) { 25 } else { 50 };
         }
         tally
     }

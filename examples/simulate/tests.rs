@@ -4,11 +4,11 @@
 //! order of events or of a law changes them, and then the new ones, which the failing test prints,
 //! belong here.
 
+use crate::counts::Tally;
 use crate::laws::LAWS;
 use crate::play::play;
 use crate::scene::Scene;
 use crate::scenes::SCENES;
-use crate::tally::Tally;
 
 /// Scenes that between them have each policer, each load, hints, failures, an outage and distant
 /// clients; and how many seconds of them are played.

@@ -4,6 +4,7 @@
 
 use crate::number::{number, share};
 use crate::scene::{MICRO, Scene};
+use crate::tally::Bin;
 use crate::time::MILLI;
 
 /// How long one bin of the time line is.
@@ -13,18 +14,6 @@ pub(crate) const BIN: u64 = 100 * MILLI;
 const HELD: u64 = 20;
 /// How many bins there are in a second.
 const PER_SECOND: f64 = 10.0;
-
-/// What the requests of one span of time came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bin {
-    pub(crate) sent: u64,
-    pub(crate) useful: u64,
-    pub(crate) throttled: u64,
-    /// How many in a thousand seconds the limiter allowed at its start, if it limited.
-    pub(crate) allowed: Option<u64>,
-    /// The longest that a request waited that began in it, and that someone waited for.
-    pub(crate) longest: u64,
-}
 
 /// Counts of one run.
 #[derive(Debug)]
@@ -111,22 +100,21 @@ impl Tally {
     }
 
     /// A request was sent.
-    pub(crate) fn send(&mut self, now: u64) {
+    pub(crate) fn send(&mut self) {
         self.sent += 1;
-        self.bin(now).sent += 1;
     }
 
     /// The service decided about a request.
     pub(crate) fn answer(&mut self, now: u64, client: u32, throttled: bool) {
         if throttled {
             self.throttled += 1;
-            self.bin(now).throttled += 1;
+            self.bin(now).refused += 1;
         } else {
             self.useful += 1;
             if now >= self.scene.stagger_ms * MILLI * u64::from(self.scene.clients) {
                 self.accepted[client as usize] += 1;
             }
-            self.bin(now).useful += 1;
+            self.bin(now).admitted += 1;
         }
     }
 
@@ -195,7 +183,7 @@ impl Tally {
         let (from, to) = (index(from), index(to));
         let bins = self.bins.iter().take(to).skip(from);
         let ideal = |bin| self.ideal.get(bin).copied().unwrap_or(0);
-        (bins.map(|bin| bin.useful).sum(), ideal(to) - ideal(from))
+        (bins.map(|bin| bin.admitted).sum(), ideal(to) - ideal(from))
     }
 }
 
