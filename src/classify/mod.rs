@@ -37,7 +37,7 @@ use crate::Failure;
 
 /// Returns what errors of the type `E` mean, as far as it knows.
 ///
-/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a [`Chain`] the first that
+/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that
 /// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
 /// `RefusalClassifier` and `ClockSkewClassifier`.
 ///
@@ -47,7 +47,7 @@ use crate::Failure;
 /// use std::io;
 /// use paceline::{
 ///     Failure, RetryStrategyExt, Standard,
-///     classify::{Chain, Classifier, IoErrorClassifier},
+///     classify::{Classifier, IoErrorClassifier},
 /// };
 ///
 /// // A share that vanishes now and then; of the rest the built-in classifier knows more.
