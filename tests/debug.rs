@@ -22,7 +22,7 @@ use paceline::{
         HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
-        ConfigError, HintPolicy, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
+        ConfigError, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
         ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
         SettingOrigin, SettingsError,
     },
@@ -109,7 +109,6 @@ fn every_type() -> Shown {
         ConfigError::NotUtf8 {
             file: PathBuf::from("/home/.aws/config"),
         },
-        HintPolicy::Clamp,
         MaybePolicy::ServerFault,
         ProfileFileFault::NoEquals,
         ProfileFileKind::Config,

@@ -14,7 +14,7 @@ use paceline::{
         ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
-        ConfigError, HintPolicy, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
+        ConfigError, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
         ProfileFileFault, ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode,
         SettingFault, Settings, SettingsError, StrategyBuilder,
     },
@@ -40,7 +40,7 @@ each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, Rese
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
 each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
-    Failure, Fault, HintPolicy, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
+    Failure, Fault, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
     PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, RetryAfter, RetryCosts,
     RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
     ClockSkewClassifier, StopReason, StrategyId, Timestamp, WeightError);

@@ -7,7 +7,7 @@ use core::{fmt::Debug, num::NonZeroU32, time::Duration};
 use paceline::{
     Adaptive, ControlLaw, RetryQuota, RetryStrategy, Standard,
     config::{
-        HintPolicy, MaybePolicy, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
+        MaybePolicy, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
         SettingsError, StrategyBuilder,
     },
     law::PacedSettings,
@@ -46,7 +46,6 @@ fn names_are_those_of_the_published_modes_and_of_the_methods() {
     is_text(&RetryGeneration::V2_1, "\"2.1\"");
     assert!(error::<RetryGeneration>("\"3\"").contains("expected `2.0` or `2.1`"));
     is_text(&MaybePolicy::ServerFault, "\"server_fault\"");
-    is_text(&HintPolicy::Floor, "\"floor\"");
     is_text(&ControlLaw::Paced, "\"paced\"");
     is_text(
         &RetryCosts::of(RetryGeneration::V2_1),
@@ -182,7 +181,7 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
     let text = json!({
         "generation": "2.0", "max_attempts": 5, "quota_capacity": 100, "success_credit": 2,
         "max_backoff": { "secs": 3, "nanos": 0 }, "long_polling": true, "maybe_policy": "never",
-        "hint_policy": "floor", "costs": { "throttling": 1, "timeout": 2, "other": 3 },
+        "costs": { "throttling": 1, "timeout": 2, "other": 3 },
         "jitter": "equal", "throttling_floor": { "secs": 0, "nanos": 5 },
         "law": "paced", "paced": { "beta_permille": 700 }, "fail_fast": true,
         "max_wait": { "secs": 2, "nanos": 0 },

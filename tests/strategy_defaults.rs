@@ -8,7 +8,7 @@ use paceline::{
     RetryStrategy, Standard,
     backoff::SeededRandom,
     classify::ServiceUnavailable,
-    config::{HintPolicy, MaybePolicy, RetryCosts, RetryGeneration, Settings},
+    config::{MaybePolicy, RetryCosts, RetryGeneration, Settings},
     strategy::Reports,
 };
 use support::{Arc, Fixed, OK, Response, Then, http, ms, step};
@@ -29,7 +29,6 @@ fn assert_settings(settings: &Settings) {
     assert_eq!(settings.max_backoff, ms(20_000));
     assert_eq!(settings.backoff.delay(99, false, u64::MAX), ms(20_000));
     assert_eq!(settings.maybe_policy, MaybePolicy::ServerFault);
-    assert_eq!(settings.hint_policy, HintPolicy::Clamp);
     assert!(!settings.long_polling);
 }
 
@@ -144,12 +143,9 @@ fn the_short_forms_are_the_builders() {
 
 #[test]
 fn settings_are_those_that_were_given() {
-    let builder = Adaptive::builder()
-        .maybe_policy(MaybePolicy::Always)
-        .hint_policy(HintPolicy::Floor);
+    let builder = Adaptive::builder().maybe_policy(MaybePolicy::Always);
     let strategy = builder.build().unwrap();
     assert_eq!(strategy.settings().maybe_policy, MaybePolicy::Always);
-    assert_eq!(strategy.settings().hint_policy, HintPolicy::Floor);
     let legacy = Legacy::builder().maybe_policy(MaybePolicy::Always);
     let legacy = legacy.build().unwrap();
     assert_eq!(legacy.maybe_policy(), MaybePolicy::Always);

@@ -23,5 +23,5 @@ pub use crate::strategy::{
     builder::StrategyBuilder,
     costs::RetryCosts,
     legacy::LegacyBuilder,
-    settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+    settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
 };

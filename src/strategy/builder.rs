@@ -9,7 +9,7 @@ use super::{
     costs::RetryCosts,
     event::{Event, Hook},
     plan::Plan,
-    settings::{HintPolicy, MaybePolicy, RetryGeneration, SettingsError},
+    settings::{MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
 };
 use crate::{
@@ -237,12 +237,6 @@ impl<M> StrategyBuilder<M> {
     /// Sets how failures are handled that may or may not be safe to retry.
     pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
         self.choices.maybe_policy = policy;
-        self
-    }
-
-    /// Sets how the service's clamped hints are handled.
-    pub fn hint_policy(mut self, policy: HintPolicy) -> Self {
-        self.choices.hint_policy = policy;
         self
     }
 

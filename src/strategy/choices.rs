@@ -9,7 +9,7 @@ use super::{
     event::Hook,
     plan::Plan,
     quota::QuotaSource,
-    settings::{HintPolicy, MaybePolicy, RetryGeneration, Settings, SettingsError},
+    settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
     token::{MAX_RETRY_AFTER, Terms},
 };
 use crate::{
@@ -60,7 +60,6 @@ pub(super) struct Choices {
     pub(super) costs: Option<RetryCosts>,
     pub(super) success_credit: Option<u32>,
     pub(super) maybe_policy: MaybePolicy,
-    pub(super) hint_policy: HintPolicy,
     pub(super) long_polling: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) random: Option<Arc<dyn Random>>,
@@ -101,7 +100,7 @@ impl fmt::Debug for Choices {
             other: dynamodb;
             given: max_attempts max_backoff base_delay throttling_base_delay throttling_floor
                 jitter backoff quota_capacity quota costs success_credit;
-            other: maybe_policy hint_policy long_polling;
+            other: maybe_policy long_polling;
             given: random clock law paced declared;
             other: also fail_fast;
             given: max_wait;
@@ -161,7 +160,6 @@ impl Choices {
             max_attempts,
             max_backoff,
             maybe_policy: self.maybe_policy,
-            hint_policy: self.hint_policy,
             long_polling: self.long_polling,
             success_credit: self.success_credit.unwrap_or(SUCCESS_CREDIT),
             deadline: self.deadline.or(self.bulk.then_some(BULK_DEADLINE)),

@@ -10,7 +10,7 @@ use super::{
     info::RetryAfter,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
-    settings::{HintPolicy, RetryGeneration, Settings},
+    settings::{RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
@@ -298,11 +298,10 @@ impl<P> Engine<P> {
         let backoff = settings
             .backoff
             .delay_after(retry, throttle, random, previous);
-        let delay = match (failure.retry_after(), settings.hint_policy) {
-            (None, _) => backoff,
-            (Some(RetryAfter::AtLeast(hint)), _)
-            | (Some(RetryAfter::Clamped(hint)), HintPolicy::Floor) => hint.saturating_add(backoff),
-            (Some(RetryAfter::Clamped(hint)), HintPolicy::Clamp) => match settings.generation {
+        let delay = match failure.retry_after() {
+            None => backoff,
+            Some(RetryAfter::AtLeast(hint)) => hint.saturating_add(backoff),
+            Some(RetryAfter::Clamped(hint)) => match settings.generation {
                 RetryGeneration::V2_0 => hint.min(settings.max_backoff),
                 RetryGeneration::V2_1 => hint.clamp(backoff, backoff.saturating_add(HINT_HEADROOM)),
             },

@@ -49,9 +49,9 @@ pub enum Execution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryAfter {
-    /// A hint that the backoff bounds from both sides: the header `x-amz-retry-after`, in
-    /// milliseconds. [`HintPolicy`](crate::config::HintPolicy) says how.
-    /// [`parse_amz`](Self::parse_amz) reads it.
+    /// A hint that the backoff bounds: the header `x-amz-retry-after`, in milliseconds. In
+    /// generation 2.1 the delay is at least the backoff and at most 5 s more. In 2.0 the hint
+    /// replaces the backoff, up to the longest. [`parse_amz`](Self::parse_amz) reads it.
     Clamped(Duration),
     /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date
     /// (RFC 9110, 10.2.3).

@@ -70,24 +70,6 @@ impl MaybePolicy {
     }
 }
 
-/// How a [`RetryAfter::Clamped`](crate::RetryAfter::Clamped) hint is handled.
-///
-/// A [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast) is a floor under either policy: the delay
-/// is the hint plus the backoff.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum HintPolicy {
-    /// As the generation has it. 2.1: at least the backoff, at most 5 s more. 2.0: it replaces the
-    /// backoff, up to `max_backoff`.
-    #[default]
-    Clamp,
-    /// The hint plus the backoff, as for [`RetryAfter::AtLeast`](crate::RetryAfter::AtLeast): at
-    /// least the hint, without an upper bound ("Retrying Requests", Smithy).
-    Floor,
-}
-
 /// The settings of a [`Standard`](crate::Standard) or [`Adaptive`](crate::Adaptive) strategy.
 ///
 /// | setting | default |
@@ -129,8 +111,6 @@ pub struct Settings {
     pub max_backoff: Duration,
     /// How failures are handled that may or may not be safe to retry.
     pub maybe_policy: MaybePolicy,
-    /// How the service's clamped hints are handled.
-    pub hint_policy: HintPolicy,
     /// Whether a refusal by the quota asks the caller to wait.
     pub long_polling: bool,
     /// What a success without a retry puts into the quota.
