@@ -225,7 +225,7 @@ pub(crate) const SCENES: &[Scene] = &[
         length: 24,
         used: 0.85,
         worst: 0.5,
-        fair: 0.3,
+        fair: 0.25, // a lease takes four seconds, and the scene six leases
         back: 10,
         steps: 5_500,
         ..scene("ten-thousand", 10_000, 40_000, Want::Even(10))
@@ -244,6 +244,8 @@ pub(crate) const SCENES: &[Scene] = &[
             to: 18,
             each: 100,
         }],
+        // Those that end hold a lease of four seconds.
+        worst: 0.85,
         fair: 0.0, // the members change all the time
         steps: 5_700,
         first: 1_000,
