@@ -8,9 +8,14 @@
 
 mod bits;
 mod fixed;
+mod law {
+    pub(crate) mod cubic;
+}
 mod line;
 
 use bits::Field;
+use fixed::Rate;
+use law::cubic::Stretch;
 use line::{Head, Level, Line, Minted, Place, Take};
 
 /// The word of a head, low half first, `since`, `burst`, the time, `issued`, what was given up.
@@ -102,6 +107,14 @@ pub extern "C" fn take_spare(case: &Case) -> u128 {
 pub extern "C" fn through(case: &Case) -> u128 {
     let minted = Minted::from_bits((u128::from(case.since) << 64) | u128::from(case.burst));
     Head::through(minted, case.now, case.line().rate, case.issued).to_bits()
+}
+
+/// The rate at the time by the short way, after a cut at the peak in `low`, which is reached at `high`.
+#[unsafe(no_mangle)]
+pub extern "C" fn short_way(case: &Case) -> u64 {
+    let peak = Rate::of_raw(case.low);
+    let stretch = Stretch { from: 0, length: 0, peak, peak_at: case.high };
+    stretch.rate_at(case.now).raw()
 }
 
 #[panic_handler]
