@@ -377,7 +377,7 @@ step_prove() {
     step prove env PYTHONPATH="$z3" python3 src/line/proof.py
 }
 
-# The machine code of the line against what is proved of it, in the target folder. For x86-64.
+# The machine code of the line and of the curve against what is proved of them, in the target folder. For x86-64.
 step_machine() {
     local angr="$tools/angr/bin"
     [[ "$host" == x86_64-* ]] || { skip machine "not x86-64"; return; }
