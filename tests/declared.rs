@@ -510,6 +510,24 @@ fn a_request_heavier_than_what_is_left_waits_for_the_reset() {
     assert!(place.claim(at(45 * SECOND)).is_ok());
 }
 
+/// The turns of both places have come, and the first leaves what the second takes, or one less.
+#[test]
+fn one_token_less_bars_a_turn_that_has_come() {
+    for (left, waits) in [(53, None), (52, Some(seconds(51)))] {
+        let settings = DeclaredSettings::new().spend(Spend::Fast);
+        let rate = SendRate::declared(settings, Timestamp::ZERO);
+        let first = rate.try_acquire(at(0)).expect("the first one goes");
+        hear(&rate, MILLI, first, minute(300, 60));
+        let places = [247, 53].map(|weight| rate.reserve_n(at(SECOND), weight));
+        let [mut before, mut place] = places.map(|place| place.expect("300 are left"));
+        let now = 10 * SECOND;
+        let permit = before.claim(at(now)).expect("its turn");
+        hear(&rate, now, permit, minute(left, 50));
+        let waited = place.claim(at(now)).err();
+        assert_eq!(waited, waits, "{left} are left");
+    }
+}
+
 #[test]
 fn a_ceiling_holds_over_what_is_declared() {
     let ceiling = paceline::law::PacedSettings::builder()

@@ -67,10 +67,14 @@ fn others_are_foreseen_for_a_while() {
 
 #[test]
 fn a_request_goes_if_so_much_is_left() {
+    for left in [1_u8, 5, 80, 96] {
+        let (ledger, weight) = (window(left.into()), left.into());
+        assert_eq!(ledger.barred(2 * SECOND, 10, weight), None);
+        let wait = Some(7 * SECOND);
+        assert_eq!(ledger.barred(2 * SECOND, 10, weight + 1), wait);
+        assert_eq!(ledger.barred(2 * SECOND, 11, weight), wait);
+    }
     let ledger = window(5);
-    assert_eq!(ledger.barred(2 * SECOND, 10, 5), None);
-    assert_eq!(ledger.barred(2 * SECOND, 10, 6), Some(7 * SECOND));
-    assert_eq!(ledger.barred(2 * SECOND, 11, 5), Some(7 * SECOND));
     // A refill has a token back after a tenth of a second.
     assert_eq!(refill(5).barred(SECOND, 10, 6), Some(SECOND / 10));
     let quick = Ledger {
@@ -207,7 +211,9 @@ fn a_report_stops_a_client_for_an_hour() {
 
 #[test]
 fn the_edge_is_where_the_bar_falls() {
-    assert_eq!(window(5).edge(2 * SECOND, 10), 15);
+    for left in [1, 5, 80, 100] {
+        assert_eq!(window(left).edge(2 * SECOND, 10), 10 + left);
+    }
     assert_eq!(among_others(window(5)).edge(2 * SECOND, 10), 12);
     // At the report the four trips in which others are foreseen are yet to come: 0.8 tokens.
     assert_eq!(among_others(window(5)).edge(SECOND, 10), 12);
