@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use loom::{sync::Arc, thread};
 use paceline::{
-    ControlLaw, Outcome, SendPermit, SendRate, SendSet, Timestamp,
+    ControlLaw, Outcome, Reservation, SendRate, SendSet, Timestamp,
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings, Reset, Spend},
+    modelled::Burst,
 };
 
 use crate::explore;
@@ -96,17 +97,33 @@ fn of_two_reports_that_of_the_later_send_stays() {
     });
 }
 
-/// Returns a limiter of which `left` are left at three seconds, and two tokens are in the bucket;
-/// and the time.
-fn at_the_edge(left: u64) -> (SendRate, Timestamp) {
+/// Returns a limiter of which `left` are left, with `tokens` in its bucket at the time returned.
+fn holding(left: u64, tokens: u32) -> (SendRate, Timestamp) {
     let settings = DeclaredSettings::new().spend(Spend::Fast);
     let rate = SendRate::declared(settings, Timestamp::ZERO);
     let first = rate.try_acquire(at(0)).expect("the first one goes");
     rate.observe(at(SECOND / 100), first, &report(left));
-    assert!(rate.try_acquire_n(at(SECOND / 100), 2).is_err(), "not yet");
+    let early = rate.try_acquire_n(at(SECOND / 100), tokens);
+    assert!(early.is_err(), "not yet");
     // The rate is looked at, and the bucket fills.
-    let _ = rate.try_acquire_n(at(SECOND), 2);
+    let _ = rate.try_acquire_n(at(SECOND), tokens);
     (rate, at(6 * SECOND))
+}
+
+/// As [`holding`], of two tokens.
+fn at_the_edge(left: u64) -> (SendRate, Timestamp) {
+    holding(left, 2)
+}
+
+/// As [`report`], of the same window at the time of [`holding`].
+fn later_report(remaining: u64) -> LimitReports {
+    let reset = Reset::In(Duration::from_secs(54));
+    LimitReport::new(remaining).limit(100).reset(reset).into()
+}
+
+/// Returns a place whose turn has come, if the bucket has a token: the pace refuses it no more.
+fn due(rate: &SendRate, now: Timestamp) -> Reservation<'_> {
+    rate.reserve(now)
 }
 
 /// Two threads of which each finds a token, and room for one: one of them goes.
@@ -128,40 +145,77 @@ fn two_sends_at_the_edge_do_not_both_go() {
 #[test]
 fn a_send_beside_a_report_goes_by_one_of_both() {
     explore(Some(1), || {
-        let (rate, now) = at_the_edge(1);
-        // What it reports is not counted yet.
-        let third = SendPermit::sent_at(now);
+        let (rate, now) = holding(3, 3);
+        let sent = rate.try_acquire(now).expect("three are left");
         let rate = Arc::new(rate);
+        let (mut beside, mut after) = (due(&rate, now), due(&rate, now));
         let shared = Arc::clone(&rate);
         let reporter = thread::spawn(move || {
-            shared.observe(now, third, &report(0));
+            shared.observe(now, sent, &later_report(0));
         });
-        let beside = rate.try_acquire(now).is_ok();
+        let goes = beside.claim(now).is_ok();
         reporter.join().expect("the reporter returns");
-        assert!(rate.try_acquire(now).is_err(), "{beside}: none is left");
+        assert!(after.claim(now).is_err(), "{goes}: none is left");
+    });
+}
+
+/// After reports at once, the edge of an earlier one is not taken for that of a later report.
+#[test]
+fn reports_at_once_each_move_the_edge() {
+    explore(Some(1), || {
+        let (rate, now) = holding(20, 6);
+        let sent = [(); 4].map(|()| rate.try_acquire(now).expect("20 are left"));
+        let rate = Arc::new(rate);
+        let mut after = due(&rate, now);
+        let tell = move |rate: &SendRate, index: usize, left| {
+            rate.observe(now, sent[index], &later_report(left));
+        };
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || {
+            tell(&shared, 1, 18);
+            tell(&shared, 2, 17);
+            shared.try_acquire(now).is_ok()
+        });
+        tell(&rate, 0, 19);
+        let goes = other.join().expect("the other thread returns");
+        tell(&rate, 3, 0);
+        assert!(after.claim(now).is_err(), "{goes}: none is left");
+    });
+}
+
+/// The last one of a first burst is given to one of two that ask at once.
+#[test]
+fn the_last_of_a_burst_is_given_once() {
+    explore(None, || {
+        let burst = Arc::new(Burst::of(1));
+        let shared = Arc::clone(&burst);
+        let other = thread::spawn(move || shared.is_one_of(2));
+        let mine = burst.is_one_of(2);
+        let other = other.join().expect("the other thread returns");
+        assert!(mine != other, "one is left: {mine}, {other}");
     });
 }
 
 /// A set that takes back what it took of a declared limit, because another limit refuses, beside a
-/// send: that one is counted, and the set is not.
+/// send: that one stays counted. The other limit has one token and stands in the set twice, so that
+/// it refuses what it would have let go.
 #[test]
 fn a_set_that_takes_back_beside_a_send_is_not_counted() {
     explore(Some(1), || {
         let (rate, now) = at_the_edge(2);
         let settings = PacedSettings::fixed(1, Duration::from_secs(60)).expect("in range");
-        let none = SendRate::paced(settings, Timestamp::ZERO);
-        assert!(none.try_acquire(now).is_ok(), "its only token");
-        let rates = Arc::new((rate, none));
+        let rates = Arc::new((rate, SendRate::paced(settings, Timestamp::ZERO)));
         let shared = Arc::clone(&rates);
-        let set = thread::spawn(move || {
-            let set = SendSet::new([&shared.0, &shared.1]);
-            set.try_acquire(now, &[1, 1]).is_ok()
-        });
-        let taken = rates.0.try_acquire(now).is_ok();
-        assert!(!set.join().expect("the set returns"), "the other has none");
+        let other = thread::spawn(move || shared.0.try_acquire(now).is_ok());
+        let set = SendSet::new([&rates.0, &rates.1, &rates.1]);
+        let taken = set.try_acquire(now, &[1, 1, 1]).is_ok();
+        assert!(!taken, "the other limit has one token");
+        let goes = other.join().expect("the other thread returns");
+        assert!(goes, "two are left");
         let left = remaining(&rates.0, now);
-        let want = if taken { 1.0 } else { 2.0 };
-        assert!((left - want).abs() < 1e-9, "left {left}, taken {taken}");
+        // After a send that came between, what was taken back stays counted.
+        let is_so = [0.0, 1.0].iter().any(|want| (left - want).abs() < 1e-9);
+        assert!(is_so, "left {left}");
     });
 }
 

@@ -504,6 +504,20 @@ impl BrokenLimit {
         self.left.store(left, SeqCst);
     }
 
+    /// Of two that raise the version at once one takes back what the other has raised.
+    fn report_then_raise(&self, left: u64) {
+        self.left.store(left, SeqCst);
+        let next = self.version.load(SeqCst) + 1;
+        self.version.store(next, SeqCst);
+    }
+
+    /// One that is sent between the two is taken back as well.
+    fn look_then_unsend(&self, sent: u64) {
+        if self.sent.load(SeqCst) == sent {
+            self.sent.store(sent - 1, SeqCst);
+        }
+    }
+
     /// Goes by the edge if it is of this version, and by a look otherwise.
     fn send_by_edge(&self) -> bool {
         let version = self.version.load(SeqCst);
@@ -517,6 +531,62 @@ impl BrokenLimit {
         }
         left > 0
     }
+}
+
+/// `declared::the_last_of_a_burst_is_given_once`.
+#[test]
+#[should_panic(expected = "one is left")]
+fn a_burst_counted_in_two_steps_gives_one_twice() {
+    model(|| {
+        let gone = Arc::new(AtomicU64::new(1));
+        let is_one = |gone: &AtomicU64| {
+            let seen = gone.load(SeqCst);
+            if seen < 2 {
+                gone.store(seen + 1, SeqCst);
+            }
+            seen < 2
+        };
+        let shared = Arc::clone(&gone);
+        let other = thread::spawn(move || is_one(&shared));
+        let mine = is_one(&gone);
+        let other = other.join().expect("the other thread returns");
+        assert!(mine != other, "one is left");
+    });
+}
+
+/// `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
+#[test]
+#[should_panic(expected = "a send was lost")]
+fn a_send_taken_back_in_two_steps_takes_another_back() {
+    model(|| {
+        let limit = BrokenLimit::with(2);
+        let shared = Arc::clone(&limit);
+        assert!(limit.look_then_send(), "two are left");
+        let other = thread::spawn(move || shared.look_then_send());
+        limit.look_then_unsend(1);
+        let goes = other.join().expect("the other thread returns");
+        let sent = limit.sent.load(SeqCst);
+        assert!(sent >= u64::from(goes), "a send was lost");
+    });
+}
+
+/// `declared::reports_at_once_each_move_the_edge`.
+#[test]
+#[should_panic(expected = "none is left")]
+fn a_version_raised_in_two_steps_comes_back() {
+    model(|| {
+        let limit = BrokenLimit::with(9);
+        let shared = Arc::clone(&limit);
+        let other = thread::spawn(move || {
+            shared.report_then_raise(7);
+            shared.report_then_raise(6);
+            shared.send_by_edge()
+        });
+        limit.report_then_raise(8);
+        other.join().expect("the other thread returns");
+        limit.report_then_raise(0);
+        assert!(!limit.send_by_edge(), "none is left");
+    });
 }
 
 /// `declared::two_sends_at_the_edge_do_not_both_go`.

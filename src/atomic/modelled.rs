@@ -5,6 +5,7 @@ use super::cells::{self, Condition, Counts};
 use super::counter::{NUMBER, Slots, Stripes};
 use super::multi_word::MultiWord;
 use super::send_rate::head::LineWords;
+use super::send_rate::limits;
 #[cfg(feature = "std")]
 use super::usage;
 use crate::line::{Minted, Place};
@@ -72,6 +73,12 @@ stand_ins! {
     /// What is so or not.
     News(Counts) {
         let new() = Counts::new();
+    }
+
+    /// How many have been let go of a burst.
+    Burst(limits::Burst) {
+        let of(gone: u64) = limits::Burst::of(gone);
+        is_one_of(most: u64) -> bool;
     }
 
     /// Who uses a thing that is dropped when it is unused.

@@ -9,6 +9,7 @@ use super::gate::{Gate, GateWord};
 use super::head::LineWords;
 use super::hint::Hint;
 use super::lease::{Lease, Leases};
+use super::limits::Burst;
 use super::meter::Meter;
 use super::permit::Order;
 use super::state::{CurveCache, CutBaseline, DrainWord, LastState, Way};
@@ -48,8 +49,8 @@ pub(super) struct Promised {
     agreed: Agreed,
     /// The position of the last request sent, if declared limits are obeyed.
     pub(super) sent: AtomicU64,
-    /// How many requests of the first burst have been given a token.
-    pub(super) first: AtomicU64,
+    /// The requests of the first burst that have been given a token.
+    pub(super) first: Burst,
     /// The least that the bucket holds, in the units of a place: a token, or the heaviest try at a
     /// declared limit.
     heaviest: AtomicU64,
@@ -91,7 +92,7 @@ impl Words {
                 open: AtomicU64::new(0),
                 agreed: Agreed::new(),
                 sent: AtomicU64::new(FIRST_SEND),
-                first: AtomicU64::new(1), // the bucket begins with its token
+                first: Burst::of(1), // the bucket begins with its token
                 heaviest: AtomicU64::new(TOKEN),
                 drain: DrainWord::new(),
                 baseline: CutBaseline::new(),

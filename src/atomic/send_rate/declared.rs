@@ -164,8 +164,7 @@ impl Engaged<'_> {
     /// promised to it where declared limits are obeyed, as the bucket may run over there while
     /// background waits.
     pub(super) fn sent_in_foreground(&self, granted: u64) -> Option<u64> {
-        let listens = self.law.listens();
-        listens.then(|| self.sent().wrapping_sub(granted))
+        (self.law.listens()).then(|| self.sent().wrapping_sub(granted))
     }
 
     /// Returns the declared limit of which the least is left, and what it counts.
@@ -272,11 +271,10 @@ impl Engaged<'_> {
             let sent = self.sent();
             let before = sent.wrapping_sub(permit.weight().into());
             if permit.order(sent) == sent {
-                // Relaxed: see `send`.
-                let _ = self
-                    .promised
-                    .sent
-                    .compare_exchange(sent, before, Relaxed, Relaxed);
+                // Relaxed: see `send`. Model:
+                // `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
+                let word = &self.promised.sent;
+                let _ = word.compare_exchange(sent, before, Relaxed, Relaxed);
             }
         }
     }
@@ -284,8 +282,7 @@ impl Engaged<'_> {
     /// Returns how long the declared limits bar a request of `weight`, in nanoseconds; `None` if it
     /// may go. Writes nothing that counts.
     pub(super) fn barred(&self, elapsed: u64, weight: u32) -> Option<u64> {
-        let limits = self.law.limits()?;
-        limits.barred(elapsed, self.sent(), weight)
+        self.law.limits()?.barred(elapsed, self.sent(), weight)
     }
 
     /// Refuses a weight above a limit that the service has declared: it can never go.
@@ -530,27 +527,11 @@ impl Engaged<'_> {
     /// another one got would be for those before it.
     pub(super) fn first_burst(&self, is_next: impl Fn() -> bool) -> bool {
         let law = self.first_contact().filter(|_| is_next());
-        let is_one = law.is_some_and(|law| self.is_one_of(law.first().into()));
+        let is_one = law.is_some_and(|law| self.promised.first.is_one_of(law.first().into()));
         if is_one {
             self.give_back(1);
         }
         is_one
-    }
-
-    /// Counts one more request that is given a token before the first report, if there have been
-    /// fewer than `most`.
-    fn is_one_of(&self, most: u64) -> bool {
-        // Relaxed: a count. It is raised before the token is given, so that no more are given than
-        // the burst has: one word decides, by a swap.
-        let first = &self.promised.first;
-        let mut given = first.load(Relaxed);
-        while given < most {
-            match first.compare_exchange_weak(given, given.saturating_add(1), Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(actual) => given = actual,
-            }
-        }
-        false
     }
 
     /// As [`first_burst`](Self::first_burst), of a try: it is next if nothing waits in line.
@@ -566,7 +547,7 @@ impl Engaged<'_> {
         let law = self.first_contact().filter(|_| is_silent);
         // Beyond the burst one goes.
         let most = law.map_or(0, |law| u64::from(law.first()).saturating_add(1));
-        if !self.is_one_of(most) {
+        if !self.promised.first.is_one_of(most) {
             return false;
         }
         let (_, line) = self.read();
@@ -593,11 +574,9 @@ impl Engaged<'_> {
                 (is_untold, ledger.share_left(now, sent))
             })
             .map(|ledger| ledger.policy);
-        let empty = limits.ledgers().any(|ledger| {
-            ledger
-                .told_left(order)
-                .is_some_and(|left| left < u64::from(permit.weight()))
-        });
+        let weight = u64::from(permit.weight());
+        let told = |ledger: Ledger| ledger.told_left(order);
+        let empty = limits.ledgers().filter_map(told).any(|left| left < weight);
         limits.throttle(|ledger| Refused {
             now,
             order,
@@ -608,8 +587,7 @@ impl Engaged<'_> {
 
     /// Forgets what was declared, and who went before that.
     pub(super) fn forget_limits(&self) {
-        // Relaxed: a count, see `first_burst`.
-        self.promised.first.store(0, Relaxed);
+        self.promised.first.forget();
         if let Some(limits) = self.law.limits() {
             limits.forget();
         }

@@ -60,8 +60,9 @@ struct Unclaimed {
 // a later one. If the raise comes later, the edge is of an older version than the one that requests
 // compare it with, which sends them to look; until then they go by the limits as they were before,
 // beside the call that changes them. To compare is relaxed: nothing else is read then. `edge` is
-// relaxed: one word that says of which version it is. No model sees `version` (`ci/orderings.txt`).
-// Models: `declared::a_send_beside_a_report_goes_by_one_of_both`,
+// relaxed: one word that says of which version it is. Models:
+// `declared::a_send_beside_a_report_goes_by_one_of_both`,
+// `declared::reports_at_once_each_move_the_edge`,
 // `declared::two_sends_at_the_edge_do_not_both_go`.
 impl Limits {
     pub(super) fn new() -> Self {
@@ -362,6 +363,37 @@ impl Unheard {
     /// Returns `true` if several answers came and no report.
     pub(super) fn is_so(&self) -> bool {
         (Self::SEVERAL..Self::HEARD).contains(&self.0.load(Relaxed))
+    }
+}
+
+/// How many have been let go of a burst.
+#[derive(Debug)]
+pub(in crate::atomic) struct Burst(AtomicU64);
+
+// Relaxed: a count, with which nothing else goes. It is raised before a request goes, so that no
+// more go than the burst has: one word decides, by a swap. Model:
+// `declared::the_last_of_a_burst_is_given_once`.
+impl Burst {
+    pub(in crate::atomic) fn of(gone: u64) -> Self {
+        Self(AtomicU64::new(gone))
+    }
+
+    /// Counts one more, if there have been fewer than `most`.
+    pub(in crate::atomic) fn is_one_of(&self, most: u64) -> bool {
+        let mut gone = self.0.load(Relaxed);
+        while gone < most {
+            let next = gone.saturating_add(1);
+            match self.0.compare_exchange_weak(gone, next, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(actual) => gone = actual,
+            }
+        }
+        false
+    }
+
+    /// Begins to count again.
+    pub(in crate::atomic) fn forget(&self) {
+        self.0.store(0, Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) mod head;
 mod hint;
 mod lease;
 mod lend;
-mod limits;
+pub(super) mod limits;
 mod meter;
 mod record;
 mod release;
