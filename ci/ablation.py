@@ -35,6 +35,7 @@ SWITCHES = [
     ("a sixteenth of a sliding window", "level", "i128::from(self.window / SLIDING_PARTS)", "i128::from(self.window / if OFF { 1 } else { SLIDING_PARTS })"),
     ("a later one that says more", "hear", "&& next.overtakes(told)", "&& !OFF && next.overtakes(told)"),
     ("an older one that says less", "hear", "if self.fresh || left >= self.left", "if OFF || self.fresh || left >= self.left"),
+    ("a late answer of the window before", "hear", "let is_past = !self.fresh", "let is_past = !OFF && !self.fresh"),
     ("counted after a quarter trip", "hear", "        at.min(told.now)", "        if OFF { told.now } else { at.min(told.now) }"),
     ("in flight over a reset", "hear", "let least = if self.is_alone() {", "let least = if !OFF && self.is_alone() {"),
     ("weight of the heaviest", "hear", ".max(u64::from(told.weight))", ".max(if OFF { 1 } else { u64::from(told.weight) })"),

@@ -30,7 +30,7 @@ const HARD: [&str; 17] = [
 
 /// Systems that an old fault would break, each by its number in `ci/planted.sh`, and what they use
 /// at least.
-const DIRECTED: [(&str, &str, f64); 21] = [
+const DIRECTED: [(&str, &str, f64); 22] = [
     (
         "D1, D5: places that are forgotten",
         "window=1000 workers=16 forget=10",
@@ -134,6 +134,11 @@ const DIRECTED: [(&str, &str, f64); 21] = [
         "seed=5 kind=1 window=4000 phase=1298 limit=300 run=800000 workers=11 trip=84335 spread=300 \
          pause=113716 heavy=300 heavies=124 reset=2 sets=400 cost=1 cost_low=80 cost_high=121 settle=1",
         0.8,
+    ),
+    (
+        "a request that is overtaken over a reset",
+        "seed=13 window=48277 limit=176 workers=3 trip=388581 spread=258",
+        0.86,
     ),
     (
         "a limit of one, without its kind or window",

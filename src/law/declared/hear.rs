@@ -137,9 +137,11 @@ impl Ledger {
             let ended = signed(told.now) >= self.reset.lo;
             return (ended || newer).then_some(!ended);
         }
-        // A reset before the current one: an answer of the window before, unless it was sent since
-        // the current one began.
-        newer.then_some(true)
+        // A reset before the current one. If this one has been heard of, and was to come a window
+        // later, it is of the window before: another request came to the service after it.
+        let next = reset.moved(signed(self.window));
+        let is_past = !self.fresh && next.meets(self.reset);
+        (newer && !is_past).then_some(true)
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a

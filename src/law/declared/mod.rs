@@ -44,7 +44,8 @@
 //!    windows. Beside another limit that is not declared (rule 11) `σ · L/W`, an eighth of it by
 //!    `σ^¾`: what was refused is left, and would go in a burst.
 //! 6. *A report counts by the order of sends.* After a reset only a later reset, or a request sent
-//!    since, opens the new window. A request that was sent first may come to the service last. So a
+//!    since, opens the new window. Once that is heard of, a reset that was to come a window sooner
+//!    is late, whatever its order. A request that was sent first may come to the service last. So a
 //!    report of an older send counts if it says less. One of a later send that says more than the
 //!    last one left says nothing new for two trips. More than the limit is never left.
 //!    Where a refill has rolled (rule 7), reports on what was sent since the last one count.

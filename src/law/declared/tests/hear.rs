@@ -160,6 +160,24 @@ fn an_answer_of_the_window_before_is_late() {
     assert_eq!(window(50).report(&far).1, Heard::Late);
 }
 
+/// A request is overtaken by the next one, and comes after the reset.
+#[test]
+fn an_overtaker_that_came_before_the_reset_is_late() {
+    let before = of_ten_seconds(SECOND, 1, 50, SECOND);
+    let overtaken = of_ten_seconds(2_200_000_000, 2, 99, 9_900_000_000);
+    let next = Told {
+        sent_at: 1_900_000_000,
+        ..of_ten_seconds(2_300_000_000, 3, 49, SECOND / 10)
+    };
+    let reports = [before, overtaken, next];
+    assert_eq!(last(&reports), Heard::Late);
+    let ledger = after_all(&reports);
+    assert_eq!((left(&ledger), ledger.others), ((tokens(99), 2), 0));
+    // A reset that is sooner by anything but a window is that of this window.
+    let sooner = of_ten_seconds(2_300_000_000, 3, 49, 5 * SECOND);
+    assert_eq!(last(&[before, overtaken, sooner]), Heard::Taken);
+}
+
 #[test]
 fn another_limit_is_a_change() {
     let mut kept = window(50);
