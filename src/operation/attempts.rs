@@ -38,26 +38,26 @@ use crate::{
 /// ```
 /// use std::thread::sleep;
 /// use paceline::{
-///     Failure, MonotonicClock, Operation, Standard, operation::{Attempts, Next, Verdict},
-///     strategy::Reports,
+///     Failure, Operation, RetryStrategy, Standard, operation::{Attempts, Next}, strategy::Reports,
 /// };
 ///
 /// fn send(number: u32) -> Result<&'static str, Failure> {
 ///     if number == 1 { Err(Failure::transient()) } else { Ok("sent") }
 /// }
 ///
-/// let (strategy, clock) = (Standard::new(), MonotonicClock::new());
+/// let strategy = Standard::new();
+/// let clock = strategy.clock();
 /// let mut attempts: Attempts<_> = Operation::new(&strategy).start();
 /// let response = loop {
-///     match attempts.next(&clock, None) {
+///     match attempts.next(clock, None) {
 ///         Next::Sleep(rest) | Next::InLine(rest) => sleep(rest.span()),
 ///         Next::Stop(stop) => break Err(stop.to_string()),
 ///         Next::Send(attempt) => match send(attempt.number()) {
 ///             Ok(response) => {
-///                 attempts.succeeded(Reports::at(&clock))?;
+///                 attempts.succeeded(Reports::at(clock))?;
 ///                 break Ok(response);
 ///             }
-///             Err(failure) => drop(attempts.failed(&failure, Reports::at(&clock))?),
+///             Err(failure) => drop(attempts.failed(&failure, Reports::at(clock))?),
 ///         },
 ///         _ => break Err("a step that this host does not know".to_owned()),
 ///     }

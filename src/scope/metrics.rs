@@ -41,7 +41,7 @@ impl ScopesSnapshot {
     /// let tables = Standard::builder().scopes().build()?;
     /// tables.snapshot().publish("tables");
     /// tables.for_each(|table, state| state.snapshot().publish(table));
-    /// # Ok::<(), paceline::scope::ScopesError>(())
+    /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn publish(&self, name: &str) {
         describe(&PUBLISHED);
