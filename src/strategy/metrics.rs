@@ -90,7 +90,7 @@ const PUBLISHED: [Described; 17] = [
     ),
     Described::gauge(
         "paceline_send_rate_fill",
-        "Tokens per second of the send rate; 10⁹ while not engaged (not under the published law).",
+        "Tokens per second of the send rate; about 10⁹ while not engaged (not under the published law).",
     ),
     Described::gauge(
         "paceline_send_rate_available",
