@@ -98,7 +98,9 @@ fn more_tokens_in_a_key_than_there_can_be_are_no_more_than_the_burst() {
         return;
     };
     let mut engine = connect(&engine);
-    let rich = "9e15 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0";
+    // One that was last changed days from now would start empty, whatever it has.
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let rich = format!("{now} 1e15 1000 1000 0 1e15 1 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0");
     redis::cmd("HSET")
         .arg(KEY)
         .arg("s")
