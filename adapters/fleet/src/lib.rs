@@ -51,8 +51,8 @@
 //! * **A lease is paid once.** An ask that is repeated has the number of the last one, and gets the
 //!   same answer.
 //! * **Tokens expire** a second after the member's last answered ask was made, or three of the
-//!   leases that the engine asks for, by that member's monotonic clock. A process that was stopped for longer wakes up without tokens. Clocks need
-//!   not agree: only spans go over the wire.
+//!   leases that the engine asks for, by that member's monotonic clock. A process that was stopped
+//!   for longer wakes up without tokens. Clocks need not agree: only spans go over the wire.
 //! * **After a fail-over** to an engine that knows less, or a restart that forgot, at most `C` is
 //!   granted a second time, since a scope never stores more. Until all members have asked, the
 //!   engine does not know what they hold, so at most `H` is held twice. A window around it has at
@@ -68,10 +68,11 @@
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends within a minute, and that
 //!   of one wrong field on the rate within 80 s.
-//! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that joins,
-//!   leaves, or asks later than it may. Each step books the next of 5,000 slots in a second for the
-//!   member's next one, and no member asks before its slot, whatever waits or was throttled. Members
-//!   that an engine does not answer ask no more often than the last answer allowed.
+//! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that
+//!   joins, leaves, or asks later than it may. Each step books the next of 5,000 slots in a second
+//!   for the member's next one, and no member asks before its slot, whatever waits or was
+//!   throttled. Members that an engine does not answer ask no more often than the last answer
+//!   allowed.
 //!
 //! Tests hold each of these: with arbitrary members and the engine's script in virtual time
 //! (`tests/fleet/bounds.rs`), and with real processes and faults (`tests/fleet/faults.rs`).
@@ -101,15 +102,14 @@
 //! # Shares
 //!
 //! Four times a second (with over 1,000 members, once in a quarter of a millisecond for each) the
-//! engine shares the rate out by demand. Each demand is met up to one level: max-min fair. An idle member
-//! keeps a tenth of an equal part in reserve, so that it need not wait for its next request. A
-//! member of [weight](Scope::weight) 2 counts as two. A member that is silent for its lease, or
+//! engine shares the rate out by demand. Each demand is met up to one level: max-min fair. An idle
+//! member keeps a tenth of an equal part in reserve, so that it need not wait for its next request.
+//! A member of [weight](Scope::weight) 2 counts as two. A member that is silent for its lease, or
 //! half a second, has no demand until it asks again. A newcomer has its part of the first lease at
-//! once: from 64 members on, an eighth of `C` is kept for newcomers. A member that joins, or was idle, asks again within
-//! 100 ms, or an eighth of its time between two asks, and then twice as late each time, as far as
-//! the engine has slots. A member's
-//! part grows at its share whether it asks early or late. What no member takes is there for the
-//! members that ask.
+//! once: from 64 members on, an eighth of `C` is kept for newcomers. A member that joins, or was
+//! idle, asks again within 100 ms, or an eighth of its time between two asks, and then twice as
+//! late each time, as far as the engine has slots. A member's part grows at its share whether it
+//! asks early or late. What no member takes is there for the members that ask.
 //!
 //! # Several allowances
 //!

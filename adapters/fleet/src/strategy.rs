@@ -24,7 +24,9 @@ use crate::set::BudgetSet;
 ///
 /// Of several budgets ([`of_set`](Self::of_set)) it takes what
 /// [`Operation::weights`](paceline::Operation::weights) says, of each or of none: see [`BudgetSet`].
-/// Without that it takes its weight of the first, and one token of each other.
+/// Without that it takes its weight of the first, and one token of each other. One that gives up
+/// in the line of a later budget gives back what it has of the budgets. The token of a rate under
+/// one of them ([`over`](crate::Scope::over)) stays spent.
 ///
 /// What an attempt really cost settles it: with the outcome
 /// ([`Reports::costing`](paceline::strategy::Reports::costing)), or later
@@ -413,20 +415,27 @@ mod tests {
         assert!((75.0..100.0).contains(&limited), "{limited}");
     }
 
-    /// A pool that gets a hundred tokens a second, of the clock of the runtime.
-    fn hundred() -> (Arc<Pool>, Budget, Arc<Goes>) {
-        let (pool, clock) = (Arc::new(Pool::new()), Arc::new(Goes::new()));
+    /// A pool that gets so many tokens each 10 ms, by the clock of the runtime.
+    fn poured(clock: &Arc<Goes>, tokens: u32) -> (Arc<Pool>, Budget) {
+        let pool = Arc::new(Pool::new());
         pool.good_until(Timestamp::from_nanos(u64::MAX));
-        pool.set_rate(100_000);
+        pool.set_rate(100_000 * u64::from(tokens));
         let (_, seen) = watch::channel(BudgetSnapshot::default());
         let budget = Budget::new(Arc::clone(&pool), clock.clone(), None, seen);
         let pours = Arc::clone(&pool);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(10)).await;
-                pours.pour(1);
+                pours.pour(tokens);
             }
         });
+        (pool, budget)
+    }
+
+    /// One that gets a hundred a second.
+    fn hundred() -> (Arc<Pool>, Budget, Arc<Goes>) {
+        let clock = Arc::new(Goes::new());
+        let (pool, budget) = poured(&clock, 1);
         (pool, budget, clock)
     }
 
@@ -504,28 +513,40 @@ mod tests {
         assert_eq!((pool.available(), pool.has_backlog()), (5, false));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn cancelled_late_and_heavy_operations_never_send_more_and_never_stop_the_line() {
+    /// Plays operations that are cancelled, late and heavy, on budgets that get so many hundreds of
+    /// tokens a second, and take up to as many of each as `heaviest`.
+    async fn cancelled_late_and_heavy<const N: usize>(hundreds: [u32; N], heaviest: [u32; N]) {
         use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-        let (pool, budget, clock) = hundred();
+        let clock = Arc::new(Goes::new());
+        let both = hundreds.map(|tokens| poured(&clock, tokens));
+        let pools = both.each_ref().map(|(pool, _)| Arc::clone(pool));
+        let set = BudgetSet::new(both.map(|(_, budget)| budget)).unwrap();
         let inside = Standard::builder().clock(clock.clone()).build();
-        let strategy = Arc::new(FleetStrategy::new(inside.unwrap(), budget));
-        let sent = Arc::new(AtomicU64::new(0));
+        let strategy = Arc::new(FleetStrategy::of_set(inside.unwrap(), set));
+        let sent: Arc<[AtomicU64; N]> = Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
         let workers: Vec<_> = (0..30)
             .map(|seed| {
                 let (strategy, sent) = (Arc::clone(&strategy), Arc::clone(&sent));
                 tokio::spawn(async move {
                     let mut random = fastrand::Rng::with_seed(seed);
                     loop {
-                        let weight = random.u32(1..=6);
-                        let mut operation = Operation::new(&*strategy).weight(weight);
+                        let mut weights = heaviest.map(|most| random.u32(0..=most));
+                        weights[0] = weights[0].max(1);
+                        let operation = Operation::new(&*strategy);
+                        let mut operation = if N == 1 {
+                            operation.weight(weights[0])
+                        } else {
+                            operation.weights(Weights::of(&weights).unwrap())
+                        };
                         if random.bool() {
                             operation =
                                 operation.deadline(Duration::from_millis(random.u64(..900)));
                         }
                         let sends = operation.run_async(async |_| {
-                            sent.fetch_add(weight.into(), Relaxed);
+                            for (sent, weight) in sent.iter().zip(weights) {
+                                sent.fetch_add(weight.into(), Relaxed);
+                            }
                             Ok::<_, Failure>(())
                         });
                         let patience = Duration::from_millis(random.u64(1..1_500));
@@ -536,25 +557,43 @@ mod tests {
                 })
             })
             .collect();
+        let counted = || sent.each_ref().map(|sent| sent.load(Relaxed));
+        let most = |seconds| hundreds.map(|hundreds| 100 * u64::from(hundreds) * seconds);
         let mut before = 0;
         for second in 1..=60 {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let so_far = sent.load(Relaxed);
-            assert!(so_far <= 100 * second, "{so_far} after {second} s");
-            assert!(so_far > before, "none gets through in second {second}");
-            before = so_far;
+            let (so_far, most) = (counted(), most(second));
+            let kept = so_far.iter().zip(most).all(|(sent, most)| *sent <= most);
+            assert!(kept, "{so_far:?} after {second} s");
+            let first = so_far[0];
+            assert!(first > before, "none gets through in second {second}");
+            before = first;
         }
         for worker in workers {
             worker.abort();
             let _ended = worker.await;
         }
         // What was not sent is there.
-        let rest = u64::from(pool.available());
-        assert!(
-            (5_998..=6_001).contains(&(sent.load(Relaxed) + rest)),
-            "{rest}"
-        );
-        assert!(!pool.has_backlog());
+        for ((pool, sent), most) in pools.iter().zip(counted()).zip(most(60)) {
+            let there = sent + u64::from(pool.available());
+            assert!(
+                (most - most / 3_000..=most + most / 6_000).contains(&there),
+                "{there} of {most}"
+            );
+            assert!(!pool.has_backlog());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancelled_late_and_heavy_operations_never_send_more_and_never_stop_the_line() {
+        cancelled_late_and_heavy([1], [6]).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nor_do_those_of_several_budgets() {
+        // Each binds for a part of the operations.
+        cancelled_late_and_heavy([1, 4], [6, 26]).await;
+        cancelled_late_and_heavy([3, 1], [6, 6]).await;
     }
 
     /// A strategy with two budgets that hold so much, and their pools.
