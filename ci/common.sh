@@ -5,6 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 # The release profile is for measuring, and slow to link. Tests have cargo's own.
 export CARGO_PROFILE_RELEASE_LTO=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+# Each crate is built once, and what incremental builds keep is half of the target folder.
+export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 # A panic names its line without.
 export CARGO_PROFILE_DEV_DEBUG=0
 # shellcheck disable=SC2034 # for the scripts that source this
