@@ -28,6 +28,10 @@ struct Gated<S> {
     inside: S,
     asked: AtomicU32,
     wait: Duration,
+    /// What the gate takes of several allowances, if it says so.
+    takes: Option<Weights>,
+    /// What the tokens of those that succeeded say that they took of three.
+    taken: Mutex<Vec<[u32; 3]>>,
 }
 
 impl Gated<Standard> {
@@ -42,6 +46,8 @@ impl<S> Gated<S> {
             inside,
             asked: AtomicU32::new(0),
             wait,
+            takes: None,
+            taken: Mutex::default(),
         }
     }
 
@@ -68,6 +74,8 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
     }
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
+        let all = [0, 1, 2].map(|limit| token.tokens_of(limit));
+        self.taken.lock().unwrap().push(all);
         self.inside.record_success(token, reports)
     }
 
@@ -84,7 +92,11 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
             0..3 => Err(NotAdmitted::wait(self.wait)),
             _ => Ok(SendPermit::sent_at(Timestamp::from_nanos(7)).costing(2)),
         };
-        turn.gated(|turn| self.inside.admit(turn, request), gate)
+        let permit = turn.gated(|turn| self.inside.admit(turn, request), gate)?;
+        if let Some(takes) = &self.takes {
+            turn.note(permit, takes);
+        }
+        Ok(permit)
     }
 }
 
@@ -241,58 +253,19 @@ fn a_weight_passes_the_gate_with_the_time_of_the_gate() {
     );
 }
 
-/// A strategy behind whose gate an attempt takes 0 and 40 of two allowances.
-#[derive(Debug)]
-struct Noting<S> {
-    inside: S,
-    noted: Mutex<Vec<[u32; 3]>>,
-}
-
-impl<S: RetryStrategy> RetryStrategy for Noting<S> {
-    fn acquire_initial_token(
-        &self,
-        scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        self.inside.acquire_initial_token(scope)
-    }
-
-    fn refresh_retry_token(
-        &self,
-        token: RetryToken,
-        failure: &Failure,
-        reports: Reports<'_>,
-    ) -> Result<RetryToken, RetryRefused> {
-        self.inside.refresh_retry_token(token, failure, reports)
-    }
-
-    fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
-        let all = [0, 1, 2].map(|limit| token.tokens_of(limit));
-        self.noted.lock().unwrap().push(all);
-        self.inside.record_success(token, reports)
-    }
-
-    fn admit(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let gate = |_: &mut _| Ok(SendPermit::sent_at(Timestamp::from_nanos(7)));
-        let permit = turn.gated(|turn| self.inside.admit(turn, request), gate)?;
-        turn.note(permit, &Weights::from([0, 40]));
-        Ok(permit)
-    }
-}
-
 #[test]
 fn what_was_taken_behind_a_gate_is_in_the_token() {
     fn noted(inside: impl RetryStrategy) -> Vec<[u32; 3]> {
-        let noted = Mutex::new(Vec::new());
-        let strategy = Noting { inside, noted };
+        let takes = Some(Weights::from([0, 40]));
+        let strategy = Gated {
+            takes,
+            ..Gated::around(inside, WAIT)
+        };
         for weights in [[1, 1_200], [2, 3]] {
             let sent = strategy.operation().weights(weights);
             assert!(sent.run(|_| Ok::<_, Failure>(())).is_ok());
         }
-        strategy.noted.into_inner().unwrap()
+        strategy.taken.into_inner().unwrap()
     }
     assert_eq!(noted(Standard::new()), [[0, 40, 0]; 2]);
     // What the strategy inside was granted is not written over.
