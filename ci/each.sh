@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The runner of the models: `each.sh BINARY FILTERS...` runs each test in a process of its own, as many at once as there
-# are processors. As threads of one process they wait for each other whenever a model makes its stacks: six times as long.
+# are processors. As threads of one process they wait for each other whenever a model makes its stacks.
 set -euo pipefail
 
 one() {

@@ -109,7 +109,8 @@ pub extern "C" fn through(case: &Case) -> u128 {
     Head::through(minted, case.now, case.line().rate, case.issued).to_bits()
 }
 
-/// The rate at the time by the short way, after a cut at the peak in `low`, which is reached at `high`.
+/// The rate at the time by the short way, after a cut at the peak in `low`, which is reached at
+/// `high`.
 #[unsafe(no_mangle)]
 pub extern "C" fn short_way(case: &Case) -> u64 {
     let peak = Rate::of_raw(case.low);

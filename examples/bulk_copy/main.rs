@@ -10,9 +10,9 @@
 //! cargo run --release --example bulk_copy -- --help
 //! ```
 //!
-//! The way through the code: [`settings`] are the flags; [`client`] is where the crate is
-//! used; [`service`] throttles. Every number in the [`report`] and the chart was counted by the client and
-//! by the service, and the program fails if these differ.
+//! The way through the code: [`settings`] are the flags; [`client`] is where the crate is used;
+//! [`service`] throttles. Every number in the [`report`] and the chart was counted by the client
+//! and by the service, and the program fails if these differ.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "an example: its numbers are small"

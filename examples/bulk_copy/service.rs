@@ -58,8 +58,8 @@ struct State {
 }
 
 impl Service {
-    /// Creates a service with the sources of a run of `objects` objects, which allows so many copies
-    /// a second, and at once after a pause.
+    /// Creates a service with the sources of a run of `objects` objects, which allows so many
+    /// copies a second, and at once after a pause.
     pub(crate) fn new((rate, burst): (u32, u32), objects: usize) -> Self {
         let burst = burst.into();
         Self {

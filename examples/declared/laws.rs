@@ -17,7 +17,7 @@ pub(crate) struct Law {
 
 /// The limiter that lets background wait behind the line.
 const CLASSES: &str = "Declared, fast, two classes";
-/// One that is told the limit.
+/// One that is given the limit.
 const THROTTLE: &str = "throttle-net";
 
 #[rustfmt::skip]

@@ -336,8 +336,8 @@ mod teeth {
         });
     }
 
-    /// What was given up is counted in one word, and what of it is of leases in another one: a lease
-    /// that is taken between the two takes tokens before it for tokens behind it.
+    /// What was given up is counted in one word, and what of it is of leases in another one: a
+    /// lease that is taken between the two takes tokens before it for tokens behind it.
     #[test]
     #[should_panic(expected = "more than fits")]
     fn two_counts_of_what_is_given_back_bring_more_than_fits() {

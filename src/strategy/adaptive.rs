@@ -195,8 +195,8 @@ impl Adaptive {
             .build_checked())
     }
 
-    /// Starts from the defaults in [`Settings`] and the published law. `paced`, `declared` and `bulk` of the builder choose
-    /// another law.
+    /// Starts from the defaults in [`Settings`] and the published law. `paced`, `declared` and
+    /// `bulk` of the builder choose another law.
     pub fn builder() -> StrategyBuilder<Self> {
         StrategyBuilder::new()
     }

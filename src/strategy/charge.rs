@@ -12,7 +12,8 @@ use crate::{Clock, SendRate, SendSet};
 ///
 /// From [`Attempts::charge`](crate::operation::Attempts::charge); the adapters for reqwest and
 /// tower put it into the extensions of a response. Where the cost is known with the outcome,
-/// [`Reports::costing`](super::Reports::costing) takes it, and no charge is needed.
+/// [`Reports::costing`](super::Reports::costing) takes it, and no charge is needed. Use one of the
+/// two: an attempt that both settle is corrected twice.
 ///
 /// Clones are of the same attempt, which is settled once. Dropped unsettled it leaves the estimate
 /// spent.

@@ -1,8 +1,8 @@
 //! failsafe-go (<https://github.com/failsafe-go/failsafe-go>), `priority/*_test.go` and
 //! `adaptivelimiter/*_test.go`: who waits, who is refused, and what is counted.
 //!
-//! Its limiter is of requests in flight, by the time that answers take. Here it is a rate of eight a
-//! second, whose bucket holds one or nine.
+//! Its limiter is of requests in flight, by the time that answers take. Here it is a rate of eight
+//! a second, whose bucket holds one or nine.
 
 use core::time::Duration;
 

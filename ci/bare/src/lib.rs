@@ -1,4 +1,5 @@
-//! A loop without a system, threads or a runtime: a board sends readings to a service that throttles.
+//! A loop without a system, threads or a runtime: a board sends readings to a service that
+//! throttles.
 //!
 //! The board brings an allocator, since a [`SendRate`] that limits allocates. Without 128-bit atomics a
 //! call holds a lock for some instructions, so an interrupt handler must not use the limiter: it could
@@ -23,7 +24,8 @@ fn now(board: &impl Board) -> Timestamp {
     Timestamp::from_nanos(board.nanos())
 }
 
-/// Sends each reading in its turn, and again while the quota allows it. Returns the number of lost ones.
+/// Sends each reading in its turn, and again while the quota allows it. Returns the number of lost
+/// ones.
 pub fn send_all(board: &mut impl Board, readings: u32) -> u32 {
     let rate = SendRate::new(ControlLaw::Paced, now(board));
     let quota = RetryQuota::new(500);

@@ -72,8 +72,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Lets `weight` go at `now`, whose turn came at `due`. Returns how many tokens have gone by now
-    /// that are not minted yet.
+    /// Lets `weight` go at `now`, whose turn came at `due`. Returns how many tokens have gone by
+    /// now that are not minted yet.
     pub(super) fn goes(&mut self, system: &System, due: u64, now: u64, weight: u64) -> Option<u64> {
         let window = u128::from(system.window_nanos());
         let limit = u128::from(system.limit);

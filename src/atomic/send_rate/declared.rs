@@ -90,8 +90,8 @@ impl SendRate {
         }
         if observed > Observed::Nothing {
             self.law.unheard().inspect(|unheard| unheard.hear());
-            // After the change, so that no thread notes that the rate before stays: for 50 ms, where
-            // this one finds the same rate. No test and no model sees that.
+            // After the change, so that no thread notes that the rate before stays: for 50 ms,
+            // where this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
             engaged.follow(elapsed);
             engaged.wake_due(elapsed);
@@ -323,8 +323,8 @@ impl Engaged<'_> {
     }
 
     /// Corrects the sends once the request of `permit` has turned out to cost `more` tokens than it
-    /// took. Returns whether the bucket is to be left alone: any limit is declared, so that the rate
-    /// follows from what is left, or nothing has been heard yet.
+    /// took. Returns whether the bucket is to be left alone: any limit is declared, so that the
+    /// rate follows from what is left, or nothing has been heard yet.
     ///
     /// A report of that request or a later one has the true cost in it. Until one has been taken, a
     /// debit counts as a send of as much now; a credit waits for the report.

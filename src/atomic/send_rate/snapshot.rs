@@ -106,8 +106,8 @@ pub struct DeclaredLimit {
     pub policy: LimitName,
     /// How much it is.
     pub limit: u64,
-    /// In what time it may be used once, as declared or found out. Until it is found out it is a guess; it may stay
-    /// one where the window takes a few seconds and resets are whole seconds.
+    /// In what time it may be used once, as declared or found out. Until it is found out it is a
+    /// guess; it may stay one where the window takes a few seconds and resets are whole seconds.
     pub window: Duration,
     /// Whether it comes back all the time (true) or at a reset (false); `None` while that is not
     /// known.

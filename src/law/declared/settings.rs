@@ -15,8 +15,9 @@ pub enum Spend {
     /// Evenly until the reset: the shortest waits, and no throttles.
     #[default]
     Even,
-    /// At what is left per second, or in two trips if these are longer: half of it goes in 0.7 s. Then it waits for the reset.
-    /// In windows of a second or two that is nearly as [`Even`](Self::Even).
+    /// At what is left per second, or in two trips if these are longer: half of it goes in 0.7 s.
+    /// Then it waits for the reset. In windows of a second or two that is nearly as
+    /// [`Even`](Self::Even).
     Fast,
 }
 

@@ -14,8 +14,8 @@
 //! current one; the last one counts for as long as eight responses take at its rate, from one
 //! second to eight.
 //!
-//! 1. *One cut for each overshoot.* A throttle of a request that was sent before the last cut, or at
-//!    its very time, changes nothing, nor does one within two round trips of it, or in its first
+//! 1. *One cut for each overshoot.* A throttle of a request that was sent before the last cut, or
+//!    at its very time, changes nothing, nor does one within two round trips of it, or in its first
 //!    100 ms while fewer than 32 responses were to be expected. After a pause there are no such
 //!    trips: what is sent from its end on is news.
 //! 2. *A cut* takes `min(0.1 + 1/√peak, 0.45, 0.18 + 0.06·peak)` of the peak: at low rates more, so
