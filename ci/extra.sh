@@ -330,6 +330,15 @@ step_clients() { step clients clients; }
 
 step_openai() { step openai openai; }
 
+# The fleet over a simulated network: two minutes for each of its five kinds of faults.
+network() {
+    RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-120}" \
+        cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/network" \
+        --release --test network -- --nocapture --test-threads 1
+}
+
+step_network() { step network network; }
+
 # Processes that share a file, the long tests one after the other: others beside them would be in the figures.
 local_file() {
     local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
@@ -443,12 +452,24 @@ step_pictures() {
     step pictures pictures
 }
 
+# The documents name no step that does not exist.
+named_steps() {
+    local names name status=0
+    # shellcheck disable=SC2016 # no expansion, but Markdown's code
+    names="$(git grep -ohE '`[^`]*ci/extra\.sh [a-z0-9 ]+`' -- '*.md' | sed -E 's/.*extra\.sh //; s/`//')"
+    for name in $names; do
+        declare -F "step_$name" >/dev/null || { printf 'a document names the step %s\n' "$name" >&2; status=1; }
+    done
+    return "$status"
+}
+
 step_shell() {
     apt shellcheck || { skip shell "no shellcheck"; return; }
     step shell shellcheck -x --source-path=SCRIPTDIR ci/*.sh .ci/run
+    step steps named_steps
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet local pictures prove machine liveness
+(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet network local pictures prove machine liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
