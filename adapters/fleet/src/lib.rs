@@ -106,10 +106,11 @@
 //! member keeps a tenth of an equal part in reserve, so that it need not wait for its next request.
 //! A member of [weight](Scope::weight) 2 counts as two. A member that is silent for its lease, or
 //! half a second, has no demand until it asks again. A newcomer has its part of the first lease at
-//! once: from 64 members on, an eighth of `C` is kept for newcomers. A member that joins, or was
-//! idle, asks again within 100 ms, or an eighth of its time between two asks, and then twice as
-//! late each time, as far as the engine has slots. A member's part grows at its share whether it
-//! asks early or late. What no member takes is there for the members that ask.
+//! once: from 64 members on, an eighth of `C` is kept for newcomers, and for the first token of a
+//! member that found nothing when it joined. A member that joins, or was idle, asks again within
+//! 100 ms, or an eighth of its time between two asks, and then twice as late each time, as far as
+//! the engine has slots. A member's part grows at its share whether it asks early or late. What no
+//! member takes is there for the members that ask.
 //!
 //! # Several allowances
 //!

@@ -428,6 +428,8 @@ local others = math.max(0, s.out - m.out)
 local room = s.ceiling * m.lease / SECOND + s.members - others - a.held
 -- Of many members an eighth of what is kept is for newcomers: few ask too seldom to do without it.
 local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
+-- One that has sent nothing yet is a newcomer still, for one token.
+if m.sent == 0 and a.held == 0 then there = math.max(there, math.min(s.tokens, 1)) end
 local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
 if now < s.pause then grant = 0 end
 s.tokens, s.granted = s.tokens - grant, s.granted + grant

@@ -228,6 +228,7 @@ pub(crate) const SCENES: &[Scene] = &[
         fair: 0.25, // a lease takes four seconds, and the scene six leases
         back: 10,
         steps: 5_500,
+        first: 1_000,
         ..scene("ten-thousand", 10_000, 40_000, Want::Even(10))
     },
     Scene {

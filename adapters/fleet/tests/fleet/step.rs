@@ -611,7 +611,8 @@ fn a_newcomer_has_a_token_at_once_where_all_are_wanted() {
     for seq in 1..=100 {
         engine.pass(10);
         for member in 0..64 {
-            let words = Step { seq, ..ASK }.words();
+            let spent = 1;
+            let words = Step { seq, spent, ..ASK }.words();
             let name = format!("n{member}");
             engine.engine.take(engine.micros, &name, &words).unwrap();
         }
@@ -623,6 +624,36 @@ fn a_newcomer_has_a_token_at_once_where_all_are_wanted() {
         ..ASK
     };
     assert_eq!(newcomer.granted(&mut engine), 1);
+}
+
+#[test]
+fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
+    let mut engine = Bench::new();
+    let late = Step {
+        member: "d",
+        want: 8,
+        demand: 100,
+        ..ASK
+    };
+    assert_eq!(late.granted(&mut engine), 0); // the scope starts empty
+    for seq in 1..=100 {
+        engine.pass(10);
+        for member in 0..64 {
+            let spent = 1;
+            let words = Step { seq, spent, ..ASK }.words();
+            let name = format!("n{member}");
+            engine.engine.take(engine.micros, &name, &words).unwrap();
+        }
+    }
+    let busy = Step {
+        member: "n0",
+        seq: 101,
+        spent: 1,
+        ..ASK
+    };
+    assert_eq!(busy.granted(&mut engine), 0);
+    let again = Step { seq: 2, ..late };
+    assert_eq!(again.granted(&mut engine), 1);
 }
 
 #[test]
