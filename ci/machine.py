@@ -310,7 +310,7 @@ def difference_of(name, kind, runs, words, given):
         # The lemmas are many terms, and seldom wanted.
         for lemmas in [], numbers.lemmas:
             solver = z3.SolverFor("QF_BV")
-            solver.set("timeout", 600_000)
+            solver.set("timeout", 2_400_000)
             solver.add(*assumed, *lemmas, taken, differs)
             found = solver.check()
             if found != z3.sat:
@@ -342,7 +342,7 @@ def statements():
     """What is proved of the curve besides, each with whether it holds."""
     for name, assumed, conclusion in lemmas_hold():
         solver = z3.Solver()
-        solver.set("timeout", 600_000)
+        solver.set("timeout", 2_400_000)
         solver.add(*assumed, z3.Not(conclusion))
         yield name, solver.check() == z3.unsat
     yield "the short way looks where the law does", looks_where_the_law_does(Curve.HORIZON)

@@ -65,6 +65,17 @@ fn two_takers_never_share_a_token() {
     });
 }
 
+/// Of two callers for the one token of a full bucket, one gets it.
+#[test]
+fn two_takers_never_share_the_token_of_a_full_bucket() {
+    explore(None, || {
+        let rate = Arc::new(at_the_floor());
+        let take = |rate: &SendRate| rate.try_acquire(at(9_000)).is_ok();
+        let (theirs, ours) = beside(&rate, take, take);
+        assert!(theirs != ours, "one token makes one grant");
+    });
+}
+
 /// A caller with an older clock mints nothing: between them they get what the newer one sees.
 #[test]
 fn an_older_clock_mints_nothing() {

@@ -1,5 +1,6 @@
 //! Counts that many threads add to without meeting, and the numbers of threads that they go by.
 
+mod owner;
 #[cfg(any(
     all(feature = "std", not(all(shuttle, feature = "shuttle"))),
     all(loom, feature = "loom")
@@ -43,6 +44,7 @@ mod threads {
     pub(in crate::atomic) fn stand_in(_number: usize, _work: impl FnOnce()) {}
 }
 
+pub(super) use owner::Owner;
 #[cfg(all(loom, feature = "loom"))]
 pub(super) use slots::Slots;
 pub(super) use stripes::{Stripe, Stripes, cores, own_words};

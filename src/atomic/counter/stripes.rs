@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use super::SLOTS;
+use super::owner::Owner;
 use super::threads::number;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -20,8 +21,8 @@ const MEETINGS: u32 = 128;
 /// time stays small, and one that many make has no line that they all write.
 #[derive(Debug)]
 pub(in crate::atomic) struct Stripes {
-    /// The number of the thread that counts in `own`, plus one; 0 if there is none yet.
-    owner: AtomicU32,
+    /// The thread that counts in `own`.
+    owner: Owner,
     /// How often threads have met since they were forgotten last.
     met: AtomicU32,
     /// The number of the thread that added to `shared` last, plus one, and the low bits of the
@@ -76,7 +77,7 @@ impl Stripes {
     /// Creates a count of `start`, which may lie just before the wrap.
     pub(in crate::atomic) fn new(start: u64) -> Self {
         Self {
-            owner: AtomicU32::new(0),
+            owner: Owner::none(),
             met: AtomicU32::new(0),
             last: AtomicU32::new(0),
             seen: AtomicU32::new(0),
@@ -112,10 +113,7 @@ impl Stripes {
         if let Some(wide) = self.wide() {
             return wide.own.get(number).map(|stripe| &**stripe);
         }
-        // Relaxed: the word never changes again once it names a number, and what is written by that
-        // number is handed from thread to thread with it. Model:
-        // `stripes::two_threads_never_own_one_stripe`.
-        let is_own = self.owner.load(Relaxed) as usize == number.wrapping_add(1);
+        let is_own = self.owner.is(number);
         (is_own || self.claims(number)).then_some(&self.own)
     }
 
@@ -131,14 +129,7 @@ impl Stripes {
     /// number is one that threads have to themselves.
     #[cold]
     fn claims(&self, number: usize) -> bool {
-        let mark = u32::try_from(number.wrapping_add(1)).unwrap_or(0);
-        // Relaxed: see `stripe_of`.
-        number < SLOTS
-            && self.owner.load(Relaxed) == 0
-            && self
-                .owner
-                .compare_exchange(0, mark, Relaxed, Relaxed)
-                .is_ok()
+        number < SLOTS && self.owner.claim(number)
     }
 
     /// Adds `count` for a thread that has no stripe to itself.

@@ -505,7 +505,8 @@ impl Engaged<'_> {
     #[inline]
     fn take_one(&self, level: Level) -> Result<Place, Place> {
         // Orderings as in `issue`. Two swaps, each with what it writes: a processor that guesses
-        // which one it is need not wait for both.
+        // which one it is need not wait for both. Models: `send_rate::two_takers_never_share_a_token`,
+        // `send_rate::two_takers_never_share_the_token_of_a_full_bucket`.
         let issued = &self.promised.issued;
         let mut seen = issued.load(Relaxed);
         loop {
@@ -533,7 +534,7 @@ impl Engaged<'_> {
         // Relaxed throughout: the word is a chain of read-modify-writes, which is totally ordered,
         // and publishes nothing. It was read after `cancelled`, whose acquire makes it at
         // least as new. Models: `send_rate::grants_never_exceed_what_was_minted`,
-        // `send_rate::live_places_never_run_backwards`.
+        // `send_rate::live_places_never_run_backwards`, `line::places_are_distinct_and_in_order`.
         let issued = &self.promised.issued;
         let mut seen = issued.load(Relaxed);
         loop {
@@ -552,7 +553,7 @@ impl Engaged<'_> {
     /// it.
     pub(super) fn take_back(&self, last: Place, before: Place) -> bool {
         // Relaxed: see `issue`. A thread that has loaded `last` and swaps it later goes on from the
-        // same state.
+        // same state. Model: `line::a_place_given_up_is_counted_once`.
         let issued = &self.promised.issued;
         issued
             .compare_exchange(last.to_bits(), before.to_bits(), Relaxed, Relaxed)

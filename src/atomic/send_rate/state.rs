@@ -1,7 +1,7 @@
 //! The words of a law's state: the state, and what is counted and remembered of it.
 
 use super::meter::Meter;
-use crate::atomic::counter::{number, own_words};
+use crate::atomic::counter::{Owner, number, own_words};
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
@@ -191,8 +191,7 @@ impl CurveCache {
 /// state, as for leases, and once a window has been ended. A head that follows another state has
 /// another version.
 pub(super) struct Way {
-    /// The number of the owner, plus one; 0 if there is none yet.
-    owner: AtomicU64,
+    owner: Owner,
     changes: AtomicU64,
     /// The version of the state.
     version: AtomicU64,
@@ -202,14 +201,12 @@ pub(super) struct Way {
     peak_at: AtomicU64,
 }
 
-// Relaxed throughout: only the owner writes and reads what is kept. What is written by a number is
-// handed from thread to thread with it, see `Slots`. The owner never changes once there is one.
-// Model of both: `stripes::two_threads_never_own_one_stripe`.
+// Relaxed throughout: only the owner writes and reads what is kept, see `Owner`.
 impl Way {
     pub(super) fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
-            owner: zero(),
+            owner: Owner::none(),
             changes: zero(),
             version: zero(),
             from: zero(),
@@ -219,21 +216,10 @@ impl Way {
         }
     }
 
-    /// Whether the calling thread is the owner.
-    #[inline]
-    fn is_own(&self) -> bool {
-        self.owner.load(Relaxed) == mark(number())
-    }
-
     /// Whether the calling thread is the owner. If there is none, it is from now on.
     pub(super) fn claim(&self) -> bool {
-        let may_own = number() < own_words() && self.owner.load(Relaxed) == 0;
-        if may_own {
-            let _ = self
-                .owner
-                .compare_exchange(0, mark(number()), Relaxed, Relaxed);
-        }
-        self.is_own()
+        let number = number();
+        self.owner.is(number) || (number < own_words() && self.owner.claim(number))
     }
 
     /// Returns the stretch that is kept, if it holds `now` and is what a line of `head` follows.
@@ -249,7 +235,7 @@ impl Way {
         let is_good = stretch.holds(now)
             && self.changes.load(Relaxed) == changes
             && head.follows(self.version.load(Relaxed))
-            && self.is_own();
+            && self.owner.is(number());
         is_good.then_some(stretch)
     }
 
@@ -261,11 +247,6 @@ impl Way {
         self.peak.store(stretch.peak.raw(), Relaxed);
         self.peak_at.store(stretch.peak_at, Relaxed);
     }
-}
-
-/// Returns the mark of the thread with `number`.
-const fn mark(number: usize) -> u64 {
-    (number as u64).wrapping_add(1)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
