@@ -3,9 +3,6 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# They run for longer than they build: one unit of code is a third faster than sixteen.
-export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
-
 # models CFG TARGET FILTERS...
 models() {
     RUSTFLAGS="$1" cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" \
