@@ -54,26 +54,25 @@ fn close(got: f64, want: f64) -> bool {
     (got - want).abs() < 1e-6
 }
 
-/// Of two callers for one token, one gets it.
-#[test]
-fn two_takers_never_share_a_token() {
-    explore(None, || {
+/// Of two callers at `millis` for the one token that there is, one gets it.
+fn one_of_two_takes(millis: u64) {
+    explore(None, move || {
         let rate = Arc::new(at_the_floor());
-        let take = |rate: &SendRate| rate.try_acquire(at(2_000)).is_ok();
-        let (theirs, ours) = beside(&rate, take, take);
-        assert!(theirs != ours, "one token makes one grant");
+        let take = move |rate: &SendRate| rate.try_acquire(at(millis)).is_ok();
+        let (first, second) = beside(&rate, take, take);
+        assert!(first != second, "one token makes one grant");
     });
 }
 
-/// Of two callers for the one token of a full bucket, one gets it.
+#[test]
+fn two_takers_never_share_a_token() {
+    one_of_two_takes(2_000);
+}
+
+/// The bucket has been full for seven seconds.
 #[test]
 fn two_takers_never_share_the_token_of_a_full_bucket() {
-    explore(None, || {
-        let rate = Arc::new(at_the_floor());
-        let take = |rate: &SendRate| rate.try_acquire(at(9_000)).is_ok();
-        let (theirs, ours) = beside(&rate, take, take);
-        assert!(theirs != ours, "one token makes one grant");
-    });
+    one_of_two_takes(9_000);
 }
 
 /// A caller with an older clock mints nothing: between them they get what the newer one sees.

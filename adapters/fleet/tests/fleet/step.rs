@@ -94,6 +94,19 @@ impl Bench {
     fn pass(&mut self, millis: u64) {
         self.micros += 1_000 * millis;
     }
+
+    /// Lets 64 members that send want everything for a second.
+    fn crowd(&mut self) {
+        for seq in 1..=100 {
+            self.pass(10);
+            for member in 0..64 {
+                let spent = 1;
+                let words = Step { seq, spent, ..ASK }.words();
+                let name = format!("n{member}");
+                self.engine.take(self.micros, &name, &words).unwrap();
+            }
+        }
+    }
 }
 
 #[test]
@@ -608,15 +621,7 @@ fn each_step_books_a_slot_for_the_next_and_members_count_as_they_join() {
 #[test]
 fn a_newcomer_has_a_token_at_once_where_all_are_wanted() {
     let mut engine = Bench::new();
-    for seq in 1..=100 {
-        engine.pass(10);
-        for member in 0..64 {
-            let spent = 1;
-            let words = Step { seq, spent, ..ASK }.words();
-            let name = format!("n{member}");
-            engine.engine.take(engine.micros, &name, &words).unwrap();
-        }
-    }
+    engine.crowd();
     let newcomer = Step {
         member: "d",
         want: 1,
@@ -636,15 +641,7 @@ fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
         ..ASK
     };
     assert_eq!(late.granted(&mut engine), 0); // the scope starts empty
-    for seq in 1..=100 {
-        engine.pass(10);
-        for member in 0..64 {
-            let spent = 1;
-            let words = Step { seq, spent, ..ASK }.words();
-            let name = format!("n{member}");
-            engine.engine.take(engine.micros, &name, &words).unwrap();
-        }
-    }
+    engine.crowd();
     let busy = Step {
         member: "n0",
         seq: 101,
