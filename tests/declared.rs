@@ -578,9 +578,8 @@ impl Model {
         } else {
             trip
         };
-        let at = (sent_at + self.trip / 4.0).min(now);
         if begun {
-            let (own, passed) = (order - self.sent, (at - self.at).max(0.0));
+            let (own, passed) = (order - self.sent, (now - self.at).max(0.0));
             let back = if self.refills {
                 passed * LIMIT / WINDOW
             } else {
@@ -601,7 +600,7 @@ impl Model {
         } else {
             self.early_until = now + 2.0 * trip;
         }
-        (self.left, self.sent, self.at) = (remaining, order, at);
+        (self.left, self.sent, self.at) = (remaining, order, now);
         let heard = (sent_at + reset - 0.001, now + reset + 0.001);
         self.reset = if begun {
             (self.reset.0.max(heard.0), self.reset.1.min(heard.1))

@@ -149,7 +149,7 @@ impl Ledger {
     fn overtakes(&self, told: &Told) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
         let newer = after(told.order, self.position) > 0;
-        let before = self.left_before(self.counted_at(told).saturating_sub(self.at));
+        let before = self.left_before(told.now.saturating_sub(self.at));
         let is_more = amount(told.remaining) >= before;
         soon && newer && !self.fresh && is_more && !self.has_risen(told)
     }
@@ -177,12 +177,11 @@ impl Ledger {
     /// known from it.
     fn anchor(&mut self, told: &Told, reset: Option<Within>, counted: bool) {
         let left = to_i64(amount(told.remaining.min(self.limit)));
-        let at = self.counted_at(told);
         if counted {
-            self.note_rates(told, left, at.saturating_sub(self.at));
+            self.note_rates(told, left, told.now.saturating_sub(self.at));
         }
         (self.fresh, self.first) = (false, false);
-        (self.left, self.position, self.at) = (left, told.order, at);
+        (self.left, self.position, self.at) = (left, told.order, told.now);
         if let Some(reset) = reset {
             self.reset = if self.reset.meets(reset) {
                 self.reset.and(reset)
@@ -190,12 +189,6 @@ impl Ledger {
                 reset
             };
         }
-    }
-
-    /// Returns when the service has counted a request: a quarter of a trip after it was sent.
-    fn counted_at(&self, told: &Told) -> u64 {
-        let at = told.sent_at.saturating_add(self.trip / 4);
-        at.min(told.now)
     }
 
     /// Returns what was left `passed` after the anchor, if nothing was sent.

@@ -240,19 +240,16 @@ impl Ledger {
         let distance = to_u64(apart + i128::from(wide / 2));
         // One that begins with a request may be shorter than the distance.
         let ahead = to_u64(i128::from(reset.lo) - i128::from(told.now));
-        let is_guess = self.source == Source::Guessed;
-        let (longest, most) = if is_guess {
-            (ahead * 2 + 2 * SECOND, self.window)
+        let longest = if self.source == Source::Guessed {
+            ahead * 2 + 2 * SECOND
         } else {
-            (self.window - self.window / 8, 0)
+            self.window - self.window / 8
         };
-        if is_whole && distance > FINE && distance <= longest.max(most) {
+        if is_whole && distance > FINE && distance <= longest {
             let near = |usual: &&u64| usual.abs_diff(distance) <= wide / 2 + **usual / NEAR;
             let usual = USUAL_WINDOWS.iter().find(near).copied();
             self.window = usual.unwrap_or(distance);
-            if distance <= longest {
-                self.source = Source::Learned;
-            }
+            self.source = Source::Learned;
         }
     }
 }
