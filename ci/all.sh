@@ -50,12 +50,16 @@ fuzz() {
         cargo test --manifest-path fuzz/Cargo.toml --tests --release --target-dir "$fuzz_target"
 }
 
-# The tests: the buckets alone, and everything, with overflow checks and in release; doctests with overflow checks.
+# The tests: everything with overflow checks, and in release what has threads. ci/extra.sh has all in release, and the buckets alone.
 # Tests and examples see every feature but the models' always: the crate is its own dev-dependency with them.
 tests() {
-    cargo test -p paceline --no-default-features --lib
     cargo test --workspace --exclude paceline-benches --features tokio
-    cargo test --workspace --exclude paceline-benches --features tokio --release --tests
+    local threads=() name
+    for name in declared_sets foreign linearizability outer quota_threads scopes_bound scopes_million send_charge \
+        send_rate_threads send_set send_set_threads soak waiting; do
+        threads+=(--test "$name")
+    done
+    cargo test -p paceline --features tokio --release --lib "${threads[@]}"
 }
 
 # The small examples, run: each checks what it did, and fails if it was not as it says.

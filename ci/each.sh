@@ -7,6 +7,7 @@ one() {
     local said
     if said="$("$1" --exact "$2" 2>&1)"; then
         grep -m1 '^test .* \.\.\. ' <<<"$said"
+        ((SECONDS < 10)) || printf '  in %d s: %s\n' "$SECONDS" "$2"
     else
         printf '%s\n' "$said"
         return 1

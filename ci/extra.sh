@@ -254,6 +254,15 @@ surface() {
 
 step_surface() { step surface surface; }
 
+# What ci/all.sh has no time for: all tests in release, the buckets alone, and the quota where 64-bit words are not native.
+release() {
+    cargo test --workspace --exclude paceline-benches --features tokio --release --tests &&
+        cargo test -p paceline --no-default-features --lib &&
+        ci/loom.sh --narrow
+}
+
+step_release() { step release release; }
+
 step_embedding() { step embedding ci/embedding.sh; }
 
 # What embedding crates were promised at a commit still compiles and runs, unchanged.
@@ -470,7 +479,7 @@ step_shell() {
     step steps named_steps
 }
 
-(($# > 0)) || set -- shell msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet network local pictures prove machine liveness
+(($# > 0)) || set -- shell release msrv minimal powerset docs targets asan tsan fuzz deny api surface semver package embedding adapters clients openai s3 soak fleet network local pictures prove machine liveness
 for name; do
     if declare -F "step_$name" >/dev/null; then
         "step_$name"
