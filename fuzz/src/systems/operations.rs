@@ -116,6 +116,8 @@ pub(super) struct World<'a> {
     pub(super) unlimited: u64,
     /// Until when the service has asked for silence.
     pub(super) pause: u64,
+    /// When the client began, and how many answers it has heard since.
+    begun: u64,
     pub(super) heard: u64,
     pub(super) played: Played,
 }
@@ -162,6 +164,7 @@ pub(super) fn play(system: &System) -> Played {
         coming: 0,
         unlimited: 0,
         pause: 0,
+        begun: 0,
         heard: 0,
         played: Played::default(),
     };
@@ -270,7 +273,7 @@ impl World<'_> {
         self.strategy = strategy(self.system, &self.clock, seed);
         self.ledger = Ledger::of(&self.strategy);
         (self.line, self.classes) = (Line::default(), Classes::default());
-        (self.coming, self.heard) = (0, 0);
+        (self.coming, self.begun, self.heard) = (0, now, 0);
         for task in 0..self.tasks.len() {
             if !matches!(self.tasks[task].step, Step::Restart | Step::Crash) {
                 self.rest(now, task);
@@ -373,7 +376,13 @@ impl World<'_> {
         let could = now >= self.pause
             && !self.is_out(now)
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
-        self.waiting.note(now, could, 0);
+        // Until it has heard of a limit, a client sends a burst every ten seconds.
+        let first = if self.system.law == 0 && self.heard == 0 {
+            self.begun + bounds::FIRST_CONTACT * MILLI
+        } else {
+            0
+        };
+        self.waiting.note(now, could, first);
     }
 
     pub(super) fn one_in_thousand(&mut self, share: u64) -> bool {
