@@ -60,17 +60,17 @@ step_msrv() {
     fi
 }
 
-# sanitized CARGO...: the tests of the core, and those of the fleet that measure no rate: sanitized, members are too slow.
+# sanitized CARGO...: the tests of the core, and those of the fleet that measure no rate: sanitized, members are too slow. Not
+# those of the examples, which play hours in one thread.
 sanitized() {
-    local each=(--lib --tests --no-fail-fast --release --target "$host") status=0
-    "$@" -p paceline --features tokio "${each[@]}" || status=1
-    "$@" --manifest-path adapters/fleet/Cargo.toml --all-features --lib "${fleet[@]}" "${each[@]:2}" \
+    local each=(--lib --no-fail-fast --release --target "$host") status=0
+    "$@" -p paceline --features tokio --test '*' "${each[@]}" || status=1
+    "$@" --manifest-path adapters/fleet/Cargo.toml --all-features --test fleet "${each[@]}" \
         -- tests:: hostile:: quota:: states:: tls:: || status=1
     return "$status"
 }
 
 address() {
-    local fleet=(--test fleet)
     sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"
 }
 
@@ -83,7 +83,7 @@ step_asan() {
 # sockets on a duplicate; the map of scopes frees by seize, which orders by fences, and those are not seen at all. What is said
 # of these two is suppressed, and nothing else.
 thread() {
-    local key fleet=(--test fleet) suppressions="$CARGO_TARGET_DIR/tsan.suppressions"
+    local key suppressions="$CARGO_TARGET_DIR/tsan.suppressions"
     mkdir -p "$CARGO_TARGET_DIR" && printf 'race:%s\n' tokio::runtime::io:: seize:: >"$suppressions" || return
     key="CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")"
     sanitized env TSAN_OPTIONS="suppressions=$suppressions" \
