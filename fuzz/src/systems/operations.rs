@@ -116,8 +116,9 @@ pub(super) struct World<'a> {
     pub(super) unlimited: u64,
     /// Until when the service has asked for silence.
     pub(super) pause: u64,
-    /// When the client began, and how many answers it has heard since.
+    /// When the client began, and whether an answer has come since.
     begun: u64,
+    pub(super) is_answered: bool,
     pub(super) heard: u64,
     pub(super) played: Played,
 }
@@ -165,6 +166,7 @@ pub(super) fn play(system: &System) -> Played {
         unlimited: 0,
         pause: 0,
         begun: 0,
+        is_answered: false,
         heard: 0,
         played: Played::default(),
     };
@@ -273,7 +275,8 @@ impl World<'_> {
         self.strategy = strategy(self.system, &self.clock, seed);
         self.ledger = Ledger::of(&self.strategy);
         (self.line, self.classes) = (Line::default(), Classes::default());
-        (self.coming, self.begun, self.heard) = (0, now, 0);
+        (self.coming, self.heard) = (0, 0);
+        (self.begun, self.is_answered) = (now, false);
         for task in 0..self.tasks.len() {
             if !matches!(self.tasks[task].step, Step::Restart | Step::Crash) {
                 self.rest(now, task);
@@ -376,8 +379,8 @@ impl World<'_> {
         let could = now >= self.pause
             && !self.is_out(now)
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
-        // Until it has heard of a limit, a client sends a burst every ten seconds.
-        let first = if self.system.law == 0 && self.heard == 0 {
+        // Until an answer comes, a client sends a burst every ten seconds.
+        let first = if self.system.law == 0 && !self.is_answered {
             self.begun + bounds::FIRST_CONTACT * MILLI
         } else {
             0

@@ -274,6 +274,7 @@ impl World<'_> {
             self.rest(now, task);
             return self.check_quota();
         }
+        self.is_answered |= !answer.failure.as_ref().is_some_and(Failure::is_timeout);
         let mut reports = Reports::at(&*clock);
         if let Some(limits) = &answer.reports {
             reports = reports.declaring(limits);
