@@ -32,6 +32,8 @@ pub(super) const USED_PAIR: f64 = 0.6;
 pub(super) const RESETS: u64 = 2;
 /// Operations: no request in line is left waiting for so many milliseconds while it could go.
 pub(super) const GAP_OPERATIONS: u64 = 5_000;
+/// Before the first answer under the declared law, a burst goes every so many milliseconds.
+pub(super) const FIRST_BURSTS: u64 = 10_000;
 /// Operations in line look so often at least, in milliseconds.
 pub(super) const LOOK: u64 = 50;
 /// After so many milliseconds an attempt without an answer is cut off.

@@ -119,6 +119,8 @@ pub(super) struct World<'a> {
     /// When the client began, and whether an answer has come since.
     begun: u64,
     pub(super) is_answered: bool,
+    /// Whether none had come yet when use was measured.
+    is_late: bool,
     pub(super) heard: u64,
     pub(super) played: Played,
 }
@@ -167,6 +169,7 @@ pub(super) fn play(system: &System) -> Played {
         pause: 0,
         begun: 0,
         is_answered: false,
+        is_late: false,
         heard: 0,
         played: Played::default(),
     };
@@ -299,7 +302,7 @@ impl World<'_> {
             3 => bounds::USED_PUBLISHED,
             _ => bounds::USED_PACED,
         };
-        if self.played.share() < least {
+        if self.played.share() < least && !self.is_late {
             let hundredths = self.played.share() * 100.0;
             self.played.fault(Fault::Unused(hundredths));
         }
@@ -380,8 +383,10 @@ impl World<'_> {
             && !self.is_out(now)
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
         // Until an answer comes, a client sends a burst every ten seconds.
-        let first = if self.system.law == 0 && !self.is_answered {
-            self.begun + bounds::FIRST_CONTACT * MILLI
+        let is_first = self.system.law == 0 && !self.is_answered;
+        self.is_late |= is_first && now >= self.steady();
+        let first = if is_first {
+            self.begun.max(self.waiting.last_send) + bounds::FIRST_BURSTS * MILLI
         } else {
             0
         };
