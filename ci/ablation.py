@@ -47,8 +47,6 @@ SWITCHES = [
     ("windows learned", "infer", "let is_window = !self.comes_back()", "let is_window = !OFF && !self.comes_back()"),
     ("guess: an exact reset", "infer", "if ahead < self.trip * 2 && unit", "if !OFF && ahead < self.trip * 2 && unit"),
     ("guess: usual windows", "infer", "(_, Some(usual)) if ahead < SOON", "(_, Some(usual)) if !OFF && ahead < SOON"),
-    ("guess: a refill of a minute", "infer", "[MINUTE].iter()", "[if OFF { SECOND } else { MINUTE }].iter()"),
-    ("guess: a refill of a minute", "infer", "None if little =>", "None if !OFF && little =>"),
     ("a refill is averaged", "infer", "self.window = snapped(own - own / 4 + told / 4).max(1);",
      "self.window = if OFF { own } else { snapped(own - own / 4 + told / 4).max(1) };"),
     ("usual windows within 3 %", "infer", "let near = |usual: &&u64| usual.abs_diff(nanos)", "let near = |usual: &&u64| !OFF && usual.abs_diff(nanos)"),

@@ -14,8 +14,6 @@ use crate::fixed::SECOND;
 
 /// Windows that services have.
 const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
-/// The window of most services whose limits refill.
-const MINUTE: u64 = 60 * SECOND;
 /// A reset that is nearer than this says nothing of the length of a window.
 const SOON: u64 = 10 * SECOND;
 /// So many reports in a row whose reset is none that a window can have say that it is no window.
@@ -130,15 +128,8 @@ impl Ledger {
             return;
         }
         if self.window == 0 || (used > self.limit / LITTLE && self.source == Source::Guessed) {
-            // What little is used says no more than these bounds.
-            let (shortest, longest) = (least.max(1), most.max(1));
-            let usual = [MINUTE].iter().chain(&USUAL_WINDOWS).find(fits).copied();
-            let little = used <= self.limit / LITTLE;
-            self.window = match usual {
-                Some(usual) => usual,
-                None if little => MINUTE.max(shortest).min(longest),
-                None => least / 2 + most / 2,
-            };
+            let usual = USUAL_WINDOWS.iter().find(fits).copied();
+            self.window = usual.unwrap_or(least / 2 + most / 2);
             self.source = if used > self.limit / LITTLE {
                 Source::Learned
             } else {
