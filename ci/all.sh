@@ -50,17 +50,10 @@ fuzz() {
         cargo test --manifest-path fuzz/Cargo.toml --tests --release --target-dir "$fuzz_target"
 }
 
-# The tests: everything with overflow checks, and in release what has threads. ci/extra.sh has all in release, and the buckets alone.
+# All tests, with overflow checks. ci/extra.sh has them in release, and the buckets alone. The models, the stopped threads and the
+# fuzz targets are optimized here too.
 # Tests and examples see every feature but the models' always: the crate is its own dev-dependency with them.
-tests() {
-    cargo test --workspace --exclude paceline-benches --features tokio
-    local threads=() name
-    for name in declared_sets foreign linearizability outer quota_threads scopes_bound scopes_million send_charge \
-        send_rate_threads send_set send_set_threads soak waiting; do
-        threads+=(--test "$name")
-    done
-    cargo test -p paceline --features tokio --release --lib "${threads[@]}"
-}
+tests() { cargo test --workspace --exclude paceline-benches --features tokio; }
 
 # The small examples, run: each checks what it did, and fails if it was not as it says.
 examples() {
