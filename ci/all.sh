@@ -50,8 +50,8 @@ fuzz() {
         cargo test --manifest-path fuzz/Cargo.toml --tests --release --target-dir "$fuzz_target"
 }
 
-# All tests, with overflow checks. ci/extra.sh has them in release, and the buckets alone. The models, the stopped threads and the
-# fuzz targets are optimized here too.
+# All tests, with overflow checks. ci/extra.sh has them in release. The models, the stopped threads and the fuzz targets are
+# optimized here too.
 # Tests and examples see every feature but the models' always: the crate is its own dev-dependency with them.
 tests() { cargo test --workspace --exclude paceline-benches --features tokio; }
 

@@ -254,10 +254,9 @@ surface() {
 
 step_surface() { step surface surface; }
 
-# What ci/all.sh has no time for: all tests in release, the buckets alone, and the quota where 64-bit words are not native.
+# What ci/all.sh has no time for: all tests in release, and the quota where 64-bit words are not native.
 release() {
     cargo test --workspace --exclude paceline-benches --features tokio --release --tests &&
-        cargo test -p paceline --no-default-features --lib &&
         ci/loom.sh --narrow
 }
 
