@@ -17,7 +17,6 @@ export -f one
 
 mapfile -t names < <("$1" --list --format terse "${@:2}" | sed -n 's/: test$//p')
 ((${#names[@]} > 0)) || { echo "no test matches ${*:2}" >&2; exit 1; }
-# The last ones by name take the longest, and would leave a processor with nothing to do at the end.
 # shellcheck disable=SC2016 # for the shells that it starts
-printf '%s\n' "${names[@]}" | tac | xargs -P "$(nproc)" -I{} bash -c 'one "$1" "$2"' one "$1" {}
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'one "$1" "$2"' one "$1" {}
 printf 'test result: ok. %d passed\n' "${#names[@]}"
