@@ -119,7 +119,7 @@ pub(super) struct World<'a> {
     /// When the client began, and whether an answer has come since.
     begun: u64,
     pub(super) is_answered: bool,
-    /// Whether none had come yet when use was measured.
+    /// Whether the first client had none yet when use was measured.
     is_late: bool,
     pub(super) heard: u64,
     pub(super) played: Played,
@@ -384,7 +384,7 @@ impl World<'_> {
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
         // Until an answer comes, a client sends a burst every ten seconds.
         let is_first = self.system.law == 0 && !self.is_answered;
-        self.is_late |= is_first && now >= self.steady();
+        self.is_late |= is_first && self.begun == 0 && now >= self.steady();
         let first = if is_first {
             self.begun.max(self.waiting.last_send) + bounds::FIRST_BURSTS * MILLI
         } else {
