@@ -119,8 +119,9 @@ pub(super) struct World<'a> {
     /// When the client began, and whether an answer has come since.
     begun: u64,
     pub(super) is_answered: bool,
-    /// Whether the first client had none yet when use was measured.
-    is_late: bool,
+    /// How long none had come while use was measured, and when that was looked at last.
+    unanswered: u64,
+    looked: u64,
     pub(super) heard: u64,
     pub(super) played: Played,
 }
@@ -169,7 +170,8 @@ pub(super) fn play(system: &System) -> Played {
         pause: 0,
         begun: 0,
         is_answered: false,
-        is_late: false,
+        unanswered: 0,
+        looked: 0,
         heard: 0,
         played: Played::default(),
     };
@@ -302,7 +304,7 @@ impl World<'_> {
             3 => bounds::USED_PUBLISHED,
             _ => bounds::USED_PACED,
         };
-        if self.played.share() < least && !self.is_late {
+        if self.played.share() < least {
             let hundredths = self.played.share() * 100.0;
             self.played.fault(Fault::Unused(hundredths));
         }
@@ -340,7 +342,7 @@ impl World<'_> {
     }
 
     /// Returns what could have been used from then on: what the service offers, or what callers
-    /// want if that is less.
+    /// want if that is less, in the time in which an answer had come.
     fn offered(&self, end: u64) -> u64 {
         let system = self.system;
         let cycle = BUSY + system.patience * MILLI;
@@ -349,7 +351,7 @@ impl World<'_> {
         } else {
             end / cycle * BUSY
         };
-        let span = busy.saturating_sub(self.steady());
+        let span = busy.saturating_sub(self.steady() + self.unanswered);
         let offered = u128::from(system.limit) * u128::from(span);
         let offered = offered / u128::from(system.window_nanos());
         // A trip takes three quarters of its span more than half, and a pause half of its own.
@@ -384,7 +386,11 @@ impl World<'_> {
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
         // Until an answer comes, a client sends a burst every ten seconds.
         let is_first = self.system.law == 0 && !self.is_answered;
-        self.is_late |= is_first && self.begun == 0 && now >= self.steady();
+        let since = self.looked.max(self.steady());
+        if is_first {
+            self.unanswered += now.saturating_sub(since);
+        }
+        self.looked = now;
         let first = if is_first {
             self.begun.max(self.waiting.last_send) + bounds::FIRST_BURSTS * MILLI
         } else {
