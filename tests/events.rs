@@ -5,7 +5,7 @@ mod support;
 
 use core::fmt::{Debug, Write as _};
 use core::time::Duration;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use paceline::{
     Adaptive, Class, Clock, Failure, Legacy, Operation, RetryStrategy, RetryStrategyExt, Standard,
@@ -16,7 +16,7 @@ use paceline::{
 };
 use support::{Arc, Hands};
 use tracing::{
-    Event, Subscriber,
+    Dispatch, Event, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
 };
@@ -67,8 +67,13 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
+/// With one subscriber alive, tracing asks that of the thread which comes by first whether an event
+/// is wanted: another test's thread has none. With two it asks all that are alive.
+static ALIVE: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::default()));
+
 /// Returns the lines of `tracing` of one operation whose attempts end like this.
 fn traced(strategy: &impl RetryStrategy, answers: &[Result<(), Failure>]) -> Vec<String> {
+    LazyLock::force(&ALIVE);
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         let mut answers = answers.iter().copied();

@@ -9,11 +9,12 @@ use paceline::{
     Clock, Failure, Idempotency, RetryStrategyExt, Standard, Timestamp, config::StrategyBuilder,
     operation::StopReason,
 };
-use support::{Fixed, http, ms};
+use support::{Arc, Fixed, http, ms};
 use tokio::time::{Instant, sleep};
 
 fn standard() -> StrategyBuilder<Standard> {
-    Standard::builder().random(Fixed::whole())
+    let builder = Standard::builder().clock(Arc::new(Paused(Instant::now())));
+    builder.random(Fixed::whole())
 }
 
 /// tokio's clock, which its tests pause.

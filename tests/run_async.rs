@@ -20,8 +20,19 @@ use paceline::{
 use support::{Arc, Fixed, http, ms};
 use tokio::time::{Instant, advance};
 
+/// tokio's clock, which its tests pause.
+#[derive(Debug)]
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
+    }
+}
+
 fn standard() -> StrategyBuilder<Standard> {
-    Standard::builder().random(Fixed::whole())
+    let builder = Standard::builder().clock(Arc::new(Paused(Instant::now())));
+    builder.random(Fixed::whole())
 }
 
 /// Polls once, for tests that stop a future where it waits.
@@ -153,21 +164,10 @@ fn operations_can_be_spawned() {
     assert_send(&strategy.run_async_with(|failure| *failure, op));
 }
 
-/// tokio's clock, which its tests pause.
-#[derive(Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
-
 /// What hosts that poll call.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_is_polled_through_a_backoff_and_a_span() {
-    let strategy = standard().clock(Arc::new(Paused(Instant::now())));
-    let strategy = strategy.build().unwrap();
+    let strategy = standard().build().unwrap();
     let start = Instant::now();
     let mut waiter = Waiter::new(DefaultSleep::default());
     let mut attempts = strategy.operation().start();

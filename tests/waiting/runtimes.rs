@@ -92,18 +92,19 @@ async fn timeout_refuses_nothing_but_gives_back() {
 fn async_io_serves_them_too() {
     let settings = PacedSettings::fixed(100, Duration::from_secs(1)).expect("in range");
     let clock = MonotonicClock::new();
+    let start = Instant::now();
     let rate = SendRate::paced(settings, clock.now());
     while rate.try_acquire(clock.now()).is_ok() {}
     let limiter = SendLimiter::new(&rate)
         .clock(clock)
         .sleep_on(AsyncIoSleep::new());
-    let start = Instant::now();
     for _ in 0..3 {
         let permit = async_io::block_on(limiter.token().within(ms(10_000)).acquire());
         assert!(permit.is_ok(), "{permit:?}");
     }
     let took = start.elapsed();
-    assert!((ms(25)..ms(10_000)).contains(&took), "{took:?}");
+    // 30 ms by one clock, as another counts them.
+    assert!((ms(29)..ms(10_000)).contains(&took), "{took:?}");
 }
 
 #[test]

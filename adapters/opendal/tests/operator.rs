@@ -22,7 +22,8 @@ fn lanes() -> PacingLayer {
 
 /// A strategy for all requests, of three attempts without a backoff.
 fn standard() -> (PacingLayer, Arc<Standard>) {
-    let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+    let strategy = Standard::builder().clock(Arc::new(Paused::new()));
+    let strategy = strategy.backoff(Arc::new(Always(Duration::ZERO)));
     let strategy = Arc::new(strategy.build().expect("the settings are in range"));
     let lanes = Lanes::shared(strategy.clone(), strategy.clone());
     (PacingLayer::by(move |_| lanes.clone()), strategy)

@@ -27,7 +27,8 @@ const MILLIS: Duration = Duration::from_millis(1);
 
 /// Of three attempts, without a backoff.
 fn standard() -> StrategyBuilder<Standard> {
-    Standard::builder().backoff(Arc::new(Always(Duration::ZERO)))
+    let builder = Standard::builder().clock(Arc::new(Paused::new()));
+    builder.backoff(Arc::new(Always(Duration::ZERO)))
 }
 
 fn built(builder: StrategyBuilder<Standard>) -> Arc<Standard> {
@@ -123,7 +124,7 @@ async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
     ];
     for (header, millis) in expected {
         let server = Server::with(&[Answer::Status(429, Some(header)), OK]).await;
-        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::from_millis(250))));
+        let strategy = standard().backoff(Arc::new(Always(Duration::from_millis(250))));
         let strategy = built(strategy);
         let (client, begun) = (client_of(&strategy), Paused::new());
         let answer = client.get(&server.url).send().await;
@@ -243,8 +244,7 @@ async fn the_hosts_timeout_is_an_attempts_and_the_deadline_for_all() {
     let limit = SECOND.saturating_mul(2);
     for (deadline, sends) in [(None, 3), (Some(limit), 1)] {
         let server = Server::with(&[Answer::Slow(SECOND.saturating_mul(60))]).await;
-        let strategy = standard().clock(Arc::new(Paused::new()));
-        let pacing = Pacing::shared(built(strategy));
+        let pacing = Pacing::shared(built(standard()));
         let pacing = deadline.into_iter().fold(pacing, Pacing::deadline);
         let begun = Paused::new();
         let request = client(pacing).get(&server.url).timeout(limit);

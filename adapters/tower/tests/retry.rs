@@ -8,7 +8,9 @@ use alloc::sync::Arc;
 use core::{future::Future, time::Duration};
 use std::sync::Mutex;
 
-use paceline::{Adaptive, Execution, Failure, Idempotency, RetryAfter, RetryStrategy, Standard};
+use paceline::{
+    Adaptive, Clock, Execution, Failure, Idempotency, RetryAfter, RetryStrategy, Standard,
+};
 use paceline_tower::{BoxError, Refused, Replay, RetryLayer};
 use support::{Always, COST, SECOND, Script, TokioClock, by_number, call, one_a_second, standard};
 use tokio::time::Instant;
@@ -230,7 +232,11 @@ async fn errors_are_known_by_their_causes() {
 /// Says in which scope it was asked, delays its first send, and retries whether or not work may be
 /// done twice.
 #[derive(Debug)]
-struct Own(paceline::strategy::StrategyId, Mutex<Vec<String>>);
+struct Own(
+    paceline::strategy::StrategyId,
+    Mutex<Vec<String>>,
+    TokioClock,
+);
 
 impl RetryStrategy for Own {
     fn acquire_initial_token(
@@ -267,11 +273,16 @@ impl RetryStrategy for Own {
     ) -> Result<(), paceline::strategy::ForeignToken> {
         Err(paceline::strategy::ForeignToken(token))
     }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.2
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn strategies_of_ones_own_are_kept_to_the_rules() {
-    let own = Arc::new(Own(paceline::strategy::StrategyId::new(), Mutex::default()));
+    let (id, clock) = (paceline::strategy::StrategyId::new(), TokioClock::start());
+    let own = Arc::new(Own(id, Mutex::default(), clock));
     let layer = RetryLayer::shared(own.clone(), by_number);
     let begun = Instant::now();
     let script = Script::of([Ok(429), Ok(500)]);

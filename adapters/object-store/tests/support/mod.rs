@@ -219,6 +219,7 @@ pub(crate) fn fixed(rate: u32) -> Arc<Adaptive> {
 
 /// Three attempts, without a backoff and without a rate.
 pub(crate) fn standard() -> Arc<Standard> {
-    let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
+    let strategy = Standard::builder().clock(Arc::new(Paused::new()));
+    let strategy = strategy.backoff(Arc::new(Always(Duration::ZERO)));
     Arc::new(strategy.build().expect("the settings are in range"))
 }
