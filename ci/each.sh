@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The runner of the models: `each.sh BINARY FILTERS...` runs each test in a process of its own, as many at once as there
-# are processors. As threads of one process they wait for each other whenever a model makes its stacks.
+# are processors. As threads of one process they wait for each other whenever a model makes its stacks. Those that are
+# ignored run with `--ignored`, and without the others.
 set -euo pipefail
 
 one() {
     local said
-    if said="$("$1" --exact "$2" 2>&1)"; then
+    if said="$("$1" --include-ignored --exact "$2" 2>&1)"; then
         grep -m1 '^test .* \.\.\. ' <<<"$said"
         ((SECONDS < 10)) || printf '  in %d s: %s\n' "$SECONDS" "$2"
     else
@@ -15,7 +16,12 @@ one() {
 }
 export -f one
 
-mapfile -t names < <("$1" --list --format terse "${@:2}" | sed -n 's/: test$//p')
+listed() { "$1" --list --format terse "${@:2}" | sed -n 's/: test$//p'; }
+if [[ "${2:-}" == --ignored ]]; then
+    mapfile -t names < <(listed "$@")
+else
+    mapfile -t names < <(listed "$@" | grep -vxF -f <(listed "$1" --ignored))
+fi
 ((${#names[@]} > 0)) || { echo "no test matches ${*:2}" >&2; exit 1; }
 # shellcheck disable=SC2016 # for the shells that it starts
 printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'one "$1" "$2"' one "$1" {}

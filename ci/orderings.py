@@ -139,7 +139,7 @@ def models(binary, filters, limit=None):
     script."""
     # One at a time: the threads of a process wait for each other where models make their stacks.
     env = dict(os.environ, RUST_BACKTRACE="0", RUST_TEST_THREADS="1")
-    run = subprocess.Popen([binary, *filters], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = subprocess.Popen([binary, "--include-ignored", *filters], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     late = []
     timer = threading.Timer(limit, lambda: (late.append(True), run.kill())) if limit else None
     if timer:
