@@ -70,8 +70,9 @@ sanitized() {
     return "$status"
 }
 
+# SQLite, which the fleet's local engine brings, is C and is instrumented too: two of its static tables have one name.
 address() {
-    sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"
+    sanitized env ASAN_OPTIONS=detect_odr_violation=0 RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"
 }
 
 step_asan() {
