@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The runner of the models: `each.sh BINARY FILTERS...` runs each test in a process of its own, as many at once as there
 # are processors. As threads of one process they wait for each other whenever a model makes its stacks. Those that are
-# ignored run with `--ignored`, and without the others.
+# ignored run alone with `--ignored`, and with the others if there are filters.
 set -euo pipefail
 
 one() {
@@ -16,11 +16,10 @@ one() {
 }
 export -f one
 
-listed() { "$1" --list --format terse "${@:2}" | sed -n 's/: test$//p'; }
-if [[ "${2:-}" == --ignored ]]; then
-    mapfile -t names < <(listed "$@")
-else
-    mapfile -t names < <(listed "$@" | grep -vxF -f <(listed "$1" --ignored))
+listed() { "$@" --list --format terse | sed -n 's/: test$//p'; }
+mapfile -t names < <(listed "$@")
+if (($# == 1)); then
+    mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxF -f <(listed "$1" --ignored))
 fi
 ((${#names[@]} > 0)) || { echo "no test matches ${*:2}" >&2; exit 1; }
 # shellcheck disable=SC2016 # for the shells that it starts

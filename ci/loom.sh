@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The models of the atomic core. Arguments are filters: `ci/loom.sh quota` runs some. `--narrow` has the quota's other form
-# alone, where 64-bit words are not native. `--long` has the models of minutes alone, which the rest leaves out.
+# alone, where 64-bit words are not native. `--long` has the models of minutes alone, which are
+# left out if there is no argument.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
