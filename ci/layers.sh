@@ -82,8 +82,7 @@ done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))
 # The core stays small: code lines without tests, comments and what only models see, and files.
 mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mocked|stall)\.rs')
 lines="$(code "${core[@]}" | wc -l)"
-files="$(within src/atomic/ | grep -cvE 'tests(\.rs|/)')"
-printf 'src/atomic: %d lines of code in %d files\n' "$lines" "$files"
+printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
 ((lines <= 6240)) || complain "src/atomic has $lines lines of code, more than 6,240"
-((files <= 36)) || complain "src/atomic has $files files, more than 36"
+((${#core[@]} <= 33)) || complain "src/atomic has ${#core[@]} files, more than 33"
 exit "$status"

@@ -4,6 +4,8 @@
 //! request, and none is lost but by a thread that stops. Exhaustive over two threads unless a model
 //! says otherwise.
 
+use core::time::Duration;
+
 use crate::explore;
 use loom::{
     model,
@@ -17,7 +19,8 @@ use loom::{
     },
     thread,
 };
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline::modelled::SecondLine;
+use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos(seconds * 1_000_000_000)
@@ -29,6 +32,15 @@ fn at_the_floor() -> Arc<SendRate> {
     rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::Throttled);
     assert!(rate.background().try_acquire(at(0)).is_err());
     Arc::new(rate)
+}
+
+/// Two tokens/s, in a bucket of 20 that is empty at 0.
+fn twenty_taken() -> SendRate {
+    let settings = PacedSettings::fixed(2, Duration::from_secs(1)).expect("in range");
+    let settings = settings.to_builder().burst(Duration::from_secs(10)).build();
+    let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
+    assert!(rate.try_acquire_n(at(0), 20).is_ok());
+    rate
 }
 
 /// Of a foreground and a background request one gets the token that is there.
@@ -90,6 +102,127 @@ fn two_threads_put_one_trickle() {
         assert_eq!(wait.as_secs(), 2 * 22, "behind 20 and the trickle");
         drop(line);
     });
+}
+
+/// A trickle that is due is one token, whichever threads find it so.
+#[test]
+fn a_due_trickle_is_released_once() {
+    explore(Some(2), || {
+        let rate = at_the_floor();
+        let mut places = [(); 2].map(|()| rate.background().reserve(at(0)));
+        let _line: Vec<_> = (0..20).map(|_| rate.reserve(at(0))).collect();
+        assert!(rate.background().try_acquire(at(0)).is_err(), "it puts it");
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.background().try_acquire(at(42)).is_ok());
+        assert!(rate.background().try_acquire(at(42)).is_err());
+        assert_eq!(other.join().ok(), Some(false), "two came before it");
+        let due = places.each_mut().map(|place| place.claim(at(42)).is_ok());
+        assert_eq!(due, [true, false]);
+    });
+}
+
+/// A thread that stops before it puts the trickle puts none where another one stands by then.
+#[test]
+fn a_late_trickle_replaces_none() {
+    explore(Some(1), || {
+        let rate = Arc::new(twenty_taken());
+        let twenty = || rate.reserve_n(at(0), 20).expect("the bucket holds them");
+        let _place = rate.background().reserve(at(0));
+        let _line = twenty();
+        let shared = Arc::clone(&rate);
+        let other = thread::spawn(move || shared.background().try_acquire(at(0)).is_ok());
+        let _more = twenty();
+        assert!(rate.background().try_acquire(at(0)).is_err());
+        assert_eq!(other.join().ok(), Some(false));
+        let wait = rate.reserve(at(0)).claim(at(0)).expect_err("it waits");
+        // Behind 40 and one trickle; the rate is rounded.
+        assert!(wait.abs_diff(Duration::from_secs(42 / 2)) <= Duration::from_nanos(1));
+    });
+}
+
+/// What a thread does to the counts of the second line.
+#[derive(Clone, Copy)]
+enum Step {
+    Promise,
+    GiveUp,
+    Release,
+    TakeSurplus,
+    Claim,
+    Unclaim,
+    Grant,
+}
+
+impl Step {
+    const ALL: [Self; 7] = [
+        Self::Promise,
+        Self::GiveUp,
+        Self::Release,
+        Self::TakeSurplus,
+        Self::Claim,
+        Self::Unclaim,
+        Self::Grant,
+    ];
+
+    /// Does it to one token, and returns by how much that moves what waits, what is unclaimed and
+    /// what was granted. `place` is one that may be given up.
+    fn run(self, line: &SecondLine, place: u64) -> [i64; 3] {
+        match self {
+            Self::Promise => {
+                assert!(line.promise(1).is_some(), "there is room");
+                [1, 0, 0]
+            }
+            Self::GiveUp => {
+                line.give_up(place, 1);
+                [-1, 0, 0]
+            }
+            Self::Release => {
+                line.add(1);
+                [-1, 1, 0]
+            }
+            Self::TakeSurplus => {
+                let surplus = i64::try_from(line.take_surplus()).expect("few");
+                [surplus, -surplus, 0]
+            }
+            Self::Claim => {
+                line.claim(1);
+                [0, -1, 0]
+            }
+            Self::Unclaim => {
+                line.unclaim(1, 0);
+                [0, 1, -1]
+            }
+            Self::Grant => {
+                line.grant(1);
+                [0, 0, 1]
+            }
+        }
+    }
+}
+
+/// Both steps of two threads are counted.
+fn at_once(first: Step, second: Step) {
+    model(move || {
+        let line = Arc::new(SecondLine::new());
+        let places = [(); 2].map(|()| line.promise(1).expect("there is room"));
+        line.add(3); // one too much
+        line.grant(2);
+        let before = line.counts();
+        let shared = Arc::clone(&line);
+        let other = thread::spawn(move || second.run(&shared, places[1]));
+        let ours = first.run(&line, places[0]);
+        let theirs = other.join().expect("the other thread returns");
+        let sum = [0, 1, 2].map(|count| before[count] + ours[count] + theirs[count]);
+        assert_eq!(line.counts(), sum, "waiting, unclaimed, granted");
+    });
+}
+
+#[test]
+fn two_steps_at_once_are_both_counted() {
+    for first in Step::ALL {
+        for second in Step::ALL {
+            at_once(first, second);
+        }
+    }
 }
 
 /// The end of the limit beside a claim: it goes, and no phantom waits afterwards.

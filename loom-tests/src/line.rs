@@ -17,8 +17,9 @@ use loom::{
     thread,
 };
 use paceline::{
-    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
-    modelled::LastChange,
+    ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp,
+    law::PacedSettings,
+    modelled::{GivenUp, LastChange},
 };
 
 fn at(seconds: u64) -> Timestamp {
@@ -46,6 +47,19 @@ fn of_two_changes_the_later_time_stays() {
         assert!(last.raise(10) >= Some(10));
         assert_eq!(other.join().expect("the other thread returns"), Some(20));
         assert_eq!(last.raise(15), Some(20));
+    });
+}
+
+/// What two threads write off at once is all written off.
+#[test]
+fn two_that_write_off_at_once_both_do() {
+    explore(None, || {
+        let given_up = Arc::new(GivenUp::new());
+        let shared = Arc::clone(&given_up);
+        let other = thread::spawn(move || shared.write_off(1));
+        given_up.write_off(2);
+        other.join().expect("the other thread returns");
+        assert_eq!([given_up.before(0), given_up.total()], [3, 3]);
     });
 }
 

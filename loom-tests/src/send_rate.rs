@@ -6,6 +6,7 @@
 
 use crate::explore;
 use loom::{sync::Arc, thread};
+use paceline::modelled::Gate;
 use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
@@ -182,6 +183,20 @@ fn a_throttle_seen_elsewhere_is_obeyed() {
                 }
             },
         );
+    });
+}
+
+/// A throttle beside a change of what requests get: all look from then on, and what was looked up
+/// before is void.
+#[test]
+fn a_throttle_beside_a_change_takes_nothing_of_it_back() {
+    explore(None, || {
+        let gate = Arc::new(Gate::quiet_until(1 << 20));
+        let shared = Arc::clone(&gate);
+        let other = thread::spawn(move || shared.disturb());
+        gate.engage();
+        other.join().expect("the thread returns");
+        assert_eq!(gate.read(0), (true, false, 1), "engaged, quiet, version");
     });
 }
 

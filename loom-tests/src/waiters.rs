@@ -184,7 +184,8 @@ fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
     a_place_given_up_meets(Scene::waiter, 2);
 }
 
-/// It has the token of the place in the first line, or is woken.
+/// It has the token of the place in the first line, or is woken. The two swap no word in common, so
+/// that only their fences order them.
 #[test]
 fn a_place_given_up_ahead_goes_to_background_or_wakes_it() {
     a_place_given_up_meets(Scene::waiter_behind, 1);
@@ -203,7 +204,8 @@ fn a_faster_rate_meets(waiter: fn(&Scene) -> Waiter, preemptions: usize) {
     });
 }
 
-/// The two swap no word in common, so that only their fences order them.
+/// The fence of the waiter, before it swaps the head for itself, and the swap of the change order
+/// the two.
 #[test]
 fn a_faster_rate_is_seen_by_the_waiter_or_wakes_it() {
     a_faster_rate_meets(Scene::waiter, 2);

@@ -4,11 +4,9 @@
 use super::cells::{self, Condition, Counts};
 use super::counter::{NUMBER, Slots, Stripes};
 use super::multi_word::MultiWord;
-use super::send_rate::head::LineWords;
-use super::send_rate::limits;
+pub use super::send_rate::modelled::*;
 #[cfg(feature = "std")]
 use super::usage;
-use crate::line::{Minted, Place};
 
 /// Makes public types that stand for those of the crate, and forward to them.
 macro_rules! stand_ins {
@@ -40,6 +38,7 @@ macro_rules! stand_ins {
         }
     )*};
 }
+pub(super) use stand_ins;
 
 stand_ins! {
     /// The numbers of threads.
@@ -60,12 +59,6 @@ stand_ins! {
     Pair(MultiWord<2>) {
         let new() = MultiWord::new([0, 0]);
     }
-
-    /// The time of the last change of a line.
-    LastChange(LineWords) {
-        let new() = LineWords::new(Minted::from_place(Place::from_bits(0)), 0);
-        raise(now: u64) -> Option<u64>;
-    }
 }
 
 #[cfg(feature = "std")]
@@ -73,12 +66,6 @@ stand_ins! {
     /// What is so or not.
     News(Counts) {
         let new() = Counts::new();
-    }
-
-    /// How many have been let go of a burst.
-    Burst(limits::Burst) {
-        let of(gone: u64) = limits::Burst::of(gone);
-        is_one_of(most: u64) -> bool;
     }
 
     /// Who uses a thing that is dropped when it is unused.

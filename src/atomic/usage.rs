@@ -145,6 +145,7 @@ impl Usage {
     /// place. Any thread may, at any time.
     #[must_use]
     pub(crate) fn retire_unlooked(&self) -> bool {
+        // Relaxed: nothing that was done to it is asked for. Model: `usage::it_is_retired_once`.
         let seen = self.0.load(Relaxed);
         seen & !TOUCHED == PLACED
             && self

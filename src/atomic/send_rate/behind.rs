@@ -133,10 +133,10 @@ impl MaybeBehind {
 // the stand of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is
 // loaded before `issued`, as in the first line. The others are hints and counts: a trickle that
 // comes late or twice is one token of 21. Models: `classes::one_token_is_released_once`,
-// `classes::a_place_given_up_beside_its_release_loses_nothing`,
-// `classes::two_threads_put_one_trickle`.
+// `classes::a_place_given_up_beside_its_release_loses_nothing`, and of each count
+// `classes::two_steps_at_once_are_both_counted`.
 impl Behind {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let issued = Place::from_bits(BEGINNING);
         Self {
             issued: AtomicU64::new(issued.to_bits()),
@@ -224,7 +224,8 @@ impl Behind {
     }
 
     /// Moves the line on by the whole tokens that were released too much, and returns how many they
-    /// are. A loss means that a request has come, to which they are released.
+    /// are. A loss means that a request has come, to which they are released, or that the last one
+    /// has gone: then the next look finds the more.
     pub(super) fn take_surplus(&self) -> u64 {
         let given_up = self.waiters.total();
         let issued = self.issued.load(Relaxed);
@@ -234,16 +235,12 @@ impl Behind {
             return 0;
         }
         let next = issued.wrapping_add(surplus.wrapping_mul(TOKEN));
-        let moved = self
-            .issued
-            .compare_exchange(issued, next, Relaxed, Relaxed)
-            .is_ok();
-        if moved {
-            self.unclaimed.fetch_sub(surplus, Relaxed);
-            surplus
-        } else {
-            0
+        let moved = self.issued.compare_exchange(issued, next, Relaxed, Relaxed);
+        if moved.is_err() {
+            return 0;
         }
+        self.unclaimed.fetch_sub(surplus, Relaxed);
+        surplus
     }
 
     /// Counts a request that has got `weight` tokens.

@@ -84,7 +84,8 @@ impl GateWord {
 // Relaxed but for two. The word is a hint: the words that it points to decide, and order
 // themselves. If a thread's load comes before a bit is set, the thread goes as it would have a
 // moment sooner; if it comes after, or the thread has learned of the throttle from another one, it
-// sees the bit. Model: `send_rate::a_throttle_seen_elsewhere_is_obeyed`.
+// sees the bit. Models: `send_rate::a_throttle_seen_elsewhere_is_obeyed`,
+// `send_rate::a_throttle_beside_a_change_takes_nothing_of_it_back`.
 // `disturb` and `quiet_until` release, and `look` acquires. If the look comes before the change,
 // its version is the old one, and what is noted by that is void; if it comes after, the thread
 // finds what has changed, and may note what it computes. Model:

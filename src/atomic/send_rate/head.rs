@@ -26,7 +26,7 @@ use crate::line::{Head, Line, Minted};
 const WRAPPED: u64 = 1 << 63;
 
 /// The words of the line.
-pub(in crate::atomic) struct LineWords {
+pub(super) struct LineWords {
     head: AtomicU128,
     since: AtomicU64,
     /// What the bucket holds, in nanoseconds at its rate.
@@ -54,7 +54,7 @@ pub(in crate::atomic) struct LineWords {
 impl LineWords {
     /// Creates the words of a line that mints nothing, and stands at `place`; of buckets that hold
     /// `burst` nanoseconds at their rate.
-    pub(in crate::atomic) fn new(place: Minted, burst: u64) -> Self {
+    pub(super) fn new(place: Minted, burst: u64) -> Self {
         Self {
             head: AtomicU128::new(Head::through(place, 0, Rate::ZERO, 0).to_bits()),
             since: AtomicU64::new(0),
@@ -88,7 +88,7 @@ impl LineWords {
 
     /// Raises the time of the last change to `now`, and returns when the next change begins: then,
     /// or later. `None` if the line has wrapped, and has to be [continued](Self::go_on) first.
-    pub(in crate::atomic) fn raise(&self, now: u64) -> Option<u64> {
+    pub(super) fn raise(&self, now: u64) -> Option<u64> {
         let mut seen = self.since.load(Relaxed);
         loop {
             if seen >= now {

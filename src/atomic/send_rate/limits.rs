@@ -368,18 +368,18 @@ impl Unheard {
 
 /// How many have been let go of a burst.
 #[derive(Debug)]
-pub(in crate::atomic) struct Burst(AtomicU64);
+pub(super) struct Burst(AtomicU64);
 
 // Relaxed: a count, with which nothing else goes. It is raised before a request goes, so that no
 // more go than the burst has: one word decides, by a swap. Model:
 // `declared::the_last_of_a_burst_is_given_once`.
 impl Burst {
-    pub(in crate::atomic) fn of(gone: u64) -> Self {
+    pub(super) fn of(gone: u64) -> Self {
         Self(AtomicU64::new(gone))
     }
 
     /// Counts one more, if there have been fewer than `most`.
-    pub(in crate::atomic) fn is_one_of(&self, most: u64) -> bool {
+    pub(super) fn is_one_of(&self, most: u64) -> bool {
         let mut gone = self.0.load(Relaxed);
         while gone < most {
             let next = gone.saturating_add(1);
@@ -392,7 +392,7 @@ impl Burst {
     }
 
     /// Begins to count again.
-    pub(in crate::atomic) fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.0.store(0, Relaxed);
     }
 }

@@ -6,12 +6,14 @@ mod behind;
 mod controller;
 mod declared;
 mod gate;
-pub(super) mod head;
+mod head;
 mod hint;
 mod lease;
 mod lend;
-pub(super) mod limits;
+mod limits;
 mod meter;
+#[cfg(all(loom, feature = "loom"))]
+pub(super) mod modelled;
 mod record;
 mod release;
 mod reserve;

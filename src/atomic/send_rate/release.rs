@@ -149,6 +149,9 @@ impl Engaged<'_> {
         if !behind.owes(promised, mark) {
             return false;
         }
+        // Relaxed, here and below: whoever swaps a word has the trickle, and what it does then is
+        // ordered by the words of the first line. Models: `classes::two_threads_put_one_trickle`,
+        // `classes::a_late_trickle_replaces_none`, `classes::a_due_trickle_is_released_once`.
         let moved = behind
             .mark
             .compare_exchange(mark, promised, Relaxed, Relaxed);

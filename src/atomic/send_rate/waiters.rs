@@ -585,6 +585,7 @@ impl Waiters {
     }
 
     fn advance(&self, seen: Retired, next: Retired) -> bool {
+        // Release: see above. Model of two at once: `line::two_that_write_off_at_once_both_do`.
         self.retired
             .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
@@ -872,7 +873,7 @@ impl Waiters {
         table.note(slot.index());
         // Rule 6, with the fence in `walk`. If this fence is first, the walk finds the timer. If
         // that one is first, the waiter's next look finds the line as it was changed. Model:
-        // `waiters::a_rise_is_seen_by_the_waiter_or_wakes_it`.
+        // `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`.
         fence(SeqCst);
     }
 
@@ -883,7 +884,8 @@ impl Waiters {
     /// not come, its rank, and its timer. One that was woken and has not looked since is passed
     /// over, so that it holds up no other.
     pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
-        // Rule 6: see `stand`. Model: `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`.
+        // Rule 6: see `stand`. Model, of a change that swaps no word which the waiter swaps too:
+        // `waiters::a_place_given_up_ahead_goes_to_background_or_wakes_it`.
         fence(SeqCst);
         let (mut ahead, mut is_any_late) = (0_usize, false);
         let mut overtaken = None;
