@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The runner of the models: `each.sh BINARY FILTERS...` runs each test in a process of its own, as many at once as there
-# are processors. As threads of one process they wait for each other whenever a model makes its stacks. Those that are
-# ignored run alone with `--ignored`, and with the others if there are filters.
+# The runner of the models, and of a million scopes: `each.sh BINARY FILTERS...` runs each test in a process of its own, as
+# many at once as there are processors. As threads of one process they wait for each other whenever a model makes its
+# stacks. Those that are ignored run alone with `--ignored`, and with the others if there are filters.
 set -euo pipefail
 
 one() {

@@ -255,10 +255,12 @@ surface() {
 
 step_surface() { step surface surface; }
 
-# What ci/all.sh has no time for: all tests in release, the models of minutes, and the quota where 64-bit words are not
-# native.
+# What ci/all.sh has no time for: all tests in release, a million scopes, the models of minutes, and the quota where 64-bit
+# words are not native.
 release() {
-    cargo test --workspace --exclude paceline-benches --features tokio --release --tests &&
+    local tests=(test --workspace --exclude paceline-benches --features tokio --release)
+    cargo "${tests[@]}" --tests &&
+        cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" "${tests[@]}" --test scopes_million -- --ignored &&
         ci/loom.sh --long && ci/loom.sh --narrow
 }
 
