@@ -21,9 +21,10 @@ use crate::RetryStrategy;
 /// different scopes do not share one. A thread that uses one scope often should take a [`Scope`]
 /// once: through it nothing is counted.
 ///
-/// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes, of
-/// which each adaptive one takes about 500 bytes with a key of 24, until it is first throttled
-/// (x86-64; `tests/scopes_million.rs` measures it).
+/// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes. With
+/// a key of 24 bytes each of these takes about 500 bytes under the published law and 700 under the
+/// paced one, and 1,000 and 1,200 once it has been throttled (x86-64 with glibc;
+/// `tests/scopes_million.rs` measures it).
 ///
 /// # Bound
 ///
