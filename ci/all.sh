@@ -88,6 +88,6 @@ for name in "${steps[@]}"; do
 done
 skip "oldest compiler, sanitizers, libFuzzer, other targets, licences, shell scripts" \
     "they need nightly, apt or more tools: ci/extra.sh"
-skip "all tests in release, two models of minutes, adapters with their oldest hosts, the fleet, the comparison with real SDKs" \
+skip "all tests in release, a million scopes, two models of minutes, adapters with their oldest hosts, the fleet, the comparison with real SDKs" \
     "they take many minutes, redis-server or Python: ci/adapters.sh, ci/extra.sh release fleet, ci/s3.sh"
 closing

@@ -18,6 +18,9 @@ stall_target="$CARGO_TARGET_DIR/stall"
 # shellcheck disable=SC2034
 fuzz_target="$CARGO_TARGET_DIR/fuzz"
 
+# apart ARGUMENTS...: cargo, with each test in a process of its own.
+apart() { cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" "$@"; }
+
 # step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way.
 passed=0 failed=() skipped=()
 step() {

@@ -260,7 +260,7 @@ step_surface() { step surface surface; }
 release() {
     local tests=(test --workspace --exclude paceline-benches --features tokio --release)
     cargo "${tests[@]}" --tests &&
-        cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" "${tests[@]}" --test scopes_million -- --ignored &&
+        apart "${tests[@]}" --test scopes_million -- --ignored &&
         ci/loom.sh --long && ci/loom.sh --narrow
 }
 

@@ -209,9 +209,9 @@ fn at_once(first: Step, second: Step) {
         let before = line.counts();
         let shared = Arc::clone(&line);
         let other = thread::spawn(move || second.run(&shared, places[1]));
-        let ours = first.run(&line, places[0]);
-        let theirs = other.join().expect("the other thread returns");
-        let sum = [0, 1, 2].map(|count| before[count] + ours[count] + theirs[count]);
+        let one = first.run(&line, places[0]);
+        let two = other.join().expect("the other thread returns");
+        let sum = [0, 1, 2].map(|count| before[count] + one[count] + two[count]);
         assert_eq!(line.counts(), sum, "waiting, unclaimed, granted");
     });
 }

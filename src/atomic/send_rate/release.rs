@@ -149,8 +149,8 @@ impl Engaged<'_> {
         if !behind.owes(promised, mark) {
             return false;
         }
-        // Relaxed, here and below: whoever swaps a word has the trickle, and what it does then is
-        // ordered by the words of the first line. Models: `classes::two_threads_put_one_trickle`,
+        // Relaxed, here and below: one thread swaps each word, and what it does then is ordered by
+        // the words of the first line. Models: `classes::two_threads_put_one_trickle`,
         // `classes::a_late_trickle_replaces_none`, `classes::a_due_trickle_is_released_once`.
         let moved = behind
             .mark
