@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "target/ablation"
 TREE = WORK / "tree"
 LAW = "src/law/declared/"
-COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/law", "fuzz", "examples"]
+COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/laws/models", "fuzz", "examples"]
 
 # part, file, text, and what stands for it; `OFF` is true while the part is switched off.
 SWITCHES = [
@@ -92,7 +92,7 @@ def copy():
             (TREE / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, TREE / name)
     manifest = TREE / "Cargo.toml"
-    manifest.write_text(re.sub(r"(?m)^members = .*", "members = []", manifest.read_text()))
+    manifest.write_text(re.sub(r"(?m)^members = .*", 'members = ["examples"]', manifest.read_text()))
     lib = TREE / "src/lib.rs"
     lib.write_text(lib.read_text() + WITHOUT)
 
@@ -163,11 +163,10 @@ def main():
     if arguments == ["--check"]:
         return 0
     target = WORK / "target"
-    for extra in ([], ["--manifest-path", "fuzz/Cargo.toml"]):
-        example = "systems" if extra else "declared"
-        subprocess.run(["cargo", "build", "--quiet", "--release", "--example", example, *extra, "--target-dir", str(target)],
-                       cwd=TREE, check=True)
-    programs = [(target / "release/examples/declared", ["--law", "Declared", *options]),
+    for program in (["-p", "paceline-examples", "--bin", "declared"],
+                    ["--manifest-path", "fuzz/Cargo.toml", "--example", "systems"]):
+        subprocess.run(["cargo", "build", "--quiet", "--release", *program, "--target-dir", str(target)], cwd=TREE, check=True)
+    programs = [(target / "release/declared", ["--law", "Declared", *options]),
                 (target / "release/examples/systems", ["--untold", "--systems", "150"])]
 
     def played(part):

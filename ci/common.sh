@@ -21,19 +21,23 @@ fuzz_target="$CARGO_TARGET_DIR/fuzz"
 # apart ARGUMENTS...: cargo, with each test in a process of its own.
 apart() { cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" "$@"; }
 
-# step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way.
-passed=0 failed=() skipped=()
+# step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way. Where `check.sh` has said how many steps
+# come and what they take, it says how far the whole is.
+rows=() failed=() skipped=() step_number=0
+steps_in_all=0 seconds_in_all=0
 step() {
-    local name="$1" began="$SECONDS"
+    local name="$1" began="$SECONDS" result=passed
     shift
-    printf '\n== %s\n' "$name"
-    if "$@"; then
-        passed=$((passed + 1))
-        printf '== %s: passed in %d s\n' "$name" $((SECONDS - began))
+    step_number=$((step_number + 1))
+    if ((steps_in_all > 0)); then
+        printf '\n== step %d of %d, %d of about %d minutes: %s\n' \
+            "$step_number" "$steps_in_all" $((SECONDS / 60)) $(((seconds_in_all + 59) / 60)) "$name"
     else
-        failed+=("$name")
-        printf '== %s: FAILED in %d s\n' "$name" $((SECONDS - began))
+        printf '\n== %s\n' "$name"
     fi
+    "$@" || { result=FAILED; failed+=("$name"); }
+    rows+=("$(printf '%5d s  %-6s  %s' $((SECONDS - began)) "$result" "$name")")
+    printf '== %s: %s in %d s\n' "$name" "$result" $((SECONDS - began))
 }
 
 # skip NAME REASON: notes what was not run.
@@ -41,11 +45,12 @@ skip() {
     skipped+=("$1: $2")
 }
 
-# Prints the results of the steps, and fails if one of them did.
+# Prints what each step took, and fails if one of them did.
 closing() {
-    printf '\nThe whole took %d s.\n' "$SECONDS"
-    ((${#skipped[@]} == 0)) || printf 'Skipped: %s\n' "${skipped[@]}"
-    ((${#failed[@]} == 0)) || printf 'Failed: %s\n' "${failed[@]}"
-    printf 'steps: %d passed, %d failed, %d skipped\n' "$passed" "${#failed[@]}" "${#skipped[@]}"
+    printf '\n'
+    ((${#rows[@]} == 0)) || printf '%s\n' "${rows[@]}"
+    printf '%5d s  in all\n' "$SECONDS"
+    ((${#skipped[@]} == 0)) || printf 'skipped: %s\n' "${skipped[@]}"
+    printf '%d passed, %d failed, %d skipped\n' $((${#rows[@]} - ${#failed[@]})) "${#failed[@]}" "${#skipped[@]}"
     ((${#failed[@]} == 0))
 }

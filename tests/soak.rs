@@ -1,6 +1,6 @@
 //! Eight threads make every call of the buckets there is, on the real clock.
 //!
-//! Two seconds, or as many as `PACELINE_SOAK_SECONDS` says: `ci/extra.sh soak` runs it for five
+//! Two seconds, or as many as `PACELINE_SOAK_SECONDS` says: `ci/check.sh soak` runs it for five
 //! minutes.
 #![cfg(feature = "std")]
 #![expect(

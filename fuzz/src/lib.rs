@@ -20,9 +20,9 @@ pub mod sets;
 pub mod systems;
 
 // One copy of the equations, shared with the crate's own tests.
-#[path = "../../tests/law/aws_model.rs"]
+#[path = "../../tests/laws/models/aws_model.rs"]
 mod aws_model;
-#[path = "../../tests/law/law_check.rs"]
+#[path = "../../tests/laws/models/law_check.rs"]
 mod law_check;
 mod profile_model;
 

@@ -10,7 +10,7 @@
 //! Out of reach here: memory orderings, as shuttle runs every atomic access as if it were `SeqCst`;
 //! those are for `loom-tests`.
 //!
-//! Run: `ci/shuttle.sh`.
+//! Run: `ci/check.sh shuttle`.
 #![cfg(all(shuttle, test))]
 #![expect(
     clippy::float_arithmetic,

@@ -14,7 +14,7 @@
 //! With the feature `counts` something else: how many shared cache lines an operation reads and
 //! writes, in `counts`.
 //!
-//! Run: `ci/stall.sh`.
+//! Run: `ci/check.sh stall`.
 #![cfg(all(stall, test))]
 #![cfg_attr(
     not(feature = "counts"),

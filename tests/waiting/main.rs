@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod classes;
 mod forms;
+mod in_flight;
 mod loops;
 mod rises;
 mod runtimes;

@@ -1,5 +1,4 @@
 //! Real runtimes: tokio under its paused clock, and async-io in real time.
-#![cfg(all(feature = "tokio", feature = "async-io"))]
 
 use alloc::sync::Arc;
 use core::{

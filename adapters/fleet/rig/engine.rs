@@ -32,7 +32,7 @@ impl Engine {
             wanted.as_deref().is_none_or(|wanted| wanted == *name) && version.is_ok()
         });
         let Some(program) = program else {
-            println!("skipped: there is no redis-server; `ci/extra.sh fleet` installs it");
+            println!("skipped: there is no redis-server; `ci/check.sh fleet` installs it");
             return None;
         };
         let mut engine = Self {

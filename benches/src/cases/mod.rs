@@ -15,7 +15,7 @@ mod standard;
 mod three_limits;
 mod twin;
 
-#[path = "../../../tests/law/aws_model.rs"]
+#[path = "../../../tests/laws/models/aws_model.rs"]
 #[expect(dead_code, reason = "the tests of the law use more of it")]
 mod aws_model;
 

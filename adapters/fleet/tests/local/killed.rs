@@ -80,7 +80,7 @@ async fn kill_9_in_a_loop_stops_no_other_process() {
 async fn a_process_killed_at_any_system_call_stops_no_other() {
     let version = Command::new("strace").arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no strace; `ci/extra.sh local` installs it");
+        println!("skipped: there is no strace; `ci/check.sh local` installs it");
         return;
     }
     let service = service().await;

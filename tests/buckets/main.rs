@@ -1,0 +1,20 @@
+//! The retry quota, the send rate and sets of send rates: counts, waits, places, weights and threads.
+
+extern crate alloc;
+
+mod history;
+mod linearizability;
+mod quota;
+mod quota_golden;
+mod quota_threads;
+mod send_charge;
+mod send_rate;
+mod send_rate_corners;
+mod send_rate_extremes;
+mod send_rate_forgotten;
+mod send_rate_places;
+mod send_rate_threads;
+mod send_rate_untimed;
+mod send_rate_weights;
+mod send_set;
+mod send_set_threads;

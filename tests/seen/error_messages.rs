@@ -1,0 +1,170 @@
+//! What errors say: what happened, once. A message is whole, so an error has a source only where
+//! the message leaves that out: the error of the operation itself.
+
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use core::error::Error;
+use core::time::Duration;
+use std::io;
+
+use paceline::{
+    AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryStrategy, SendRate,
+    SendSet, Standard, Timestamp, WeightError,
+    config::{
+        ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
+        StrategyBuilder,
+    },
+    law::PacedSettings,
+    operation::{NotSending, StopReason},
+    scope::ScopeRefused,
+    set::{Binding, SetError},
+    strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns the messages of an error and of its causes.
+fn said(error: &(dyn Error + 'static)) -> Vec<String> {
+    let (mut said, mut next) = (Vec::new(), Some(error));
+    while let Some(error) = next {
+        said.push(error.to_string());
+        next = error.source();
+    }
+    said
+}
+
+fn profile_error() -> paceline::config::ProfileFileError {
+    ProfileFile::parse(ProfileFileKind::Config, "config", "a = 1").unwrap_err()
+}
+
+#[test]
+fn messages_are_whole_and_have_no_second_source() {
+    let weight = WeightError::AboveCapacity {
+        weight: 8,
+        capacity: 2,
+    };
+    let zero = SettingsError::ZeroMaxAttempts;
+    let gone = io::Error::other("no such disk");
+    let unreadable = ConfigError::Unreadable {
+        file: "config".into(),
+        error: gone,
+    };
+    let origin = SettingOrigin::Variable("AWS_RETRY_MODE");
+    let (value, fault) = ("fast".to_owned(), SettingFault::UnknownMode);
+    let binding = Binding {
+        limit: 1,
+        wait: SECOND,
+    };
+    let rates = SendSet::of(Vec::<&SendRate>::new()).unwrap_err();
+    let max = StopReason::MaxAttempts { max: 3 };
+    let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
+    let settings = "max_attempts must be at least 1: it counts the first send";
+    let foreign = Standard::new().acquire_initial_token(None).unwrap();
+    let errors: [(&str, Box<dyn Error>); 17] = [
+        (asked, Box::new(weight)),
+        (asked, Box::new(AcquireError::Weight(weight))),
+        (asked, Box::new(NotAdmitted::Weight(weight))),
+        (
+            "limit 1: the request asks for 8 tokens, and the bucket holds 2 at most",
+            Box::new(SetError::Weight {
+                limit: 1,
+                error: weight,
+            }),
+        ),
+        (
+            "not in time: limit 1 asks for a wait of 1s",
+            Box::new(SetError::NotInTime(binding)),
+        ),
+        ("0 rates: a set has one to 8", Box::new(rates)),
+        (
+            "not in time: the send rate asks for a wait of 1s",
+            Box::new(AcquireError::NotInTime { wait: SECOND }),
+        ),
+        (
+            "the send rate asks for a wait of 1s",
+            Box::new(NotAdmitted::Refused { wait: SECOND }),
+        ),
+        ("all 3 attempts made", Box::new(RetryRefused::new(max))),
+        (
+            "no initial token: the operation may be sent once",
+            Box::new(InitialTokenRefused),
+        ),
+        (
+            "the token was issued by another strategy",
+            Box::new(ForeignToken(foreign)),
+        ),
+        (
+            "an outcome was reported while no attempt was under way",
+            Box::new(NotSending),
+        ),
+        (settings, Box::new(zero)),
+        (
+            "the scope's settings: max_attempts must be at least 1: it counts the first send",
+            Box::new(ScopeRefused::Settings(zero)),
+        ),
+        ("config: no such disk", Box::new(unreadable)),
+        (
+            "config:1: a property outside of a section",
+            Box::new(ConfigError::from(profile_error())),
+        ),
+        (
+            "AWS_RETRY_MODE: \"fast\": not one of standard, adaptive, legacy",
+            Box::new(ConfigError::Setting {
+                origin,
+                value,
+                fault,
+            }),
+        ),
+    ];
+    for (message, error) in errors {
+        assert_eq!(said(&*error), [message]);
+    }
+}
+
+/// Runs an operation that fails each time, and returns what its error says.
+fn ended(strategy: StrategyBuilder<Standard>, failure: Failure) -> Vec<String> {
+    let strategy = strategy.build().unwrap();
+    let operation = Operation::new(&strategy).sleep_by(drop);
+    said(&operation.run(|_| Err::<(), _>(failure)).unwrap_err())
+}
+
+#[test]
+fn the_end_of_an_operation_is_said_once_and_then_its_own_error() {
+    let (transient, failed) = (Failure::transient(), "transient server error");
+    let three = ended(Standard::builder(), transient);
+    assert_eq!(three, ["all 3 attempts failed", failed]);
+    let one = ended(Standard::builder().max_attempts(1), transient);
+    assert_eq!(one, ["the only attempt failed", failed]);
+    let refused = Failure::not_retryable().with_fault(Fault::Client);
+    let end = "stopped after 1 attempt: the failure is not retryable";
+    let fatal = ended(Standard::builder(), refused);
+    assert_eq!(fatal, [end, "client error; not retryable"]);
+    let poor = Standard::builder().quota_capacity(20);
+    let end = "stopped after 2 attempts: retry quota exhausted: 6 available, 14 needed";
+    assert_eq!(ended(poor, transient), [end, failed]);
+    let hour = RetryAfter::AtLeast(3_600 * SECOND);
+    let hinted = ended(Standard::builder(), transient.with_retry_after(hour));
+    let end = "stopped after 1 attempt: the service asked for a wait of 3600s, and 60s is the \
+               longest accepted";
+    assert_eq!(
+        hinted,
+        [end, "transient server error; retry after at least 3600s"]
+    );
+}
+
+#[test]
+fn what_is_not_sent_says_so() {
+    let strategy = Adaptive::builder().paced(PacedSettings::fixed(1, 10 * SECOND).unwrap());
+    let strategy = strategy.clock(Arc::new(Timestamp::ZERO)).fail_fast(true);
+    let strategy = strategy.build().unwrap();
+    let run = || Operation::new(&strategy).run(|_| Ok::<_, Failure>(()));
+    assert!(run().is_ok());
+    let end = said(&run().unwrap_err());
+    let [message] = &end[..] else {
+        panic!("{end:?}");
+    };
+    assert!(
+        message.starts_with("not sent: the send rate asks for a wait of 10.0"),
+        "{message}"
+    );
+}

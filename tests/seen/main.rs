@@ -1,0 +1,20 @@
+//! What users see: events, metrics, texts, errors, names and traits.
+
+extern crate alloc;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod compiler_messages;
+mod debug;
+mod error_messages;
+#[cfg(all(feature = "tracing", feature = "scopes"))]
+mod events;
+#[cfg(all(feature = "metrics", feature = "scopes"))]
+mod prometheus;
+mod public_names;
+mod public_traits;
+#[cfg(feature = "serde")]
+mod settings_text;
+#[cfg(all(feature = "tracing", feature = "metrics"))]
+mod strategy_events;
