@@ -8,8 +8,8 @@ use paceline::{
     law::{LimitReport, LimitReports, Reset},
 };
 
-fn at(millis: u64) -> Timestamp {
-    Timestamp::from_nanos(millis * 1_000_000)
+const fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
 }
 
 #[test]
@@ -25,11 +25,11 @@ fn only_the_first_report_takes_memory() {
         rate.record(at(1), first, Outcome::NotThrottled);
     });
     assert_eq!(none.count_total, 0);
-    let some = measure(|| hear(200, LimitReport::new(300)));
+    let some = measure(|| hear(200_000_000, LimitReport::new(300)));
     assert!((1..=2).contains(&some.count_total), "{some:?}");
     let more = measure(|| {
-        hear(250, LimitReport::new(300));
-        assert!(rate.try_acquire(at(5_000)).is_ok());
+        hear(250_000_000, LimitReport::new(300));
+        assert!(rate.try_acquire(at(5_000_000_000)).is_ok());
     });
     assert_eq!(more.count_total, 0);
 }

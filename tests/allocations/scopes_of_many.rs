@@ -29,16 +29,16 @@ fn resident() -> u64 {
 fn each_takes<S: RetryStrategy + 'static>(scopes: &Scopes<S>, most: u64, make: impl Fn(&str)) {
     let count = count();
     let before = resident();
-    let made = allocation_counter::measure(|| {
+    let allocations = allocation_counter::measure(|| {
         for number in 0..count {
             make(&format!("eu-west-1/table-{number:08}"));
         }
     });
-    let allocated = u64::try_from(made.bytes_current).unwrap() / count;
+    let each = u64::try_from(allocations.bytes_current).unwrap() / count;
     let grown = resident().saturating_sub(before) / count;
-    println!("allocated {allocated} bytes each, resident {grown} bytes each");
+    println!("allocated {each} bytes each, resident {grown} bytes each");
     assert_eq!(scopes.snapshot().scopes, count);
-    assert!(allocated <= most, "{allocated} bytes");
+    assert!(each <= most, "{each} bytes");
     // With fewer scopes, and other tests beside, pages tell nothing.
     assert!(count < MILLION || grown <= most, "{grown} bytes");
 }

@@ -19,10 +19,6 @@
 //! The models are plain numbers and lists. Twins with known mistakes must fail.
 //!
 //! Run: `cargo test --release --test buckets linearizability`.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use paceline::RetryQuota;
 

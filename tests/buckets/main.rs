@@ -1,4 +1,8 @@
 //! The retry quota, the send rate and sets of send rates: counts, waits, places, weights and threads.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of tests: one that overflows fails"
+)]
 
 extern crate alloc;
 

@@ -2,8 +2,6 @@
 //!
 //! Claim: whatever the interleaving, no token is granted twice, and what comes back is there again.
 
-#![allow(clippy::arithmetic_side_effects, reason = "numbers here stay small")]
-
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::{sync::Barrier, thread};
 

@@ -1,8 +1,4 @@
 //! Estimates that are settled with the true cost: what is debited, what is credited, and when not.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use alloc::sync::Arc;
 use core::time::Duration;

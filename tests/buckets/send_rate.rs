@@ -1,9 +1,5 @@
 //! The rules of the send rate, from outside: exact waits, places in order, capacity, and time at
 //! its ends.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::time::Duration;
 

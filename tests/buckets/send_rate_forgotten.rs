@@ -1,8 +1,4 @@
 //! Throttles that are forgotten, by both laws, and who stands in line meanwhile.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::time::Duration;
 

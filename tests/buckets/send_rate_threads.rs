@@ -1,8 +1,4 @@
 //! The send rate under real threads: conservation, whatever the order of calls and of clocks.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;

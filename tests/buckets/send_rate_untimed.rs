@@ -1,10 +1,5 @@
 //! Requests that are let go and counted without a look at the clock.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
-
 use core::cell::Cell;
 use core::time::Duration;
 

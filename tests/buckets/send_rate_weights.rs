@@ -1,8 +1,4 @@
 //! Requests of several tokens at once: what they take, what they give back, and which are refused.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::time::Duration;
 

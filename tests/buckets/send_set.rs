@@ -1,8 +1,4 @@
 //! Several limits on one request: all of them or none, and which one binds.
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use alloc::sync::Arc;
 use core::time::Duration;

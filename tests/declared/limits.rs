@@ -1,9 +1,4 @@
 //! The declared law from outside: what reports do to the rate.
-#![allow(
-    clippy::float_arithmetic,
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::time::Duration;
 

@@ -1,4 +1,9 @@
 //! Limits that a service declares: one limit, several, services of each kind, and answers that never come.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::float_arithmetic,
+    reason = "numbers of tests: one that overflows fails"
+)]
 
 mod limits;
 mod services;

@@ -1,9 +1,5 @@
 //! The declared law beside services that once stopped it, each played alone in virtual time: a
 //! service, waiters, and what they forget, refuse or ask for in vain.
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::mem;
 use core::time::Duration;

@@ -1,9 +1,5 @@
 //! Sets over two declared limits, by a user who means harm: places that are dropped, tries that
 //! are refused, reports that are lost, limits that change, and sets that name them in either order.
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;

@@ -1,5 +1,4 @@
 //! Limiters that obey declared limits, and hear of none.
-#![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 use core::time::Duration;
 

@@ -4,11 +4,6 @@
 //! The numbers are theirs. Their bands are of a limit on requests in flight that goes by the time
 //! that answers take, which paceline does not have. Here 64 workers send all requests, and the best
 //! fixed number in flight is the ruler.
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::float_arithmetic,
-    reason = "a model of another project, whose numbers are small"
-)]
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::{cmp::Reverse, fmt::Write, time::Duration};

@@ -1,10 +1,5 @@
 //! The paced law through the public calls, by one caller: cuts, pauses, starvation, the way back to
 //! no limit, and what each setting does.
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::float_arithmetic,
-    reason = "numbers here stay small"
-)]
 
 use core::time::Duration;
 

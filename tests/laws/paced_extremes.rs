@@ -1,11 +1,5 @@
 //! The paced law where time ends, goes back and leaps, and the one promise that holds in every
 //! state: no more than the bucket held, and what the law's rate has minted since.
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::float_arithmetic,
-    clippy::cast_precision_loss,
-    reason = "numbers here stay small"
-)]
 
 use core::time::Duration;
 

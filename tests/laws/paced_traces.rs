@@ -7,15 +7,6 @@
 //! the tolerance: 2⁻³² of the peak, times a few. After each comparison it goes on from the
 //! limiter's peak: a peak that lies at the edge of two of its steps, 10⁻⁷ apart at 2/s, would be
 //! cubed into the next. Each trace follows from its seed.
-#![allow(
-    clippy::float_arithmetic,
-    clippy::arithmetic_side_effects,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "the model is f64, and numbers here stay small"
-)]
 
 use core::time::Duration;
 

@@ -1,10 +1,5 @@
 //! Settings of the paced law that are changed under way: what they move, what they leave, and what
 //! cannot be changed.
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::float_arithmetic,
-    reason = "a test may overflow, and fail"
-)]
 
 use core::time::Duration;
 

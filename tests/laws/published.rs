@@ -3,12 +3,6 @@
 //! Vectors: aws-sdk-go-v2 `adaptive_ratelimit_test.go` (which smithy-rs, smithy-kotlin and the Java
 //! SDK share), smithy-typescript `DefaultRateLimiter.spec.ts`, smithy-rs `client_rate_limiter.rs`.
 
-#![expect(
-    clippy::float_arithmetic,
-    clippy::arithmetic_side_effects,
-    reason = "the published tables are in floating point"
-)]
-
 use core::time::Duration;
 
 use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};

@@ -3,14 +3,6 @@
 //! Claim: with one caller every field of the snapshot is within 10⁻⁶ of the equations after every
 //! operation, at rates from 0.5/s to 10⁶/s, with gaps from 1 µs to hours and throttles in any
 //! order; and the wait that a refusal names is exact. Every trace follows from its seed.
-#![allow(
-    clippy::float_arithmetic,
-    clippy::arithmetic_side_effects,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the model is f64, and numbers here stay small"
-)]
 
 use core::{ops::RangeInclusive, time::Duration};
 

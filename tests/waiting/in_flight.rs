@@ -1,5 +1,4 @@
 //! How many requests to have under way: the rate, a round trip, and some room.
-#![expect(clippy::arithmetic_side_effects, reason = "small numbers")]
 
 use core::time::Duration;
 
