@@ -25,6 +25,7 @@ mod common;
 
 mod client;
 mod mode;
+mod progress;
 mod report;
 mod s3;
 mod service;
@@ -40,6 +41,7 @@ use paceline::operation::StopReason;
 use crate::{
     client::{Client, copy},
     mode::Mode,
+    progress::Progress,
     report::Report,
     run::Failure,
     server::Server,
@@ -77,12 +79,20 @@ fn allow_sockets() {}
 /// Runs every mode, prints what came of it, and returns the exit code.
 async fn copies(settings: &Settings) -> Result<u8, Failure> {
     allow_sockets();
+    println!("{}", report::head(settings));
+    let progress = Progress::default();
+    let shown = progress.show();
     let job = |mode| {
-        let settings = settings.clone();
-        async move { job(mode, &settings).await }
+        let (settings, progress) = (settings.clone(), progress.clone());
+        async move {
+            let report = job(mode, &settings, &progress).await?;
+            progress::ended(&report);
+            Ok(report)
+        }
     };
     let reports = run::each(settings.modes(), settings.side_by_side(), job).await?;
-    println!("{}", report::table(settings, &reports));
+    shown.abort();
+    println!("{}", report::foot(&reports));
     let differences = reports.iter().flat_map(Report::differences);
     if !run::agree(differences) {
         return Ok(MISCOUNTED);
@@ -93,11 +103,12 @@ async fn copies(settings: &Settings) -> Result<u8, Failure> {
 }
 
 /// Copies all objects in one mode, and returns what both sides counted.
-async fn job(mode: Mode, settings: &Settings) -> Result<Report, Failure> {
+async fn job(mode: Mode, settings: &Settings, progress: &Progress) -> Result<Report, Failure> {
     let (objects, rate) = (settings.objects.get(), settings.limit.get());
     let service = Arc::new(Service::new((rate, BURST), objects as usize));
     let server = Server::start(Arc::clone(&service)).await?;
     let (client, strategy) = (Client::new(server.address())?, mode.strategy()?);
+    progress.begins(mode, &client);
     let each = client.clone();
     let work = move |_, number: usize| {
         let (client, strategy) = (each.clone(), Arc::clone(&strategy));

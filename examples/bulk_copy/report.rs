@@ -1,4 +1,4 @@
-//! What each mode came to: the table on standard output, and the chart.
+//! What each mode came to: the rows on standard output, and the chart.
 
 #![expect(clippy::float_arithmetic, reason = "shares and seconds for people")]
 
@@ -12,7 +12,7 @@ use crate::{
     number::{grouped, number, percent, share},
     service::{BIN, Ledger},
     settings::Settings,
-    table::{Column, rows},
+    table::Column,
     tally::Counts,
 };
 
@@ -52,6 +52,11 @@ impl Report {
         found.iter().map(|of| format!("{name}: {of}")).collect()
     }
 
+    /// Returns the row of the table.
+    pub(crate) fn row(&self) -> String {
+        aligned(|(_, cell)| cell(self))
+    }
+
     fn throttled(&self) -> String {
         percent(share(self.client.throttled, self.client.sent), 1)
     }
@@ -65,23 +70,36 @@ impl Report {
     }
 }
 
-const COLUMNS: [Column<Report>; 9] = [
-    ("mode", |of| of.mode.name()),
-    ("sends", |of| of.mode.sends().to_string()),
-    ("copied", |of| grouped(of.copied)),
-    ("failed", |of| grouped(of.lost())),
-    ("requests", |of| grouped(of.client.sent)),
-    ("throttled", |of| grouped(of.client.throttled)),
-    ("share", Report::throttled),
-    ("seconds", |of| format!("{:.1}", of.elapsed.as_secs_f64())),
-    ("goodput", |of| percent(of.goodput(), 0)),
+/// The columns, each with its width: rows are printed one by one.
+const COLUMNS: [(usize, Column<Report>); 9] = [
+    (8, ("mode", |of| of.mode.name())),
+    (5, ("sends", |of| of.mode.sends().to_string())),
+    (7, ("copied", |of| grouped(of.copied))),
+    (7, ("failed", |of| grouped(of.lost()))),
+    (8, ("requests", |of| grouped(of.client.sent))),
+    (9, ("throttled", |of| grouped(of.client.throttled))),
+    (6, ("share", Report::throttled)),
+    (
+        7,
+        ("seconds", |of| format!("{:.1}", of.elapsed.as_secs_f64())),
+    ),
+    (7, ("goodput", |of| percent(of.goodput(), 0))),
 ];
 
-/// Returns the table of `reports`, with what was asked above it and what the columns mean below.
-pub(crate) fn table(settings: &Settings, reports: &[Report]) -> String {
-    let mut lines = vec![heading(settings), String::new()];
-    lines.extend(columns::lines(&rows(&COLUMNS, reports)));
-    lines.push(String::new());
+fn aligned(cell: impl Fn(&Column<Report>) -> String) -> String {
+    let cells: Vec<_> = COLUMNS.iter().map(|(_, column)| cell(column)).collect();
+    columns::aligned(&cells, &COLUMNS.map(|(width, _)| width))
+}
+
+/// Returns what was asked and the headings, for the rows to follow.
+pub(crate) fn head(settings: &Settings) -> String {
+    let names = aligned(|(name, _)| (*name).to_owned());
+    format!("{}\n\n{names}", heading(settings))
+}
+
+/// Returns what comes below the rows: why objects were given up, and what the columns mean.
+pub(crate) fn foot(reports: &[Report]) -> String {
+    let mut lines = vec![String::new()];
     lines.extend(reports.iter().filter_map(failures));
     lines.push(LEGEND.to_owned());
     lines.join("\n")

@@ -20,7 +20,8 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     (0..columns).map(width).collect()
 }
 
-fn aligned(row: &[String], widths: &[usize]) -> String {
+/// Returns one row, its cells in columns of these widths.
+pub(crate) fn aligned(row: &[String], widths: &[usize]) -> String {
     let cells: Vec<_> = row
         .iter()
         .zip(widths)

@@ -179,7 +179,7 @@ fn a_place_given_up_meets(waiter: fn(&Scene) -> Waiter, preemptions: usize) {
 }
 
 #[test]
-#[ignore = "takes two minutes: `ci/check.sh models` runs it"]
+#[ignore = "takes over 15 seconds: `ci/check.sh models` runs it"]
 fn a_rise_is_seen_by_the_waiter_or_wakes_it() {
     a_place_given_up_meets(Scene::waiter, 2);
 }

@@ -39,7 +39,7 @@ fn fill_rate(rate: &SendRate) -> f64 {
 /// What a thread has kept goes with the state that it was worked out from, whenever that is: after
 /// two cuts the version of the head is the one of before.
 #[test]
-#[ignore = "takes two minutes: `ci/check.sh models` runs it"]
+#[ignore = "takes over 15 seconds: `ci/check.sh models` runs it"]
 fn two_cuts_end_what_a_thread_has_kept() {
     explore(Some(1), || {
         let rate = Arc::new(on_the_curve());

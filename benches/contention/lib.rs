@@ -1,0 +1,1 @@
+//! A home for the benchmark `contention`, which `cargo bench` runs.
