@@ -58,7 +58,7 @@ doc() { RUSTDOCFLAGS="-D warnings" cargo doc -p paceline --no-deps --all-feature
 tests() { cargo test; }
 
 # The models of the atomic core, each in a process of its own. Those over 15 seconds are ignored here: nightly has them.
-loom() { models --lib "$@"; }
+loom() { models --lib -- "$@"; }
 models() { RUSTFLAGS="--cfg loom" apart test --release -p loom-tests --target-dir "$loom_target" "$@"; }
 
 # Threads stopped at every atomic step: the others must finish in a bounded number of steps. Then the accesses of each operation to

@@ -1,8 +1,7 @@
 //! What is too large for loom, under thousands of schedules: four threads and more, and the whole
 //! strategy.
 //!
-//! Claim: nothing is granted that was not minted and nothing is lost, to the token; places go in
-//! order and those behind a place that is given up move up; every throttle cuts; every request is
+//! Claim: nothing is granted that was not minted and nothing is lost, to the token; every throttle cuts; every request is
 //! counted once.
 //!
 //! Half of the schedules are random, half by PCT, which finds what few preemptions in unlucky
@@ -25,9 +24,7 @@ use shuttle::{
     scheduler::{PctScheduler, RandomScheduler},
 };
 
-mod line;
 mod paced;
-mod quota;
 mod scopes;
 mod send_rate;
 mod strategy;

@@ -1,17 +1,15 @@
-//! Linearizability of the two buckets, from histories of real threads.
+//! Linearizability of the send rate's two lines and of its leases, from histories of real threads.
 //!
 //! Claims:
-//! * Every history of a quota is one that one thread could have made, each call at one moment
-//!   between its beginning and its end.
-//! * So is every history of the line of a send rate at one reading of the clock while the rate
-//!   stands still, with two exceptions that its documentation makes. Giving up a place is two
-//!   steps: those behind it move up, then the token goes back to the bucket. And a refusal may come
-//!   before it sees what was given up during the call: it may be too long, a grant is never too
-//!   early.
-//! * So is every history of its two lines, of foreground and background. There a call that looks
-//!   behind the line beside others may release tokens to it at any time, or not; two threads may
-//!   take for one waiter, and the surplus goes back later. A refusal beside such a call says
-//!   nothing, and a try passes no place but those that others take during the call.
+//! * Every history of the two lines, of foreground and background, at one reading of the clock while
+//!   the rate stands still, is one that one thread could have made, each call at one moment between
+//!   its beginning and its end. There are exceptions, which the documentation makes. Giving up a
+//!   place is two steps: those behind it move up, then the token goes back to the bucket. A refusal
+//!   may come before it sees what was given up during the call: it may be too long, a grant is
+//!   never too early. A call that looks behind the line beside others may release tokens to it at
+//!   any time, or not; two threads may take for one waiter, and the surplus goes back later. A
+//!   refusal beside such a call says nothing, and a try passes no place but those that others take
+//!   during the call.
 //! * So is every history of takes that spend leases, of leases given back and of a pause: no token
 //!   is granted twice, none after the pause, and a refusal leaves no more than other threads may
 //!   have leased. No token is lost.
@@ -20,14 +18,9 @@
 //!
 //! Run: `cargo test --release --test buckets linearizability`.
 
-use paceline::RetryQuota;
-
 use crate::history::classes::ClassesObject;
 use crate::history::leases::{LeaseObject, Lends};
-use crate::history::line::{LineObject, Pace};
-use crate::history::quota::{LoadThenStore, QuotaObject, TwoSteps};
-use crate::history::twin::{Mistake, Plain};
-use crate::history::{Call, Sequential, Shared, check, classes, leases, line, quota, record};
+use crate::history::{Call, Sequential, Shared, check, classes, leases, record};
 
 /// How many calls a thread makes on one object.
 const CALLS: usize = 7;
@@ -66,25 +59,7 @@ fn explore<O, S>(
     println!("calls overlapped in {overlapping} of {recorded} histories");
 }
 
-fn explore_quota<Q: quota::Quota>(threads: usize, batches: u64, make: impl Fn(u32) -> Q) {
-    explore(
-        (threads, CALLS),
-        batches,
-        |seed| QuotaObject::new(&make, seed),
-        |object, history| (object.model(), history),
-    );
-}
-
-fn explore_line<L: line::Limiter>(threads: usize, batches: u64, make: impl Fn(Pace) -> L) {
-    explore(
-        (threads, CALLS),
-        batches,
-        |seed| LineObject::new(&make, seed),
-        |object, history| (object.model(), line::steps(&history)),
-    );
-}
-
-fn explore_classes<L: classes::Classes>(batches: u64, make: impl Fn(Pace, i64) -> L) {
+fn explore_classes<L: classes::Classes>(batches: u64, make: impl Fn(classes::Pace, i64) -> L) {
     explore(
         (3, CALLS),
         batches,
@@ -132,61 +107,6 @@ fn explore_leases<L: Lends>(threads: u32, batches: u64, make: impl Fn() -> L) {
         |seed| LeaseObject::new(make(), threads, seed),
         |object, history| (object.model(), history),
     );
-}
-
-#[test]
-fn a_quota_answers_three_threads_in_one_order() {
-    explore_quota(3, 20, RetryQuota::new);
-}
-
-#[test]
-fn a_quota_answers_four_threads_in_one_order() {
-    explore_quota(4, 10, RetryQuota::new);
-}
-
-#[test]
-fn a_line_answers_three_threads_in_one_order() {
-    explore_line(3, 20, Pace::limiter);
-}
-
-#[test]
-fn a_line_answers_four_threads_in_one_order() {
-    explore_line(4, 10, Pace::limiter);
-}
-
-#[test]
-#[should_panic(expected = "no order of these calls explains their answers")]
-fn a_quota_that_loads_then_stores_has_no_order() {
-    explore_quota(3, 60, LoadThenStore::new);
-}
-
-#[test]
-#[should_panic(expected = "no order of these calls explains their answers")]
-fn a_quota_that_checks_then_adds_has_no_order() {
-    explore_quota(3, 60, TwoSteps::new);
-}
-
-#[test]
-fn the_plain_line_has_an_order() {
-    explore_line(3, 4, |pace| Plain::new(pace, Mistake::None));
-}
-
-#[test]
-#[should_panic(expected = "no order of these calls explains their answers")]
-fn a_line_in_which_those_ahead_move_up_too_has_no_order() {
-    explore_line(3, 4, |pace| Plain::new(pace, Mistake::AllMoveUp));
-}
-
-#[test]
-#[should_panic(expected = "no order of these calls explains their answers")]
-fn a_line_with_a_hole_has_no_order() {
-    explore_line(3, 4, |pace| Plain::new(pace, Mistake::Hole));
-}
-
-#[test]
-#[should_panic(expected = "no order of these calls explains their answers")]
-fn a_line_that_gives_the_next_to_claim_the_hole_has_no_order() {
-    explore_line(3, 4, |pace| Plain::new(pace, Mistake::LastJumpsIn));
 }
 
 #[test]

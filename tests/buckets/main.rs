@@ -9,8 +9,6 @@ extern crate alloc;
 mod history;
 mod linearizability;
 mod quota;
-mod quota_golden;
-mod quota_threads;
 mod send_charge;
 mod send_rate;
 mod send_rate_corners;

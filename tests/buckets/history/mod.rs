@@ -6,9 +6,6 @@
 
 pub(crate) mod classes;
 pub(crate) mod leases;
-pub(crate) mod line;
-pub(crate) mod quota;
-pub(crate) mod twin;
 
 use core::{
     fmt::Debug,
