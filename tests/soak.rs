@@ -1,7 +1,7 @@
 //! Eight threads make every call of the buckets there is, on the real clock.
 //!
-//! Two seconds, or as many as `PACELINE_SOAK_SECONDS` says: `ci/check.sh soak` runs it for five
-//! minutes.
+//! Two seconds, or as many as `PACELINE_SOAK_SECONDS` says: `ci/check.sh soak` runs it for a
+//! minute.
 #![cfg(feature = "std")]
 #![expect(
     clippy::arithmetic_side_effects,

@@ -7,7 +7,7 @@
 //! gone, and refuses with a 503 what finds 40 waiting, which costs it a tenth of a request.
 //!
 //! ```text
-//! cargo run --release --example brownout
+//! cargo run --release -p paceline-examples --bin brownout
 //! ```
 //!
 //! Time is virtual: the same seed gives the same numbers on any machine.

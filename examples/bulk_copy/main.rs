@@ -7,7 +7,7 @@
 //! down to any laptop, and a client that copies through the crate's strategies.
 //!
 //! ```text
-//! cargo run --release --example bulk_copy -- --help
+//! cargo run --release -p paceline-examples --bin bulk_copy -- --help
 //! ```
 //!
 //! The way through the code: [`settings`] are the flags; [`client`] is where the crate is used;

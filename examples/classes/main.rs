@@ -1,7 +1,7 @@
 //! Foreground beside a back-fill that never ends, on one limit, in virtual time.
 //!
 //! ```text
-//! cargo run --release --example classes [-- --scenario NAME]
+//! cargo run --release -p paceline-examples --bin classes [-- --scenario NAME]
 //! ```
 //!
 //! Each scene is played three times: with the foreground alone, with all in one line, and with the

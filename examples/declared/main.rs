@@ -1,7 +1,7 @@
 //! Plays limiters against services that declare their limits, in virtual time.
 //!
 //! ```text
-//! cargo run --release --example declared -- [--scene PART] [--law PART] [--seed FIRST] [--seeds COUNT]
+//! cargo run --release -p paceline-examples --bin declared -- [--scene PART] [--law PART] [--seed FIRST] [--seeds COUNT]
 //! ```
 //!
 //! Each line: the share of the limit that was used in steady state, how many of the requests were

@@ -3,7 +3,7 @@
 //! time.
 //!
 //! ```text
-//! cargo run --example embedding
+//! cargo run -p paceline-examples --bin embedding
 //! ```
 
 extern crate alloc;

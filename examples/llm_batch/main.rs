@@ -6,7 +6,7 @@
 //! three.
 //!
 //! ```text
-//! cargo run --release --example llm_batch -- --help
+//! cargo run --release -p paceline-examples --bin llm_batch -- --help
 //! ```
 //!
 //! The way through the code: [`client`] is where the crate is used; [`service`] says how the

@@ -1,7 +1,7 @@
 //! Plays the limiters against services in virtual time, and prints the results.
 //!
 //! ```text
-//! cargo run --release --example simulate -- --scenario all [--svg FOLDER]
+//! cargo run --release -p paceline-examples --bin simulate -- --scenario all [--svg FOLDER]
 //! ```
 //!
 //! `all` leaves the scenes of ten thousand clients to be asked for by name: `--scenario internet`;

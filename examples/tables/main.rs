@@ -7,7 +7,7 @@
 //! fails if with scopes a call of a cold table had to wait.
 //!
 //! ```text
-//! cargo run --release --example tables
+//! cargo run --release -p paceline-examples --bin tables
 //! ```
 
 use core::{

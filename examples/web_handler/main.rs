@@ -8,7 +8,7 @@
 //! answer, or if a busy answer did not say when to come back.
 //!
 //! ```text
-//! cargo run --release --example web_handler
+//! cargo run --release -p paceline-examples --bin web_handler
 //! ```
 
 extern crate alloc;

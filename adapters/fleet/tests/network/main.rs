@@ -1,7 +1,7 @@
 //! The code of a fleet over a simulated network: partitions, lost messages, engines that restart
 //! with and without their memory, members that are killed, all drawn from a seed.
 //!
-//! `ci/check.sh network` runs it for ten minutes: `RUSTFLAGS="--cfg turmoil" cargo test --test
+//! `ci/check.sh network` runs it for three minutes: `RUSTFLAGS="--cfg turmoil" cargo test --test
 //! network`. The engine is the script of the real one behind the real protocol, in virtual time.
 #![cfg(turmoil)]
 #![allow(
