@@ -10,8 +10,6 @@ mod debug;
 mod error_messages;
 #[cfg(all(feature = "tracing", feature = "scopes"))]
 mod events;
-#[cfg(all(feature = "metrics", feature = "scopes"))]
-mod prometheus;
 mod public_names;
 mod public_traits;
 #[cfg(feature = "serde")]

@@ -1,16 +1,21 @@
 //! The metrics in a real exporter: what the dashboard shows exists, and is described.
 
+extern crate alloc;
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 use std::time::Instant;
 
-use crate::support::{Arc, Hands};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use metrics_util::MetricKindMask;
 use paceline::{
     Adaptive, Class, Clock, Failure, RetryStrategy, RetryStrategyExt, Standard, law::PacedSettings,
     operation::Next,
 };
+use support::{Arc, Hands};
 
 /// The exporter of the guide `operating`.
 fn exporter(idle: Duration) -> PrometheusRecorder {
