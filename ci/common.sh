@@ -23,7 +23,7 @@ apart() { cargo --config "target.'cfg(all())'.runner = '$PWD/ci/each.sh'" "$@"; 
 
 # step NAME COMMAND...: runs it, times it, notes whether it passed, and goes on either way. Where `check.sh` has said how many steps
 # come and what they take, it says how far the whole is.
-rows=() failed=() skipped=() step_number=0
+times=() failed=() skipped=() step_number=0
 steps_in_all=0 seconds_in_all=0
 step() {
     local name="$1" began="$SECONDS" result=passed
@@ -36,7 +36,7 @@ step() {
         printf '\n== %s\n' "$name"
     fi
     "$@" || { result=FAILED; failed+=("$name"); }
-    rows+=("$(printf '%5d s  %-6s  %s' $((SECONDS - began)) "$result" "$name")")
+    times+=("$(printf '%5d s  %-6s  %s' $((SECONDS - began)) "$result" "$name")")
     printf '== %s: %s in %d s\n' "$name" "$result" $((SECONDS - began))
 }
 
@@ -48,9 +48,9 @@ skip() {
 # Prints what each step took, and fails if one of them did.
 closing() {
     printf '\n'
-    ((${#rows[@]} == 0)) || printf '%s\n' "${rows[@]}"
+    ((${#times[@]} == 0)) || printf '%s\n' "${times[@]}"
     printf '%5d s  in all\n' "$SECONDS"
     ((${#skipped[@]} == 0)) || printf 'skipped: %s\n' "${skipped[@]}"
-    printf '%d passed, %d failed, %d skipped\n' $((${#rows[@]} - ${#failed[@]})) "${#failed[@]}" "${#skipped[@]}"
+    printf '%d passed, %d failed, %d skipped\n' $((${#times[@]} - ${#failed[@]})) "${#failed[@]}" "${#skipped[@]}"
     ((${#failed[@]} == 0))
 }

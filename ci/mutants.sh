@@ -61,6 +61,7 @@ each_chosen() {
 }
 
 # The tests inside of the library come first, then those of their kind, and waiters.
+# shellcheck disable=SC2317 # called by its name
 judge_chosen() {
     local test
     local -A kinds=([P]='operations buckets' [L]='buckets' [C]='buckets declared strategies' [D]='declared buckets strategies')

@@ -1,6 +1,6 @@
 # The stages *nightly* and *campaign* of ci/check.sh, which sources this file: what needs nightly, Debian's packages or more tools. Missing
 # tools are installed. What cannot be had is skipped, with the reason.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # the folders of builds are common.sh's
 
 tools="$CARGO_TARGET_DIR/tools"
 PATH="$PATH:$tools/bin"
@@ -27,17 +27,15 @@ apt() {
 
 # The oldest compiler, from Debian's packages, unpacked into the target folder: the system keeps
 # whatever version of them it has.
-unpack_msrv() {
-    local into="$1" version name
-    [[ ! -x "$into/usr/bin/cargo" ]] || return 0
+unpack_msrv() (
+    [[ ! -x "$1/usr/bin/cargo" ]] || return 0
     version="$(apt-cache madison rustc-web | awk -v want="$msrv." 'index($3, want) == 1 { print $3; exit }')"
     [[ -n "$version" ]] || return 1
-    rm -rf "$into" && mkdir -p "$into/debs" && pushd "$into/debs" >/dev/null
+    rm -rf "$1" && mkdir -p "$1/debs" && cd "$1/debs" || return 1
     apt-get download -qq {rustc,cargo}-web="$version" libstd-rust-web-dev="$version" \
-        "libstd-rust-web-$msrv=$version" libllvm19 libhttp-parser2.9 libpcre3 || { popd >/dev/null; return 1; }
-    for name in *.deb; do dpkg-deb -x "$name" "$into"; done
-    popd >/dev/null
-}
+        "libstd-rust-web-$msrv=$version" libllvm19 libhttp-parser2.9 libpcre3 || return 1
+    for name in *.deb; do dpkg-deb -x "$name" "$1"; done
+)
 
 # python_has MODULE PACKAGE: whether Python, with what is installed in the target folder, has a module, after an attempt to install it.
 python_has() {
@@ -92,33 +90,29 @@ loaded 5400
 STEPS
 }
 
-# unavailable STEP: why it cannot be run here, after an attempt to install what it needs. Fails where it can be run.
+# unavailable STEP: says why it cannot be run here, after an attempt to install what it needs. Fails where it can be run.
 unavailable() {
-    exec 3>&1 >&2 # what is installed may say so, and only the reason is an answer
+    local lacks=""
     case "$1" in
-        shell) apt shellcheck || { echo "no shellcheck" >&3; return; } ;;
-        api) has_nightly && has_cargo public-api || { echo "no nightly toolchain, or cargo-public-api does not install" >&3; return; } ;;
-        minimal) has_nightly || { echo "no nightly toolchain" >&3; return; } ;;
-        powerset) has_cargo hack || { echo "cargo-hack does not install" >&3; return; } ;;
-        deny) has_cargo deny || { echo "cargo-deny does not install" >&3; return; } ;;
-        semver)
-            git cat-file -e "$baseline^{commit}" 2>/dev/null || { echo "this checkout has no commit $baseline" >&3; return; }
-            has_cargo semver-checks || { echo "cargo-semver-checks does not install" >&3; return; }
-            ;;
-        package) [[ -z "$(git status --porcelain)" ]] || { echo "the checkout has changes, and cargo packs what is committed" >&3; return; } ;;
-        msrv) have dpkg-deb && apt-get update -qq && unpack_msrv "$CARGO_TARGET_DIR/msrv-$msrv" || { echo "no Rust $msrv among Debian's packages" >&3; return; } ;;
-        prove) python_has z3 z3-solver==5.4.1.0 || { echo "z3-solver does not install" >&3; return; } ;;
-        liveness) apt spin || { echo "no spin among Debian's packages" >&3; return; } ;;
-        targets) apt rustc-web cargo-web rust-web-src && apt gcc-multilib && apt wasi-libc lld-22 && have python3 || { echo "no Rust with sources, gcc-multilib or wasi-libc among Debian's packages" >&3; return; } ;;
-        asan) has_nightly || { echo "no nightly toolchain" >&3; return; } ;;
-        tsan) apt rustc-web cargo-web rust-web-src clang-22 libclang-rt-22-dev llvm-22 || { echo "no Rust with sources, or no clang-22, among Debian's packages" >&3; return; } ;;
-        libfuzzer) has_nightly && { have c++ || apt g++; } && has_cargo fuzz || { echo "no nightly toolchain or C++ compiler, or cargo-fuzz does not install" >&3; return; } ;;
-        fleet) RUNLEVEL=1 apt redis-server openssl || { echo "no redis-server among Debian's packages" >&3; return; } ;;
-        local) RUNLEVEL=1 apt strace || { echo "no strace among Debian's packages" >&3; return; } ;;
-        s3 | orderings | ablation) have python3 || { echo "no Python" >&3; return; } ;;
-        pictures) have chromium || apt chromium || { echo "no chromium among Debian's packages" >&3; return; } ;;
-    esac
-    return 1
+        shell) lacks="shellcheck" && apt shellcheck ;;
+        api) lacks="a nightly toolchain, or cargo-public-api" && has_nightly && has_cargo public-api ;;
+        minimal | asan) lacks="a nightly toolchain" && has_nightly ;;
+        powerset) lacks="cargo-hack" && has_cargo hack ;;
+        deny) lacks="cargo-deny" && has_cargo deny ;;
+        semver) lacks="the commit $baseline, or cargo-semver-checks" && git cat-file -e "$baseline^{commit}" && has_cargo semver-checks ;;
+        package) lacks="a checkout without changes: cargo packs what is committed" && [[ -z "$(git status --porcelain)" ]] ;;
+        msrv) lacks="Rust $msrv among Debian's packages" && have dpkg-deb && apt-get update -qq && unpack_msrv "$CARGO_TARGET_DIR/msrv-$msrv" ;;
+        prove) lacks="z3-solver" && python_has z3 z3-solver==5.4.1.0 ;;
+        liveness) lacks="spin" && apt spin ;;
+        targets) lacks="Rust with sources, gcc-multilib, wasi-libc or Python" && apt rustc-web cargo-web rust-web-src gcc-multilib wasi-libc lld-22 && have python3 ;;
+        tsan) lacks="Rust with sources, or clang-22" && apt rustc-web cargo-web rust-web-src clang-22 libclang-rt-22-dev llvm-22 ;;
+        libfuzzer) lacks="a nightly toolchain, a C++ compiler or cargo-fuzz" && has_nightly && { have c++ || apt g++; } && has_cargo fuzz ;;
+        fleet) lacks="redis-server" && RUNLEVEL=1 apt redis-server openssl ;;
+        local) lacks="strace" && RUNLEVEL=1 apt strace ;;
+        pictures) lacks="chromium" && { have chromium || apt chromium; } ;;
+        orderings | ablation | s3) lacks="Python" && have python3 ;;
+    esac >&2 && return 1
+    printf 'there is no %s\n' "$lacks"
 }
 
 # Shell scripts, and whether the documents name a step that does not exist.
