@@ -144,6 +144,7 @@ impl<'a> Reading<'a> {
             | (b"too", b"much", b"request")
             | (_, b"rate", b"limited") => self.told.is_too_fast = true,
             (_, b"rate", b"limit") => self.rate[0] |= gap == b" ",
+            (b"larger", b"than", b"max" | b"maximum") => self.told.is_too_large = true,
             // Of a plan, whatever its window.
             (_, b"usage", b"limit") if gap.len() == 1 => self.window(Duration::MAX),
             (.., b"exceeded" | b"exceeds" | b"reached") => self.rate[1] = true,
@@ -276,6 +277,7 @@ mod tests {
             r#"{"requested_tokens": 36278, "limit": 30000}"#,
             "<Limit>30000</Limit><Requested>36278</Requested>",
             "requestedUnits=12 allowed=10",
+            "grpc: received message larger than max (5194304 vs. 4194304)",
         ] {
             assert!(read(text.as_bytes()).is_too_large, "{text}");
         }
