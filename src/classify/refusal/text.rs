@@ -48,7 +48,7 @@ pub(super) fn read(text: &[u8]) -> Told {
             reading.word(gap, &token[..word]);
             word
         } else if let Some(span) = span(longer) {
-            reading.span(span);
+            reading.span(reading.before[1], span);
             longer.len()
         } else {
             reading.number(gap, number, &token[number.len()..]);
@@ -123,6 +123,10 @@ struct Reading<'a> {
     before: [&'a [u8]; 2],
     /// The number before this word.
     count: Option<&'a [u8]>,
+    /// That is a price.
+    priced: bool,
+    /// A window that has a word of its own, and how many words may stand before its limit.
+    period: Option<(Duration, u8)>,
     label: Label,
     limit: Option<u64>,
     requested: Option<u64>,
@@ -153,8 +157,9 @@ impl<'a> Reading<'a> {
         }
         let is_left = matches!(second, b"remaining" | b"left" | b"available");
         self.label = match (word, self.label) {
+            (b"limit" | b"quota", _) if is_left => Label::Other,
             (b"quota", _) | (b"limit", Label::Quota) => Label::Quota,
-            (b"limit" | b"allowed", _) if !is_left => Label::Limit,
+            (b"limit" | b"allowed", _) => Label::Limit,
             (b"requested", _) => Label::Requested,
             (b"of", _) if second == b"request" => Label::Requested,
             (b"duration" | b"window" | b"period" | b"interval", _) => Label::Window(SECOND),
@@ -164,23 +169,43 @@ impl<'a> Reading<'a> {
         };
         let is_rate = gap == b"/" || matches!(second, b"per" | b"a" | b"an" | b"each" | b"every");
         match (unit(word), count) {
+            (Some(_), _) if mem::take(&mut self.priced) => {}
+            (Some(unit), _) if is_rate => self.window(Duration::from_nanos(unit)),
             (Some(unit), Some(count)) => {
                 if let Some(span) = decimal(count, unit) {
-                    self.span(span);
+                    self.span(second, span);
                 }
             }
-            (Some(unit), None) if is_rate => self.window(Duration::from_nanos(unit)),
-            _ => {
-                if let Some(period) = period(word) {
-                    self.window(Duration::from_nanos(period));
-                }
-            }
+            _ => {}
         }
+        self.period(second, word);
         self.waits = self.retries && matches!(word, b"in" | b"after" | b"for" | b"wait");
+    }
+
+    /// Takes note of "daily" and the like beside a limit: a plan may be monthly too.
+    fn period(&mut self, before: &[u8], word: &[u8]) {
+        let is_limit = |word: &[u8]| {
+            matches!(
+                word,
+                b"limit" | b"limits" | b"quota" | b"quotas" | b"window"
+            )
+        };
+        if let Some(nanos) = period(word) {
+            self.period = Some((Duration::from_nanos(nanos), 4));
+        }
+        let Some((period, words)) = self.period else {
+            return;
+        };
+        if is_limit(word) || is_limit(before) {
+            self.window(period);
+        }
+        let left = words.saturating_sub(1);
+        self.period = (left > 0).then_some((period, left));
     }
 
     fn number(&mut self, gap: &[u8], digits: &'a [u8], rest: &[u8]) {
         self.count = Some(digits);
+        self.priced = gap.ends_with(b"$");
         let label = mem::take(&mut self.label);
         if gap.is_empty() {
             return; // a part of a name
@@ -189,10 +214,13 @@ impl<'a> Reading<'a> {
             let time = when(digits, SECOND).filter(|when| matches!(when, When::At(_)));
             self.told.again = self.told.again.or(time);
         }
-        let is_told = gap.contains(&b'"'); // as a number of JSON, as in a report
+        // A number of JSON is a report's, and "0 of 5" or "0 left" is no limit.
+        let is_told = gap.contains(&b'"');
+        let is_part =
+            rest.starts_with(b"/") || rest.starts_with(b" of") || rest.starts_with(b" left");
         match (label, value(digits)) {
-            (Label::Limit, Some(0)) => self.told.is_nothing |= !is_told,
-            (Label::Quota, Some(0)) => self.told.is_nothing = true,
+            (Label::Limit, Some(0)) => self.told.is_nothing |= !is_told && !is_part,
+            (Label::Quota, Some(0)) => self.told.is_nothing |= !is_part,
             (Label::Limit | Label::Quota, limit) => self.limit = limit,
             (Label::Requested, count) if !rest.starts_with(b" time") => self.requested = count,
             (Label::Window(unit), _) => {
@@ -208,12 +236,18 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes a span for a wait, or for a window.
-    fn span(&mut self, span: Duration) {
+    /// Takes a span for a wait, or for a window. A trial may be of 14 days too.
+    fn span(&mut self, before: &[u8], span: Duration) {
+        let is_window = matches!(
+            before,
+            b"in" | b"within" | b"for" | b"every" | b"over" | b"per"
+        );
         if mem::take(&mut self.waits) {
             self.told.again.get_or_insert(When::In(span));
-        } else {
+        } else if is_window || span <= Duration::from_nanos(HOUR) {
             self.window(span);
+        } else {
+            self.period = Some((span, 4));
         }
     }
 
@@ -248,7 +282,7 @@ fn unit(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the nanoseconds of a window that has a word of its own.
+/// Returns the nanoseconds of a window that has a word of its own: "daily limit".
 fn period(word: &[u8]) -> Option<u64> {
     Some(match word {
         b"hourly" => HOUR,
@@ -309,6 +343,10 @@ mod tests {
             "limit: 10",
             "limit remaining: 0",
             "remaining limit: 0",
+            "remaining_quota: 0",
+            "quota: 0 left",
+            "quota: 0/1000",
+            "limit: 0 of 5 are left",
             "limit0",
             // A report, as in headers: of how many at once.
             r#"{"limit": 0, "remaining": 0}"#,
@@ -334,6 +372,17 @@ mod tests {
             ("5 calls per minute and 500 calls per day", Some(60)),
             ("60 requests in 60 seconds", Some(60)),
             ("\\nper day", Some(86_400)),
+            ("100/day", Some(86_400)),
+            ("your limit for today", None),
+            ("the limit today", Some(86_400)),
+            ("the quota (monthly)", Some(30 * 86_400)),
+            ("your daily free request quota", Some(86_400)),
+            ("the 5-hour limit", Some(18_000)),
+            ("100 requests in 24 hours", Some(86_400)),
+            ("rate limit exceeded: your 14-day trial", None),
+            ("upgrade your monthly plan", None),
+            ("upgrade for $29/month, or $5.50 per week", None),
+            ("see your daily usage", None),
             ("the day after", None),
             ("2026-02-06 05:34:34", None),
         ] {
