@@ -55,7 +55,10 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | a day's or a month's quota is used up, whatever hint there is | a `google.rpc.QuotaFailure` or `ErrorInfo`, a code such as `insufficient_quota` |
 /// | the same, and there is no hint | a text whose windows are all longer than an hour, `usage limit` |
 ///
-/// Of hints the first that is valid counts. `x-should-retry` and `Stripe-Should-Retry` have the
+/// A 413 is final too, whatever its code, unless it has a hint in its headers.
+///
+/// Of hints the first that is valid counts. A `Retry-After` that is a thousand times the reset of a
+/// limit that is used up is in milliseconds. `x-should-retry` and `Stripe-Should-Retry` have the
 /// last word on whether there is to be a retry, and without them a `grpc-retry-pushback-ms` that is
 /// negative, or no number, says that there is none. A body counts if the caller
 /// [adds](HttpResponseParts::with_refusal) it; adapters do for the statuses that
