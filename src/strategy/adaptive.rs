@@ -109,7 +109,15 @@ impl Adaptive {
     }
 
     /// Creates the strategy with the defaults in [`Settings`], but for the law:
-    /// [`ControlLaw::Paced`].
+    /// [`ControlLaw::Paced`]. To change a setting, start from the builder:
+    ///
+    /// ```
+    /// use paceline::{Adaptive, law::PacedSettings};
+    ///
+    /// let builder = Adaptive::builder().paced(PacedSettings::new());
+    /// let strategy = builder.max_attempts(5).build()?;
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
     #[must_use]
     pub fn paced() -> Self {
         Self::builder().paced(PacedSettings::new()).build_checked()
@@ -158,7 +166,8 @@ impl Adaptive {
     ///
     /// It needs to hear them: adapters read them from the headers, and the attempts of an operation
     /// that is [`reporting`](crate::Operation::reporting) return them. With a plain `run` it hears
-    /// nothing. A loop that is not paceline's adds them to the [`Reports`] of an outcome.
+    /// nothing. A loop that is not paceline's adds them to the [`Reports`] of an outcome. Other settings
+    /// are the [builder's](Self::builder), with its `declared`.
     #[must_use]
     pub fn declared() -> Self {
         Self::builder()

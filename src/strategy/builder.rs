@@ -25,7 +25,8 @@ const TOKENS_AT_ONCE: Duration = Duration::from_secs(10);
 
 /// Builds a [`Standard`] or an [`Adaptive`] strategy, the `M` of this type.
 ///
-/// [`Settings`](crate::config::Settings) has the table of defaults.
+/// [`Settings`](crate::config::Settings) has the table of defaults. With the feature `scopes` there is
+/// `scopes`, which builds a strategy for each scope.
 ///
 /// # Examples
 ///

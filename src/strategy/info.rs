@@ -89,7 +89,7 @@ pub enum RetryAfter {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it may be retried",
     label = "not a `RetryInfo`",
-    note = "implement `paceline::RetryInfo` for `{Self}`, or classify its values by a closure: `run_with`, `run_async_with`"
+    note = "`run_with` and `run_async_with` take a closure that says so; a type of your own may implement `paceline::RetryInfo`"
 )]
 pub trait RetryInfo {
     /// Returns whether the request may be sent again.

@@ -28,7 +28,9 @@ pub enum RetryGeneration {
     /// The modes of 2020 to 2026.
     #[cfg_attr(feature = "serde", serde(rename = "2.0"))]
     V2_0,
-    /// "Retry behavior 2.1", the default of the SDKs since November 2026.
+    /// "Retry behavior 2.1". The default since 2026-11-10 of botocore 1.44.0, of the SDK for
+    /// JavaScript 3.1166.0 and of that for Go 1.48.0. In Rust it takes `aws-config` 1.13.2 with
+    /// `BehaviorVersion::v2026_11_10()`. The SDKs for Java and Kotlin do not have it by default.
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "2.1"))]
     V2_1,

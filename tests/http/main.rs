@@ -10,3 +10,5 @@ mod classify_http;
 mod headers;
 #[cfg(feature = "http")]
 mod refusals;
+#[cfg(all(feature = "http", feature = "tokio"))]
+mod refused_finally;

@@ -21,17 +21,23 @@ pub(crate) fn of_attempt(
     components: &RuntimeComponents,
     unavailable: ServiceUnavailable,
 ) -> Option<Failure> {
+    let response = context.response();
+    let status = response.map(|response| response.status().as_u16());
     match run_classifiers_on_ctx(components.retry_classifiers(), context) {
         RetryAction::RetryIndicated(RetryReason::RetryableError { kind, retry_after }) => {
             let failure = retryable(kind, timed_out(context), retry_after);
-            let status = context
-                .response()
-                .map(|response| response.status().as_u16());
             Some(if status == Some(503) {
                 overloaded(failure, unavailable)
             } else {
                 failure
             })
+        }
+        // The SDK for Rust has no classifier for it, as botocore 1.44 and the SDK for Go have.
+        RetryAction::NoActionIndicated if context.is_failed() && status == Some(429) => {
+            let hint = response.and_then(|response| response.headers().get("x-amz-retry-after"));
+            let hint = hint.and_then(RetryAfter::parse_amz);
+            let failure = Failure::from_http_status(429, unavailable);
+            Some(hint.map_or(failure, |hint| failure.with_retry_after(hint)))
         }
         _ if context.is_failed() => Some(Failure::not_retryable()),
         _ => None,

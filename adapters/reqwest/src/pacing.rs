@@ -110,8 +110,8 @@ impl Pacing {
     /// Makes a strategy for each host when its first request comes.
     ///
     /// At most 1,024 hosts have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the
-    /// middleware. All others share one, which is made at once, for the host `""`. Ports do not
-    /// matter. Looking it up takes no lock.
+    /// middleware. All others share one, which is made at once, for the host `""`. Two ports of a host
+    /// share one too: [`by`](Self::by) tells them apart. Looking it up takes no lock.
     ///
     /// # Examples
     ///
@@ -216,8 +216,7 @@ impl Pacing {
     /// # Examples
     ///
     /// A client of GitHub that keeps to its hourly limit. Its secondary limits, a 403 with
-    /// `Retry-After`, are left to a [`classifier`](Self::classifier), as the
-    /// [front page](crate) shows:
+    /// `Retry-After` or a text that says so, are throttling by default:
     ///
     /// ```
     /// use paceline::Adaptive;

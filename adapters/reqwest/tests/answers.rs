@@ -411,6 +411,23 @@ async fn the_body_of_a_refusal_decides() {
     assert!(begun.elapsed() >= Duration::from_millis(34_500));
 }
 
+/// <https://github.com/Aider-AI/aider/issues/1880>, and Bybit's "Rate Limit".
+#[tokio::test(start_paused = true)]
+async fn what_no_wait_can_mend_is_sent_once_and_a_ban_is_a_throttle() {
+    const TOO_LARGE: Answer = says(
+        "{\"error\": {\"message\": \"Limit 30000, Requested 36278.\", \"code\": \"rate_limit_exceeded\"}}",
+    );
+    const BANNED: Answer = Answer::Says(403, "{\"retMsg\": \"Access too frequent.\"}");
+    const TEAPOT: Answer = Answer::Status(418, Some(("retry-after", "30")));
+    for (answer, expected) in [(TOO_LARGE, (1, 0)), (BANNED, (2, 1)), (TEAPOT, (2, 1))] {
+        let strategy = built(standard());
+        let server = Server::with(&[answer, OK]).await;
+        let _answer = client_of(&strategy).get(&server.url).send().await;
+        let throttled = strategy.snapshot().counts.throttled;
+        assert_eq!((server.requests(), throttled), expected);
+    }
+}
+
 /// S3 may answer 200 before it knows how a copy, or an upload in parts, ends.
 #[tokio::test(start_paused = true)]
 async fn an_error_in_a_success_is_paced_and_retried() {

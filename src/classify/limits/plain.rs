@@ -30,7 +30,7 @@ const FAMILIES: [Family; 3] = [
         resets: &["ratelimit-reset"],
         policy: "ratelimit-policy",
         names: &["ratelimit-name"],
-        windows: &["ratelimit-observed"],
+        windows: &["ratelimit-name", "ratelimit-observed"],
     },
     // "Rate limits for the REST API", GitHub Docs; "Rate Limits", Discord Developer Docs, whose
     // span is exact to milliseconds, and whose time is not; "API Rules", Reddit.

@@ -2,9 +2,18 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
+use super::counts;
 use super::field::Number;
-use super::{counts, time};
+use crate::headers::time::{SECOND, When, when};
 use crate::law::{LimitReport, LimitReports, Reset};
+
+/// Reads when a limit is whole again.
+pub(super) fn reset(value: &[u8]) -> Option<Reset> {
+    Some(match when(value, SECOND)? {
+        When::In(span) => Reset::In(span),
+        When::At(time) => Reset::At(time),
+    })
+}
 
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -34,7 +43,13 @@ impl<'a> Reader<'a> {
 
     /// Adds a report, unless there is one of the same limit. Two of one name are one limit in
     /// several families, or two limits that cannot be told apart. Returns whether it was added.
+    ///
+    /// A limit of zero is none: Okta has such a report of requests at once ("Rate limits", Okta).
     pub(super) fn push(&mut self, report: LimitReport) -> bool {
+        if report.declared_limit() == Some(0) {
+            self.ignore();
+            return true;
+        }
         let name = |report: &LimitReport| (report.counts(), report.policy_name());
         let is_new = self.reports.iter().all(|had| name(had) != name(&report));
         if is_new {
@@ -77,18 +92,18 @@ impl<'a> Reader<'a> {
     pub(super) fn reset(&mut self, names: &[&str]) -> Option<Reset> {
         let mut names = names.iter();
         names.find_map(|name| {
-            let reset = self.read(name, time::reset)?;
+            let reset = self.read(name, reset)?;
             self.dated(reset)
         })
     }
 
     /// Returns the reset that a value says, and counts the value if it is wrong.
     pub(super) fn reset_of(&mut self, value: &[u8]) -> Option<Reset> {
-        let reset = time::reset(value);
-        if reset.is_none() {
+        let known = reset(value);
+        if known.is_none() {
             self.ignore();
         }
-        self.dated(reset?)
+        self.dated(known?)
     }
 
     /// A time says nothing without `Date`: the local clock may be hours off.

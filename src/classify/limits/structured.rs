@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::field::{self, Member, Partition};
 use super::reader::Reader;
-use crate::law::{Dimension, LimitName, LimitReport, Reset};
+use crate::law::{Dimension, LimitName, LimitReport};
 
 pub(super) fn read(reader: &mut Reader<'_>) {
     let Some(value) = combined(reader.headers, "ratelimit") else {
@@ -20,7 +20,7 @@ pub(super) fn read(reader: &mut Reader<'_>) {
         for member in &members {
             match member.left() {
                 Ok(Some((remaining, reset))) => {
-                    let report = plain(remaining, None, reset);
+                    let report = plain(remaining, None, reset, reader);
                     let report = of_member(report, member, &policies, &parted, reader);
                     if !reader.push(report) {
                         // Which of two holds is not known.
@@ -47,7 +47,7 @@ pub(super) fn read(reader: &mut Reader<'_>) {
     // Draft 07 names the policy by its quota: `100;w=60`.
     let same = |policy: &&Member| limit.is_some() && policy.value.get() == Ok(limit);
     let policy = policies.iter().find(same);
-    let mut report = plain(remaining, limit, reset);
+    let mut report = plain(remaining, limit, reset, reader);
     if let Some(window) = policy.and_then(|policy| reader.window(policy.window)) {
         report = report.window(Duration::from_secs(window));
     }
@@ -81,12 +81,16 @@ fn combined<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, [u8]>> {
     Some(value)
 }
 
-fn plain(remaining: u64, limit: Option<u64>, reset: Option<u64>) -> LimitReport {
+fn plain(
+    remaining: u64,
+    limit: Option<u64>,
+    reset: Option<u64>,
+    reader: &mut Reader<'_>,
+) -> LimitReport {
     let report = LimitReport::new(remaining);
     let report = limit.map_or(report, |limit| report.limit(limit));
-    reset.map_or(report, |seconds| {
-        report.reset(Reset::In(Duration::from_secs(seconds)))
-    })
+    let reset = reset.and_then(|reset| reader.reset_of(reset.to_string().as_bytes()));
+    reset.map_or(report, |reset| report.reset(reset))
 }
 
 fn of_member(

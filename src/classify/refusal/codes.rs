@@ -2,14 +2,14 @@
 
 use core::str;
 
-use super::{Refusal, RefusalScope};
+use super::{Refusal, RefusalScope, text};
 use crate::{
     Execution, Failure,
     classify::json::{self, Member},
 };
 
 /// Names of members whose values are error codes.
-const NAMES: [&[u8]; 12] = [
+const NAMES: [&[u8]; 10] = [
     b"code",
     b"type",
     b"status",
@@ -20,8 +20,6 @@ const NAMES: [&[u8]; 12] = [
     b"errorNum",
     b"error_subcode",
     b"__type",
-    b"message",
-    b"error_description",
 ];
 
 /// Returns what a member of a body says, or `None` if it does not decide.
@@ -30,16 +28,20 @@ pub(super) fn member(member: &Member<'_>, status: u16) -> Option<Refusal> {
         return None;
     }
     let value = str::from_utf8(member.value).ok()?;
-    if matches!(member.name, b"message" | b"error_description") {
-        return message(value, status);
-    }
     if member.is_text {
         return refusal(value, status);
     }
-    // Facebook's Graph API and those like it number their limits.
-    let limits = ["4", "17", "32", "613", "80001", "80002", "80004", "80005"];
-    let numbered = status < 500 && member.name == b"code" && limits.contains(&value);
-    numbered.then(|| throttled(RefusalScope::Caller))
+    if status >= 500 || member.name != b"code" {
+        return None;
+    }
+    // "Rate Limits", Graph API, Marketing API and those like it; "Error Codes", WhatsApp Cloud API.
+    Some(throttled(match value {
+        "4" | "17" | "32" | "341" | "613" | "80000" | "80001" | "80002" | "80003" | "80004"
+        | "80005" | "80006" | "80007" | "80008" | "80009" | "80014" | "130429" | "131048"
+        | "133016" => RefusalScope::Caller,
+        "131056" => RefusalScope::Resource,
+        _ => return None,
+    }))
 }
 
 /// Returns what an error code says, or `None` if it does not decide.
@@ -127,28 +129,21 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
 
 /// What the caller's money, plan, month or day is used up for.
 pub(super) const SPENT: Refusal = finally(RefusalScope::Caller);
+/// A request that is larger than any window.
+pub(super) const TOO_LARGE: Refusal = finally(RefusalScope::Request);
 
 /// Returns `true` if a body that says that it throttles says elsewhere that the caller has used up
-/// a day or more: in the details of Anthropic's `rate_limit_error`, or in a
-/// `google.rpc.QuotaFailure`, as Gemini's free tier has one. The `RetryInfo` beside that says
-/// seconds all the same.
+/// a day or more: in the details of Anthropic's `rate_limit_error`, or by the name of the quota in a
+/// `google.rpc.QuotaFailure` or `google.rpc.ErrorInfo`. The `RetryInfo` beside those says seconds
+/// all the same.
 pub(super) fn is_spent(body: &[u8], status: u16) -> bool {
     json::members(body).any(|found| {
-        let is_daily = |name: &[u8]| name.windows(6).any(|part| part == b"PerDay");
-        let of_a_day = found.name == b"quotaId" && is_daily(found.value);
-        of_a_day || member(&found, status) == Some(SPENT)
+        let is_quota = matches!(found.name, b"quotaId" | b"quota_limit");
+        is_quota && text::read(found.value).is_of_hours() || member(&found, status) == Some(SPENT)
     })
 }
 
-/// Returns what a text says for people where there is no code, or `None`.
-fn message(text: &str, status: u16) -> Option<Refusal> {
-    let has = |words: &str| text.contains(words);
-    let secondary = matches!(status, 403 | 429) && has("secondary rate limit");
-    let exceeded = status == 403 && has("API rate limit exceeded");
-    (secondary || exceeded).then(|| throttled(RefusalScope::Caller))
-}
-
-const fn throttled(scope: RefusalScope) -> Refusal {
+pub(super) const fn throttled(scope: RefusalScope) -> Refusal {
     Refusal::new(Failure::throttling(), scope)
 }
 

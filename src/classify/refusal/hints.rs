@@ -7,27 +7,52 @@ use http::{HeaderMap, HeaderValue};
 use crate::{
     RetryAfter,
     classify::{HeaderLimits, HttpResponseParts, json},
-    headers::decimal,
+    headers::{
+        decimal,
+        time::{SECOND, When, when},
+    },
     law::Reset,
 };
 
-/// Headers in milliseconds.
-const MILLIS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", PUSHBACK];
+use super::text::Told;
+
+/// Headers that say when to come back, and how many nanoseconds a unit of theirs has: those that are
+/// exact before `Retry-After`, the others behind it.
+const EXACT: [(&str, u64); 3] = [
+    ("retry-after-ms", MILLISECOND),
+    ("x-ms-retry-after-ms", MILLISECOND),
+    (PUSHBACK, MILLISECOND),
+];
+const OTHERS: [(&str, u64); 3] = [
+    ("x-retry-after", SECOND),
+    ("x-ratelimit-retry-after", SECOND),
+    ("x-rate-limit-retry-after-seconds", SECOND),
+];
 /// gRPC's: what is no number of milliseconds means that there is to be no retry ("gRPC Retry
 /// Design", A6).
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// Headers that say whether to retry at all.
 const SHOULD_RETRY: [&str; 2] = ["stripe-should-retry", "x-should-retry"];
-/// Members of a JSON body, and how many nanoseconds one of their units has.
-const MEMBERS: [(&[u8], u64); 5] = [
+/// Members of a JSON body, and how many nanoseconds a unit of theirs has. What is exact stands before
+/// times, which need clocks that agree.
+const MEMBERS: [(&[u8], u64); 10] = [
     (b"retryDelay", SECOND),
     (b"retry_after", SECOND),
     (b"retryAfter", SECOND),
     (b"retry_after_seconds", SECOND),
+    (b"retryAfterSeconds", SECOND),
     (b"retry_after_ms", MILLISECOND),
+    (b"retryAfterMs", MILLISECOND),
+    (b"resets_in_seconds", SECOND),
+    (b"resets_at", SECOND),
+    (b"reset_at", SECOND),
 ];
-const SECOND: u64 = 1_000_000_000;
-const MILLISECOND: u64 = 1_000_000;
+/// "Rate Limits", Graph API: JSON whose times are in minutes, a list of them for each business.
+const USAGE: (&str, &[u8]) = (
+    "x-business-use-case-usage",
+    b"estimated_time_to_regain_access",
+);
+const MILLISECOND: u64 = SECOND / 1_000;
 
 /// Returns what the service says on whether to retry.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
@@ -43,15 +68,41 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Returns the service's hint on when to come back.
-pub(super) fn hint(parts: &HttpResponseParts<'_>) -> Option<RetryAfter> {
-    let headers = parts.headers();
-    let millis = |name| decimal(headers.get(name)?.as_bytes(), MILLISECOND);
-    let span = MILLIS.into_iter().find_map(millis);
+/// Returns the service's hint on when to come back: in its headers, else in its body, of which `told`
+/// is the text, else by the limits of which nothing is left.
+pub(super) fn hint(parts: &HttpResponseParts<'_>, told: &Told) -> Option<RetryAfter> {
+    let reset = last_reset(parts);
+    if let Some(hint) = in_headers(parts) {
+        return Some(in_millis(hint, reset).unwrap_or(hint));
+    }
+    let now = parts.now();
+    let span = in_body(parts.refusal().unwrap_or_default(), now);
+    let span = span.or_else(|| in_usage(parts.headers())).or(reset);
+    let span = span.or(told.again.map(|when| when.from(now)));
     span.map(RetryAfter::AtLeast)
+}
+
+/// Returns what a hint in milliseconds means, in a header that is of seconds. The `reset` beside such
+/// a hint is a thousandth of it: <https://github.com/fastify/fastify-rate-limit/issues/301>.
+fn in_millis(hint: RetryAfter, reset: Option<Duration>) -> Option<RetryAfter> {
+    let (RetryAfter::AtLeast(span), reset) = (hint, reset?) else {
+        return None;
+    };
+    let span = span.checked_div(1_000)?;
+    let is_close = span.abs_diff(reset) <= reset.checked_div(8)?;
+    (is_close && reset > Duration::from_secs(1)).then_some(RetryAfter::AtLeast(span))
+}
+
+/// Returns the hint in the headers that have no other use.
+pub(super) fn in_headers(parts: &HttpResponseParts<'_>) -> Option<RetryAfter> {
+    let read = |(name, unit): (&str, u64)| {
+        let when = when(parts.headers().get(name)?.as_bytes(), unit)?;
+        Some(RetryAfter::AtLeast(when.from(parts.now())))
+    };
+    let exact = EXACT.into_iter().find_map(read);
+    exact
         .or_else(|| parts.retry_after())
-        .or_else(|| in_body(parts.refusal()?).map(RetryAfter::AtLeast))
-        .or_else(|| last_reset(parts).map(RetryAfter::AtLeast))
+        .or_else(|| OTHERS.into_iter().find_map(read))
 }
 
 /// Returns `true` if nothing is left of one of the limits that the headers declare.
@@ -71,11 +122,24 @@ fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     reset.max()
 }
 
-fn in_body(body: &[u8]) -> Option<Duration> {
-    json::members(body).find_map(|member| {
+fn in_body(body: &[u8], now: Duration) -> Option<Duration> {
+    let read = |member: json::Member<'_>| {
         let is_named = |(name, _): &(&[u8], u64)| *name == member.name;
         let (_, unit) = MEMBERS.into_iter().find(is_named)?;
-        let value = member.value;
-        decimal(value.strip_suffix(b"s").unwrap_or(value), unit)
-    })
+        when(member.value, unit)
+    };
+    let is_span = |when: &When| matches!(when, When::In(_));
+    let mut found = json::members(body).filter_map(read);
+    let span = found.find(is_span);
+    let found = span.or_else(|| json::members(body).find_map(read))?;
+    Some(found.from(now))
+}
+
+/// Returns the longest of the times after which businesses have access again.
+fn in_usage(headers: &HeaderMap) -> Option<Duration> {
+    let (header, name) = USAGE;
+    let members = json::members(headers.get(header)?.as_bytes());
+    let minutes = members.filter(|member| member.name == name);
+    let spans = minutes.filter_map(|member| decimal(member.value, 60 * SECOND));
+    spans.max().filter(|longest| !longest.is_zero())
 }

@@ -146,6 +146,9 @@ impl PacedSettings {
     /// Returns the settings of a plain limiter: always `tokens` in each `per`, whatever is
     /// throttled.
     ///
+    /// Leave a margin of a fifth below a service's limit. Requests do not arrive as evenly as they
+    /// were sent, so at the limit itself some are refused, and no refusal lowers this rate.
+    ///
     /// # Errors
     ///
     /// If the rate is out of range.

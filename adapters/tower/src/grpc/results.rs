@@ -20,7 +20,7 @@ use crate::{BoxError, Classify, Conclude, Refused, classify::failure_of};
 ///
 /// | code | failure |
 /// |---|---|
-/// | `RESOURCE_EXHAUSTED` | throttling |
+/// | `RESOURCE_EXHAUSTED` | as [`RefusalClassifier`] says of a 429 with its message: throttling, unless no wait can mend it |
 /// | `UNAVAILABLE`, and what [`retrying`](Self::retrying) adds | transient |
 /// | any other but `OK` | not retryable; `DEADLINE_EXCEEDED` is a timeout |
 /// | none, with another HTTP status than 200 | as [`RefusalClassifier`] says: it is a proxy's answer |

@@ -1,12 +1,17 @@
 //! What gRPC's headers and trailers say.
 
+use alloc::vec::Vec;
 use core::{str, time::Duration};
 
-use http::HeaderMap;
-use paceline::{Failure, Fault, RetryAfter, RetrySafety};
+use http::{HeaderMap, StatusCode};
+use paceline::{
+    Failure, Fault, RetryAfter, RetrySafety,
+    classify::{Classifier, HttpResponseParts, RefusalClassifier},
+};
 
 pub(super) const STATUS: &str = "grpc-status";
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
+const MESSAGE: &str = "grpc-message";
 const DETAILS: &str = "grpc-status-details-bin";
 
 const UNKNOWN: u32 = 2;
@@ -32,7 +37,7 @@ pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
 pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<Failure> {
     let failure = match code {
         0 => return None,
-        RESOURCE_EXHAUSTED => Failure::throttling(),
+        RESOURCE_EXHAUSTED => exhausted(headers),
         _ if retryable & bit(code) != 0 => Failure::transient(),
         _ => Failure::not_retryable(),
     };
@@ -55,6 +60,34 @@ pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<
         Some(Some(wait)) => failure.with_retry_after(RetryAfter::AtLeast(wait)),
         Some(None) => failure.with_retry_safety(RetrySafety::No),
     })
+}
+
+/// Returns what `RESOURCE_EXHAUSTED` means: what a 429 with its message means. A used-up day and a
+/// message above the size that the server takes have this code too.
+fn exhausted(headers: &HeaderMap) -> Failure {
+    let message = headers.get(MESSAGE).map(|value| decoded(value.as_bytes()));
+    let message = message.unwrap_or_default();
+    let parts = HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, headers);
+    let failure = RefusalClassifier::new().classify(&parts.with_refusal(&message));
+    failure.unwrap_or(Failure::throttling())
+}
+
+/// Decodes a message: `%` and two digits are a byte. What is no such thing stays.
+fn decoded(message: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *byte == b'%');
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(escaped.unwrap_or(*byte));
+        rest = if escaped.is_some() {
+            &after[2..]
+        } else {
+            after
+        };
+    }
+    decoded
 }
 
 pub(super) const fn bit(code: u32) -> u32 {

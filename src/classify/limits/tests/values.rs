@@ -2,7 +2,7 @@
 
 use super::super::field::Number;
 use super::*;
-use crate::classify::limits::{counts, time};
+use crate::classify::limits::{counts, reader::reset};
 use crate::law::Reset;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -123,6 +123,20 @@ fn counts_are_read_or_counted_as_wrong() {
     assert_eq!(window.ignored(), 1);
 }
 
+/// "Rate limits", Okta: <https://github.com/okta/okta-sdk-nodejs/issues/409>.
+#[test]
+fn a_limit_of_zero_is_none() {
+    let zero = read(&[
+        ("x-rate-limit-limit", "0"),
+        ("x-rate-limit-remaining", "0"),
+        ("x-rate-limit-reset", "1506461721"),
+        DATE,
+    ]);
+    assert_eq!((zero.iter().count(), zero.ignored()), (0, 1));
+    let zero = read(&[("ratelimit-policy", "a;q=0"), ("ratelimit", "a;r=0;t=9")]);
+    assert_eq!((zero.iter().count(), zero.ignored()), (0, 1));
+}
+
 #[test]
 fn a_header_that_contradicts_itself_is_ignored() {
     let twice = |second| {
@@ -168,6 +182,14 @@ fn a_time_counts_beside_a_date_alone() {
 }
 
 #[test]
+fn a_structured_field_may_have_a_time_too() {
+    for field in ["a;r=3;t=1700000000", "remaining=3, reset=1700000000"] {
+        let left = ["3 requests left, reset at 1700000000 s of 1970"];
+        assert_eq!(texts(&[("ratelimit", field), DATE]), left, "{field}");
+    }
+}
+
+#[test]
 fn resets_are_read_in_every_form() {
     let millis = Duration::from_millis;
     let at = |seconds| Reset::At(SECOND * seconds);
@@ -177,9 +199,9 @@ fn resets_are_read_in_every_form() {
         ("23h18m29s", Reset::In(SECOND * 83_909)),
         ("1d2h", Reset::In(SECOND * 93_600)),
         ("120ms", Reset::In(millis(120))),
-        ("1.0001", Reset::In(millis(1_001))),
+        ("1.0001", Reset::In(Duration::from_micros(1_000_100))),
         ("1.0000", Reset::In(SECOND)),
-        ("1.000000000000000001", Reset::In(millis(1_001))),
+        ("1.000000000000000001", Reset::In(Duration::new(1, 1))),
         ("1700000000.25", Reset::At(millis(1_700_000_000_250))),
         ("1700000000250", Reset::At(millis(1_700_000_000_250))),
         (
@@ -195,7 +217,7 @@ fn resets_are_read_in_every_form() {
         ("Sun, 06 Nov 1994 08:49:37 GMT", at(784_111_777)),
         ("Sunday, 06-Nov-94 08:49:37 GMT", at(784_111_777)),
     ] {
-        assert_eq!(time::reset(text.as_bytes()), Some(want), "{text}");
+        assert_eq!(reset(text.as_bytes()), Some(want), "{text}");
     }
 }
 
@@ -235,6 +257,6 @@ fn what_is_no_reset_is_none() {
         ".5",
         "1.",
     ] {
-        assert_eq!(time::reset(wrong.as_bytes()), None, "{wrong}");
+        assert_eq!(reset(wrong.as_bytes()), None, "{wrong}");
     }
 }

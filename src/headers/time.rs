@@ -1,36 +1,54 @@
-//! When a limit is whole again: seconds, spans, times and dates.
+//! When to come back, in every form that services have: spans, times and dates.
 
 use core::{str, time::Duration};
 
-use crate::headers::{decimal, is_digits, number};
-use crate::law::Reset;
+use super::{date, decimal, is_digits, number};
 
-/// From this number on a reset is a time and not a span: the year 2001, or 31 years.
+/// Nanoseconds of a second.
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// From this number on seconds are a time and not a span: the year 2001, or 31 years.
 const FIRST_TIME: u64 = 1_000_000_000;
-/// From this number on it is a time in milliseconds.
+/// From this number on it is a time in milliseconds, whatever the unit of spans.
 const FIRST_TIME_IN_MILLIS: u64 = 1_000_000_000_000;
 /// From this number on it would be the year 5138 in milliseconds, and is wrong.
 const FIRST_TIME_IN_MICROS: u64 = 100_000_000_000_000;
 
-/// Reads when a limit is whole again: seconds or a time since 1970, with or without a fraction, a
-/// span like `6m0s`, a time of RFC 3339, or a date as in the header `Date`.
-pub(super) fn reset(value: &[u8]) -> Option<Reset> {
+/// When to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// In this time, counted from the response.
+    In(Duration),
+    /// At this time since 1970.
+    At(Duration),
+}
+
+impl When {
+    /// Returns the wait from `now`, since 1970. There is none for a time that has passed.
+    pub(crate) const fn from(self, now: Duration) -> Duration {
+        match self {
+            Self::In(span) => span,
+            Self::At(time) => time.saturating_sub(now),
+        }
+    }
+}
+
+/// Reads the value of a header or a member that says when to come back: a number of units of so
+/// many nanoseconds, or a time since 1970, each with or without a fraction; a span like `6m0s`; a
+/// time of RFC 3339; or a date as in the header `Date`.
+///
+/// The only reader of such values: services mix the forms, whatever the name says.
+pub(crate) fn when(value: &[u8], unit: u64) -> Option<When> {
     let value = value.trim_ascii();
     if let Some(thousandths) = thousandths(value) {
         return match thousandths / 1_000 {
-            0..FIRST_TIME => Some(Reset::In(Duration::from_millis(thousandths))),
-            FIRST_TIME..FIRST_TIME_IN_MILLIS => Some(Reset::At(Duration::from_millis(thousandths))),
-            FIRST_TIME_IN_MILLIS..FIRST_TIME_IN_MICROS => {
-                Some(Reset::At(Duration::from_micros(thousandths)))
-            }
             FIRST_TIME_IN_MICROS.. => None,
+            FIRST_TIME_IN_MILLIS.. => Some(When::At(Duration::from_micros(thousandths))),
+            FIRST_TIME.. if unit >= SECOND => Some(When::At(Duration::from_millis(thousandths))),
+            _ => decimal(value, unit).map(When::In),
         };
     }
-    if let Some(span) = span(value) {
-        return Some(Reset::In(span));
-    }
-    let time = rfc3339(value).or_else(|| crate::headers::date(value))?;
-    Some(Reset::At(time))
+    let time = || rfc3339(value).or_else(|| date(value)).map(When::At);
+    span(value).map(When::In).or_else(time)
 }
 
 /// Reads a number with or without a fraction, in thousandths, rounded up.
