@@ -373,6 +373,20 @@ impl Engaged<'_> {
         self.gate.disturb();
     }
 
+    /// Takes the tokens of a place whose turn has come, and returns how many its turn did not wait
+    /// for: they are given back once the claim is final.
+    fn claim(
+        &self,
+        weight: u32,
+        slot: Option<WaiterSlot>,
+        elapsed: u64,
+    ) -> Result<(Order, u64), u64> {
+        let order = self.send_due(elapsed, weight)?;
+        self.close(weight);
+        self.leave(slot);
+        Ok((order, self.over(weight)))
+    }
+
     /// Leaves the slot of a place that has been claimed or taken back.
     fn leave(&self, slot: Option<WaiterSlot>) {
         if let Some(slot) = slot {
@@ -594,13 +608,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         match (self.turn, self.rate.words()) {
             (Turn::Claimed(..), _) | (_, None) => None,
             (Turn::Unlimited, _) => self.rate.wait_of(now, self.weight, self.class),
-            (Turn::Behind { place, .. }, Some(engaged)) => {
-                let elapsed = engaged.elapsed(now);
-                let nanos = engaged.nanos_until_behind(place, self.weight, elapsed);
-                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
-                nanos.map(|nanos| engaged.wait(now, nanos))
-            }
-            (Turn::Placed { .. }, Some(engaged)) => {
+            (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
                 let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
@@ -651,23 +659,21 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         if let Turn::Unlimited = self.turn {
             self.turn = self.queue_up(now)?;
         }
-        if let Turn::Behind { place, slot } = self.turn {
-            return self.claim_behind(now, place, slot);
-        }
-        let mut permit = SendPermit::of_weight(now, self.weight);
+        let (turn, weight) = (self.turn, self.weight);
+        let mut permit = SendPermit::of_weight(now, weight);
         let mut used = None;
-        if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
+        if let (Turn::Placed { place, slot } | Turn::Behind { place, slot }, Some(engaged)) =
+            (turn, self.rate.words())
+        {
             let elapsed = engaged.elapsed(now);
-            let wait = self.nanos_until(engaged, elapsed);
-            let sent = match wait {
-                Some(nanos) => Err(nanos),
-                None => engaged.send_due(elapsed, self.weight),
+            let claimed = match (self.nanos_until(engaged, elapsed), turn) {
+                (Some(nanos), _) => Err(nanos),
+                (None, Turn::Behind { .. }) => engaged.claim_behind(place, weight, slot, elapsed),
+                (None, _) => engaged.claim(weight, slot, elapsed),
             };
-            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
-            engaged.close(self.weight);
-            engaged.leave(slot);
-            permit = SendPermit::with_order(now, self.weight, order);
-            used = Some((place, engaged.over(self.weight)));
+            let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
+            permit = SendPermit::with_order(now, weight, order);
+            used = Some((place, over));
         }
         self.turn = Turn::Claimed(permit, used);
         Ok(permit)
@@ -686,31 +692,14 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         }
     }
 
-    /// As [`claim`](Self::claim), of a place behind the line.
-    fn claim_behind(
-        &mut self,
-        now: Timestamp,
-        place: Place,
-        slot: Option<WaiterSlot>,
-    ) -> Result<SendPermit, Duration> {
-        let Some(engaged) = self.rate.words() else {
-            return Ok(SendPermit::of_weight(now, self.weight)); // it has words, or it had no place
-        };
-        let elapsed = engaged.elapsed(now);
-        let claimed = match engaged.nanos_until_behind(place, self.weight, elapsed) {
-            Some(nanos) => Err(nanos),
-            None => engaged.claim_behind(place, self.weight, slot, elapsed),
-        };
-        let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
-        let permit = SendPermit::with_order(now, self.weight, order);
-        self.turn = Turn::Claimed(permit, Some((place, over)));
-        Ok(permit)
-    }
-
     /// Returns the nanoseconds until the turn of its place, `None` if it has come or there is none.
     fn nanos_until(&self, engaged: Engaged<'_>, elapsed: u64) -> Option<u64> {
-        let Turn::Placed { place, .. } = self.turn else {
-            return None;
+        let place = match self.turn {
+            Turn::Placed { place, .. } => place,
+            Turn::Behind { place, .. } => {
+                return engaged.nanos_until_behind(place, self.weight, elapsed);
+            }
+            Turn::Unlimited | Turn::Claimed(..) => return None,
         };
         let last = place.less_tokens(engaged.over(self.weight));
         let wait = engaged.nanos_until(last, elapsed)?;
