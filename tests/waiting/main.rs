@@ -9,6 +9,7 @@ extern crate alloc;
 mod classes;
 mod forms;
 mod loops;
+mod proportion;
 mod rises;
 mod runtimes;
 mod sets;

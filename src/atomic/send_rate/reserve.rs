@@ -118,13 +118,7 @@ impl SendRate {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'_>, WeightError> {
-        let turn = match self.queue_up(now, weight, None) {
-            Ok(turn) => turn,
-            Err(AcquireError::Weight(error)) => return Err(error),
-            // Not without a deadline.
-            Err(AcquireError::NotInTime { .. }) => Turn::Unlimited,
-        };
-        Ok(Reservation::new(self, turn, weight))
+        Reservation::take(self, now, weight, Class::Foreground)
     }
 
     /// Takes a place in line for `weight` tokens, if its turn comes within `patience`.
@@ -473,12 +467,23 @@ pub(super) enum Turn {
 pub struct Reservation<'a>(PlaceGuard<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
-    pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(PlaceGuard::new(rate, turn, weight, Class::Foreground))
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn, class: Class) -> Self {
+        Self(PlaceGuard::new(rate, turn, 1, class))
     }
 
-    pub(super) const fn behind(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(PlaceGuard::new(rate, turn, weight, Class::Background))
+    /// Takes a place for `weight` tokens, whenever its turn comes.
+    pub(super) fn take(
+        rate: &'a SendRate,
+        now: Timestamp,
+        weight: u32,
+        class: Class,
+    ) -> Result<Self, WeightError> {
+        match PlaceGuard::take(rate, now, weight, class, None) {
+            Ok(held) => Ok(Self(held)),
+            Err(AcquireError::Weight(error)) => Err(error),
+            // Not without a deadline.
+            Err(AcquireError::NotInTime { .. }) => Ok(Self::new(rate, Turn::Unlimited, class)),
+        }
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -511,7 +516,7 @@ pub(crate) struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
     pub(super) weight: u32,
-    class: Class,
+    pub(super) class: Class,
 }
 
 impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
@@ -615,6 +620,14 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                 nanos.map(|nanos| engaged.wait(now, nanos))
             }
         }
+    }
+
+    /// Returns the time in which its tokens are minted, at today's rate.
+    pub(crate) fn span(&self, now: Timestamp) -> Duration {
+        let engaged = self.rate.engaged();
+        let line = engaged.and_then(|engaged| engaged.line_at(engaged.elapsed(now)));
+        let token = line.map_or(0, |line| line.rate.nanos_per_token());
+        Duration::from_nanos(token).saturating_mul(self.weight)
     }
 
     /// Puts a place that was claimed back into the line, where it was. Where there was no line, it

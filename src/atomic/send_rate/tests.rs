@@ -343,7 +343,7 @@ fn a_place_that_is_claimed_leaves_its_slot() {
             panic!("there is a line");
         };
         let turn = Turn::Placed { place, slot };
-        let mut held = Reservation::new(&rate, turn, 1);
+        let mut held = Reservation::new(&rate, turn, Class::Foreground);
         assert!(held.claim(at(token * 2 * SECOND)).is_ok());
         slots.push(slot);
     }
