@@ -267,26 +267,28 @@ impl Engaged<'_> {
     }
 
     /// Takes the tokens of `place`, whose turn has come, and returns how many its turn did not wait
-    /// for: they are written off once the claim is final.
+    /// for: they are written off once the claim is final. `None` if nothing is limited: the place is
+    /// given up then, and what was released to it is for those behind it.
     pub(super) fn claim_behind(
         &self,
         place: Place,
         weight: u32,
         slot: Option<WaiterSlot>,
         elapsed: u64,
-    ) -> Result<(Order, u64), u64> {
+    ) -> Result<(Order, Option<u64>), u64> {
         let behind = self.behind();
         let order = self.send_due(elapsed, weight)?;
         let over = self.over(weight);
         if behind.lacking(place, over) > 0 {
-            behind.add(weight.into()); // nothing is limited
+            behind.give_up(place, weight, slot);
+            return Ok((order, None));
         }
         behind.claim(u64::from(weight).saturating_sub(over));
         behind.grant(weight);
         if let Some(slot) = slot {
             behind.waiters.leave(slot);
         }
-        Ok((order, over))
+        Ok((order, Some(over)))
     }
 
     /// Gives up a place behind the line.

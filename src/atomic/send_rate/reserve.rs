@@ -374,11 +374,11 @@ impl Engaged<'_> {
         weight: u32,
         slot: Option<WaiterSlot>,
         elapsed: u64,
-    ) -> Result<(Order, u64), u64> {
+    ) -> Result<(Order, Option<u64>), u64> {
         let order = self.send_due(elapsed, weight)?;
         self.close(weight);
         self.leave(slot);
-        Ok((order, self.over(weight)))
+        Ok((order, Some(self.over(weight))))
     }
 
     /// Leaves the slot of a place that has been claimed or taken back.
@@ -686,7 +686,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             };
             let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
             permit = SendPermit::with_order(now, weight, order);
-            used = Some((place, over));
+            used = over.map(|over| (place, over));
         }
         self.turn = Turn::Claimed(permit, used);
         Ok(permit)
