@@ -9,6 +9,7 @@ extern crate alloc;
 mod classes;
 mod forms;
 mod loops;
+mod panics;
 mod proportion;
 mod rises;
 mod runtimes;
