@@ -22,7 +22,7 @@ limits=src/atomic/send_rate/limits.rs
 patches() {
     cat <<PATCHES
 D1 $declared s/limits\\.barred\\(elapsed, sent, weight\\)/limits.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
-D2 src/set/guard.rs s/if wait >= last \\{/if wait >= last || last > wait {/
+D2 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 D2 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D2 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
 D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
@@ -36,7 +36,7 @@ D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/
 D21 $declared s/self\\.make_room\\(weight\\);//
 K1 src/strategy/adaptive.rs s/drought\\.resumed\\(now, longest\\);//
 K4 src/atomic/send_rate/record.rs s/(fn record_unanswered.*?)self\\.meter\\.count\\(permit\\.weight\\(\\)\\);/\$1/s
-K7 src/set/guard.rs s/if wait >= last \\{/if wait >= last || last > wait {/
+K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/
 Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/

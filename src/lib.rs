@@ -145,6 +145,8 @@ pub mod set;
 pub mod snapshot;
 #[cfg(feature = "std")]
 pub mod strategy;
+#[cfg(feature = "serde")]
+mod text;
 mod time;
 #[cfg(feature = "std")]
 pub mod wait;

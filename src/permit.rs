@@ -31,7 +31,10 @@ pub enum ControlLaw {
 /// Whether something waits for a request, or it has time.
 ///
 /// Both count against one rate, and a throttle of either lowers it. Background gets the tokens that
-/// are there and that no foreground request waits for, and in the long run at least 1 of 21.
+/// are there and that no foreground request waits for. Beside a foreground that wants more than the
+/// rate background gets one token of `21 + n`, where `n` is how many tokens the foreground requests
+/// in line ask for: 1 of 85 beside 64 waiters of one token each. So the wait of a background request
+/// of `w` tokens is at most that for `w · (21 + n)` tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

@@ -2,6 +2,13 @@
 
 use core::{fmt, time::Duration};
 
+use crate::fixed::SECOND;
+
+/// How long a bucket or a quota is at rest before nothing is worth keeping of it, in nanoseconds:
+/// half an hour. At the lowest rate of a law a bucket of one token is full within 17 minutes, so that
+/// all that was used is idle within an hour.
+pub(crate) const LONG_UNUSED: u64 = 1_800 * SECOND;
+
 /// An instant, in nanoseconds since an origin of the caller's choosing.
 ///
 /// Everything below the strategies takes the time as an argument, so that tests, models and

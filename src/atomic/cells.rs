@@ -145,6 +145,21 @@ impl Sequence {
     }
 }
 
+/// When something happened last, by the caller's clock; 0 if it never did.
+#[derive(Debug, Default)]
+pub(crate) struct Moment(AtomicU64);
+
+impl Moment {
+    pub(crate) fn note(&self, now: u64) {
+        // Relaxed, here and below: the word is all there is. Of two at once either may stay.
+        self.0.store(now, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 /// How long nothing has been delivered although it was tried. Low bits first:
 ///
 /// | bits | field |

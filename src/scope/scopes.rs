@@ -37,9 +37,12 @@ use crate::RetryStrategy;
 ///
 /// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
 ///   either; and
-/// - [idle](RetryStrategy::is_idle): the quota is full and nothing is limited. What it had counted
-///   to measure its rate is lost. A scope that is still limited is kept. Under the published law,
-///   which never stops limiting, it is kept until it is [removed](Self::remove).
+/// - [idle](RetryStrategy::is_idle): the quota is full and nothing is limited, or neither was used
+///   for half an hour. What the scope had learned of its rate is lost.
+///
+/// So a scope that nobody uses is idle within an hour, under every law. Two things keep a scope
+/// longer: a pause that the service asked for, and [settings](crate::SendRate::set_paced) that were
+/// changed under way.
 ///
 /// If there is none, [`get`](Self::get) returns [`ScopeRefused`], and an operation by name goes to
 /// the [`shared`](Self::shared) state. So does an operation that names no scope, one whose key is

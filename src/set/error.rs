@@ -43,6 +43,11 @@ pub enum SetError {
         /// How many rates the set has.
         rates: usize,
     },
+    /// A rate stands twice in the set: a request would take from it twice, and wait for itself.
+    Twice {
+        /// Its positions, the lower first.
+        limits: [usize; 2],
+    },
     /// The tokens cannot come in time.
     NotInTime(Binding),
     /// There is no such request of a limit.
@@ -60,7 +65,7 @@ impl SetError {
     pub const fn limit(&self) -> Option<usize> {
         match self {
             Self::NotInTime(Binding { limit, .. }) | Self::Weight { limit, .. } => Some(*limit),
-            Self::Rates { .. } | Self::Weights { .. } => None,
+            Self::Rates { .. } | Self::Weights { .. } | Self::Twice { .. } => None,
         }
     }
 
@@ -83,6 +88,9 @@ impl fmt::Display for SetError {
             Self::Weights { given, rates } => {
                 write!(f, "{given} weights for {rates} rates: each has one")
             }
+            Self::Twice {
+                limits: [first, second],
+            } => write!(f, "limits {first} and {second} are one rate"),
             Self::NotInTime(binding) => write!(f, "not in time: {binding}"),
             Self::Weight { limit, error } => write!(f, "limit {limit}: {error}"),
         }

@@ -8,6 +8,9 @@ use super::{Binding, SendSet, SetError, SetPermit};
 use crate::atomic::PlaceGuard;
 use crate::{Class, SendRate, Timestamp};
 
+/// A place is taken early by so much in any case: what timers are exact to.
+const LEAST: Duration = Duration::from_millis(1);
+
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
 /// Dropped before all are claimed, it gives all of them up.
@@ -63,8 +66,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
     /// Sends the request once the turn of each place has come, and no declared limit bars it. Asks
     /// for the time only if the request has not been let go yet.
     ///
-    /// A place that is not the last to come due is taken when the time until that one is no longer
-    /// than its own line: a waiter stands in no line for longer than it has to. All is looked at
+    /// A place that is not the last to come due is taken when the time until that one is about as
+    /// long as its own line: a waiter stands in no line for much longer than it has to. It is taken
+    /// early by the time in which its own tokens are minted, at most, and by half of the wait. If the
+    /// place had to come due with the last one, a waiter would look each time when the difference of
+    /// the two turns has passed: some nanoseconds, where limits bind in proportion. All is looked at
     /// before anything is claimed, so that a request which waits for one limit takes nothing of
     /// another. If a claim fails all the same, because another request came first, those before it
     /// go back to their places.
@@ -123,12 +129,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
             let Some(place) = place.as_mut().filter(|place| !place.is_in_line()) else {
                 continue;
             };
-            let wait = wait.unwrap_or(Duration::ZERO);
-            if wait >= last {
+            let ahead = last.saturating_sub(wait.unwrap_or(Duration::ZERO));
+            let is_early = ahead <= place.span(now) && ahead.saturating_mul(2) <= last;
+            if wait.is_some() && (is_early || ahead <= LEAST) {
                 place.join(now);
             } else {
                 // It is taken then, so that both turns come together.
-                latest.wait = latest.wait.min(last.saturating_sub(wait));
+                latest.wait = latest.wait.min(ahead);
             }
         }
         Some(latest)

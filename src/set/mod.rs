@@ -39,7 +39,8 @@ pub const MOST_RATES: usize = 8;
 ///
 /// `R` is what holds a rate: a reference, or an `Arc`. [`new`](Self::new) makes a set of a fixed
 /// number, [`of`](Self::of) one of a number that is known at run time. A rate may belong to several
-/// sets and be used alone as well, but stands once in a set. No call allocates or waits for
+/// sets and be used alone as well, but stands once in a set: a request is refused otherwise
+/// ([`SetError::Twice`]). No call allocates or waits for
 /// another thread. `SendLimiter` waits for the tokens of a set.
 ///
 /// Every call takes the time, which is that of all its rates.
@@ -154,6 +155,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         for (weight, given) in all.iter_mut().zip(weights) {
             *weight = *given;
         }
+        for (limit, rate) in self.rates().enumerate() {
+            let is_same = |earlier: &SendRate| core::ptr::eq(earlier, rate);
+            if let Some(first) = self.rates().take(limit).position(is_same) {
+                let limits = [first, limit];
+                return Err(SetError::Twice { limits });
+            }
+        }
         if all == [0; N] {
             let error = WeightError::Zero;
             return Err(SetError::Weight { limit: 0, error });
@@ -186,7 +194,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// [`SetError::NotInTime`] with the limit that asks for the longest wait, and how long it is:
     /// not zero, and exact as long as no other caller takes the tokens and the rates stay as they
     /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if
-    /// one is no weight or all are 0.
+    /// one is no weight or all are 0, [`SetError::Twice`] if a rate stands twice in the set.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         self.take(now, &self.checked(weights)?)
     }

@@ -14,7 +14,8 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{Condition, Counts, Tally};
+use crate::atomic::cells::{Condition, Counts, Moment, Tally};
+use crate::time::LONG_UNUSED;
 use crate::{Clock, QuotaPermit};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
@@ -56,6 +57,8 @@ pub(super) struct Engine<P = ()> {
     pub(super) name: Option<Arc<str>>,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
+    /// When a retry was last paid from it.
+    pub(super) paid_at: Moment,
     pub(super) counts: Counts,
 }
 
@@ -103,8 +106,16 @@ impl<P> Engine<P> {
     }
 
     /// Returns `true` if retries would be decided as by a new strategy: by its quota.
+    ///
+    /// A quota that is not full counts as a new one once nothing was paid from it for
+    /// [`LONG_UNUSED`]: only a success brings back what is missing, and there may be none.
     pub(super) fn is_idle(&self) -> bool {
-        self.quota.is_as_new()
+        let unpaid = || self.now().saturating_sub(self.paid_at.get());
+        self.quota.is_as_new() || unpaid() >= LONG_UNUSED
+    }
+
+    fn now(&self) -> u64 {
+        self.common.clock.now().as_nanos()
     }
 
     /// Returns the token of a first send. It is given whatever the quota holds.
@@ -209,6 +220,7 @@ impl<P> Engine<P> {
                 .with_backoff(delay)
                 .waiting(self.settings().long_polling));
         };
+        self.paid_at.note(self.now());
         Ok(token
             .with_attempt(attempt.saturating_add(1), limit)
             .with_paid(permit))

@@ -206,9 +206,10 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Returns `true` if the strategy is as good as new, so that one built in its place would
     /// decide alike.
     ///
-    /// Those of this crate are while their own quota is full and their send rate limits nothing, or
-    /// no more than a new one's. `Scopes` (feature `scopes`) asks before it drops a state that is
-    /// not in use. By default `false`: never dropped.
+    /// A strategy of this crate is idle while its own quota is full and its send rate limits no more
+    /// than a new one's. Without use it is idle too: after half an hour in which no retry was paid
+    /// from the quota, and in which the bucket of the send rate was full. `Scopes` (feature
+    /// `scopes`) asks before it drops a state that is not in use. By default `false`: never dropped.
     fn is_idle(&self) -> bool {
         false
     }

@@ -6,7 +6,7 @@ use super::{
     adaptive::Adaptive, builder::StrategyBuilder, choices::Choices, settings::SettingsError,
     standard::Standard,
 };
-use crate::ControlLaw;
+use crate::{ControlLaw, text::by_name};
 
 /// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`,
 /// `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for StrategyBuilder<Adaptive> {
 }
 
 fn checked<'de, D: Deserializer<'de>>(from: D) -> Result<Choices, D::Error> {
-    let choices = Choices::deserialize(from)?;
+    let choices: Choices = by_name(from)?;
     let wrong: Result<(), SettingsError> = choices.check();
     wrong.map_err(D::Error::custom)?;
     Ok(choices)

@@ -7,7 +7,9 @@
 extern crate alloc;
 
 mod history;
+mod lease_inherited;
 mod linearizability;
+mod nobody_left;
 mod quota;
 mod send_charge;
 mod send_rate;

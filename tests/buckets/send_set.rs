@@ -481,6 +481,7 @@ fn tokens_that_a_set_waits_with_and_gives_back_are_left_of_a_declared_limit() {
             let set = SendSet::new([&tokens, &slow]);
             let mut place =
                 is_claimed.then(|| set.reserve(ms(1_000), &[600, 1]).expect("in range"));
+            // It stands in both lines, and its tokens are there after ten seconds.
             let early = place.as_mut().map(|place| place.claim(now));
             assert!(early.is_none_or(|early| early.is_err_and(|binding| binding.limit == 1)));
             let left = |at| {
@@ -489,14 +490,14 @@ fn tokens_that_a_set_waits_with_and_gives_back_are_left_of_a_declared_limit() {
             };
             assert_eq!(left(now), "8900");
             let later = tokens.reserve_n(now, 600).expect("there is room");
-            let later = { later }.claim(ms(11_000)).expect("its turn");
+            let later = { later }.claim(ms(15_000)).expect("its turn");
             if let Some(by) = by {
                 // By the later one others have sent nothing.
                 let heard = [8_500, 8_300][by];
-                let _ = tokens.observe(ms(11_000), [earlier, later][by], &report(heard));
+                let _ = tokens.observe(ms(15_000), [earlier, later][by], &report(heard));
             }
             drop((place, ahead));
-            (left(ms(11_000)), tokens.snapshot(ms(11_000)).fill_rate)
+            (left(ms(15_000)), tokens.snapshot(ms(15_000)).fill_rate)
         };
         let (claimed, rate) = state(true);
         let (never, same) = state(false);

@@ -7,5 +7,6 @@ extern crate alloc;
 mod support;
 
 mod bound;
+mod idle;
 mod seen;
 mod store;

@@ -13,6 +13,8 @@ mod events;
 mod public_names;
 mod public_traits;
 #[cfg(feature = "serde")]
+mod settings_by_name;
+#[cfg(feature = "serde")]
 mod settings_text;
 #[cfg(all(feature = "tracing", feature = "metrics"))]
 mod strategy_events;

@@ -5,6 +5,7 @@
     reason = "a test may overflow, and fail"
 )]
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::support::{Arc, Fixed, Hands, ms};
@@ -257,4 +258,39 @@ fn a_set_of_both_classes_takes_and_gives_back_of_each_limit() {
         assert_eq!((seen.waiting, seen.background.waiting), (0, 0));
     }
     assert_eq!(rates[0].law(), ControlLaw::Paced);
+}
+
+/// One token of the trickle stands behind all foreground requests in line, and the next comes after
+/// 20 further tokens.
+#[test]
+fn background_gets_one_token_of_21_and_of_those_in_line() {
+    for (waiters, weight, share) in [(1, 1, 22), (64, 1, 85), (512, 1, 533), (20, 5, 121)] {
+        let settings = PacedSettings::fixed(1_000, Duration::from_secs(1)).unwrap();
+        let rate = SendRate::paced(settings, Timestamp::ZERO);
+        let mut line = VecDeque::new();
+        let mut behind = rate.background().reserve(Timestamp::ZERO);
+        let (mut of_all, mut of_background) = (0, 0);
+        for millis in 0..60_000 {
+            let now = Timestamp::from_nanos(millis * 1_000_000);
+            while line.len() < waiters {
+                line.push_back(rate.reserve_n(now, weight).unwrap());
+            }
+            while line.front_mut().unwrap().claim(now).is_ok() {
+                of_all += weight;
+                line.pop_front();
+                line.push_back(rate.reserve_n(now, weight).unwrap());
+            }
+            if behind.claim(now).is_ok() {
+                of_all += 1;
+                of_background += 1;
+                behind = rate.background().reserve(now);
+            }
+        }
+        let expected = of_all / share;
+        let most = expected / 50 + 2;
+        assert!(
+            expected.abs_diff(of_background) <= most,
+            "{waiters} of {weight}: {of_background} of {of_all}, not 1 of {share}"
+        );
+    }
 }

@@ -230,6 +230,7 @@ impl World {
                 continue;
             };
             task.polls += 1;
+            assert!(task.polls < 10_000, "it spins");
             let waker = Waker::from(Arc::clone(&task.alarm));
             if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 task.future = None;

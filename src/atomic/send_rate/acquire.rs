@@ -403,13 +403,6 @@ impl Engaged<'_> {
         }
     }
 
-    /// Returns the current line and how many places were given up, or `None` if the limiter limits
-    /// nothing.
-    fn line_and_cancelled(&self, elapsed: u64) -> Option<(Line, u64)> {
-        let line = self.line_at(elapsed)?;
-        Some((line, self.waiters.total()))
-    }
-
     /// Returns the current head and its line, of a bucket that holds the heaviest try.
     #[inline]
     pub(super) fn look_at_line(&self) -> (Head, Line) {
@@ -489,7 +482,8 @@ impl Engaged<'_> {
     /// Takes a token if there is one or nothing is limited; else returns the nanoseconds until
     /// there is.
     fn take(&self, elapsed: u64) -> Option<u64> {
-        let (line, cancelled) = self.line_and_cancelled(elapsed)?;
+        let line = self.line_at(elapsed)?;
+        let cancelled = self.waiters.total();
         let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
         if !line.is_paused() {
             let nanos = line.wait_for_next(elapsed, issued, cancelled);

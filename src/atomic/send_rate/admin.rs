@@ -8,6 +8,8 @@ use crate::fixed::Rate;
 use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::line::TOKEN;
+#[cfg(feature = "std")]
+use crate::time::LONG_UNUSED;
 
 impl SendRate {
     /// Changes the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced): floor, ceiling and
@@ -164,9 +166,9 @@ impl SendRate {
         engaged.wake_all(elapsed);
     }
 
-    /// Returns `true` if the limiter limits nothing, or is as a new one that limits from the start:
-    /// its bucket full, and its rate where it began. One whose settings were changed under way is
-    /// not.
+    /// Returns `true` if the limiter limits nothing, or its bucket is full: at the rate that it
+    /// began with, or at any other rate for [`LONG_UNUSED`]. No pause goes on, and no declared limit
+    /// holds. One whose settings were changed under way is never idle.
     ///
     /// What it measures is left out: a new limiter has that within a window. Exact while no other
     /// thread is at work.
@@ -228,14 +230,24 @@ impl Engaged<'_> {
         if !state.is_engaged() {
             return true;
         }
-        let elapsed = self.elapsed(now);
-        if !self.law.get().is_at_start(state, elapsed) || !self.has_whole_limits(elapsed) {
+        let now = self.elapsed(now);
+        let is_at_start = self.law.get().is_at_start(state, now);
+        let full_for = if is_at_start { 0 } else { LONG_UNUSED };
+        let Some(then) = now.checked_sub(full_for) else {
+            return false;
+        };
+        let (_, mut line) = self.read();
+        let since = line.since.max(state.since());
+        if since > then || !self.is_past_limits(now) {
             return false;
         }
-        let (_, line) = self.read();
+        // A pause that is over goes on in the line until somebody looks.
+        if line.is_paused() {
+            line = line.changed(since, self.law.get().resumed(state));
+        }
         let cancelled = self.waiters.total();
-        let issued = self.unspent(&line, elapsed, cancelled);
-        line.is_full(elapsed, issued, cancelled)
+        let issued = self.unspent(&line, then, cancelled);
+        line.is_full(then, issued, cancelled)
     }
 }
 
@@ -287,14 +299,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_throttled_is_not_idle_until_its_law_has_ended() {
+    fn what_was_throttled_is_idle_once_its_bucket_was_full_for_long_or_its_law_has_ended() {
         for law in [ControlLaw::Aws, ControlLaw::Paced] {
             let rate = SendRate::new(law, at(0));
             rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::NotThrottled);
             assert!(rate.is_idle(at(0)) && rate.is_idle(at(SECOND)));
             throttle(&rate, SECOND);
             assert!(!rate.is_idle(at(SECOND)));
-            assert!(!rate.is_idle(at(SECOND.wrapping_mul(10_000))));
+            assert!(
+                !rate.is_idle(at(SECOND.wrapping_add(LONG_UNUSED))),
+                "the token came later"
+            );
+            assert!(rate.is_idle(at(SECOND.wrapping_mul(3).wrapping_add(LONG_UNUSED))));
         }
         let rate = SendRate::new(ControlLaw::Paced, at(0));
         throttle(&rate, SECOND);
@@ -359,6 +375,12 @@ mod tests {
         assert!(!rate.is_idle(later), "a new one would be slower");
         rate.record(later, SendPermit::sent_at(later), Outcome::NotThrottled);
         assert!(!rate.is_idle(later));
+        let next = later.as_nanos().wrapping_add(LONG_UNUSED);
+        assert!(!rate.is_idle(at(next.wrapping_sub(SECOND))));
+        assert!(
+            rate.is_idle(at(next.wrapping_add(SECOND))),
+            "not used for long"
+        );
         Ok(())
     }
 }

@@ -36,7 +36,8 @@
 //! | give a surplus of `n` back | `n` written off, after | `+ n` | | `− n` | |
 //!
 //! A place that is given up and is not the last counts in `c`: what was released to it is for those
-//! behind it.
+//! behind it. Where nothing is limited any more, a place whose turn has not come is given up when it
+//! is claimed: places are claimed in any order, and what was released is of those before them.
 //!
 //! # States of the trickle
 //!
@@ -216,8 +217,7 @@ impl Behind {
         }
     }
 
-    /// Adds `tokens` to what is released, which have been taken from the first line, or which
-    /// nothing limits.
+    /// Adds `tokens` to what is released, which have been taken from the first line.
     pub(super) fn add(&self, tokens: u64) {
         self.unclaimed.fetch_add(tokens, Relaxed);
         self.released.fetch_add(tokens.wrapping_mul(TOKEN), Relaxed);

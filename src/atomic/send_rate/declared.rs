@@ -594,14 +594,10 @@ impl Engaged<'_> {
         self.law.unheard().inspect(|unheard| unheard.forget());
     }
 
-    /// Returns `true` if nothing is to be remembered of declared limits: each is whole again.
+    /// Returns `true` if nothing that was declared holds any more.
     #[cfg(feature = "std")]
-    pub(super) fn has_whole_limits(&self, now: u64) -> bool {
-        let sent = self.sent();
+    pub(super) fn is_past_limits(&self, now: u64) -> bool {
         let mut ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
-        ledgers.all(|ledger| {
-            let ledger = ledger.rolled(now, sent).unwrap_or(ledger);
-            ledger.share_left(now, sent) >= 1 << 32
-        })
+        ledgers.all(|ledger| ledger.is_over(now))
     }
 }

@@ -34,20 +34,24 @@ impl Engaged<'_> {
         // Before the head, with acquire: see `end_leases`.
         let changes = self.changes.load(Acquire);
         let (head, line) = self.look_at_line();
-        let cancelled = self.waiters.total();
         if now.wrapping_sub(line.since) >= LONGEST_LINE || line.rate <= Rate::LEAST {
             return false;
         }
         let minted = line.extended_to(now);
-        let level = Level::new(minted, line.capacity(), cancelled);
+        let level = |cancelled| Level::new(minted, line.capacity(), cancelled);
         let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
-        let has_many = level.held(self.issued()) >= PART.wrapping_mul(2);
+        let has_many = level(self.waiters.total()).held(self.issued()) >= PART.wrapping_mul(2);
         if most < 2 || !has_many {
             return false;
         }
         let Some(lease) = self.leases.get_or_make(Leases::new).of(number()) else {
             return false;
         };
+        // It may be that of a thread which has ended, whose number the calling thread has only now
+        // got. Before what was given up is counted.
+        self.hand_back(lease, now);
+        let cancelled = self.waiters.total();
+        let level = level(cancelled);
         let from = self.start.as_nanos().saturating_add(now);
         let batch = lease.ask(from).min(most);
         // After the head and `changes`, see `end_leases`.

@@ -40,7 +40,7 @@ use crate::law::aws::{Aws, Windows};
 use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
 use crate::law::{Controller, Law as _};
-use crate::permit::{self, ControlLaw, Order, SendPermit};
+use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
 
 pub use self::release::Background;
 pub(crate) use self::reserve::PlaceGuard;
@@ -302,7 +302,7 @@ impl SendRate {
     pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
         // A place that the line has no room for is asked for again when it is claimed.
         let turn = self.queue_up_anyhow(now, 1).unwrap_or(Turn::Unlimited);
-        Reservation::new(self, turn, 1)
+        Reservation::new(self, turn, Class::Foreground)
     }
 
     /// Lets a request go without a look at the clock, if that may be.

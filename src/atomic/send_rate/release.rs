@@ -1,16 +1,12 @@
 //! What is released to background, and when.
 
 use core::fmt;
-#[cfg(feature = "std")]
-use core::ops::Deref;
 use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE};
-use super::permit::{AcquireError, Order, SendPermit, WeightError};
-#[cfg(feature = "std")]
-use super::reserve::PlaceGuard;
+use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::reserve::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::WaiterSlot;
@@ -220,10 +216,14 @@ impl Engaged<'_> {
         Some(wait.max(declared).max(1))
     }
 
-    /// Returns the nanoseconds until a token may be there for background: when the first behind the
-    /// line looks.
-    fn until_next(&self, behind: &Behind, elapsed: u64) -> u64 {
-        let Some(mut nanos) = self.until_there(elapsed, TOKEN) else {
+    /// Returns the nanoseconds until the first behind the line looks, whose turn is `lacking` so much
+    /// in the units of a place: until that may be there, or the bucket holds no more.
+    fn until_next(&self, behind: &Behind, elapsed: u64, lacking: u64) -> u64 {
+        let line = self.line_at(elapsed);
+        let room = line.map_or(0, |line| {
+            line.capacity().saturating_sub(self.left_alone(&line))
+        });
+        let Some(mut nanos) = self.until_there(elapsed, lacking.min(room).max(TOKEN)) else {
             return 0;
         };
         let trickle = behind.trickle.load(Relaxed);
@@ -232,6 +232,23 @@ impl Engaged<'_> {
             nanos = nanos.min(due.unwrap_or(0));
         }
         self.next_look(elapsed, nanos.max(LEAST_LOOK))
+    }
+
+    /// Returns the nanoseconds until the waiter at `place` looks, whose turn comes in about `nanos`.
+    #[cfg(feature = "std")]
+    pub(super) fn next_look_behind(
+        &self,
+        place: Place,
+        weight: u32,
+        elapsed: u64,
+        nanos: u64,
+    ) -> u64 {
+        let behind = self.behind();
+        if behind.waiters.is_first(place) {
+            let lacking = behind.lacking(place, self.over(weight));
+            return self.until_next(behind, elapsed, lacking).max(1);
+        }
+        nanos.saturating_mul(SLEEPS).max(LEAST_LOOK)
     }
 
     /// Returns about how many nanoseconds it is until the turn of `place`, `None` if it has come.
@@ -250,26 +267,28 @@ impl Engaged<'_> {
     }
 
     /// Takes the tokens of `place`, whose turn has come, and returns how many its turn did not wait
-    /// for: they are written off once the claim is final.
+    /// for: they are written off once the claim is final. `None` if nothing is limited: the place is
+    /// given up then, and what was released to it is for those behind it.
     pub(super) fn claim_behind(
         &self,
         place: Place,
         weight: u32,
         slot: Option<WaiterSlot>,
         elapsed: u64,
-    ) -> Result<(Order, u64), u64> {
+    ) -> Result<(Order, Option<u64>), u64> {
         let behind = self.behind();
         let order = self.send_due(elapsed, weight)?;
         let over = self.over(weight);
         if behind.lacking(place, over) > 0 {
-            behind.add(weight.into()); // nothing is limited
+            behind.give_up(place, weight, slot);
+            return Ok((order, None));
         }
         behind.claim(u64::from(weight).saturating_sub(over));
         behind.grant(weight);
         if let Some(slot) = slot {
             behind.waiters.leave(slot);
         }
-        Ok((order, over))
+        Ok((order, Some(over)))
     }
 
     /// Gives up a place behind the line.
@@ -363,7 +382,7 @@ impl<'a> Background<'a, SendRate> {
     pub fn reserve(&self, now: Timestamp) -> Reservation<'a> {
         let turn = self.0.queue_up_behind(now, 1, None);
         let turn = turn.unwrap_or(Turn::Unlimited);
-        Reservation::behind(self.0, turn, 1)
+        Reservation::new(self.0, turn, Class::Background)
     }
 
     /// Takes a place behind the line for `weight` tokens at once.
@@ -377,13 +396,7 @@ impl<'a> Background<'a, SendRate> {
     ///
     /// As [`SendRate::reserve_n`].
     pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'a>, WeightError> {
-        let turn = match self.0.queue_up_behind(now, weight, None) {
-            Ok(turn) => turn,
-            Err(AcquireError::Weight(error)) => return Err(error),
-            // Not without a deadline.
-            Err(AcquireError::NotInTime { .. }) => Turn::Unlimited,
-        };
-        Ok(Reservation::behind(self.0, turn, weight))
+        Reservation::take(self.0, now, weight, Class::Background)
     }
 }
 
@@ -523,48 +536,18 @@ impl Engaged<'_> {
         };
         let is_limited = self.line_at(elapsed).is_some();
         behind.waiters.walk(most, |ahead, rank, timer| {
-            if !is_limited || behind.lacking_until(rank) == 0 {
+            let lacking = behind.lacking_until(rank);
+            if !is_limited || lacking == 0 {
                 return Look::Due;
             }
             let left = timer.saturating_sub(elapsed);
-            if ahead == 0 && left > self.until_next(behind, elapsed).saturating_add(LATE) {
+            let next = || self.until_next(behind, elapsed, lacking);
+            if ahead == 0 && left > next().saturating_add(LATE) {
                 Look::Late
             } else {
                 Look::InTime
             }
         });
-    }
-}
-
-#[cfg(feature = "std")]
-impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
-    /// As [`stand`](Self::stand), behind the line.
-    pub(super) fn stand_behind(
-        &mut self,
-        now: Timestamp,
-        wait: Duration,
-        waker: &core::task::Waker,
-    ) -> Option<Duration> {
-        let (Turn::Behind { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) else {
-            return None;
-        };
-        let behind = engaged.behind();
-        let slot = slot.or_else(|| behind.waiters.join(place, self.weight));
-        self.turn = Turn::Behind { place, slot };
-        let slot = slot?;
-        let elapsed = engaged.elapsed(now);
-        let sleep = if behind.waiters.is_first(place) {
-            engaged.until_next(behind, elapsed)
-        } else {
-            let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-            nanos.saturating_mul(SLEEPS)
-        };
-        let sleep = sleep.max(1);
-        behind
-            .waiters
-            .stand(slot, elapsed.saturating_add(sleep), waker);
-        engaged.line.touch();
-        Some(Duration::from_nanos(sleep))
     }
 }
 

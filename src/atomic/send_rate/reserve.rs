@@ -118,13 +118,7 @@ impl SendRate {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'_>, WeightError> {
-        let turn = match self.queue_up(now, weight, None) {
-            Ok(turn) => turn,
-            Err(AcquireError::Weight(error)) => return Err(error),
-            // Not without a deadline.
-            Err(AcquireError::NotInTime { .. }) => Turn::Unlimited,
-        };
-        Ok(Reservation::new(self, turn, weight))
+        Reservation::take(self, now, weight, Class::Foreground)
     }
 
     /// Takes a place in line for `weight` tokens, if its turn comes within `patience`.
@@ -373,6 +367,20 @@ impl Engaged<'_> {
         self.gate.disturb();
     }
 
+    /// Takes the tokens of a place whose turn has come, and returns how many its turn did not wait
+    /// for: they are given back once the claim is final.
+    fn claim(
+        &self,
+        weight: u32,
+        slot: Option<WaiterSlot>,
+        elapsed: u64,
+    ) -> Result<(Order, Option<u64>), u64> {
+        let order = self.send_due(elapsed, weight)?;
+        self.close(weight);
+        self.leave(slot);
+        Ok((order, Some(self.over(weight))))
+    }
+
     /// Leaves the slot of a place that has been claimed or taken back.
     fn leave(&self, slot: Option<WaiterSlot>) {
         if let Some(slot) = slot {
@@ -459,12 +467,23 @@ pub(super) enum Turn {
 pub struct Reservation<'a>(PlaceGuard<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
-    pub(super) const fn new(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(PlaceGuard::new(rate, turn, weight, Class::Foreground))
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn, class: Class) -> Self {
+        Self(PlaceGuard::new(rate, turn, 1, class))
     }
 
-    pub(super) const fn behind(rate: &'a SendRate, turn: Turn, weight: u32) -> Self {
-        Self(PlaceGuard::new(rate, turn, weight, Class::Background))
+    /// Takes a place for `weight` tokens, whenever its turn comes.
+    pub(super) fn take(
+        rate: &'a SendRate,
+        now: Timestamp,
+        weight: u32,
+        class: Class,
+    ) -> Result<Self, WeightError> {
+        match PlaceGuard::take(rate, now, weight, class, None) {
+            Ok(held) => Ok(Self(held)),
+            Err(AcquireError::Weight(error)) => Err(error),
+            // Not without a deadline.
+            Err(AcquireError::NotInTime { .. }) => Ok(Self::new(rate, Turn::Unlimited, class)),
+        }
     }
 
     /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
@@ -497,7 +516,7 @@ pub(crate) struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
     pub(super) weight: u32,
-    class: Class,
+    pub(super) class: Class,
 }
 
 impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
@@ -594,19 +613,21 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         match (self.turn, self.rate.words()) {
             (Turn::Claimed(..), _) | (_, None) => None,
             (Turn::Unlimited, _) => self.rate.wait_of(now, self.weight, self.class),
-            (Turn::Behind { place, .. }, Some(engaged)) => {
-                let elapsed = engaged.elapsed(now);
-                let nanos = engaged.nanos_until_behind(place, self.weight, elapsed);
-                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
-                nanos.map(|nanos| engaged.wait(now, nanos))
-            }
-            (Turn::Placed { .. }, Some(engaged)) => {
+            (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
                 let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
                 nanos.map(|nanos| engaged.wait(now, nanos))
             }
         }
+    }
+
+    /// Returns the time in which its tokens are minted, at today's rate.
+    pub(crate) fn span(&self, now: Timestamp) -> Duration {
+        let engaged = self.rate.engaged();
+        let line = engaged.and_then(|engaged| engaged.line_at(engaged.elapsed(now)));
+        let token = line.map_or(0, |line| line.rate.nanos_per_token());
+        Duration::from_nanos(token).saturating_mul(self.weight)
     }
 
     /// Puts a place that was claimed back into the line, where it was. Where there was no line, it
@@ -651,23 +672,21 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         if let Turn::Unlimited = self.turn {
             self.turn = self.queue_up(now)?;
         }
-        if let Turn::Behind { place, slot } = self.turn {
-            return self.claim_behind(now, place, slot);
-        }
-        let mut permit = SendPermit::of_weight(now, self.weight);
+        let (turn, weight) = (self.turn, self.weight);
+        let mut permit = SendPermit::of_weight(now, weight);
         let mut used = None;
-        if let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) {
+        if let (Turn::Placed { place, slot } | Turn::Behind { place, slot }, Some(engaged)) =
+            (turn, self.rate.words())
+        {
             let elapsed = engaged.elapsed(now);
-            let wait = self.nanos_until(engaged, elapsed);
-            let sent = match wait {
-                Some(nanos) => Err(nanos),
-                None => engaged.send_due(elapsed, self.weight),
+            let claimed = match (self.nanos_until(engaged, elapsed), turn) {
+                (Some(nanos), _) => Err(nanos),
+                (None, Turn::Behind { .. }) => engaged.claim_behind(place, weight, slot, elapsed),
+                (None, _) => engaged.claim(weight, slot, elapsed),
             };
-            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
-            engaged.close(self.weight);
-            engaged.leave(slot);
-            permit = SendPermit::with_order(now, self.weight, order);
-            used = Some((place, engaged.over(self.weight)));
+            let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
+            permit = SendPermit::with_order(now, weight, order);
+            used = over.map(|over| (place, over));
         }
         self.turn = Turn::Claimed(permit, used);
         Ok(permit)
@@ -686,31 +705,14 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         }
     }
 
-    /// As [`claim`](Self::claim), of a place behind the line.
-    fn claim_behind(
-        &mut self,
-        now: Timestamp,
-        place: Place,
-        slot: Option<WaiterSlot>,
-    ) -> Result<SendPermit, Duration> {
-        let Some(engaged) = self.rate.words() else {
-            return Ok(SendPermit::of_weight(now, self.weight)); // it has words, or it had no place
-        };
-        let elapsed = engaged.elapsed(now);
-        let claimed = match engaged.nanos_until_behind(place, self.weight, elapsed) {
-            Some(nanos) => Err(nanos),
-            None => engaged.claim_behind(place, self.weight, slot, elapsed),
-        };
-        let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
-        let permit = SendPermit::with_order(now, self.weight, order);
-        self.turn = Turn::Claimed(permit, Some((place, over)));
-        Ok(permit)
-    }
-
     /// Returns the nanoseconds until the turn of its place, `None` if it has come or there is none.
     fn nanos_until(&self, engaged: Engaged<'_>, elapsed: u64) -> Option<u64> {
-        let Turn::Placed { place, .. } = self.turn else {
-            return None;
+        let place = match self.turn {
+            Turn::Placed { place, .. } => place,
+            Turn::Behind { place, .. } => {
+                return engaged.nanos_until_behind(place, self.weight, elapsed);
+            }
+            Turn::Unlimited | Turn::Claimed(..) => return None,
         };
         let last = place.less_tokens(engaged.over(self.weight));
         let wait = engaged.nanos_until(last, elapsed)?;

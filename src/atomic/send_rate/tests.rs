@@ -343,7 +343,7 @@ fn a_place_that_is_claimed_leaves_its_slot() {
             panic!("there is a line");
         };
         let turn = Turn::Placed { place, slot };
-        let mut held = Reservation::new(&rate, turn, 1);
+        let mut held = Reservation::new(&rate, turn, Class::Foreground);
         assert!(held.claim(at(token * 2 * SECOND)).is_ok());
         slots.push(slot);
     }
@@ -501,8 +501,8 @@ fn a_limit_is_whole_again_in_its_next_window() {
     let permit = rate.try_acquire(at(0)).expect("as they come");
     rate.observe(at(0), permit, &report.into());
     let limited = rate.about_to_limit();
-    assert!(!limited.has_whole_limits(59 * SECOND));
-    assert!(limited.has_whole_limits(61 * SECOND), "the next window");
+    assert!(!limited.is_past_limits(59 * SECOND));
+    assert!(limited.is_past_limits(61 * SECOND), "the next window");
 }
 
 /// The time to the next look at what is declared.

@@ -225,7 +225,13 @@ impl Slot {
         // Relaxed: a loss means that the waiter has looked, or that another thread wakes it.
         let swapped = |timer| self.timer.compare_exchange(timer, 0, Relaxed, Relaxed);
         if timer != 0 && swapped(timer).is_ok() {
-            self.waker.wake();
+            // A waker that panics holds up no other waiter, nor the thread that wakes it. The panic
+            // hook has reported it.
+            let wake = core::panic::AssertUnwindSafe(|| self.waker.wake());
+            #[cfg(all(feature = "std", not(any(loom, shuttle))))]
+            drop(std::panic::catch_unwind(wake));
+            #[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+            wake();
         }
     }
 

@@ -119,24 +119,24 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         wait: Duration,
         waker: &Waker,
     ) -> Option<Duration> {
-        if let Turn::Behind { .. } = self.turn {
-            return self.stand_behind(now, wait, waker);
-        }
-        let (Turn::Placed { place, slot }, Some(engaged)) = (self.turn, self.rate.words()) else {
-            return None;
-        };
-        let slot = slot.or_else(|| engaged.waiters.join(place, self.weight));
-        self.turn = Turn::Placed { place, slot };
-        let slot = slot?;
+        let engaged = self.rate.words()?;
         let elapsed = engaged.elapsed(now);
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let sleep = if engaged.waiters.is_first(place) {
+        let (waiters, place, slot) = match &mut self.turn {
+            Turn::Placed { place, slot } => (&engaged.words.waiters, *place, slot),
+            Turn::Behind { place, slot } => (&engaged.behind().waiters, *place, slot),
+            Turn::Unlimited | Turn::Claimed(..) => return None,
+        };
+        *slot = slot.take().or_else(|| waiters.join(place, self.weight));
+        let slot = (*slot)?;
+        let sleep = if self.class.is_background() {
+            engaged.next_look_behind(place, self.weight, elapsed, nanos)
+        } else if waiters.is_first(place) {
             engaged.next_look(elapsed, nanos)
         } else {
             nanos
         };
-        let timer = elapsed.saturating_add(sleep);
-        engaged.waiters.stand(slot, timer, waker);
+        waiters.stand(slot, elapsed.saturating_add(sleep), waker);
         engaged.line.touch();
         Some(Duration::from_nanos(sleep))
     }

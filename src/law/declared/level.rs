@@ -81,6 +81,13 @@ impl Ledger {
         )
     }
 
+    /// Returns `true` if nothing that was told holds any more: the window has ended, or an hour
+    /// without a report, and the service asks for no pause.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        now >= self.pause.max(self.ends_at())
+    }
+
     /// Returns when the last report came, or when a window or an hour began since.
     fn quiet_since(&self) -> u64 {
         self.at.max(self.heard_at)

@@ -52,11 +52,8 @@ use crate::fixed::{Rate, SECOND};
 /// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(try_from = "text::PacedText", into = "text::PacedText")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(into = "text::PacedText"))]
 pub struct PacedSettings {
     floor: Rate,
     ceiling: Option<Rate>,

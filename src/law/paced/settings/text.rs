@@ -3,11 +3,12 @@
 
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::{PacedSettings, PacedSettingsError, Profile, rate};
 use crate::fixed::Rate;
 use crate::law::paced::LearnedRate;
+use crate::text::by_name;
 
 /// So many tokens in a time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -49,6 +50,13 @@ pub(super) struct PacedText {
 impl Default for PacedText {
     fn default() -> Self {
         PacedSettings::new().into()
+    }
+}
+
+impl<'de> Deserialize<'de> for PacedSettings {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text: PacedText = by_name(from)?;
+        Self::try_from(text).map_err(D::Error::custom)
     }
 }
 
