@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The model of src/atomic/send_rate/waiters.pml and its broken twins, by spin: the model has no run in which a waiter sleeps for
-# good, and each twin has one. Needs spin and a C compiler, and 4 GB of memory.
+# good, and each twin has one. Needs spin and a C compiler, and 4 GB of memory for each processor.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -13,15 +13,18 @@ cd "$out"
 play() {
     local name="$1" wanted="$2" line
     shift 2
-    spin "$@" -a waiters.pml >/dev/null
-    cc -O2 -w -DNFAIR=4 -o "pan-$name" pan.c
-    "./pan-$name" -a -f -m200000 -w27 -N served >"$name.log" 2>&1
-    line="$(grep -E '^State-vector' "$name.log")"
-    printf '%-16s %s, %s states\n' "$name" "${line##*, }" "$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' "$name.log")"
-    [[ "$line" == *"errors: $wanted" ]] && ! grep -q 'max search depth too small' "$name.log"
+    mkdir "$name"
+    cd "$name"
+    spin "$@" -a ../waiters.pml >/dev/null
+    cc -O2 -w -DNFAIR=4 -o pan pan.c
+    ./pan -a -f -m200000 -w27 -N served >log 2>&1
+    line="$(grep -E '^State-vector' log)"
+    printf '%-16s %s, %s states\n' "$name" "${line##*, }" "$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' log)"
+    [[ "$line" == *"errors: $wanted" ]] && ! grep -q 'max search depth too small' log
 }
 
-play all-go-on 0
-for twin in 1 2 3 4 5 7 8; do play "twin-$twin" 1 -DBROKEN="$twin"; done
-play one-stops 0 -DSTOPS
-play twin-6 1 -DSTOPS -DBROKEN=6
+export -f play
+{
+    printf '%s\n' "all-go-on 0" "one-stops 0 -DSTOPS" "twin-6 1 -DSTOPS -DBROKEN=6"
+    printf 'twin-%s 1 -DBROKEN=%s\n' 1 1 2 2 3 3 4 4 5 5 7 7 8 8
+} | xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; play {}'

