@@ -53,7 +53,8 @@ impl Ledger {
             whole.then(|| ResetAt::At(date - date % window + window))
         };
         match told.reset.or_else(aligned)? {
-            ResetAt::In(nanos) if nanos <= LONGEST_SPAN => Some(Within {
+            // One that is past, or now, says nothing of the next: nothing is back because of it.
+            ResetAt::In(nanos) if (1..=LONGEST_SPAN).contains(&nanos) => Some(Within {
                 lo: signed(told.sent_at) + signed(nanos) - signed(unit(nanos)),
                 hi: signed(told.now) + signed(nanos) + signed(unit(nanos)),
             }),
@@ -62,7 +63,9 @@ impl Ledger {
                     lo: signed(epoch) - self.offset.hi,
                     hi: signed(epoch) - self.offset.lo,
                 };
-                (here.lo - signed(told.now) <= signed(LONGEST_SPAN)).then_some(here)
+                let ahead = here.hi > signed(told.now);
+                let near = here.lo - signed(told.now) <= signed(LONGEST_SPAN);
+                (ahead && near).then_some(here)
             }
             _ => None,
         }

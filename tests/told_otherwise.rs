@@ -1,0 +1,471 @@
+//! The declared law beside services whose headers say too little, or something else than they seem
+//! to: each played whole in virtual time, and compared with the paced law.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+use core::cmp::Reverse;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+use std::collections::BinaryHeap;
+use std::thread;
+
+use fastrand::Rng;
+use paceline::law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset};
+use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
+
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLI;
+/// The service's clock at the start, in seconds: on a whole window of every service.
+const EPOCH: u64 = 1_800_000_000;
+
+/// What a service answers.
+struct Reply {
+    goes: bool,
+    hint: Option<Duration>,
+    reports: LimitReports,
+}
+
+impl Reply {
+    fn new(goes: bool, report: LimitReport, now: u64) -> Self {
+        let date = Duration::from_secs(EPOCH + now / SECOND);
+        Self {
+            goes,
+            hint: None,
+            reports: LimitReports::from(report).with_date(date),
+        }
+    }
+
+    fn hint(self, hint: Option<Duration>) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// Clients, and how long they are played.
+#[derive(Clone, Copy)]
+struct Play {
+    clients: usize,
+    /// Of each client.
+    workers: usize,
+    /// A round trip lies between these, in milliseconds.
+    trip: (u64, u64),
+    seconds: u64,
+    /// What a request is estimated to cost, and what it costs.
+    weight: u32,
+    cost: u32,
+    /// How often an operation is sent.
+    sends: u32,
+}
+
+const PLAY: Play = Play {
+    clients: 1,
+    workers: 16,
+    trip: (50, 150),
+    seconds: 600,
+    weight: 1,
+    cost: 1,
+    sends: 5,
+};
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    refused: u64,
+    /// What was let go, and what of it in the second half.
+    done: u64,
+    late: u64,
+}
+
+impl Tally {
+    /// Returns how many of a thousand requests were refused.
+    fn throttled(&self) -> u64 {
+        self.refused * 1_000 / self.sent.max(1)
+    }
+
+    /// Returns how many thousandths of `offered` tokens in the whole run were used.
+    fn used(&self, offered: u64) -> u64 {
+        self.done * 1_000 / offered
+    }
+}
+
+enum Step {
+    Ask,
+    Arrive,
+    Hear,
+}
+
+struct Worker<'a> {
+    client: usize,
+    step: Step,
+    sends: u32,
+    place: Option<Reservation<'a>>,
+    permit: Option<SendPermit>,
+    reply: Option<Reply>,
+    back: u64,
+}
+
+const fn at(now: u64) -> Timestamp {
+    Timestamp::from_nanos(1_000 * SECOND + now)
+}
+
+/// Plays clients with limiters of `law` against a `service`, which is told the time, the cost and
+/// the client.
+fn play(
+    play: Play,
+    law: impl Fn(Timestamp) -> SendRate,
+    mut service: impl FnMut(u64, u64, &mut Rng) -> Reply,
+) -> Tally {
+    let rates: Vec<_> = (0..play.clients).map(|_| law(at(0))).collect();
+    let mut rng = Rng::with_seed(7);
+    let (mut tally, mut events) = (Tally::default(), BinaryHeap::new());
+    let mut workers: Vec<_> = (0..play.clients * play.workers)
+        .map(|number| Worker {
+            client: number % play.clients,
+            step: Step::Ask,
+            sends: 0,
+            place: None,
+            permit: None,
+            reply: None,
+            back: 0,
+        })
+        .collect();
+    for index in 0..workers.len() {
+        events.push(Reverse((rng.u64(0..SECOND), index)));
+    }
+    while let Some(Reverse((now, index))) = events.pop() {
+        if now >= play.seconds * SECOND {
+            break;
+        }
+        let worker = &mut workers[index];
+        let rate = &rates[worker.client];
+        let next = match worker.step {
+            Step::Ask => {
+                let place = worker.place.get_or_insert_with(|| {
+                    rate.reserve_n(at(now), play.weight).expect("it may go")
+                });
+                match place.claim(at(now)) {
+                    Ok(permit) => {
+                        (worker.place, worker.permit) = (None, Some(permit));
+                        worker.sends += 1;
+                        tally.sent += 1;
+                        let trip = rng.u64(play.trip.0 * MILLI..=play.trip.1 * MILLI);
+                        worker.back = trip / 2;
+                        worker.step = Step::Arrive;
+                        now + trip / 2
+                    }
+                    Err(wait) => {
+                        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                        now + wait.clamp(MILLI / 10, 50 * MILLI)
+                    }
+                }
+            }
+            Step::Arrive => {
+                let reply = service(now, play.cost.into(), &mut rng);
+                if reply.goes {
+                    tally.done += u64::from(play.cost);
+                    if now >= play.seconds * SECOND / 2 {
+                        tally.late += u64::from(play.cost);
+                    }
+                } else {
+                    tally.refused += 1;
+                }
+                worker.reply = Some(reply);
+                worker.step = Step::Hear;
+                now + worker.back
+            }
+            Step::Hear => {
+                let permit = worker.permit.take().expect("it was sent");
+                let reply = worker.reply.take().expect("it has arrived");
+                rate.observe(at(now), permit, &reply.reports);
+                let outcome = match (reply.goes, reply.hint) {
+                    (true, _) => Outcome::NotThrottled,
+                    (false, Some(hint)) => Outcome::ThrottledFor(hint),
+                    (false, None) => Outcome::Throttled,
+                };
+                rate.record(at(now), permit, outcome);
+                if reply.goes && play.cost != play.weight {
+                    let _ = rate.settle(at(now), permit, play.cost);
+                }
+                worker.step = Step::Ask;
+                if reply.goes || worker.sends >= play.sends {
+                    worker.sends = 0;
+                    now
+                } else {
+                    let backoff = rng.u64(0..SECOND << (worker.sends - 1).min(4));
+                    let hint = reply.hint.unwrap_or_default().min(Duration::from_secs(60));
+                    now + backoff + u64::try_from(hint.as_nanos()).expect("a minute at most")
+                }
+            }
+        };
+        events.push(Reverse((next, index)));
+    }
+    tally
+}
+
+fn declared(start: Timestamp) -> SendRate {
+    SendRate::new(ControlLaw::Declared, start)
+}
+
+fn paced(start: Timestamp) -> SendRate {
+    SendRate::new(ControlLaw::Paced, start)
+}
+
+/// A limit that is counted, in nanoseconds.
+struct Count {
+    limit: u64,
+    window: u64,
+    used: u64,
+    /// When the window began.
+    begun: u64,
+}
+
+impl Count {
+    const fn new(limit: u64, window: u64) -> Self {
+        Self {
+            limit,
+            window,
+            used: 0,
+            begun: 0,
+        }
+    }
+
+    /// Takes `cost` of a window of the clock, and returns whether that was there.
+    fn aligned(&mut self, now: u64, cost: u64) -> bool {
+        let begun = now - now % self.window;
+        if self.begun != begun {
+            (self.begun, self.used) = (begun, 0);
+        }
+        self.take(cost)
+    }
+
+    /// Takes `cost` of a window that begins with its first request.
+    fn first_use(&mut self, now: u64, cost: u64) -> bool {
+        if self.used == 0 || now >= self.begun + self.window {
+            (self.begun, self.used) = (now, 0);
+        }
+        self.take(cost)
+    }
+
+    fn take(&mut self, cost: u64) -> bool {
+        let goes = self.used + cost <= self.limit;
+        if goes {
+            self.used += cost;
+        }
+        goes
+    }
+
+    fn left(&self) -> u64 {
+        self.limit - self.used
+    }
+
+    fn rest(&self, now: u64) -> u64 {
+        self.begun + self.window - now
+    }
+}
+
+/// A bucket that refills, in tokens times its window.
+struct Bucket {
+    limit: u64,
+    window: u64,
+    level: u128,
+    at: u64,
+}
+
+impl Bucket {
+    fn new(limit: u64, window: u64) -> Self {
+        Self {
+            limit,
+            window,
+            level: u128::from(limit) * u128::from(window),
+            at: 0,
+        }
+    }
+
+    fn take(&mut self, now: u64, cost: u64) -> bool {
+        let passed = u128::from(now - self.at) * u128::from(self.limit);
+        let whole = u128::from(self.limit) * u128::from(self.window);
+        (self.level, self.at) = ((self.level + passed).min(whole), now);
+        let cost = u128::from(cost) * u128::from(self.window);
+        let goes = self.level >= cost;
+        if goes {
+            self.level -= cost;
+        }
+        goes
+    }
+
+    fn left(&self) -> u64 {
+        u64::try_from(self.level / u128::from(self.window)).expect("at most the limit")
+    }
+
+    /// Returns the time until `tokens` are there.
+    fn until(&self, tokens: u64) -> u64 {
+        let lacking = (u128::from(tokens) * u128::from(self.window)).saturating_sub(self.level);
+        u64::try_from(lacking / u128::from(self.limit)).expect("it is short")
+    }
+}
+
+const fn seconds(nanos: u64) -> Duration {
+    Duration::from_secs(nanos.div_ceil(SECOND))
+}
+
+/// Returns what came of `declared` and `paced` at one service.
+fn both<S>(how: Play, service: impl Fn() -> S) -> [Tally; 2]
+where
+    S: FnMut(u64, u64, &mut Rng) -> Reply,
+{
+    [play(how, declared, service()), play(how, paced, service())]
+}
+
+/// A service of 3 a second, whose reports are as `report` makes them of the time.
+fn three_a_second(
+    report: impl Fn(LimitReport, u64) -> LimitReport,
+) -> impl FnMut(u64, u64, &mut Rng) -> Reply {
+    let mut count = Count::new(3, SECOND);
+    move |now, cost, _| {
+        let goes = count.aligned(now, cost);
+        let told = LimitReport::new(count.left()).limit(3);
+        Reply::new(goes, report(told, now), now)
+    }
+}
+
+const fn epoch(now: u64) -> Duration {
+    Duration::from_secs(EPOCH + now / SECOND)
+}
+
+/// Limit and remaining without a reset, as NCBI says them (ropensci/rentrez#132), and other reports
+/// of which nothing follows: they are as good as none.
+#[test]
+fn reports_that_cannot_be_used_throttle_no_more_than_the_paced_law() {
+    type Form = fn(LimitReport, u64) -> LimitReport;
+    let forms: [(&str, Form); 6] = [
+        ("no reset", |told, _| told),
+        ("remaining alone", |told, _| {
+            LimitReport::new(told.remaining())
+        }),
+        ("a reset that is past", |told, now| {
+            told.reset(Reset::At(epoch(now) - Duration::from_secs(1_504)))
+        }),
+        ("a reset of zero", |told, _| {
+            told.reset(Reset::In(Duration::ZERO))
+        }),
+        ("a window of zero", |told, _| told.window(Duration::ZERO)),
+        ("more than there is time", |told, _| {
+            told.reset(Reset::In(Duration::MAX)).window(Duration::MAX)
+        }),
+    ];
+    for (name, form) in forms {
+        let [told, paced] = both(PLAY, || three_a_second(form));
+        assert!(
+            told.throttled() <= paced.throttled() + 10,
+            "{name}: {told:?}, {paced:?}"
+        );
+        assert!(told.used(1_800) >= 850, "{name}: {told:?}");
+    }
+}
+
+/// The headers of GitHub, and no `Date`.
+#[test]
+fn a_reset_at_a_time_is_nothing_without_a_date() {
+    let how = Play {
+        seconds: 7_200,
+        ..PLAY
+    };
+    let [told, paced] = both(how, || {
+        let mut hour = Count::new(5_000, 3_600 * SECOND);
+        move |now, cost, _: &mut Rng| {
+            let goes = hour.aligned(now, cost);
+            let report = LimitReport::new(hour.left()).limit(5_000);
+            let reports = report
+                .reset(Reset::At(epoch(hour.begun + hour.window)))
+                .into();
+            Reply {
+                goes,
+                hint: None,
+                reports,
+            }
+        }
+    });
+    assert!(told.throttled() <= paced.throttled() + 10, "{told:?}");
+}
+
+/// Returns what twelve waiters send in a minute that are each refused 50 ms later, and whose
+/// limiter has `begun` somehow.
+fn twelve_waiters(begun: impl Fn(&SendRate)) -> usize {
+    let rate = declared(at(0));
+    begun(&rate);
+    let mut flying = Vec::new();
+    let (mut places, mut sends): (Vec<_>, usize) =
+        ((0..12).map(|_| rate.reserve(at(0))).collect(), 0);
+    for now in (0..60 * SECOND).step_by(5_000_000) {
+        flying.retain(|(due, permit)| {
+            if *due <= now {
+                rate.observe(at(now), *permit, &LimitReport::new(0).limit(3).into());
+                rate.record(at(now), *permit, Outcome::Throttled);
+            }
+            *due > now
+        });
+        for place in &mut places {
+            if let Ok(permit) = place.claim(at(now)) {
+                flying.push((now + 50 * MILLI, permit));
+                *place = rate.reserve(at(now));
+                sends += 1;
+            }
+        }
+    }
+    sends
+}
+
+#[test]
+fn twelve_waiters_send_no_more_than_without_reports() {
+    let hear = |rate: &SendRate| {
+        let permit = rate.try_acquire(at(0)).expect("it is the first");
+        let report = LimitReport::new(2).limit(3).window(Duration::from_secs(1));
+        rate.observe(at(0), permit, &report.into());
+    };
+    let sends = [
+        twelve_waiters(|_| {}),
+        twelve_waiters(|rate| {
+            hear(rate);
+            rate.reset(at(0));
+        }),
+        twelve_waiters(|rate| {
+            hear(rate);
+            rate.forget_throttles(at(0));
+        }),
+    ];
+    assert!(sends.iter().all(|sends| *sends <= 76), "{sends:?}");
+}
+
+/// The same with threads, each of which keeps three places.
+#[test]
+fn threads_send_no_more_than_without_reports() {
+    let rate = declared(at(0));
+    let (clock, sends) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut places: Vec<_> = (0..3).map(|_| rate.reserve(at(0))).collect();
+                loop {
+                    let now = clock.fetch_add(MILLI, Relaxed);
+                    if now > 60 * SECOND {
+                        return;
+                    }
+                    for place in &mut places {
+                        let Ok(permit) = place.claim(at(now)) else {
+                            continue;
+                        };
+                        sends.fetch_add(1, Relaxed);
+                        let later = at(now + 50 * MILLI);
+                        rate.observe(later, permit, &LimitReport::new(0).limit(3).into());
+                        rate.record(later, permit, Outcome::Throttled);
+                        *place = rate.reserve(later);
+                    }
+                }
+            });
+        }
+    });
+    // By the clock of one thread another one is a little late.
+    assert!(sends.into_inner() <= 150);
+}
