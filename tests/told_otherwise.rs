@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::thread;
 
 use fastrand::Rng;
-use paceline::law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset};
+use paceline::law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset};
 use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
@@ -468,4 +468,155 @@ fn threads_send_no_more_than_without_reports() {
     });
     // By the clock of one thread another one is a little late.
     assert!(sends.into_inner() <= 150);
+}
+
+/// The reset is when one request fits, as DigitalOcean says in OpenAI's names
+/// (<https://docs.digitalocean.com/reference/api/reference/serverless-inference/>).
+#[test]
+fn a_reset_that_brings_one_token_back_is_given_up() {
+    for (limit, most) in [(120, 100), (90, 130)] {
+        let tally = play(PLAY, declared, {
+            let mut bucket = Bucket::new(limit, 60 * SECOND);
+            move |now, cost, _: &mut Rng| {
+                let goes = bucket.take(now, cost);
+                let fits = (EPOCH * SECOND + now + bucket.until(1)).div_ceil(SECOND);
+                let report = LimitReport::new(bucket.left()).limit(limit);
+                let reset = Reset::At(Duration::from_secs(fits));
+                Reply::new(goes, report.reset(reset), now)
+            }
+        });
+        assert!(tally.throttled() <= most, "{limit}: {tally:?}");
+    }
+}
+
+/// Once it is given up, that is said, and the paced law decides.
+#[test]
+fn what_was_given_up_is_shown() {
+    let rate = declared(at(0));
+    let report = |reset| {
+        let reset = Reset::In(Duration::from_secs(reset));
+        LimitReports::from(LimitReport::new(0).limit(100).reset(reset))
+    };
+    let mut seen = Vec::new();
+    for now in (0..9 * SECOND).step_by(10_000_000).map(at) {
+        if let Ok(permit) = rate.try_acquire(now) {
+            seen.push(rate.observe(now, permit, &report(1)));
+            rate.record(now, permit, Outcome::Throttled);
+        }
+    }
+    assert!(seen.contains(&Observed::GivenUp), "{seen:?}");
+    let shown = rate.snapshot(at(9 * SECOND)).declared.expect("it is shown");
+    assert!(shown.given_up && shown.to_string().ends_with("given up"));
+}
+
+/// A window that begins with its first request, told in whole seconds, as UniFi Protect does
+/// (uilibs/uiprotect#984).
+#[test]
+fn windows_from_first_use_are_kept_to() {
+    for (limit, clients, least) in [(10, 1, 800), (3, 1, 850), (10, 2, 850)] {
+        let how = Play { clients, ..PLAY };
+        let mut count = Count::new(limit, SECOND);
+        let tally = play(how, declared, move |now, cost, _| {
+            let goes = count.first_use(now, cost);
+            let report = LimitReport::new(count.left())
+                .limit(limit)
+                .window(Duration::from_secs(1))
+                .reset(Reset::In(seconds(count.rest(now))));
+            Reply::new(goes, report, now)
+        });
+        let is_used = tally.used(limit * PLAY.seconds) >= least;
+        assert!(is_used && tally.throttled() <= 50, "{limit}: {tally:?}");
+    }
+}
+
+/// A reset in milliseconds, as Prisjakt tells it (<https://developer.prisjakt.nu>).
+#[test]
+fn a_reset_that_falls_by_a_thousand_a_second_is_in_milliseconds() {
+    for (limit, window, run) in [(10_000, 3_600, 3_600), (100, 60, 1_800), (7, 20, 1_800)] {
+        let how = Play {
+            seconds: run,
+            ..PLAY
+        };
+        let mut count = Count::new(limit, window * SECOND);
+        let tally = play(how, declared, move |now, cost, _| {
+            let goes = count.aligned(now, cost);
+            let reset = Duration::from_secs(count.rest(now) / MILLI);
+            let report = LimitReport::new(count.left()).limit(limit);
+            Reply::new(goes, report.reset(Reset::In(reset)), now)
+        });
+        let is_used = tally.used(limit * run / window) >= 900;
+        assert!(is_used && tally.throttled() <= 10, "{limit}: {tally:?}");
+    }
+}
+
+/// The headers of GitHub, of which some have a `Date` that is off by a second.
+#[test]
+fn an_odd_date_does_not_make_a_refill_of_a_window() {
+    for (share, until) in [(1, 1_200), (10, 120), (10, 1_200)] {
+        let how = Play {
+            seconds: 1_200,
+            ..PLAY
+        };
+        let mut count = Count::new(600, 60 * SECOND);
+        let tally = play(how, declared, move |now, cost, rng| {
+            let goes = count.aligned(now, cost);
+            let odd = now < until * SECOND && rng.u64(0..1_000) < share;
+            let report = LimitReport::new(count.left()).limit(600);
+            let report = report.reset(Reset::At(epoch(count.begun + count.window)));
+            let date = epoch(now) + Duration::from_secs(odd.into());
+            Reply {
+                goes,
+                hint: None,
+                reports: LimitReports::from(report).with_date(date),
+            }
+        });
+        let is_used = tally.used(12_000) >= 950;
+        assert!(is_used && tally.throttled() <= 10, "{share}: {tally:?}");
+    }
+}
+
+/// Requests of a language model that cost a third of their estimate, which is known at their end.
+#[test]
+fn estimates_that_are_too_high_are_learned() {
+    let how = Play {
+        workers: 256,
+        trip: (30_000, 120_000),
+        seconds: 3_600,
+        weight: 3_000,
+        cost: 1_000,
+        ..PLAY
+    };
+    let law =
+        |start| SendRate::declared(DeclaredSettings::new().dimension(Dimension::Tokens), start);
+    let mut bucket = Bucket::new(100_000, 60 * SECOND);
+    let tally = play(how, law, move |now, cost, _| {
+        let goes = bucket.take(now, cost);
+        let whole = Duration::from_millis(bucket.until(100_000).div_ceil(MILLI));
+        let report = LimitReport::new(bucket.left())
+            .limit(100_000)
+            .dimension(Dimension::Tokens)
+            .reset(Reset::In(whole))
+            .refills(true);
+        Reply::new(goes, report, now)
+    });
+    let is_used = tally.used(6_000_000) >= 750;
+    assert!(is_used && tally.throttled() <= 10, "{tally:?}");
+}
+
+/// "0 left, reset in a minute" as the first report, without a limit: the next goes after it.
+#[test]
+fn a_limit_that_is_not_told_holds_back_all_the_same() {
+    let rate = declared(at(0));
+    let mut sent = 0;
+    for now in (0..60 * SECOND).step_by(10_000_000) {
+        if let Ok(permit) = rate.try_acquire(at(now)) {
+            let report = LimitReport::new(0).reset(Reset::In(seconds(60 * SECOND - now)));
+            rate.observe(at(now), permit, &report.into());
+            rate.record(at(now), permit, Outcome::Throttled);
+            sent += 1;
+        }
+    }
+    assert_eq!(sent, 1);
+    // How much it is is not known.
+    assert!(rate.reserve_n(at(60 * SECOND), 5).is_ok());
 }

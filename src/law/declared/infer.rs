@@ -15,7 +15,7 @@ use crate::fixed::SECOND;
 /// Windows that services have.
 const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
 /// A reset that is nearer than this says nothing of the length of a window.
-const SOON: u64 = 10 * SECOND;
+pub(super) const SOON: u64 = 10 * SECOND;
 /// So many reports in a row whose reset is none that a window can have say that it is no window.
 const MOVED: u8 = 3;
 /// A window is a usual one if it is within this part of it.
@@ -69,6 +69,43 @@ impl Ledger {
             }
             _ => None,
         }
+    }
+
+    /// Returns the report as if all its spans were told in seconds.
+    pub(super) fn in_seconds(&self, told: &Told) -> Told {
+        let reset = told.reset.map(|reset| match reset {
+            ResetAt::In(nanos) if self.millis => ResetAt::In(nanos / 1_000),
+            reset => reset,
+        });
+        Told { reset, ..*told }
+    }
+
+    /// Returns `true` if the time to the reset falls by a thousand seconds in a second.
+    pub(super) fn falls_by_millis(&self, told: &Told) -> bool {
+        let Some(ResetAt::In(nanos)) = told.reset.filter(|_| self.reset.is_known()) else {
+            return false;
+        };
+        let passed = i128::from(told.now.saturating_sub(self.at));
+        let fallen = i128::from(self.reset.hi) - i128::from(told.now) - i128::from(nanos) + passed;
+        let near = passed / 32 + i128::from(self.trip);
+        let is_sure = passed > i128::from(self.trip) * 4 && passed > i128::from(SECOND) / 4;
+        let is_heard = self.first || !self.fresh;
+        !self.millis && is_heard && is_sure && (fallen / 1_000 - passed).abs() <= near
+    }
+
+    /// Returns the reset of a report. A service's clock may be off by a second: of two resets by it
+    /// that are so near the later one counts until the window ends.
+    pub(super) fn steadied(&self, told: &Told, reset: Within) -> Within {
+        let is_time = matches!(told.reset, Some(ResetAt::At(_))) && !self.fresh;
+        let later = reset.moved(signed(SECOND.min(self.window / 4)));
+        let near = Within {
+            lo: reset.lo,
+            hi: later.hi,
+        };
+        if is_time && !self.comes_back() && self.reset.is_after(reset) && self.reset.meets(near) {
+            return self.reset;
+        }
+        reset
     }
 
     pub(super) fn note_kind(&mut self, told: &Told) {
@@ -191,7 +228,7 @@ impl Ledger {
     /// Returns `true` if so much more is left than by the last report that a window must have begun
     /// between the two, of a limit whose resets are told too roughly to show that.
     pub(super) fn has_risen(&self, told: &Told) -> bool {
-        let rough = self.reset.width() >= self.window / 8 && self.source > Source::Guessed;
+        let rough = self.is_rough() && self.source > Source::Guessed;
         let least = amount((self.limit / 4).max(self.heaviest * 2));
         rough && !self.comes_back() && !self.fresh && self.more(told) > least
     }
@@ -201,13 +238,23 @@ impl Ledger {
         if !self.has_risen(told) {
             return false;
         }
+        self.open(told, self.at.saturating_sub(self.trip));
+        self.rolled = self.position;
+        true
+    }
+
+    /// Notes that a window has begun between `from` and a report.
+    pub(super) fn open(&mut self, told: &Told, from: u64) {
         self.reset = Within {
-            lo: signed(self.at) - signed(self.trip),
+            lo: signed(from),
             hi: signed(told.now),
         }
         .moved(signed(self.window));
-        self.rolled = self.position;
-        true
+    }
+
+    /// Returns `true` if resets are told too roughly to show when a window ends.
+    pub(super) const fn is_rough(&self) -> bool {
+        self.reset.width() >= self.window / 8
     }
 
     /// Learns the window of a service that declares none by the distance of two resets: it is no
