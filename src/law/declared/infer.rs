@@ -87,22 +87,22 @@ impl Ledger {
         };
         let passed = i128::from(told.now.saturating_sub(self.at));
         let fallen = i128::from(self.reset.hi) - i128::from(told.now) - i128::from(nanos) + passed;
-        let near = passed / 32 + i128::from(self.trip);
-        let is_sure = passed > i128::from(self.trip) * 4 && passed > i128::from(SECOND) / 4;
-        let is_heard = self.first || !self.fresh;
-        !self.millis && is_heard && is_sure && (fallen / 1_000 - passed).abs() <= near
+        let is_sure = passed > i128::from(self.trip) * 16 && passed > i128::from(SECOND) / 4;
+        let is_heard = (self.first || !self.fresh) && !self.comes_back();
+        !self.millis && is_heard && is_sure && (fallen / 1_000 - passed).abs() <= passed / 16
     }
 
     /// Returns the reset of a report. A service's clock may be off by a second: of two resets by it
     /// that are so near the later one counts until the window ends.
     pub(super) fn steadied(&self, told: &Told, reset: Within) -> Within {
-        let is_time = matches!(told.reset, Some(ResetAt::At(_))) && !self.fresh;
-        let later = reset.moved(signed(SECOND.min(self.window / 4)));
+        let is_time = matches!(told.reset, Some(ResetAt::At(_))) && self.window >= SOON;
+        let later = reset.moved(signed(SECOND));
         let near = Within {
             lo: reset.lo,
             hi: later.hi,
         };
-        if is_time && !self.comes_back() && self.reset.is_after(reset) && self.reset.meets(near) {
+        let is_same = !self.fresh && !self.comes_back();
+        if is_time && is_same && self.reset.is_after(reset) && self.reset.meets(near) {
             return self.reset;
         }
         reset

@@ -14,7 +14,7 @@ use crate::fixed::{Rate, SECOND};
 const LEAST_SPREAD: u64 = 50_000_000;
 /// The least rate of a limit that has something left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
-/// Until the second report, one of the heaviest requests goes in this time.
+/// Until the second report a token goes in this time.
 const FIRST: u64 = 10 * SECOND;
 /// The least rate of one that nothing was heard of for the longest stop: one that asks goes at
 /// once.
@@ -164,7 +164,7 @@ impl Ledger {
         let least = match (unheard, is_guess) {
             (true, _) => UNHEARD,
             // As before the first report: it may say something else than it seems to.
-            (false, true) => Rate::from_ratio(self.heaviest.try_into().unwrap_or(u32::MAX), FIRST),
+            (false, true) => Rate::from_ratio(1, FIRST),
             (false, false) => SLOWEST,
         };
         self.in_estimates(rate.min(most)).max(least)
