@@ -160,7 +160,8 @@ impl Ledger {
             Rate::MAX
         };
         let unheard = now >= self.heard_at.saturating_add(LONGEST_STOP);
-        let is_guess = self.first && self.source == Source::Guessed;
+        let is_new = self.first && now < self.at.saturating_add(2 * FIRST);
+        let is_guess = is_new && self.source == Source::Guessed;
         let least = match (unheard, is_guess) {
             (true, _) => UNHEARD,
             // As before the first report: it may say something else than it seems to.
