@@ -5,10 +5,12 @@
     reason = "a test may overflow, and fail"
 )]
 
+extern crate alloc;
+
+use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
-use std::collections::BinaryHeap;
 use std::thread;
 
 use fastrand::Rng;
@@ -35,10 +37,6 @@ impl Reply {
             hint: None,
             reports: LimitReports::from(report).with_date(date),
         }
-    }
-
-    fn hint(self, hint: Option<Duration>) -> Self {
-        Self { hint, ..self }
     }
 }
 
@@ -345,7 +343,9 @@ fn reports_that_cannot_be_used_throttle_no_more_than_the_paced_law() {
             LimitReport::new(told.remaining())
         }),
         ("a reset that is past", |told, now| {
-            told.reset(Reset::At(epoch(now) - Duration::from_secs(1_504)))
+            told.reset(Reset::At(
+                epoch(now).saturating_sub(Duration::from_secs(1_504)),
+            ))
         }),
         ("a reset of zero", |told, _| {
             told.reset(Reset::In(Duration::ZERO))
@@ -470,7 +470,7 @@ fn threads_send_no_more_than_without_reports() {
     assert!(sends.into_inner() <= 150);
 }
 
-/// The reset is when one request fits, as DigitalOcean says in OpenAI's names
+/// The reset is when one request fits, as `DigitalOcean` says in `OpenAI`'s names
 /// (<https://docs.digitalocean.com/reference/api/reference/serverless-inference/>).
 #[test]
 fn a_reset_that_brings_one_token_back_is_given_up() {
@@ -509,7 +509,7 @@ fn what_was_given_up_is_shown() {
     assert!(shown.given_up && shown.to_string().ends_with("given up"));
 }
 
-/// A window that begins with its first request, told in whole seconds, as UniFi Protect does
+/// A window that begins with its first request, told in whole seconds, as `UniFi` Protect does
 /// (uilibs/uiprotect#984).
 #[test]
 fn windows_from_first_use_are_kept_to() {

@@ -451,7 +451,7 @@ impl World<'_> {
             self.played.fault(Fault::Snapshot(text));
         }
         // In tokens as requests are estimated to cost, of which each may cost less.
-        let most = limit as f64 * 100.0 / system.cost_low.min(100) as f64;
+        let most = limit as f64 * if system.cost > 0 { 4.0 } else { 1.0 };
         if shown.available > most + 1.0 {
             let text = format!("{} of {limit} at once", shown.available);
             self.played.fault(Fault::Snapshot(text));

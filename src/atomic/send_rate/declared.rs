@@ -343,8 +343,8 @@ impl Engaged<'_> {
             is_any_declared = true;
             is_counted &= ledger.counts(order);
         }
-        if more.saturating_mul(2) <= -i64::from(permit.weight()) {
-            limits.note_cheaper();
+        if more.saturating_mul(2) <= 0_i64.saturating_sub(permit.weight().into()) {
+            limits.each(Ledger::cheaper);
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.

@@ -146,8 +146,8 @@ impl Limits {
 
     /// Returns the least limit that is declared, of those that the service has `told` or of all.
     pub(super) fn least(&self, told: bool) -> Option<u32> {
-        let ledgers = self.ledgers().filter(|ledger| ledger.limit_told || !told);
-        let least = ledgers.map(|ledger| ledger.limit).min()?;
+        let limit = |ledger: Ledger| (ledger.limit_told || !told).then_some(ledger.limit);
+        let least = self.ledgers().filter_map(limit).min()?;
         Some(u32::try_from(least).unwrap_or(u32::MAX))
     }
 
@@ -226,11 +226,6 @@ impl Limits {
         contradicts
     }
 
-    /// Notes that a request has cost far less than it was estimated to.
-    pub(super) fn note_cheaper(&self) {
-        self.each(Ledger::cheaper);
-    }
-
     /// Begins the windows that have begun by `now`.
     pub(super) fn roll(&self, now: u64, sent: u64) {
         self.each(|ledger| ledger.rolled(now, sent).unwrap_or(*ledger));
@@ -244,7 +239,7 @@ impl Limits {
     }
 
     /// Replaces each limit that is declared by what `next` makes of it.
-    fn each(&self, mut next: impl FnMut(&Ledger) -> Ledger) {
+    pub(super) fn each(&self, mut next: impl FnMut(&Ledger) -> Ledger) {
         for words in self.ledgers.iter().map_while(Lazy::get) {
             let mut tries = 0..TRIES;
             loop {

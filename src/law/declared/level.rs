@@ -16,7 +16,7 @@ const MOST_KEPT: i128 = 4;
 /// Requests cost what they are estimated to, unless it is less by this part or more.
 const COSTLY: i128 = 2;
 /// They cost at least this part of it.
-const LEAST_COST: i128 = 16;
+const LEAST_COST: i128 = 4;
 /// All but this part of a limit is enough for any request.
 pub(super) const NEARLY: i128 = 32;
 /// What is left of a sliding window is spread over this part of it. A client alone comes to rest
