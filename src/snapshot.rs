@@ -28,10 +28,10 @@ impl fmt::Display for DeclaredLimit {
         if let Some(reset) = self.resets_in {
             write!(f, ", reset in {reset:.1?}")?;
         }
-        f.write_str(if self.contradicted {
-            ", contradicted"
-        } else {
-            ""
+        f.write_str(match (self.given_up, self.contradicted) {
+            (true, _) => ", given up",
+            (false, true) => ", contradicted",
+            (false, false) => "",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Plays random systems, and prints which of the promises they broke.
 //!
-//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--classes`, `--operations`, `--only N`,
+//! `--seed 1 --systems 300`, `--narrow`, `--untold`, `--unusable`, `--classes`, `--operations`, `--only N`,
 //! `--replay "kind=1 limit=5 ..."`, `--verbose`, and `--shrink`, which prints a smaller system for each that fails;
 //! `--print` plays none.
 
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
             "--classes" => range = Range::Classes,
             "--operations" => range = Range::Operations,
             "--untold" => range = Range::Untold,
+            "--unusable" => range = Range::Unusable,
             "--verbose" => is_verbose = true,
             "--print" => prints = true,
             "--shrink" => shrinks = true,

@@ -8,7 +8,7 @@ use paceline_fuzz::systems::{self, Range, Summary, System, draw};
 const SEED: u64 = 1_000_003;
 
 /// What holds without exception.
-const HARD: [&str; 17] = [
+const HARD: [&str; 18] = [
     "panic",
     "stopped",
     "not back",
@@ -23,6 +23,7 @@ const HARD: [&str; 17] = [
     "minted",
     "drought",
     "unused",
+    "throttled",
     "refused",
     "account",
     "starved",
@@ -197,6 +198,16 @@ fn systems_that_are_not_told_never_stop() {
     assert!(summary.mean_used() >= 0.88, "{}", summary.mean_used());
 }
 
+/// Headers without a reset, as those of api.data.gov (<https://api.data.gov/docs/rate-limits/>),
+/// and all other forms of reports of which nothing can be made.
+#[test]
+fn reports_that_cannot_be_used_are_as_good_as_none() {
+    let summary = played(Range::Unusable, 100);
+    for name in HARD {
+        assert_eq!(summary.count(name), 0, "{name}");
+    }
+}
+
 #[test]
 fn two_classes_keep_what_they_are_promised() {
     let summary = played(Range::Classes, 40);
@@ -231,6 +242,7 @@ fn a_system_reads_as_it_prints() {
             Range::Classes,
             Range::Wide,
             Range::Operations,
+            Range::Unusable,
         ] {
             let system = draw(range, seed);
             assert!(system.is_sound(), "{system}");

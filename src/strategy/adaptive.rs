@@ -411,8 +411,14 @@ impl Adaptive {
 
     /// Takes note of a limit that was not known, or has changed.
     fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
-        if observed > Observed::Taken {
-            self.tell_limit(rate, now, |limit| EventKind::LimitDeclared { limit });
+        match observed {
+            Observed::Changed | Observed::Declared => {
+                self.tell_limit(rate, now, |limit| EventKind::LimitDeclared { limit });
+            }
+            Observed::GivenUp => {
+                self.tell_limit(rate, now, |limit| EventKind::LimitGivenUp { limit });
+            }
+            Observed::Nothing | Observed::Taken => {}
         }
     }
 

@@ -127,6 +127,12 @@ pub enum EventKind<'a> {
         /// The limit.
         limit: &'a DeclaredLimit,
     },
+    /// What the service tells of a limit has another meaning than it seems to have. The limit is
+    /// left alone for an hour.
+    LimitGivenUp {
+        /// The limit.
+        limit: &'a DeclaredLimit,
+    },
     /// A send rate that obeys declared limits has had several answers and no report.
     LimitsUnheard {
         /// What the limits would count that it listens for.
@@ -191,7 +197,9 @@ impl fmt::Display for EventKind<'_> {
             }
             Self::QuotaRecovered { available } => write!(f, ": {available} left"),
             Self::Engaged { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
-            Self::LimitDeclared { limit } | Self::LimitContradicted { limit } => {
+            Self::LimitDeclared { limit }
+            | Self::LimitContradicted { limit }
+            | Self::LimitGivenUp { limit } => {
                 write!(f, ": {limit}")
             }
             Self::LimitsUnheard { dimension, ignored } => {
@@ -221,6 +229,7 @@ impl EventKind<'_> {
             Self::BackgroundWaits => "background waits for the first time",
             Self::LimitDeclared { .. } => "limit declared",
             Self::LimitContradicted { .. } => "declared limit contradicted",
+            Self::LimitGivenUp { .. } => "declared limit given up",
             Self::LimitsUnheard { .. } => "no declared limits heard",
         }
     }
@@ -305,7 +314,7 @@ impl<'a> Event<'a> {
             EventKind::LimitDeclared { limit } => {
                 emit!(INFO "paceline" %limit, policy = %limit.policy,);
             }
-            EventKind::LimitContradicted { limit } => {
+            EventKind::LimitContradicted { limit } | EventKind::LimitGivenUp { limit } => {
                 emit!(WARN "paceline" %limit, policy = %limit.policy,);
             }
             EventKind::LimitsUnheard { dimension, ignored } => {
@@ -366,7 +375,7 @@ mod tests {
         reason: StopReason,
         rate: &'a SendRateSnapshot,
         limit: &'a DeclaredLimit,
-    ) -> [EventKind<'a>; 17] {
+    ) -> [EventKind<'a>; 18] {
         let (dimension, background) = (Dimension::Tokens, false);
         let wait = Duration::from_secs(7);
         let failed = Some(failure);
@@ -411,6 +420,7 @@ mod tests {
             EventKind::BackgroundWaits,
             EventKind::LimitDeclared { limit },
             EventKind::LimitContradicted { limit },
+            EventKind::LimitGivenUp { limit },
             EventKind::LimitsUnheard {
                 dimension,
                 ignored: 4,
@@ -434,7 +444,8 @@ mod tests {
                 EventKind::BackgroundWaits => 13,
                 EventKind::LimitDeclared { .. } => 14,
                 EventKind::LimitContradicted { .. } => 15,
-                EventKind::LimitsUnheard { .. } => 16,
+                EventKind::LimitGivenUp { .. } => 16,
+                EventKind::LimitsUnheard { .. } => 17,
             };
             assert_eq!(number, expected);
         }
@@ -499,6 +510,7 @@ mod tests {
             resets_in: None,
             heard_ago: Duration::ZERO,
             contradicted: false,
+            given_up: false,
         }
     }
 

@@ -456,7 +456,8 @@ fn of_several_limits_the_tightest_holds() {
         Observed::Declared
     );
     let pace = rate.snapshot(at(20 * SECOND)).fill_rate;
-    assert!((0.002..0.003).contains(&pace), "{pace}/s");
+    // Until the second report one goes in ten seconds.
+    assert!((0.09..0.11).contains(&pace), "{pace}/s");
     assert_eq!(
         rate.declared_limit(at(20 * SECOND))
             .unwrap()

@@ -42,3 +42,8 @@ pub(super) const CUT_OFF: u64 = 1_000;
 pub(super) const LEASE: u64 = 1 << 18;
 /// A caller that is refused comes again after so many milliseconds at most.
 pub(super) const REFUSED: u64 = 200;
+/// Where reports cannot be used, a larger part of the requests by so much may be refused than under
+/// the paced law, ...
+pub(super) const MORE: f64 = 0.01;
+/// ... and by so many standard deviations of what is drawn.
+pub(super) const CHANCE: f64 = 4.0;

@@ -86,7 +86,9 @@ impl System {
             && self.shape < 4
             && self.law < 7
             && (self.law < 4 || self.shape == 3)
-            && self.family < 12;
+            && self.family < 12
+            && self.unusable < 8
+            && (self.unusable == 0 || (self.heavy == 1 && self.shape == 0 && self.family == 0));
         let shares = [
             self.lost,
             self.forget,
@@ -96,7 +98,14 @@ impl System {
             self.silent,
         ];
         // Shorter spans are more of the same.
-        let spans = [self.polls, self.sets, self.restart, self.change, self.jump];
+        let spans = [
+            self.polls,
+            self.sets,
+            self.restart,
+            self.change,
+            self.jump,
+            self.amnesia,
+        ];
         let least = 10 + self.run / 4_000;
         let by_law = match self.law {
             1 => {

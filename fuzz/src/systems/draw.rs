@@ -17,7 +17,12 @@ pub enum Range {
     Wide,
     /// Operations of a strategy, under every law.
     Operations,
+    /// As wide, of a service whose reports cannot be used.
+    Unusable,
 }
+
+/// How many forms of reports there are that cannot be used.
+const UNUSABLE: u64 = 7;
 
 /// The most requests of a window, and of a run.
 const MOST_IN_WINDOW: u64 = 400;
@@ -58,8 +63,11 @@ pub fn draw(range: Range, seed: u64) -> System {
     service(&mut system, range, rng);
     workers(&mut system, range, rng);
     trouble(&mut system, range, rng);
-    if range == Range::Wide {
+    if matches!(range, Range::Wide | Range::Unusable) {
         wide_trouble(&mut system, rng);
+    }
+    if range == Range::Unusable {
+        unusable(&mut system, rng);
     }
     pace(&mut system, rng);
     system
@@ -77,6 +85,11 @@ fn service(system: &mut System, range: Range, rng: &mut Rng) {
                 system.law = 1;
                 other_law(system, rng);
             }
+        }
+        Range::Unusable => {
+            system.kind = rng.u64(0..2);
+            system.window = 1_000 * spread(rng, 1, 60);
+            system.limit = (system.window / 1_000 * rng.u64(1..20)).max(3);
         }
         Range::Wide | Range::Operations => {
             system.kind = [0, 0, 1, 1, 2][rng.usize(0..5)];
@@ -129,15 +142,16 @@ fn other_law(system: &mut System, rng: &mut Rng) {
 fn workers(system: &mut System, range: Range, rng: &mut Rng) {
     system.clients = match range {
         Range::Narrow | Range::Untold | Range::Classes => 1,
-        Range::Wide | Range::Operations => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
+        Range::Wide | Range::Operations | Range::Unusable => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
     };
     system.workers = rng.u64(1..=16);
-    if range == Range::Classes {
+    let classes = range == Range::Unusable && one_in(rng, 3);
+    if range == Range::Classes || classes {
         system.workers = rng.u64(4..=32);
         system.background = rng.u64(1..=system.workers / 2);
     }
     system.light = system.limit.div_ceil(MOST_IN_WINDOW);
-    if system.law > 1 {
+    if system.law > 1 || range == Range::Unusable {
         system.light = 1;
     }
     if system.law == 1 {
@@ -149,7 +163,7 @@ fn workers(system: &mut System, range: Range, rng: &mut Rng) {
         system.light = system.light.min(whole);
     }
     system.heavy = system.light;
-    if rng.bool() && system.law < 2 {
+    if rng.bool() && system.law < 2 && range != Range::Unusable {
         let most = if rng.bool() { whole } else { whole / 4 };
         system.heavy = most.max(system.light);
         system.heavies = spread(rng, 5, 300);
@@ -178,7 +192,7 @@ fn trouble(system: &mut System, range: Range, rng: &mut Rng) {
     if one_in(rng, 3) {
         system.cost = match range {
             Range::Narrow | Range::Untold | Range::Classes => 1,
-            Range::Wide | Range::Operations => rng.u64(1..3),
+            Range::Wide | Range::Operations | Range::Unusable => rng.u64(1..3),
         };
         system.cost_low = rng.u64(20..=100);
         system.cost_high = rng.u64(100..=200);
@@ -226,6 +240,20 @@ fn wide_trouble(system: &mut System, rng: &mut Rng) {
     if one_in(rng, 12) {
         system.jump = window * rng.u64(5..20) + rng.u64(0..window);
         system.jump_by = spread(rng, 100, 3 * window);
+    }
+}
+
+/// What no law can use, and calls that forget what was heard.
+fn unusable(system: &mut System, rng: &mut Rng) {
+    system.unusable = rng.u64(1..=UNUSABLE);
+    // Requests of the paced law weigh the same, and cost what they weigh.
+    (system.cost, system.change, system.change_to) = (0, 0, 100);
+    (system.late, system.over, system.jump) = (0, 0, 0);
+    (system.set_weight, system.poll_weight) = (1, 1);
+    if one_in(rng, 3) {
+        system.amnesia = spread(rng, 1_000, 100_000);
+        // What is forgotten frees background as well.
+        system.background = 0;
     }
 }
 

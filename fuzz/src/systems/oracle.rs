@@ -45,6 +45,8 @@ pub enum Fault {
     Trickle(u64, u64),
     /// So many tokens of background went before a request of the foreground.
     Overtaken(u64),
+    /// So many of 1,000 requests were refused, and so many under the paced law.
+    Throttled(u64, u64),
     /// A panic.
     Panic(String),
 }
@@ -74,6 +76,7 @@ impl fmt::Display for Fault {
                 )
             }
             Self::Overtaken(tokens) => write!(f, "{tokens} tokens of background before foreground"),
+            Self::Throttled(one, other) => write!(f, "{one} of 1,000 refused, {other} paced"),
             Self::Panic(text) => write!(f, "panic: {text}"),
         }
     }
@@ -110,6 +113,7 @@ impl Fault {
             Self::Unused(_) => "unused",
             Self::Trickle(..) => "trickle",
             Self::Overtaken(_) => "overtaken",
+            Self::Throttled(..) => "throttled",
             Self::Panic(_) => "panic",
         }
     }
@@ -138,7 +142,7 @@ pub struct Played {
 }
 
 /// The names of the promises, those that matter most first.
-pub(super) const NAMES: [&str; 18] = [
+pub(super) const NAMES: [&str; 19] = [
     "panic",
     "stopped",
     "gap",
@@ -152,6 +156,7 @@ pub(super) const NAMES: [&str; 18] = [
     "minted",
     "drought",
     "unused",
+    "throttled",
     "refused",
     "door",
     "snapshot",
@@ -185,6 +190,14 @@ impl Played {
             self.faults.push(fault);
         }
     }
+}
+
+/// Returns whether a larger part of the requests was refused than under the paced law, by more than
+/// a point and what chance explains.
+pub(super) fn is_throttled_more(played: &Played, paced: &Played) -> bool {
+    let share = paced.throttled();
+    let chance = (share * (1.0 - share) / played.sent.min(paced.sent).max(1) as f64).sqrt();
+    played.throttled() > share + bounds::MORE + bounds::CHANCE * chance
 }
 
 /// Returns the window that a limiter may take the system's for: one that is not told may be a

@@ -150,6 +150,10 @@ system! {
     jump: 0,
     /// By how much a client's clock jumps ahead.
     jump_by: 0,
+    /// How a report is none that can be used (`told.rs`); 0 if it can be.
+    unusable: 0,
+    /// The time between two calls that forget what was learned, or change the settings; 0 for none.
+    amnesia: 0,
 }
 
 /// A text that describes no system.
@@ -203,7 +207,7 @@ impl System {
     /// Whether responses say how long the window is, or what makes it known.
     pub(super) const fn tells_window(&self) -> bool {
         match self.family {
-            0 => self.no_window == 0,
+            0 => self.no_window + self.unusable == 0,
             1 | 8 | 9 | 10 => true,
             _ => false,
         }
@@ -250,7 +254,7 @@ impl System {
         ];
         self.clients == 1
             && self.nodes == 1
-            && self.family + self.no_window + self.no_kind == 0
+            && self.family + self.no_window + self.no_kind + self.unusable + self.amnesia == 0
             && self.kind < 2
             && self.law < 2
             && trouble == [0; 6]

@@ -29,8 +29,38 @@ impl Told {
         if system.family > 0 {
             return self.headers(system.family);
         }
+        if system.unusable > 0 {
+            return self.unusable(system.unusable);
+        }
         LimitReports::from(self.report(system, Dimension::Requests))
             .with_date(Duration::from_secs(self.date / SECOND))
+    }
+
+    /// Returns a report of which nothing can be made: no law keeps to it.
+    fn unusable(&self, form: u64) -> LimitReports {
+        let date = Duration::from_secs(self.date / SECOND);
+        let report = LimitReport::new(self.left).limit(self.limit);
+        let report = match form {
+            1 => report,
+            // Without a date.
+            2 => {
+                let whole = Duration::from_secs(self.whole_at());
+                return report.reset(Reset::At(whole)).into();
+            }
+            3 => report.reset(Reset::At(date - Duration::from_secs(1_504))),
+            4 => report
+                .reset(Reset::In(Duration::ZERO))
+                .window(Duration::ZERO),
+            5 => report.reset(Reset::In(Duration::MAX)).window(Duration::MAX),
+            6 => LimitReport::new(self.left),
+            // Something else each time.
+            _ => {
+                let odd = self.date / MILLI % 7;
+                let span = Duration::from_nanos(self.window * odd);
+                report.limit(self.limit * (1 + odd)).reset(Reset::In(span))
+            }
+        };
+        LimitReports::from(report).with_date(date)
     }
 
     pub(super) fn report(&self, system: &System, dimension: Dimension) -> LimitReport {

@@ -3,6 +3,7 @@
 use core::mem;
 
 use paceline::Outcome;
+use paceline::law::PacedSettings;
 
 use super::oracle::{self, Fault};
 use super::service::Service;
@@ -39,6 +40,20 @@ impl World<'_> {
                     node.change(now, (limit / self.system.nodes).max(1));
                 }
                 self.again(now, task, self.system.change);
+            }
+            (Role::Amnesia, _) => {
+                let client = self.rng.usize(..self.rates.len());
+                let (rate, at) = (&self.rates[client], self.at(client, now));
+                match self.rng.u8(0..3) {
+                    0 => rate.reset(at),
+                    1 => rate.forget_throttles(at),
+                    _ => {
+                        // As they are: to set them forgets, too.
+                        let set = rate.set_paced(PacedSettings::new(), at);
+                        set.expect("the law is paced where nothing is declared");
+                    }
+                }
+                self.again(now, task, self.system.amnesia);
             }
             (Role::Jump, _) => {
                 let by = self.system.jump_by * MILLI;
@@ -130,8 +145,10 @@ impl World<'_> {
     /// Asks for what can never go, as the client has heard.
     fn ask_too_much(&mut self, now: u64, client: usize) {
         let (rate, at) = (&self.rates[client], self.at(client, now));
-        let declared = rate.snapshot(at).declared.map(|declared| declared.limit);
-        let Some(limit) = declared.filter(|limit| *limit > 0) else {
+        let declared = rate.snapshot(at).declared;
+        let declared = declared.filter(|declared| !declared.given_up);
+        let limit = declared.map(|declared| declared.limit);
+        let Some(limit) = limit.filter(|limit| *limit > 0) else {
             return;
         };
         if rate.reserve_n(at, to_u32(2 * limit)).is_ok() {
@@ -417,12 +434,14 @@ impl World<'_> {
         if let Some(fault) = untrue {
             self.played.fault(fault);
         }
-        let Some(declared) = shown.declared else {
+        let declared = shown.declared.filter(|declared| !declared.given_up);
+        let Some(declared) = declared else {
             return;
         };
         let other = (system.limit * system.change_to / 100 / system.nodes).max(1) * system.nodes;
         let limit = declared.limit;
-        let is_known = system.family == 7 || [system.limit, other].contains(&limit);
+        let is_known =
+            system.family == 7 || system.unusable > 0 || [system.limit, other].contains(&limit);
         if !is_known || !(0.0..=limit as f64).contains(&declared.remaining) {
             let text = format!("{} of {limit} left", declared.remaining);
             self.played.fault(Fault::Snapshot(text));
@@ -431,7 +450,9 @@ impl World<'_> {
             let text = format!("{}/s of {limit}", shown.fill_rate);
             self.played.fault(Fault::Snapshot(text));
         }
-        if shown.available > limit as f64 + 1.0 {
+        // In tokens as requests are estimated to cost, of which each may cost less.
+        let most = limit as f64 * if system.cost > 0 { 4.0 } else { 1.0 };
+        if shown.available > most + 1.0 {
             let text = format!("{} of {limit} at once", shown.available);
             self.played.fault(Fault::Snapshot(text));
         }

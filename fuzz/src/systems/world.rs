@@ -33,6 +33,7 @@ pub(super) enum Role {
     Restart,
     Change,
     Jump,
+    Amnesia,
     /// It settles once, later than the response.
     Settler,
 }
@@ -179,7 +180,18 @@ pub fn play(system: &System) -> Played {
         measured: 0,
     };
     world.run();
-    world.played
+    let mut played = world.played;
+    if system.unusable > 0 && system.law == 0 {
+        let paced = play(&System {
+            law: 2,
+            ..system.clone()
+        });
+        if oracle::is_throttled_more(&played, &paced) {
+            let permille = |played: &Played| (played.throttled() * 1_000.0) as u64;
+            played.fault(Fault::Throttled(permille(&played), permille(&paced)));
+        }
+    }
+    played
 }
 
 /// Returns the limiter of a client.
@@ -236,6 +248,7 @@ impl World<'_> {
             (Role::Restart, system.restart),
             (Role::Change, system.change),
             (Role::Jump, system.jump),
+            (Role::Amnesia, system.amnesia),
         ];
         for (role, every) in every {
             if every > 0 {

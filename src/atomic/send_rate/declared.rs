@@ -80,6 +80,7 @@ impl SendRate {
                 Heard::Declared => Observed::Declared,
                 Heard::Changed => Observed::Changed,
                 Heard::Taken => Observed::Taken,
+                Heard::GivenUp => Observed::GivenUp,
                 Heard::Late | Heard::Wrong => Observed::Nothing,
             });
         }
@@ -170,7 +171,10 @@ impl Engaged<'_> {
     /// Returns the declared limit of which the least is left, and what it counts.
     pub(super) fn least_left(&self, now: u64) -> Option<(Ledger, Dimension)> {
         let sent = self.sent();
-        let ledgers = self.law.limits()?.ledgers();
+        let limits = self.law.limits()?;
+        // One that was given up is shown if there is no other.
+        let all = !limits.is_any_declared();
+        let ledgers = limits.known().filter(|ledger| all || ledger.is_declared());
         let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
         let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
         Some((least, self.law.obeys()?))
@@ -287,7 +291,7 @@ impl Engaged<'_> {
 
     /// Refuses a weight above a limit that the service has declared: it can never go.
     pub(super) fn check_limits(&self, weight: u32) -> Result<(), WeightError> {
-        match self.law.limits().and_then(Limits::least) {
+        match self.law.limits().and_then(|limits| limits.least(true)) {
             Some(capacity) if weight > capacity => {
                 Err(WeightError::AboveCapacity { weight, capacity })
             }
@@ -302,7 +306,7 @@ impl Engaged<'_> {
         if weight == 1 {
             return 0;
         }
-        let least = || self.law.limits().and_then(Limits::least);
+        let least = || self.law.limits()?.least(false);
         let least = self.first_contact().map(|_| 1).or_else(least);
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
     }
@@ -338,6 +342,9 @@ impl Engaged<'_> {
         for ledger in limits.ledgers() {
             is_any_declared = true;
             is_counted &= ledger.counts(order);
+        }
+        if more.saturating_mul(2) <= 0_i64.saturating_sub(permit.weight().into()) {
+            limits.each(Ledger::cheaper);
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.

@@ -82,9 +82,14 @@ impl Limits {
     }
 
     pub(super) fn ledgers(&self) -> impl Iterator<Item = Ledger> {
+        self.known().filter(Ledger::is_declared)
+    }
+
+    /// Returns all limits, those too that were given up.
+    pub(super) fn known(&self) -> impl Iterator<Item = Ledger> {
         let made = self.ledgers.iter().map_while(Lazy::get);
         let read = made.map(|ledger| Ledger::from_words(&ledger.read().words));
-        read.filter(Ledger::is_declared)
+        read.filter(Ledger::is_known)
     }
 
     /// Returns `true` if any limit is declared.
@@ -139,9 +144,10 @@ impl Limits {
         waits.max().unwrap_or(0)
     }
 
-    /// Returns the least limit that is declared.
-    pub(super) fn least(&self) -> Option<u32> {
-        let least = self.ledgers().map(|ledger| ledger.limit).min()?;
+    /// Returns the least limit that is declared, of those that the service has `told` or of all.
+    pub(super) fn least(&self, told: bool) -> Option<u32> {
+        let limit = |ledger: Ledger| (ledger.limit_told || !told).then_some(ledger.limit);
+        let least = self.ledgers().filter_map(limit).min()?;
         Some(u32::try_from(least).unwrap_or(u32::MAX))
     }
 
@@ -166,7 +172,7 @@ impl Limits {
             let read = words.read();
             let mut last = Ledger::from_words(&read.words);
             if last.policy != told.policy {
-                if last.is_declared() && !last.is_old(told.now) {
+                if last.is_known() && !last.is_old(told.now) {
                     continue; // it was taken meanwhile
                 }
                 last = Ledger::default();
@@ -190,10 +196,10 @@ impl Limits {
         for words in &self.ledgers {
             let words = words.get_or_make(new_ledger);
             let ledger = Ledger::from_words(&words.read().words);
-            if ledger.is_declared() && ledger.policy == told.policy {
+            if ledger.is_known() && ledger.policy == told.policy {
                 return Some(words);
             }
-            let heard = if ledger.is_declared() {
+            let heard = if ledger.is_known() {
                 ledger.heard_at().saturating_add(1)
             } else {
                 0
@@ -233,13 +239,13 @@ impl Limits {
     }
 
     /// Replaces each limit that is declared by what `next` makes of it.
-    fn each(&self, mut next: impl FnMut(&Ledger) -> Ledger) {
+    pub(super) fn each(&self, mut next: impl FnMut(&Ledger) -> Ledger) {
         for words in self.ledgers.iter().map_while(Lazy::get) {
             let mut tries = 0..TRIES;
             loop {
                 let read = words.read();
                 let last = Ledger::from_words(&read.words);
-                if !last.is_declared() {
+                if !last.is_known() {
                     break;
                 }
                 let next = next(&last);
@@ -293,11 +299,11 @@ impl Limits {
                 least.store(seen, Relaxed);
             }
         }
-        let window = self.ledgers().map(|ledger| ledger.window).max();
-        let ends = words
-            .since
-            .load(Relaxed)
-            .saturating_add(window.unwrap_or(0));
+        // Nothing is stuck where nothing is declared: the turn of each place comes by the law.
+        let Some(window) = self.ledgers().map(|ledger| ledger.window).max() else {
+            return 0;
+        };
+        let ends = words.since.load(Relaxed).saturating_add(window);
         if now < ends {
             return 0;
         }

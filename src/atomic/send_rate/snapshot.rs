@@ -121,6 +121,9 @@ pub struct DeclaredLimit {
     pub heard_ago: Duration,
     /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
     pub contradicted: bool,
+    /// Whether it was given up, because twice in a row a reset brought nothing back: the paced law
+    /// decides.
+    pub given_up: bool,
 }
 
 impl SendRate {
@@ -260,6 +263,7 @@ pub(super) fn declared_limit(
         resets_in: ledger.resets_in(now).map(Duration::from_nanos),
         heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
         contradicted: ledger.is_contradicted(now),
+        given_up: ledger.given_up,
     }
 }
 

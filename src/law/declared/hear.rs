@@ -5,9 +5,16 @@
     reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
 )]
 
-use super::ledger::{LONGEST_SPAN, Ledger, MOST_TOKENS, Within, after, amount, signed, to_i64};
+use super::infer::SOON;
+use super::ledger::{
+    LONGEST_SPAN, Ledger, MOST_TOKENS, Source, Within, after, amount, signed, to_i64,
+};
+use super::level::{LONGEST_STOP, brought};
 use super::report::LimitName;
 use crate::fixed::SECOND;
+
+/// So many resets in a row that brought nothing back say that they have another meaning.
+const DOUBTS: u8 = 2;
 
 /// What a report did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +25,8 @@ pub(crate) enum Heard {
     Changed,
     /// It was taken.
     Taken,
+    /// It shows that what is told has another meaning: the limit is given up.
+    GivenUp,
     /// It is older than what is known.
     Late,
     /// It says too little to go by, or what cannot be.
@@ -55,8 +64,25 @@ pub(crate) struct Told {
 impl Ledger {
     /// Returns the ledger after a report, and what that did.
     pub(crate) fn report(&self, told: &Told) -> (Self, Heard) {
+        if self.given_up && told.now < self.heard_at.saturating_add(LONGEST_STOP) {
+            return (*self, Heard::Late);
+        }
+        if self.given_up {
+            return Self::default().report(told);
+        }
+        let told = &self.in_seconds(told);
+        // What was inferred may be wrong. All is begun anew then.
+        if self.falls_by_millis(told) {
+            let anew = Self {
+                millis: true,
+                ..Self::default()
+            };
+            return anew.report(told);
+        }
         let mut next = self.rolled(told.now, told.sent).unwrap_or(*self);
-        let limit = told.limit.unwrap_or(self.limit.max(told.remaining));
+        // What is not told is at least what is left, or what a request takes.
+        let least = told.remaining.max(told.weight.into());
+        let limit = told.limit.unwrap_or(self.limit.max(least));
         if limit == 0 || limit > MOST_TOKENS || told.remaining > MOST_TOKENS {
             return (*self, Heard::Wrong);
         }
@@ -70,12 +96,14 @@ impl Ledger {
         }
         let window = told.window.filter(|span| (1..=LONGEST_SPAN).contains(span));
         let reset = next.reset_of(told, window);
+        let reset = reset.map(|reset| next.steadied(told, reset));
         if window.is_none() && reset.is_none() && next.window == 0 {
             return (*self, Heard::Wrong);
         }
         next.heaviest = (next.heaviest - next.heaviest / 64).max(u64::from(told.weight));
         next.heard_at = told.now;
         (next.told, next.told_order, next.told_left) = (true, told.order, told.remaining);
+        next.limit_told |= told.limit.is_some();
         let before = (self.limit, self.told_window());
         let changed = limit != self.limit;
         if changed {
@@ -94,7 +122,14 @@ impl Ledger {
             let heard = next.note_less(told, reset);
             return (next, heard);
         };
-        let mut counted = same_window && !changed;
+        if next.is_not_back(self, told, reset) {
+            next.doubt += 1;
+            if next.doubt >= DOUBTS {
+                next.given_up = true;
+                return (next, Heard::GivenUp);
+            }
+        }
+        let mut counted = same_window && !changed && next.doubt == 0;
         if let (Some(reset), false) = (reset, changed) {
             next.test(told, reset);
             next.learn_window(self, told, reset);
@@ -142,6 +177,33 @@ impl Ledger {
         let next = reset.moved(signed(self.window));
         let is_past = !self.fresh && next.meets(self.reset);
         (newer && !is_past).then_some(true)
+    }
+
+    /// Returns `true` if a report is the first of a window that has begun at the reset that was told
+    /// before, and says that it brought nothing back. Notes if it did.
+    fn is_not_back(&mut self, last: &Self, told: &Told, reset: Option<Within>) -> bool {
+        let own = after(told.order, self.rolled);
+        let age = told.now.saturating_sub(self.at);
+        // Later in the window others may have taken it.
+        let soon = age < self.window / 2 && last.heard_at.saturating_add(self.window) >= self.at;
+        let resets = !self.comes_back() && self.reset.is_known();
+        if !(self.fresh && !self.first && resets && own > 0 && soon) {
+            return false;
+        }
+        let taken = amount(own.unsigned_abs()) + brought(self.others, age) * 2;
+        if amount(told.remaining) + taken >= amount(self.limit) / 2 {
+            self.doubt = 0;
+            if self.opens {
+                self.open(told, told.sent_at);
+            }
+            return false;
+        }
+        // It may have begun later, where that is not known well.
+        self.opens |= self.is_rough() && self.source == Source::Told;
+        // A sooner reset is of a limit that slides, and a later one of a longer window. One that is
+        // where it was to be expected shows that a window has begun, unless any reset is that soon.
+        let is_any = self.source < Source::Told && self.window < SOON;
+        is_any && reset.is_none_or(|reset| self.reset.meets(reset))
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a
@@ -218,6 +280,7 @@ impl Ledger {
         let own = self.own_since(told);
         let others = self.left_before(passed) - own - i128::from(left);
         self.others = self.mean(self.others, others, passed).max(0);
+        self.net = self.mean(self.net, others, passed);
         self.own = self.mean(self.own, own, passed);
     }
 

@@ -15,7 +15,7 @@ use crate::fixed::SECOND;
 /// Windows that services have.
 const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
 /// A reset that is nearer than this says nothing of the length of a window.
-const SOON: u64 = 10 * SECOND;
+pub(super) const SOON: u64 = 10 * SECOND;
 /// So many reports in a row whose reset is none that a window can have say that it is no window.
 const MOVED: u8 = 3;
 /// A window is a usual one if it is within this part of it.
@@ -53,7 +53,8 @@ impl Ledger {
             whole.then(|| ResetAt::At(date - date % window + window))
         };
         match told.reset.or_else(aligned)? {
-            ResetAt::In(nanos) if nanos <= LONGEST_SPAN => Some(Within {
+            // One that is past, or now, says nothing of the next: nothing is back because of it.
+            ResetAt::In(nanos) if (1..=LONGEST_SPAN).contains(&nanos) => Some(Within {
                 lo: signed(told.sent_at) + signed(nanos) - signed(unit(nanos)),
                 hi: signed(told.now) + signed(nanos) + signed(unit(nanos)),
             }),
@@ -62,10 +63,49 @@ impl Ledger {
                     lo: signed(epoch) - self.offset.hi,
                     hi: signed(epoch) - self.offset.lo,
                 };
-                (here.lo - signed(told.now) <= signed(LONGEST_SPAN)).then_some(here)
+                let ahead = here.hi > signed(told.now);
+                let near = here.lo - signed(told.now) <= signed(LONGEST_SPAN);
+                (ahead && near).then_some(here)
             }
             _ => None,
         }
+    }
+
+    /// Returns the report as if all its spans were told in seconds.
+    pub(super) fn in_seconds(&self, told: &Told) -> Told {
+        let reset = told.reset.map(|reset| match reset {
+            ResetAt::In(nanos) if self.millis => ResetAt::In(nanos / 1_000),
+            reset => reset,
+        });
+        Told { reset, ..*told }
+    }
+
+    /// Returns `true` if the time to the reset falls by a thousand seconds in a second.
+    pub(super) fn falls_by_millis(&self, told: &Told) -> bool {
+        let Some(ResetAt::In(nanos)) = told.reset.filter(|_| self.reset.is_known()) else {
+            return false;
+        };
+        let passed = i128::from(told.now.saturating_sub(self.at));
+        let fallen = i128::from(self.reset.hi) - i128::from(told.now) - i128::from(nanos) + passed;
+        let is_sure = passed > i128::from(self.trip) * 16 && passed > i128::from(SECOND) / 4;
+        let is_heard = (self.first || !self.fresh) && !self.comes_back();
+        !self.millis && is_heard && is_sure && (fallen / 1_000 - passed).abs() <= passed / 16
+    }
+
+    /// Returns the reset of a report. A service's clock may be off by a second: of two resets by it
+    /// that are so near the later one counts until the window ends.
+    pub(super) fn steadied(&self, told: &Told, reset: Within) -> Within {
+        let is_time = matches!(told.reset, Some(ResetAt::At(_))) && self.window >= SOON;
+        let later = reset.moved(signed(SECOND));
+        let near = Within {
+            lo: reset.lo,
+            hi: later.hi,
+        };
+        let is_same = !self.fresh && !self.comes_back();
+        if is_time && is_same && self.reset.is_after(reset) && self.reset.meets(near) {
+            return self.reset;
+        }
+        reset
     }
 
     pub(super) fn note_kind(&mut self, told: &Told) {
@@ -188,7 +228,7 @@ impl Ledger {
     /// Returns `true` if so much more is left than by the last report that a window must have begun
     /// between the two, of a limit whose resets are told too roughly to show that.
     pub(super) fn has_risen(&self, told: &Told) -> bool {
-        let rough = self.reset.width() >= self.window / 8 && self.source > Source::Guessed;
+        let rough = self.is_rough() && self.source > Source::Guessed;
         let least = amount((self.limit / 4).max(self.heaviest * 2));
         rough && !self.comes_back() && !self.fresh && self.more(told) > least
     }
@@ -198,13 +238,23 @@ impl Ledger {
         if !self.has_risen(told) {
             return false;
         }
+        self.open(told, self.at.saturating_sub(self.trip));
+        self.rolled = self.position;
+        true
+    }
+
+    /// Notes that a window has begun between `from` and a report.
+    pub(super) fn open(&mut self, told: &Told, from: u64) {
         self.reset = Within {
-            lo: signed(self.at) - signed(self.trip),
+            lo: signed(from),
             hi: signed(told.now),
         }
         .moved(signed(self.window));
-        self.rolled = self.position;
-        true
+    }
+
+    /// Returns `true` if resets are told too roughly to show when a window ends.
+    pub(super) const fn is_rough(&self) -> bool {
+        self.reset.width() >= self.window / 8
     }
 
     /// Learns the window of a service that declares none by the distance of two resets: it is no

@@ -104,6 +104,8 @@ pub(crate) struct Ledger {
     pub(crate) policy: LimitName,
     /// Tokens; 0 before the first report.
     pub(crate) limit: u64,
+    /// Whether the service has told how much it is. If not, there may be more.
+    pub(crate) limit_told: bool,
     /// Nanoseconds in which the limit may be used once.
     pub(crate) window: u64,
     pub(crate) source: Source,
@@ -129,10 +131,26 @@ pub(crate) struct Ledger {
     pub(super) offset: Within,
     pub(super) offset_known: bool,
 
+    // What is told, and what is seen.
+    /// Whether the service tells spans in milliseconds, and not in seconds.
+    pub(super) millis: bool,
+    /// Whether a window may begin with its first request, and not where the last one ended.
+    pub(super) opens: bool,
+    /// How many resets in a row brought nothing back.
+    pub(super) doubt: u8,
+    /// Whether what is told has another meaning, so that nothing follows from it.
+    pub(crate) given_up: bool,
+
     // Who takes.
     /// What others and what this limiter take, per second.
     pub(super) others: i64,
     pub(super) own: i64,
+    /// What others take, less what requests of this limiter were estimated to cost in excess.
+    pub(super) net: i64,
+    /// Whether a request has cost far less than it was estimated to.
+    pub(super) cheaper: bool,
+    /// Whether one was refused while that was counted on.
+    pub(super) dear: bool,
     pub(super) heaviest: u64,
     /// The mean time from a request to its report.
     pub(super) trip: u64,
@@ -173,9 +191,22 @@ pub(super) const fn after(order: u64, other: u64) -> i64 {
 }
 
 impl Ledger {
-    /// Returns `true` if a limit has been declared.
+    /// Returns `true` if a limit has been declared, and what was told of it is believed.
     pub(crate) const fn is_declared(&self) -> bool {
+        self.limit > 0 && !self.given_up
+    }
+
+    /// Returns `true` if it is the ledger of a limit, which may have been given up.
+    pub(crate) const fn is_known(&self) -> bool {
         self.limit > 0
+    }
+
+    /// Returns the ledger once a request has cost far less than it was estimated to.
+    pub(crate) const fn cheaper(&self) -> Self {
+        Self {
+            cheaper: true,
+            ..*self
+        }
     }
 
     /// Returns when the last report came.

@@ -13,6 +13,10 @@ const MOST_OTHERS: i128 = 8;
 const FOR_ONE: i128 = 2;
 /// At most this part of a limit is kept back.
 const MOST_KEPT: i128 = 4;
+/// Requests cost what they are estimated to, unless it is less by this part or more.
+const COSTLY: i128 = 2;
+/// They cost at least this part of it.
+const LEAST_COST: i128 = 4;
 /// All but this part of a limit is enough for any request.
 pub(super) const NEARLY: i128 = 32;
 /// What is left of a sliding window is spread over this part of it. A client alone comes to rest
@@ -22,7 +26,7 @@ const SLIDING_PARTS: u64 = 16;
 pub(super) const LONGEST_STOP: u64 = 3_600 * SECOND;
 
 /// Returns the amount that a rate of tokens per second brings in `nanos`.
-fn brought(rate: i64, nanos: u64) -> i128 {
+pub(super) fn brought(rate: i64, nanos: u64) -> i128 {
     i128::from(rate) * i128::from(nanos) / (i128::from(SECOND) << 12)
 }
 
@@ -128,7 +132,7 @@ impl Ledger {
     /// Returns what is left at `now`, and the time until the limit is whole.
     pub(crate) fn level(&self, now: u64, sent: u64) -> (i128, u64) {
         let age = now.saturating_sub(self.at).min(LONGEST_SPAN);
-        let unseen = amount(after(sent, self.position).max(0).unsigned_abs());
+        let unseen = self.cost_of(amount(after(sent, self.position).max(0).unsigned_abs()));
         let whole = amount(self.limit);
         if self.comes_back() {
             let seen = age.min(self.trip * 2);
@@ -163,6 +167,15 @@ impl Ledger {
     /// alone.
     fn foreseen(&self) -> i64 {
         if self.is_alone() { 0 } else { self.others }
+    }
+
+    /// Returns what requests cost that were estimated to cost `estimate`: less, if reports say so.
+    pub(super) fn cost_of(&self, estimate: i128) -> i128 {
+        let (own, net) = (i128::from(self.own), i128::from(self.net));
+        if !self.cheaper || self.dear || !self.is_alone() || net * COSTLY > -own || own == 0 {
+            return estimate;
+        }
+        estimate * (own + net).max(own / LEAST_COST) / own
     }
 
     /// Returns `true` if others take less than a tenth of what this client takes.

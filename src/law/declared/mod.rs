@@ -73,6 +73,14 @@
 //!     the last one is more than a window ago.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
+//! 13. *What is told is believed as far as what is seen agrees with it.* A reset that is past, or now,
+//!     frees nothing. If two resets in a row bring nothing back, and any reset is soon, the limit is
+//!     given up for an hour, and the paced law decides. A reset that falls by a thousand seconds a
+//!     second is in milliseconds. If a window of a second or two had not begun where it was
+//!     expected, windows begin with their first request, and end a window after its answer. Two
+//!     resets by the service's clock that are a second apart are one, and the later counts.
+//!     Requests count by what they cost where that is less than half of their estimates, this client
+//!     is alone, and none was refused because of it.
 
 pub(crate) mod hear;
 mod infer;

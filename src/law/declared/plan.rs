@@ -6,7 +6,7 @@
 )]
 
 use super::Spend;
-use super::ledger::{Ledger, UNIT, amount, to_u64};
+use super::ledger::{Ledger, Source, UNIT, amount, to_u64};
 use super::level::LONGEST_STOP;
 use crate::fixed::{Rate, SECOND};
 
@@ -14,6 +14,8 @@ use crate::fixed::{Rate, SECOND};
 const LEAST_SPREAD: u64 = 50_000_000;
 /// The least rate of a limit that has something left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
+/// Until the second report a token goes in this time.
+const FIRST: u64 = 10 * SECOND;
 /// The least rate of one that nothing was heard of for the longest stop: one that asks goes at
 /// once.
 const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
@@ -78,6 +80,7 @@ impl Ledger {
 
     fn plan_in_window(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
         let (level, rest) = self.level(now, sent);
+        let promised = self.cost_of(promised);
         let free = level - self.kept_back() - promised.min(amount(self.limit));
         if free >= UNIT {
             return Plan::Rate(self.rate(spend, now, free, rest));
@@ -157,8 +160,22 @@ impl Ledger {
             Rate::MAX
         };
         let unheard = now >= self.heard_at.saturating_add(LONGEST_STOP);
-        let least = if unheard { UNHEARD } else { SLOWEST };
-        rate.min(most).max(least)
+        let is_new = self.first && now < self.at.saturating_add(2 * FIRST);
+        let is_guess = is_new && self.source == Source::Guessed;
+        let least = match (unheard, is_guess) {
+            (true, _) => UNHEARD,
+            // As before the first report: it may say something else than it seems to.
+            (false, true) => Rate::from_ratio(1, FIRST),
+            (false, false) => SLOWEST,
+        };
+        self.in_estimates(rate.min(most)).max(least)
+    }
+
+    /// Returns a rate of what requests cost as one of what they are estimated to cost.
+    fn in_estimates(&self, rate: Rate) -> Rate {
+        let one = 1_i128 << 20;
+        let cost = u128::try_from(self.cost_of(one)).unwrap_or(1).max(1);
+        Rate::from_raw((u128::from(rate.raw()) << 20) / cost)
     }
 
     /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if

@@ -215,6 +215,9 @@ pub enum Observed {
     Changed,
     /// The service declares a limit that was not known before.
     Declared,
+    /// What the service tells has another meaning than it seems to have: twice in a row a reset
+    /// brought nothing back. For an hour the limit is left alone, and the paced law decides.
+    GivenUp,
 }
 
 #[cfg(feature = "serde")]

@@ -5,7 +5,7 @@
     reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
 )]
 
-use super::ledger::{LONGEST_SPAN, Ledger, amount, signed, to_i64};
+use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 
 /// A throttle.
@@ -24,6 +24,8 @@ impl Ledger {
     pub(crate) fn throttle(&self, refused: &Refused) -> (Self, bool) {
         let mut next = *self;
         next.pause = next.pause.max(refused.until);
+        // Requests are refused by what they are estimated to cost, perhaps.
+        next.dear |= self.cost_of(UNIT) < UNIT;
         if !refused.blamed {
             return (next, false);
         }

@@ -4,7 +4,7 @@ use super::ledger::{Kind, Ledger, Source, Within};
 use super::report::LimitName;
 
 /// The words that a ledger takes.
-pub(crate) const WORDS: usize = 24;
+pub(crate) const WORDS: usize = 25;
 
 const fn signed(bits: u64) -> i64 {
     i64::from_ne_bytes(bits.to_ne_bytes())
@@ -34,7 +34,14 @@ impl Ledger {
             | (u64::from(self.first) << 6)
             | (u64::from(self.offset_known) << 7)
             | (u64::from(self.told) << 8)
-            | (u64::from(self.moved) << 9);
+            | (u64::from(self.moved) << 9)
+            | (u64::from(self.doubt) << 17)
+            | (u64::from(self.limit_told) << 25)
+            | (u64::from(self.millis) << 26)
+            | (u64::from(self.given_up) << 27)
+            | (u64::from(self.opens) << 28)
+            | (u64::from(self.cheaper) << 29)
+            | (u64::from(self.dear) << 30);
         let [hash, text_low, text_high] = self.policy.bits();
         [
             flags,
@@ -53,6 +60,7 @@ impl Ledger {
             bits(self.offset.hi),
             bits(self.others),
             bits(self.own),
+            bits(self.net),
             self.heaviest,
             self.trip,
             self.pause,
@@ -83,6 +91,7 @@ impl Ledger {
             offset_hi,
             others,
             own,
+            net,
             heaviest,
             trip,
             pause,
@@ -118,6 +127,13 @@ impl Ledger {
             offset_known: is(7),
             told: is(8),
             moved: u8::try_from((flags >> 9) & 0xff).unwrap_or(0),
+            doubt: u8::try_from((flags >> 17) & 0xff).unwrap_or(0),
+            limit_told: is(25),
+            millis: is(26),
+            given_up: is(27),
+            opens: is(28),
+            cheaper: is(29),
+            dear: is(30),
             left: signed(left),
             position,
             at,
@@ -126,6 +142,7 @@ impl Ledger {
             offset: within(offset_lo, offset_hi),
             others: signed(others),
             own: signed(own),
+            net: signed(net),
             heaviest,
             trip,
             pause,
