@@ -5,7 +5,10 @@
     reason = "numbers of tests: one that overflows fails"
 )]
 
+extern crate alloc;
+
 mod limits;
 mod services;
 mod sets;
+mod told_otherwise;
 mod unheard;

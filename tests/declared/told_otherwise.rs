@@ -1,11 +1,5 @@
 //! The declared law beside services whose headers say too little, or something else than they seem
 //! to: each played whole in virtual time, and compared with the paced law.
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
-
-extern crate alloc;
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
