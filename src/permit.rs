@@ -68,7 +68,8 @@ pub enum Outcome {
     /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
     /// at most: nothing is granted, not even what the bucket holds. Nothing gets through if
     /// nothing was ever delivered, or nothing since the last cut of the rate although at least
-    /// four responses were to be expected. Otherwise the hint is for this request only, whose
+    /// four responses were to be expected, or three such throttles in a row have cut the rate.
+    /// Otherwise the hint is for this request only, whose
     /// retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
     ThrottledFor(Duration),
     /// It was sent, and its caller gave it up before the answer.

@@ -9,6 +9,7 @@
     reason = "numbers of tests: one that overflows fails"
 )]
 
+mod bans;
 mod models;
 mod paced;
 mod paced_extremes;

@@ -153,7 +153,13 @@ pub(crate) fn after_throttle(
             Profile::Shared => sent_at,
         }
     };
-    Some(remember(settings, peak, 0, trip))
+    // Rule 9: what was refused twice in a row, with a hint, is starved for a step.
+    let ramp = u32::from(seen.hinted && seen.since_cut == Some(0));
+    Some(CutState::new(
+        settings.within(peak),
+        ramp,
+        CoarseRtt::new(trip),
+    ))
 }
 
 /// Rule 1: returns for how long after a cut a throttle belongs to it. Of a shared limit that is one

@@ -51,7 +51,9 @@
 //!    requests that were refused are silent until the time of the hint, and silence proves nothing.
 //! 9. *A hint* pauses everything until the time that the service gave, a minute at most, if nothing
 //!    gets through: nothing was delivered since the last cut, and four responses were to be
-//!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered.
+//!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered. Two
+//!    throttles in a row that make cuts and carry hints starve the law for a step, so that a third
+//!    one pauses: at rates too low for four responses a ban of hours is found so.
 //!    Otherwise it is for the request that was throttled, whose retry waits for it: of twenty
 //!    clients on one limit each would stop for one throttle, and a fifth of the limit
 //!    would be lost.

@@ -363,6 +363,7 @@ impl PacedModel {
             self.answers.too_soon += 1;
             return None;
         }
+        let in_a_row = u32::from(hinted && self.since_cut == 0);
         let sent_at = self.cut.rate(sent);
         let average = (self.since_cut + 2) as f64 / seconds(span);
         if ramp > 0 {
@@ -371,15 +372,15 @@ impl PacedModel {
         }
         if average < 0.75 * allowed && span < 2 * SECOND {
             self.answers.average += 1;
-            return Some((average, 0));
+            return Some((average, in_a_row));
         }
         let delivered = self.delivered(now, 0);
         if shared || self.responses() < 6 || delivered < 0.57 * sent_at {
             self.answers.sent_at += 1;
-            return Some((sent_at, 0));
+            return Some((sent_at, in_a_row));
         }
         self.answers.measured += 1;
-        Some((delivered.min(sent_at), 0))
+        Some((delivered.min(sent_at), in_a_row))
     }
 
     /// Lifts the rate to what a window has counted, if that is more.
@@ -435,7 +436,8 @@ impl PacedModel {
         self.cut = Cut {
             preset: self.cut.preset,
             peak: kept(peak),
-            ramp: ramp.min(most as u32),
+            // Of throttles in a row there is one in any case.
+            ramp: if ramp == 1 { 1 } else { ramp.min(most as u32) },
             trip: rounded_trip(trip),
             since: self.cut.since.max(since),
             pause: false,
