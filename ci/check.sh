@@ -20,8 +20,7 @@ proofs loom 120
 proofs stall 40
 proofs shuttle 40
 proofs fuzz 60
-hosts examples 60
-hosts benches 60
+hosts programs 120
 hosts adapters 200
 STEPS
     nightly_steps
@@ -52,7 +51,7 @@ fits() {
 clippy() { cargo clippy --workspace --all-targets --all-features -- -D warnings; }
 
 # Documentation without a broken link. Nightly has the features one by one.
-doc() { RUSTDOCFLAGS="-D warnings" cargo doc -p paceline --no-deps --all-features; }
+doc() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features; }
 
 # The core's tests: the test command of the README.
 tests() { cargo test; }
@@ -81,20 +80,18 @@ fuzz() {
         cargo test --manifest-path fuzz/Cargo.toml --tests --release --target-dir "$fuzz_target" -- "$@"
 }
 
-# The programs of `examples`: their tests, and the small ones run: each checks what it did.
-examples() {
-    local name
-    cargo test -p paceline-examples || return
-    for name in tables web_handler embedding; do
+# The programs of `examples` and `benches`, built together: their tests, and the small examples run, each of which checks what it did. Of
+# the measurements each case runs a few times, and no times are looked at.
+programs() {
+    local packages=(-p paceline-examples -p paceline-benches) name
+    cargo test "${packages[@]}" --lib --bins --tests
+    cargo build "${packages[@]}" --bin tables --bin web_handler --bin embedding --bin llm_batch
+    for name in tables web_handler embedding "llm_batch --requests 400 --svg target/llm_batch_short.svg"; do
         printf -- '-- %s\n' "$name"
-        cargo run --quiet -p paceline-examples --bin "$name" || return
+        # shellcheck disable=SC2086 # a name and its arguments
+        "$CARGO_TARGET_DIR"/debug/$name
     done
-    printf -- '-- llm_batch\n'
-    cargo run --quiet -p paceline-examples --bin llm_batch -- --requests 400 --svg target/llm_batch_short.svg
 }
-
-# That the measurements still measure: each case a few times. No times are looked at.
-benches() { cargo test -p paceline-benches --lib --tests; }
 
 # The adapters with the newest hosts. Most of their tests wait most of the time.
 adapters() {

@@ -153,7 +153,6 @@ nightly_docs() {
     echo '//! Uses [`paceline::Adaptive`].' >"$user/src/lib.rs"
     cp Cargo.lock "$user/"
     cargo doc --manifest-path "$user/Cargo.toml"
-    cargo doc --workspace --exclude paceline-benches --no-deps --all-features
 }
 
 # All tests in release, and a million scopes of each kind, each in a process of its own.
