@@ -363,7 +363,7 @@ nightly_local() {
             closed-outage forgetful slow-engine limit cut-off-eight cut-off-sixteen all-but-one-killed the-last-one-alone
 }
 
-# The fleet over a simulated network: half a minute for each of its five kinds of faults.
+# The fleet over a simulated network: half a minute for each of its six kinds of faults.
 nightly_network() {
     RUSTFLAGS="--cfg turmoil" PACELINE_SECONDS="${PACELINE_SECONDS:-30}" \
         cargo test --manifest-path adapters/fleet/Cargo.toml --target-dir "$CARGO_TARGET_DIR/network" \

@@ -30,9 +30,10 @@
 //! least two tokens. `H` is what all `N` members hold together: a lease, which is 200 ms at `R`,
 //! and a token for each member. `C` is half a lease. Where the round trip to the engine takes more
 //! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
-//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it. With more than 500
-//! members the engine asks for longer leases, 400 ms with 1,000 and 4 s with 10,000. `H` grows with
-//! that, and `C` does not.
+//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with the lease. Members may have
+//! leases of different lengths: the longest lease of a member that the engine knows counts for both
+//! bounds, until that member has left or is forgotten. With more than 500 members the engine asks
+//! for longer leases, 400 ms with 1,000 and 4 s with 10,000. `H` grows with that, and `C` does not.
 //!
 //! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
 //!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that
@@ -109,8 +110,9 @@
 //! once: from 64 members on, an eighth of `C` is kept for newcomers, and for the first token of a
 //! member that found nothing when it joined. A member that joins, or was idle, asks again within
 //! 100 ms, or an eighth of its time between two asks, and then twice as late each time, as far as
-//! the engine has slots. A member's part grows at its share whether it asks early or late. What no
-//! member takes is there for the members that ask.
+//! the engine has slots. A member's part grows at its share whether it asks early or late, up to
+//! its lease. A part that the scope does not have is not owed later, or a long lease would save up
+//! what a short one cannot. What no member takes is there for the members that ask.
 //!
 //! # Several allowances
 //!
