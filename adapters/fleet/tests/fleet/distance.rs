@@ -140,3 +140,30 @@ async fn members_with_leases_of_two_lengths_have_their_parts() {
     let [used, worst, _] = figures(&members.parts(8 * SECOND).await);
     assert!(used >= 0.97 && worst >= 0.9, "used {used}, worst {worst}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_far_away_have_a_token_soon() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let proxy = Proxy::far(engine.port(), LEASE).await;
+    let began = Instant::now();
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let budget = shared(&proxy.address(), LEASE).join().unwrap();
+            tokio::spawn(async move {
+                let _permit = budget.acquire().await;
+                (began.elapsed(), budget)
+            })
+        })
+        .collect();
+    let mut waited = Vec::new();
+    for waiting in waiting {
+        waited.push(waiting.await.unwrap().0);
+    }
+    let longest = waited.iter().max().unwrap();
+    println!("a round trip of {LEASE:?}: each has a token after {longest:.2?}");
+    // A trip each to connect, to greet, to load, to join, and to have what was minted since.
+    assert!(*longest < 7 * LEASE, "{waited:?}");
+}
