@@ -28,7 +28,8 @@ pub enum EngineFault {
     ReadOnly,
     /// The disk of the file is full.
     DiskFull,
-    /// The file is damaged, or not a fleet's. It is left as it is: delete it, or choose another
+    /// The file is damaged, or not a fleet's. A file that this process has used before is put aside
+    /// as `PATH.damaged`, and made anew. Any other is left as it is: delete it, or choose another
     /// path.
     Corrupt,
     /// The file was written by a version of this crate that does not go with this one. It is left

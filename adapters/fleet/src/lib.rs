@@ -197,6 +197,8 @@
 //!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and
 //!   do as [`Away`] says.
 //! * A power cut may undo the last steps. It does not damage the file.
+//! * **A file that another program emptied or overwrote** is put aside as `PATH.damaged` by the
+//!   processes that have used it, and made anew: a restart that forgot.
 //!
 //! # What it costs
 //!
