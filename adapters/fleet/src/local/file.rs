@@ -193,6 +193,7 @@ impl File {
             Unusable::Failed(error) => self.fault(&error),
             Unusable::OtherVersion => EngineFault::OtherVersion,
             Unusable::Foreign => EngineFault::Corrupt,
+            Unusable::ReadOnly => EngineFault::ReadOnly,
         }
     }
 
@@ -216,6 +217,8 @@ impl File {
             ErrorCode::CannotOpen if self.has_folder() => EngineFault::ReadOnly,
             ErrorCode::CannotOpen | ErrorCode::SystemIoFailure => EngineFault::Unreachable,
             ErrorCode::OutOfMemory => EngineFault::OutOfMemory,
+            // Every statement is good, so that the tables are not those of this crate.
+            ErrorCode::Unknown => EngineFault::Broken,
             _ => EngineFault::Other,
         }
     }
@@ -268,6 +271,7 @@ enum Unusable {
     Failed(rusqlite::Error),
     OtherVersion,
     Foreign,
+    ReadOnly,
 }
 
 impl From<rusqlite::Error> for Unusable {
@@ -279,7 +283,12 @@ impl From<rusqlite::Error> for Unusable {
 /// Makes the tables in an empty file. Refuses one that has others, without a change to it.
 fn prepare(connection: &Connection) -> Result<(), Unusable> {
     if is_prepared(connection)? {
-        return Ok(());
+        // SQLite opens what it may not write, and says so with the first step.
+        return if connection.is_readonly("main")? {
+            Err(Unusable::ReadOnly)
+        } else {
+            Ok(())
+        };
     }
     // Two processes that do this at once do not wait for each other here.
     for left in (0..40).rev() {

@@ -10,13 +10,17 @@ use crate::folder::Folder;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns what is wrong with a file.
+/// Returns what is wrong with a file: it is refused at once.
 async fn fault(path: impl Into<PathBuf>) -> Option<EngineFault> {
-    let fleet = Fleet::local(path).expect("a path");
+    let fleet = match Fleet::local(path) {
+        Err(FleetError::Engine { fault, .. }) => return Some(fault),
+        fleet => fleet.expect("a path"),
+    };
+    // A disk is only known to be full when it is written.
     match fleet.check().await {
-        Err(FleetError::Engine { fault, .. }) => Some(fault),
+        Err(FleetError::Engine { fault, .. }) if fault == EngineFault::DiskFull => Some(fault),
         result => {
-            result.expect("a fault, if anything");
+            result.expect("it was opened");
             None
         }
     }

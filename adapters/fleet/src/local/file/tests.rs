@@ -180,6 +180,16 @@ fn a_value_that_is_no_text_is_a_fault() {
 }
 
 #[test]
+fn a_table_that_is_gone_is_what_another_program_did() {
+    let bench = Bench::new("table");
+    let file = bench.file();
+    assert_eq!(granted(&file, "a", 1), 0);
+    let other = Connection::open(bench.folder.join("limits")).expect("SQLite's");
+    other.execute_batch("DROP TABLE field").expect("a table");
+    assert_eq!(ask(&file, "a", 2, ""), Err(EngineFault::Broken));
+}
+
+#[test]
 fn a_step_that_finds_no_room_is_taken_once_there_is_some() {
     let bench = Bench::new("room");
     let file = bench.file();
