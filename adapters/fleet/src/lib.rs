@@ -68,7 +68,8 @@
 //!   engine grants `R`. [Without the engine](#without-the-engine) derives that.
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends within a minute, and that
-//!   of one wrong field on the rate within 80 s.
+//!   of one wrong field on the rate within 80 s. A lease that was written counts as the longest, up
+//!   to 10 s, until its member is forgotten.
 //! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that
 //!   joins, leaves, or asks later than it may. Each step books the next of 5,000 slots in a second
 //!   for the member's next one, and no member asks before its slot, whatever waits or was
