@@ -342,8 +342,8 @@ nightly_oldest() { ci/oldest.sh; }
 # others' hosts.
 nightly_fleet() {
     of_fleet clippy --all-targets --all-features -- -D warnings
-    of_fleet test --all-features --test fleet --lib -- --nocapture
-    of_fleet run --release --example simulate
+    of_fleet test --all-features --lib --examples --test fleet -- --nocapture
+    of_fleet test --all-features --doc
     of_fleet run --release --example fleet -- 16 10
 }
 

@@ -32,7 +32,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         budget.record(permit, outcome);
         println!("request {request} answered after {:?}", began.elapsed());
     }
-    // A file that cannot be used does not stop the tool: it goes on alone, slowly, and says so.
+    // A file that cannot be used is an error of `Fleet::local`. A file that fails later does not stop
+    // the tool: it goes on alone, slowly, and says so.
     let shown = budget.snapshot();
     if let (true, Some(fault)) = (shown.standing != Standing::Leased, shown.fault) {
         return Err(Error::other(format!("the limit was not shared: {fault}")).into());

@@ -6,6 +6,7 @@
 
 pub(crate) mod engine;
 pub(crate) mod member;
+pub(crate) mod parts;
 pub(crate) mod proxy;
 pub(crate) mod record;
 pub(crate) mod script;

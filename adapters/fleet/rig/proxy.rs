@@ -27,6 +27,11 @@ impl Proxy {
     /// A proxy that adds `round_trip` to each answer, half of it in each direction. Connecting
     /// takes one more.
     pub(crate) async fn far(target: u16, round_trip: Duration) -> Self {
+        Self::shaky(target, round_trip, Duration::ZERO).await
+    }
+
+    /// The proxy of [`far`](Self::far). Each piece takes up to `jitter` more, in each direction.
+    pub(crate) async fn shaky(target: u16, round_trip: Duration, jitter: Duration) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .expect("a port is free");
@@ -39,7 +44,12 @@ impl Proxy {
             while let Ok((stream, _)) = listener.accept().await {
                 if *switch.borrow() {
                     let target = towards.load(Relaxed);
-                    tokio::spawn(join(stream, target, switch.subscribe(), round_trip));
+                    tokio::spawn(join(
+                        stream,
+                        target,
+                        switch.subscribe(),
+                        [round_trip, jitter],
+                    ));
                 }
             }
         });
@@ -76,7 +86,12 @@ impl Drop for Proxy {
     }
 }
 
-async fn join(near: TcpStream, target: u16, mut open: watch::Receiver<bool>, round_trip: Duration) {
+async fn join(
+    near: TcpStream,
+    target: u16,
+    mut open: watch::Receiver<bool>,
+    [round_trip, jitter]: [Duration; 2],
+) {
     let Ok(far) = TcpStream::connect(("127.0.0.1", target)).await else {
         return;
     };
@@ -84,18 +99,23 @@ async fn join(near: TcpStream, target: u16, mut open: watch::Receiver<bool>, rou
     tokio::time::sleep(round_trip).await; // the handshake
     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
     tokio::select! {
-        () = carry(near_in, far_out, round_trip / 2) => {}
-        () = carry(far_in, near_out, round_trip / 2) => {}
+        () = carry(near_in, far_out, [round_trip / 2, jitter]) => {}
+        () = carry(far_in, near_out, [round_trip / 2, jitter]) => {}
         _ = open.wait_for(|open| !open) => {}
     }
 }
 
-/// Copies what comes, each piece `later` than it came.
-async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, later: Duration) {
+/// Copies what comes, each piece `later` than it came and up to `jitter` more, in their order.
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    [later, jitter]: [Duration; 2],
+) {
     let (sender, mut pieces) = mpsc::unbounded_channel();
     let reading = async {
         let mut piece = vec![0; 65_536];
         while let Ok(length @ 1..) = from.read(&mut piece).await {
+            let later = later + jitter.mul_f64(fastrand::f64());
             if sender
                 .send((Instant::now() + later, piece[..length].to_vec()))
                 .is_err()

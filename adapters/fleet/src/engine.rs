@@ -86,12 +86,12 @@ impl Stored {
         Self { text, hash }
     }
 
-    async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    async fn load(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
         let mut load = redis::cmd("SCRIPT");
         let _hash: redis::Value = load
             .arg("LOAD")
             .arg(self.text)
-            .query_async(connection)
+            .query_async(&mut connection)
             .await?;
         Ok(())
     }
@@ -309,13 +309,21 @@ impl Server {
 
     async fn connect(&self) -> Result<(MultiplexedConnection, Duration), EngineFault> {
         let of = |error| EngineFault::of(&error);
-        let mut connection = self.open().await.map_err(of)?;
-        match mode_of(&mut connection).await.as_deref() {
+        let connection = self.open().await.map_err(of)?;
+        let (mut asks, began) = (connection.clone(), Instant::now());
+        // In one round trip, and in this order. The small script goes first: a server that wants a
+        // password refuses a large one with another error.
+        let (mode, (quota, trip), step) = tokio::join!(
+            mode_of(&mut asks),
+            async { (self.quota.load(connection.clone()).await, began.elapsed()) },
+            self.step.load(connection.clone()),
+        );
+        match mode.as_deref() {
             Some("cluster") => return Err(EngineFault::Cluster),
             Some("sentinel") => return Err(EngineFault::Sentinel),
             _ => {}
         }
-        let trip = self.load(&mut connection).await.map_err(of)?;
+        quota.and(step).map_err(of)?;
         Ok((connection, trip))
     }
 
@@ -331,17 +339,6 @@ impl Server {
         #[cfg(turmoil)]
         let connecting = simulated(&self.client, config);
         connecting.await
-    }
-
-    /// Sends the scripts, and returns how long a round trip takes.
-    async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<Duration> {
-        // The small script first: a server that wants a password refuses a large one with another
-        // error.
-        let began = Instant::now();
-        self.quota.load(connection).await?;
-        let trip = began.elapsed();
-        self.step.load(connection).await?;
-        Ok(trip)
     }
 
     /// Returns when to connect again, later with each failure.

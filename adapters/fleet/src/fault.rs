@@ -28,7 +28,8 @@ pub enum EngineFault {
     ReadOnly,
     /// The disk of the file is full.
     DiskFull,
-    /// The file is damaged, or not a fleet's. It is left as it is: delete it, or choose another
+    /// The file is damaged, or not a fleet's. A file that this process has used before is put aside
+    /// as `PATH.damaged`, and made anew. Any other is left as it is: delete it, or choose another
     /// path.
     Corrupt,
     /// The file was written by a version of this crate that does not go with this one. It is left
@@ -177,11 +178,13 @@ impl EngineFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The path is empty, or the address is not one that the client knows: `redis://`, `rediss://`
-    /// with the feature `tls`, `unix://`.
+    /// The path is empty, or the address is not one that the client knows: `redis://`, `rediss://`,
+    /// `unix://`.
     ///
     /// It is not repeated here: it may hold a password.
     Address,
+    /// The address is one of `rediss://`, and this crate was built without its feature `tls`.
+    NoTls,
     /// A weight outside 1 to 1,000.
     #[non_exhaustive]
     Weight {
@@ -246,6 +249,7 @@ impl fmt::Display for FleetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Address => f.write_str("the engine's address is not one the client knows"),
+            Self::NoTls => f.write_str("rediss:// needs the feature `tls` of paceline-fleet"),
             Self::Name { setting } => write!(
                 f,
                 "the {setting} is empty, longer than 256 bytes, or has control characters"

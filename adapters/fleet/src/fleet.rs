@@ -85,7 +85,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`FleetError::Address`] if that is not an address.
+    /// [`FleetError::Address`] if that is not an address, [`FleetError::NoTls`] for `rediss://`
+    /// without the feature `tls`.
     pub fn open(address: &str) -> Result<Self, FleetError> {
         Self::builder(address).build()
     }
@@ -99,8 +100,9 @@ impl Fleet {
     /// scope for a day. Beside it lie two more with its name and `-wal` or `-shm`: delete the three
     /// together to reset all scopes.
     ///
-    /// The first ask opens the file. If it cannot be used then, members do as with an engine that
-    /// is away, and [`Budget::snapshot`] shows the fault. [`check`](Self::check) tries it.
+    /// This opens the file, which takes milliseconds, and refuses a file that cannot be used. A file
+    /// that others have locked for a quarter of a second is opened later. If the file cannot be used
+    /// later, members do as with an engine that is away, and [`Budget::snapshot`] shows the fault.
     ///
     /// Call this after a `fork`, not before it.
     ///
@@ -128,7 +130,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`FleetError::Address`] for an empty path, [`FleetError::Engine`] if there can be no thread.
+    /// [`FleetError::Address`] for an empty path. [`FleetError::Engine`] with the fault of the file,
+    /// or if there can be no thread.
     #[cfg(feature = "local")]
     pub fn local(path: impl Into<PathBuf>) -> Result<Self, FleetError> {
         let path = path.into();
@@ -260,10 +263,15 @@ impl FleetBuilder {
     ///
     /// # Errors
     ///
-    /// [`FleetError::Address`] if the address is not one, [`FleetError::Name`] for the namespace,
-    /// and [`FleetError::Certificate`] for certificates or a key that are not PEM, or an address
+    /// [`FleetError::Address`] if the address is not one, [`FleetError::NoTls`] for `rediss://`
+    /// without the feature `tls`, [`FleetError::Name`] for the namespace, and
+    /// [`FleetError::Certificate`] for certificates or a key that are not PEM, or an address
     /// without TLS.
     pub fn build(self) -> Result<Fleet, FleetError> {
+        let is_tls = ["rediss:", "valkeys:"].map(|scheme| self.address.starts_with(scheme));
+        if cfg!(not(feature = "tls")) && is_tls.contains(&true) {
+            return Err(FleetError::NoTls);
+        }
         let client = Client::open(self.address.as_str()).map_err(|_| FleetError::Address)?;
         let client = self.tls.of(client)?;
         let engine = Engine::server(client, name("namespace", &self.namespace)?);
@@ -546,6 +554,19 @@ mod tests {
     fn scope() -> Scope {
         let fleet = Fleet::open("redis://127.0.0.1:1/").expect("an address");
         fleet.scope("x", 1_000, SECOND).expect("in range")
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn an_address_of_tls_names_the_feature_that_is_missing() {
+        for address in ["rediss://cache:6379", "valkeys://cache:6379"] {
+            let error = Fleet::open(address).unwrap_err();
+            let text = "rediss:// needs the feature `tls` of paceline-fleet";
+            assert_eq!(
+                (error.to_string().as_str(), error),
+                (text, FleetError::NoTls)
+            );
+        }
     }
 
     #[test]

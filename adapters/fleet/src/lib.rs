@@ -30,9 +30,10 @@
 //! least two tokens. `H` is what all `N` members hold together: a lease, which is 200 ms at `R`,
 //! and a token for each member. `C` is half a lease. Where the round trip to the engine takes more
 //! than a fifth of the lease, the lease is half of itself and two and a half round trips: 350 ms at
-//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with it. With more than 500
-//! members the engine asks for longer leases, 400 ms with 1,000 and 4 s with 10,000. `H` grows with
-//! that, and `C` does not.
+//! a round trip of 100 ms, 1.6 s at 600 ms. Both bounds grow with the lease. Members may have
+//! leases of different lengths: the longest lease of a member that the engine knows counts for both
+//! bounds, until that member has left or is forgotten. With more than 500 members the engine asks
+//! for longer leases, 400 ms with 1,000 and 4 s with 10,000. `H` grows with that, and `C` does not.
 //!
 //! * **From an empty start, no more than `R·t` is granted in `t` seconds**, even if members crash
 //!   or repeat asks. The engine mints by its clock, at the rate at the beginning of the time that
@@ -67,7 +68,8 @@
 //!   engine grants `R`. [Without the engine](#without-the-engine) derives that.
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends within a minute, and that
-//!   of one wrong field on the rate within 80 s.
+//!   of one wrong field on the rate within 80 s. A lease that was written counts as the longest, up
+//!   to 10 s, until its member is forgotten.
 //! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that
 //!   joins, leaves, or asks later than it may. Each step books the next of 5,000 slots in a second
 //!   for the member's next one, and no member asks before its slot, whatever waits or was
@@ -109,8 +111,9 @@
 //! once: from 64 members on, an eighth of `C` is kept for newcomers, and for the first token of a
 //! member that found nothing when it joined. A member that joins, or was idle, asks again within
 //! 100 ms, or an eighth of its time between two asks, and then twice as late each time, as far as
-//! the engine has slots. A member's part grows at its share whether it asks early or late. What no
-//! member takes is there for the members that ask.
+//! the engine has slots. A member's part grows at its share whether it asks early or late, up to
+//! its lease. A part that the scope does not have is not owed later, or a long lease would save up
+//! what a short one cannot. What no member takes is there for the members that ask.
 //!
 //! # Several allowances
 //!
@@ -195,6 +198,8 @@
 //!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and
 //!   do as [`Away`] says.
 //! * A power cut may undo the last steps. It does not damage the file.
+//! * **A file that another program emptied or overwrote** is put aside as `PATH.damaged` by the
+//!   processes that have used it, and made anew: a restart that forgot.
 //!
 //! # What it costs
 //!

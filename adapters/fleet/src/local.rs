@@ -21,6 +21,9 @@ pub(crate) mod time;
 
 use file::File;
 
+/// How long a caller waits for the file to be opened.
+const OPENING: Duration = Duration::from_millis(250);
+
 type Taken = Result<Vec<i64>, EngineFault>;
 
 /// The way to the thread that has the file open. The thread ends with it.
@@ -50,12 +53,15 @@ enum Answer {
 }
 
 impl Local {
-    /// Starts the thread. The first step opens the file.
+    /// Starts the thread, and blocks until it has opened the file. One that others have locked, or
+    /// that takes long, is opened by the first step.
     pub(crate) fn new(path: PathBuf) -> Result<Self, EngineFault> {
         let (jobs, taken) = mpsc::channel::<Job>();
+        let (tried, opened) = mpsc::sync_channel(1);
         let named = thread::Builder::new().name("paceline-fleet".to_owned());
         let began = named.spawn(move || {
             let file = File::new(path, time::clocks());
+            let _late = tried.send(file.open());
             for job in taken {
                 match job {
                     Job::Step(work) => work.take(&file),
@@ -64,7 +70,10 @@ impl Local {
             }
         });
         began.map_err(|_| EngineFault::OutOfMemory)?;
-        Ok(Self { jobs })
+        match opened.recv_timeout(OPENING) {
+            Ok(Err(fault)) if fault != EngineFault::TimedOut => Err(fault),
+            _ => Ok(Self { jobs }),
+        }
     }
 
     /// Takes one step, or returns why not, within `patience`.

@@ -19,7 +19,7 @@ local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'thrott
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
   'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst'}
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
 local AGED = 30
@@ -51,16 +51,16 @@ local function scope_of(text) return numbers(text, SCOPE, 25) end
 local function member_of(text) return numbers(text, MEMBER, 12) end
 
 -- What a turn looks at of another member: it looks at all of them.
-local PART = '^(%S+) %S+ %S+ (%S+) %S+ (%S+) (%S+) (%S+) %S+ %S+ %S+ %S+ ?(%S*) ?(%S*)'
+local PART = '^(%S+) %S+ %S+ (%S+) %S+ (%S+) (%S+) (%S+) %S+ %S+ %S+ %S+ ?(%S*) ?(%S*) ?(%S*)'
 local function part_of(text)
-  local seen, demand, out, weight, absent, alone, lease = string.match(text, PART)
+  local seen, demand, out, weight, absent, alone, lease, burst = string.match(text, PART)
   local function number(word)
     local number = word == '' and 0 or tonumber(word)
     return number and number >= 0 and number <= 9007199254740992 and number
   end
   local part = {seen = number(seen), demand = number(demand), out = number(out), weight = number(weight),
-    absent = number(absent), alone = number(alone), lease = number(lease)}
-  if seen and part.seen and part.demand and part.out and part.weight and part.absent and part.alone and part.lease then
+    absent = number(absent), alone = number(alone), lease = number(lease), burst = number(burst)}
+  if seen and part.seen and part.demand and part.out and part.weight and part.absent and part.alone and part.lease and part.burst then
     return part
   end
 end
@@ -88,13 +88,13 @@ end
 if not s then -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
-    weights = 0, burst = a.burst, longest = a.burst, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
+    weights = 0, burst = a.burst, longest = a.lease, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
     lent = 0, lost = 0, lost_at = now, slot = now}
 end
 local joins = not stored[2]
 if joins then
   m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
-    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0}
+    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0, burst = 0}
 else
   m = member_of(stored[2])
   if not m then return broken(member) end
@@ -113,8 +113,10 @@ s.turn = math.min(s.turn, now + 2 * SECOND)
 if a.demand == 0 then a.ceiling = math.max(a.ceiling, math.min(s.ceiling, 1e9)) end
 s.ceiling = math.min(s.ceiling, a.ceiling)
 s.lowest = math.min(s.lowest, a.ceiling)
-s.longest = math.max(math.min(s.longest, 30 * SECOND), a.burst)
-s.burst = math.max(math.min(s.burst, 30 * SECOND), s.longest)
+-- The longest lease of a member, and the most that one wants kept: what all hold, and how late they
+-- tell of it, goes by these.
+s.longest = math.max(math.min(s.longest, 30 * SECOND), a.lease)
+s.burst = math.max(math.min(s.burst, 30 * SECOND), a.burst)
 s.ramp, s.trip = math.min(s.ramp, 8), math.min(s.trip, 60 * SECOND)
 s.crest = math.min(s.crest, s.ceiling)
 if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
@@ -147,7 +149,7 @@ local function ramp_length() return math.min(s.ramp * ramp_step(), AGED) end
 -- Rules 2, 3, 4 and 6.
 local function rate_at(t)
   if s.peak == 0 then return within(a.initial) end
-  local elapsed, trip = math.max(t - s.since, 0) / SECOND, (s.trip + a.lease) / SECOND
+  local elapsed, trip = math.max(t - s.since, 0) / SECOND, (s.trip + s.longest) / SECOND
   local ramp = ramp_length()
   if elapsed < ramp then
     -- Straight lines between powers of two.
@@ -256,7 +258,7 @@ local function throttle()
   local function pause()
     s.since, s.pause, s.delivered, s.granted = resumes, resumes, 0, 0
   end
-  if s.peak > 0 and (sent <= s.since or span < 2 * (trip + a.lease)) then
+  if s.peak > 0 and (sent <= s.since or span < 2 * (trip + s.longest)) then
     if hinted and paused and span < 0 and resumes > s.pause then pause() end
     return
   end
@@ -281,7 +283,7 @@ local function throttle()
     if s.before > 0 and responses() >= 8 then s.peak = delivered_rate(1) else s.peak, s.ramp = at, 2 end
   elseif s.ramp > 0 then
     s.peak, s.ramp = math.min(math.max(average, 0.7 * at), at), 0
-  elseif average < 0.75 * steady and span > 5 * a.lease and span < 2 * SECOND then
+  elseif average < 0.75 * steady and span > 5 * s.longest and span < 2 * SECOND then
     s.peak = average
   elseif responses() >= 6 and delivered_rate(0) >= 0.57 * at then
     s.peak = math.min(delivered_rate(0), at)
@@ -301,7 +303,7 @@ end
 -- Rule 13: the first cut, corrected by what is told in the trip after it. A report does not say when
 -- the requests were sent that were not throttled: they are taken for ones that took a trip.
 local function drain()
-  local trip, after = s.trip + a.lease, now - s.since
+  local trip, after = s.trip + s.longest, now - s.since
   if after <= trip then
     if after < trip / 4 then return end
     s.done, s.refused, s.drained = s.done + math.max(0, a.spent - a.throttled), s.refused + a.throttled, now
@@ -330,7 +332,7 @@ s.tokens = math.min(s.tokens + a.back, most())
 local function turn()
   local all = redis.call('HGETALL', key)
   local each, weights = {{demand = m.demand, weight = m.weight}}, m.weight
-  s.out, s.lent = m.out, m.alone
+  s.out, s.lent, s.longest, s.burst = m.out, m.alone, a.lease, a.burst
   for i = 1, #all, 2 do
     local name = all[i]
     if string.sub(name, 1, 1) == 'm' and name ~= member then
@@ -358,13 +360,13 @@ local function turn()
           other.out, whole.out = 0, 0
           redis.call('HSET', key, name, text(whole, MEMBER))
         end
-        s.out = s.out + other.out
+        s.out, s.longest = s.out + other.out, math.max(s.longest, lease)
+        s.burst = math.max(s.burst, math.min(other.burst, 10 * SECOND))
       end
     end
   end
   s.members, s.weights = #each, weights
   s.ceiling, s.lowest = s.lowest, a.ceiling
-  s.burst, s.longest = s.longest, a.burst
   local rate = rate_at(now)
   local least = 0.1 * rate / weights
   -- By what each wants for a unit of its weight.
@@ -414,7 +416,7 @@ end
 -- room for the part of the next. A newcomer need not wait for its first. Of what no other member
 -- takes it may have more,
 local share = share_now()
-m.lease = math.max(a.lease, load())
+m.lease, m.burst = math.max(a.lease, load()), a.burst
 local hold = math.max(1, share * m.lease / SECOND)
 if m.seen < s.woke then m.credit = 0 end
 m.credit = math.min(m.credit + math.max(0, now - math.max(m.seen, s.woke)) / SECOND * share, math.max(hold, 2))
@@ -422,10 +424,11 @@ if joins then m.credit = hold end
 local part = math.min(m.credit, hold - a.held)
 -- once the members that were alone are back.
 if now - s.woke > a.absent / 4 and own() == 1 then part = math.max(part, s.tokens - most() / 2) end
--- All together hold no more than a lease at the allowance, and a token each. What a silent member
--- was granted counts until it has died.
+-- All together hold no more than the longest lease at the allowance, and a token each. What a silent
+-- member was granted counts until it has died.
 local others = math.max(0, s.out - m.out)
-local room = s.ceiling * m.lease / SECOND + s.members - others - a.held
+s.longest = math.max(s.longest, m.lease)
+local room = s.ceiling * s.longest / SECOND + s.members - others - a.held
 -- Of many members an eighth of what is kept is for newcomers: few ask too seldom to do without it.
 local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
 -- One that has sent nothing yet is a newcomer still, for one token.
@@ -434,6 +437,8 @@ local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
 if now < s.pause then grant = 0 end
 s.tokens, s.granted = s.tokens - grant, s.granted + grant
 m.credit = math.max(0, m.credit - grant)
+-- What is not there is not owed: a long lease would save that up, and a short one could not.
+if part > there then m.credit = math.min(m.credit, 1) end
 m.out = a.held + grant
 s.out = others + m.out
 -- What it may send without the engine: its share, as far as that is not lent to others. So all that

@@ -9,16 +9,18 @@ use paceline::{SendPermit, Timestamp};
 
 use crate::fault::EngineFault;
 use crate::member::Member;
-use crate::pool::{Pool, since};
+use crate::pool::{Pool, after, since};
 use crate::settings::Settings;
 use crate::wire::{Answer, Ask};
 
-/// An ask under way, and when its end is known.
+/// An ask under way: when the engine has it, and when its end is known.
 #[derive(Debug)]
 struct Asking {
+    ask: Ask,
     asked: Timestamp,
+    arrives: Timestamp,
     heard: Timestamp,
-    result: Result<Answer, EngineFault>,
+    result: Option<Result<Answer, EngineFault>>,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl Node {
         let Some(Asking { asked, result, .. }) = self.asking.take() else {
             return;
         };
-        match result {
+        match result.expect("it arrives before its end is known") {
             Ok(answer) => self.member.answered(now, asked, answer, &self.pool),
             Err(fault) => {
                 if fault == EngineFault::Broken {
@@ -121,24 +123,37 @@ impl Node {
         self.answers.push_back((due, permit, throttled));
     }
 
-    /// Returns what it asks, if it is time to.
-    pub(crate) fn ask(&mut self, now: Timestamp) -> Option<Ask> {
-        let due = self.asking.is_none() && self.member.is_due(now, &self.pool);
-        due.then(|| self.member.ask(now, &self.pool))
+    /// Asks, if it is time to. `ways` says how long an ask is on its way there, and back.
+    pub(crate) fn ask(&mut self, now: Timestamp, ways: impl FnOnce() -> [Duration; 2]) {
+        if self.asking.is_none() && self.member.is_due(now, &self.pool) {
+            let [there, back] = ways();
+            let arrives = after(now, there);
+            self.asking = Some(Asking {
+                ask: self.member.ask(now, &self.pool),
+                asked: now,
+                arrives,
+                heard: after(arrives, back),
+                result: None,
+            });
+        }
     }
 
-    /// Notes how its ask will have ended at `heard`.
-    pub(crate) fn asked(
+    /// Returns what it asked, if the engine has that by now and did not answer yet.
+    pub(crate) fn arrived(&self, now: Timestamp) -> Option<Ask> {
+        let asking = self.asking.as_ref()?;
+        (asking.result.is_none() && asking.arrives <= now).then_some(asking.ask)
+    }
+
+    /// Notes how its ask ends, and if not by an answer, when.
+    pub(crate) fn answered(
         &mut self,
-        asked: Timestamp,
-        heard: Timestamp,
         result: Result<Answer, EngineFault>,
+        ends: Option<Timestamp>,
     ) {
-        self.asking = Some(Asking {
-            asked,
-            heard,
-            result,
-        });
+        if let Some(asking) = &mut self.asking {
+            asking.result = Some(result);
+            asking.heard = ends.unwrap_or(asking.heard);
+        }
     }
 
     /// Returns its last word.

@@ -13,6 +13,21 @@ pub(crate) enum Want {
     Few(u64),
 }
 
+/// How a member reaches the engine, and how much it asks for at once. All in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) trip: u64,
+    /// Each way takes up to so much more.
+    pub(crate) jitter: u64,
+    pub(crate) lease: u64,
+}
+
+const PLAIN: Kind = Kind {
+    trip: 0,
+    jitter: 0,
+    lease: 200,
+};
+
 /// What happens, and when in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
@@ -33,6 +48,9 @@ pub(crate) enum Event {
     CutOff { from: u64, to: u64, each: u64 },
     /// All members but the first so many end without a word.
     KillAllBut { from: u64, left: usize },
+    /// One more member is replaced by one with this lease, each so many milliseconds after the last
+    /// one.
+    Lease { from: u64, each: u64, lease: u64 },
 }
 
 /// A scene.
@@ -45,6 +63,8 @@ pub(crate) struct Scene {
     /// Requests per second.
     pub(crate) allowance: u32,
     pub(crate) want: Want,
+    /// What each member is like.
+    pub(crate) kind: fn(usize) -> Kind,
     pub(crate) away: Away,
     pub(crate) events: &'static [Event],
     /// How many allowances may be sent: two where some members are cut off and others are not.
@@ -82,6 +102,7 @@ const fn scene(name: &'static str, members: usize, allowance: u32, want: Want) -
         members,
         allowance,
         want,
+        kind: |_| PLAIN,
         away: Away::Closed,
         events: &[],
         allowances: 1.0,
@@ -104,7 +125,10 @@ pub(crate) const SCENES: &[Scene] = &[
         fair: 0.85,
         ..scene("thousand-uneven", 1_000, 20_000, Want::Zipf(8_000))
     },
-    scene("mostly-idle", 1_000, 10_000, Want::Few(200)),
+    Scene {
+        fair: 0.85,
+        ..scene("mostly-idle", 1_000, 10_000, Want::Few(200))
+    },
     Scene {
         events: &[Event::Churn {
             from: 4,
@@ -251,6 +275,52 @@ pub(crate) const SCENES: &[Scene] = &[
         steps: 5_700,
         first: 1_000,
         ..scene("ten-thousand-churn", 10_000, 40_000, Want::Even(10))
+    },
+    Scene {
+        kind: |member| Kind {
+            trip: if member < 8 { 0 } else { 200 },
+            ..PLAIN
+        },
+        ..scene("near-and-far", 16, 1_000, Want::Even(500))
+    },
+    Scene {
+        kind: |member| Kind {
+            trip: if member < 12 { 0 } else { 250 },
+            ..PLAIN
+        },
+        ..scene("near-and-a-few-far", 16, 1_000, Want::Even(500))
+    },
+    Scene {
+        kind: |_| Kind {
+            jitter: 200,
+            ..PLAIN
+        },
+        fair: 0.8, // of sixteen, by luck
+        ..scene("jitter", 16, 1_000, Want::Even(500))
+    },
+    Scene {
+        kind: |member| Kind {
+            lease: if member < 4 { 1_000 } else { 200 },
+            ..PLAIN
+        },
+        ..scene("leases-of-two-lengths", 8, 1_000, Want::Even(500))
+    },
+    Scene {
+        events: &[
+            Event::Lease {
+                from: 5,
+                each: 1_000,
+                lease: 2_000,
+            },
+            Event::Lease {
+                from: 20,
+                each: 1_000,
+                lease: 200,
+            },
+        ],
+        length: 36,
+        worst: 0.85, // each that comes takes a lease of two seconds
+        ..scene("lease-changed", 8, 1_000, Want::Even(500))
     },
     Scene {
         events: &[Event::KillAllBut { from: 6, left: 1 }],

@@ -9,8 +9,6 @@ use crate::world::WARM_UP;
 
 /// Parts of fewer requests than this say nothing about fairness.
 const FEWEST: f64 = 10.0;
-/// What the engine keeps and what members hold, in seconds of the allowance; and a token for each.
-const BOUND: f64 = 0.1 + 0.2;
 /// How long a silent member counts, in seconds.
 const ABSENT: u64 = 2;
 
@@ -22,6 +20,7 @@ pub(crate) struct Tally {
     throttled: f64,
     fair: f64,
     above: f64,
+    bound: f64,
     steps: f64,
     back: usize,
     most_steps: u64,
@@ -54,6 +53,7 @@ impl Tally {
         nodes: &[Node],
         record: &Record,
         each_second: &[u64],
+        longest: Duration,
         first: Duration,
     ) -> Self {
         let steps: u64 = each_second.iter().sum();
@@ -79,6 +79,7 @@ impl Tally {
             throttled: second(WARM_UP, scene.length).throttled_share(),
             fair: fair(nodes, given, scene.length),
             above: record.excess(f64::from(scene.allowance) * scene.allowances),
+            bound: scene.bound(longest),
             steps: f64::from(u32::try_from(steps).unwrap_or(u32::MAX)) * 1_000.0
                 / number(record.sent()).max(1.0),
             back: runs.max().unwrap_or(0),
@@ -97,7 +98,7 @@ impl Tally {
             format!("{:.2} %", self.throttled * 100.0),
             format!("{:.2}", self.fair),
             format!("{:.0}", self.above),
-            format!("{:.0}", self.scene.bound()),
+            format!("{:.0}", self.bound),
             format!("{:.0}", self.steps),
             self.most_steps.to_string(),
             format!("{} s", self.back),
@@ -129,7 +130,7 @@ impl Tally {
             let first = self.first;
             wrong.push(format!("{}: a first request waited {first:?}", scene.name));
         }
-        let bound = scene.bound();
+        let bound = self.bound;
         if self.above > bound {
             let above = self.above;
             wrong.push(format!(
@@ -184,17 +185,15 @@ impl Scene {
         limit
     }
 
-    /// Returns how far above the allowance any window may be.
-    fn bound(&self) -> f64 {
+    /// Returns how far above the allowance any window may be: by `longest`, the longest lease and
+    /// the most that the engine keeps, and by a token for each member.
+    fn bound(&self, longest: Duration) -> f64 {
         let mut known = number(self.members);
         for event in self.events {
             if let Event::Churn { each, .. } = event {
                 known += number(usize::try_from(each * ABSENT).unwrap_or(usize::MAX));
             }
         }
-        // A busy member asks twice in a lease, and all together 5,000 times a second.
-        let lease = (number(self.members) * 2.0 / 5_000.0).max(0.2);
-        f64::from(self.allowance) * (BOUND - 0.2 + lease) * self.allowances
-            + known * self.allowances
+        (f64::from(self.allowance) * longest.as_secs_f64() + known) * self.allowances
     }
 }

@@ -8,7 +8,7 @@ use paceline::Timestamp;
 use crate::fault::EngineFault;
 use crate::node::Node;
 use crate::record::{Arrival, Record};
-use crate::scenes::{Event, Scene, Want};
+use crate::scenes::{Event, Kind, Scene, Want};
 use crate::script::ScriptEngine;
 use crate::settings::Settings;
 use crate::tally::Tally;
@@ -54,6 +54,8 @@ pub(crate) struct World {
     churned: f64,
     /// Steps of the engine in each second.
     steps: Vec<u64>,
+    /// The longest lease that a member has asked for, and the most that was to be kept.
+    longest: [Duration; 2],
     /// The longest that a member's first request has waited; where members are replaced, theirs.
     first: Duration,
 }
@@ -85,6 +87,7 @@ impl World {
             record: Record::default(),
             churned: 0.0,
             steps: Vec::new(),
+            longest: [Duration::ZERO; 2],
             first: Duration::ZERO,
         }
     }
@@ -103,6 +106,7 @@ impl World {
             &self.nodes,
             &self.record,
             &self.steps,
+            self.longest.iter().sum(),
             self.first,
         )
     }
@@ -122,15 +126,20 @@ impl World {
         let millis = usize::try_from(self.elapsed.as_millis()).unwrap_or(usize::MAX);
         let joined = self.scene.members * (millis + 5).min(1_000) / 1_000;
         while millis < 1_000 && self.nodes.len() < joined {
-            let node = self.node(self.scene.wants(self.nodes.len()));
+            let member = self.nodes.len();
+            let node = self.node(self.scene.wants(member), (self.scene.kind)(member).lease);
             self.nodes.push(node);
         }
     }
 
-    fn node(&mut self, want: u64) -> Node {
+    fn node(&mut self, want: u64, lease: u64) -> Node {
         self.names += 1;
         let name = format!("{:x}", self.names);
-        Node::new(name, want, self.settings, self.now())
+        let settings = Settings {
+            lease: Duration::from_millis(lease),
+            ..self.settings
+        };
+        Node::new(name, want, settings, self.now())
     }
 
     /// Lets come what begins now, or goes on.
@@ -163,6 +172,14 @@ impl World {
                         self.replace();
                     }
                 }
+                Event::Lease { from, each, lease } => {
+                    for index in 0..self.nodes.len() {
+                        let own = each * u64::try_from(index).unwrap_or(u64::MAX);
+                        if elapsed == Duration::from_millis(1_000 * from + own) {
+                            self.change(index, lease);
+                        }
+                    }
+                }
                 _ => {}
             }
         }
@@ -183,9 +200,18 @@ impl World {
             let ask = self.nodes[index].leave(now);
             let _unheard = self.step(index, &ask);
         }
-        let want = self.nodes[index].want;
-        self.nodes[index] = self.node(want);
+        self.nodes[index] = self.node(self.nodes[index].want, (self.scene.kind)(index).lease);
         self.nodes[index].replaced = true;
+    }
+
+    /// One leaves, and comes again with another lease.
+    fn change(&mut self, index: usize, lease: u64) {
+        let now = self.now();
+        let ask = self.nodes[index].leave(now);
+        let _unheard = self.step(index, &ask);
+        let served = self.nodes[index].served;
+        self.nodes[index] = self.node(self.nodes[index].want, lease);
+        self.nodes[index].served = served;
     }
 
     /// Returns how `member` finds the engine.
@@ -221,26 +247,39 @@ impl World {
         while self.nodes[index].send(now) {
             self.serve(index);
         }
-        let Some(ask) = self.nodes[index].ask(now) else {
+        let Kind { trip, jitter, .. } = (self.scene.kind)(index);
+        let random = &mut self.random;
+        let mut way = || {
+            let more = if jitter == 0 {
+                0
+            } else {
+                random.u64(0..=jitter)
+            };
+            Duration::from_millis(trip / 2 + more)
+        };
+        self.nodes[index].ask(now, || [way(), way().max(TICK)]);
+        let Some(ask) = self.nodes[index].arrived(now) else {
             return;
         };
-        let (wait, result) = match self.engine_is(index) {
-            Engine::There => (TICK, self.step(index, &ask)),
-            Engine::Away => (TICK, Err(EngineFault::Unreachable)),
+        let (result, ends) = match self.engine_is(index) {
+            Engine::There => (self.step(index, &ask), None),
+            Engine::Away => (Err(EngineFault::Unreachable), None),
             // The engine does what it was asked, and the answer is lost.
             Engine::Slow => {
                 let _unheard = self.step(index, &ask);
-                (self.settings.patience, Err(EngineFault::TimedOut))
+                let late = self.later(self.settings.patience);
+                (Err(EngineFault::TimedOut), Some(late))
             }
         };
-        let heard = self.later(wait);
-        self.nodes[index].asked(now, heard, result);
+        self.nodes[index].answered(result, ends);
     }
 
     fn step(&mut self, index: usize, ask: &Ask) -> Result<Answer, EngineFault> {
         let second = usize::try_from(self.elapsed.as_secs()).unwrap_or(usize::MAX);
         self.steps.resize(self.steps.len().max(second + 1), 0);
         self.steps[second] += 1;
+        let [lease, burst] = self.longest;
+        self.longest = [lease.max(ask.reach.lease), burst.max(ask.reach.burst)];
         let micros = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX);
         let words = ask.words(&self.settings);
         let name = self.nodes[index].name.clone();

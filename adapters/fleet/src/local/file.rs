@@ -2,6 +2,7 @@
 
 use core::cell::{Cell, OnceCell, RefCell};
 use core::time::Duration;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -59,8 +60,8 @@ struct Stored {
 
 struct Open {
     connection: Connection,
-    /// Returns `true` if the path still leads to the file that was opened.
-    identity: Option<(u64, u64)>,
+    /// What the path led to when it was opened.
+    identity: Option<Identity>,
 }
 
 impl File {
@@ -89,7 +90,12 @@ impl File {
         match result {
             Ok(_) | Err(EngineFault::TimedOut | EngineFault::Broken | EngineFault::ClockJumped) => {
             }
-            Err(_) => drop(self.stored.open.take()),
+            Err(fault) => {
+                let was = self.stored.open.take().and_then(|open| open.identity);
+                if fault == EngineFault::Corrupt && was.is_some() {
+                    let _kept = self.put_aside(was);
+                }
+            }
         }
         result
     }
@@ -108,23 +114,48 @@ impl File {
     }
 
     /// Opens the file, unless it is open and the path still leads to it.
-    fn open(&self) -> Result<(), EngineFault> {
-        let identity = identity(&self.path);
+    pub(crate) fn open(&self) -> Result<(), EngineFault> {
+        let found = identity(&self.path);
         let mut open = self.stored.open.borrow_mut();
-        if let Some(open) = &*open {
-            if open.identity == identity {
-                return Ok(());
-            }
+        if open.as_ref().is_some_and(|open| open.identity == found) {
+            return Ok(());
         }
         *open = None;
+        // What was written behind a file tells that the file was a store.
+        if found.is_some_and(|found| found.is_empty) && beside(&self.path, "-wal").exists() {
+            let _kept = self.put_aside(found);
+        }
+        let _turn = turn(&self.path, Turn::Open)?;
         let connection = connect(&self.path).map_err(|error| self.fault(&error))?;
         let usable = prepare(&connection);
         usable.map_err(|error| self.unusable(error))?;
         *open = Some(Open {
             connection,
-            identity: self::identity(&self.path),
+            identity: identity(&self.path),
         });
         Ok(())
+    }
+
+    /// Renames what was a store and is none any more, with the files beside it, and leaves an empty
+    /// file of the same rights in its place. Another process may have done so before.
+    fn put_aside(&self, ruined: Option<Identity>) -> Result<(), EngineFault> {
+        let of = |_| EngineFault::Corrupt;
+        let _turn = turn(&self.path, Turn::PutAside)?;
+        if identity(&self.path) != ruined {
+            return Ok(());
+        }
+        let rights = std::fs::metadata(&self.path).map_err(of)?.permissions();
+        let aside = beside(&self.path, ".damaged");
+        for suffix in ["-shm", "-wal", ""] {
+            let (from, to) = (beside(&self.path, suffix), beside(&aside, suffix));
+            let _none = std::fs::remove_file(&to);
+            match std::fs::rename(from, to) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(of(error)),
+                _ => {}
+            }
+        }
+        let new = std::fs::File::create_new(&self.path).map_err(of)?;
+        new.set_permissions(rights).map_err(of)
     }
 
     fn step(
@@ -162,6 +193,7 @@ impl File {
             Unusable::Failed(error) => self.fault(&error),
             Unusable::OtherVersion => EngineFault::OtherVersion,
             Unusable::Foreign => EngineFault::Corrupt,
+            Unusable::ReadOnly => EngineFault::ReadOnly,
         }
     }
 
@@ -185,6 +217,8 @@ impl File {
             ErrorCode::CannotOpen if self.has_folder() => EngineFault::ReadOnly,
             ErrorCode::CannotOpen | ErrorCode::SystemIoFailure => EngineFault::Unreachable,
             ErrorCode::OutOfMemory => EngineFault::OutOfMemory,
+            // Every statement is good, so that the tables are not those of this crate.
+            ErrorCode::Unknown => EngineFault::Broken,
             _ => EngineFault::Other,
         }
     }
@@ -237,6 +271,7 @@ enum Unusable {
     Failed(rusqlite::Error),
     OtherVersion,
     Foreign,
+    ReadOnly,
 }
 
 impl From<rusqlite::Error> for Unusable {
@@ -248,7 +283,12 @@ impl From<rusqlite::Error> for Unusable {
 /// Makes the tables in an empty file. Refuses one that has others, without a change to it.
 fn prepare(connection: &Connection) -> Result<(), Unusable> {
     if is_prepared(connection)? {
-        return Ok(());
+        // SQLite opens what it may not write, and says so with the first step.
+        return if connection.is_readonly("main")? {
+            Err(Unusable::ReadOnly)
+        } else {
+            Ok(())
+        };
     }
     // Two processes that do this at once do not wait for each other here.
     for left in (0..40).rev() {
@@ -338,17 +378,71 @@ fn signed(micros: u64) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
-#[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+/// What a path leads to. An empty file is no store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    file: (u64, u64),
+    is_empty: bool,
 }
 
-#[cfg(not(unix))]
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.exists().then_some((0, 0))
+fn identity(path: &Path) -> Option<Identity> {
+    let found = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let file = {
+        use std::os::unix::fs::MetadataExt;
+
+        (found.dev(), found.ino())
+    };
+    #[cfg(not(unix))]
+    let file = (0, 0);
+    Some(Identity {
+        file,
+        is_empty: found.len() == 0,
+    })
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// What a process does with a path. Any number of processes open it at once, while none puts it
+/// aside: half of the renames seen would mix an old file with a new one.
+#[derive(Clone, Copy)]
+enum Turn {
+    Open,
+    PutAside,
+}
+
+/// Waits for its turn in the folder of `path`, which lasts until the returned file is dropped.
+#[cfg(target_os = "linux")]
+fn turn(path: &Path, turn: Turn) -> Result<Option<std::fs::File>, EngineFault> {
+    use rustix::fs::{FlockOperation, flock};
+
+    let lock = match turn {
+        Turn::Open => FlockOperation::NonBlockingLockShared,
+        Turn::PutAside => FlockOperation::NonBlockingLockExclusive,
+    };
+    let folder = path.parent().filter(|of| !of.as_os_str().is_empty());
+    let Ok(folder) = std::fs::File::open(folder.unwrap_or(Path::new("."))) else {
+        // A user that may not read the folder goes on without a turn.
+        return Ok(None);
+    };
+    for _ in 0..40 {
+        match flock(&folder, lock) {
+            Ok(()) => return Ok(Some(folder)),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(SHORT),
+            Err(_) => return Ok(None),
+        }
+    }
+    Err(EngineFault::TimedOut)
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
+fn turn(_path: &Path, _turn: Turn) -> Result<(), EngineFault> {
+    Ok(())
 }
 
 impl Stored {

@@ -8,10 +8,10 @@ use fastrand::Rng;
 use crate::rig::record::{Arrival, Record};
 use crate::rig::script::ScriptEngine;
 
-/// What all may send per second; a lease and what the engine keeps are 200 and 100 ms of that.
+/// What all may send per second.
 const RATE: f64 = 1_000.0;
-const KEPT: f64 = 100.0;
-const LEASE: f64 = 200.0;
+/// The leases that members have, in microseconds. Each has half of its own kept.
+const LEASES: [&[u64]; 2] = [&[200_000], &[50_000, 200_000, 500_000]];
 const MEMBERS: usize = 12;
 const TRIAL: u64 = 8_000_000;
 const VALID: u64 = 1_000_000;
@@ -21,6 +21,7 @@ const ROUNDED: f64 = 1e-3;
 #[derive(Clone, Debug)]
 struct Rogue {
     name: String,
+    lease: u64,
     seq: u64,
     held: u64,
     good_until: u64,
@@ -32,9 +33,10 @@ struct Rogue {
 }
 
 impl Rogue {
-    fn new(random: &mut Rng) -> Self {
+    fn new(random: &mut Rng, leases: &[u64]) -> Self {
         Self {
             name: format!("{:016x}", random.u64(..)),
+            lease: leases[random.usize(..leases.len())],
             seq: 0,
             held: 0,
             good_until: 0,
@@ -54,6 +56,7 @@ impl Rogue {
 #[derive(Debug)]
 struct Trial {
     random: Rng,
+    leases: &'static [u64],
     engine: ScriptEngine,
     rogues: Vec<Rogue>,
     now: u64,
@@ -67,11 +70,13 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, leases: &'static [u64]) -> Self {
         let mut random = Rng::with_seed(seed);
-        let rogues = (0..MEMBERS).map(|_| Rogue::new(&mut random)).collect();
+        let rogues = (0..MEMBERS).map(|_| Rogue::new(&mut random, leases));
+        let rogues = rogues.collect();
         Self {
             random,
+            leases,
             engine: ScriptEngine::new(),
             rogues,
             now: 0,
@@ -95,7 +100,7 @@ impl Trial {
             0 => {
                 // Killed, or cut off for good, and another one started.
                 self.lost.push(self.rogues[index].alone);
-                self.rogues[index] = Rogue::new(&mut self.random);
+                self.rogues[index] = Rogue::new(&mut self.random, self.leases);
             }
             1 => {
                 self.rogues[index].stopped_until = self.now + self.random.u64(0..5_000_000);
@@ -126,12 +131,14 @@ impl Trial {
             rogue.seq += 1;
             let throttled = u64::from(random.u32(..50) == 0);
             rogue.last = Some(format!(
-                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 100000 200000 2000000 600000 1 {:.3}",
+                "{} 0 {} {} {back} {} {} {throttled} 0 5000 0 1000 1000 1 {} {} 2000000 600000 1 {:.3}",
                 rogue.seq,
                 random.u64(0..2_000),
                 rogue.held,
                 rogue.demand,
                 random.u64(0..100),
+                rogue.lease / 2,
+                rogue.lease,
                 alone_at(rogue.alone, now) / 1_000.0,
             ));
         }
@@ -167,8 +174,18 @@ impl Trial {
         self.record.0.extend((0..spent).map(|_| seen));
     }
 
+    /// Returns what the longest lease is at the allowance.
+    fn lease(&self) -> f64 {
+        let longest = self.leases.iter().copied().max();
+        RATE * Duration::from_micros(longest.unwrap_or(0)).as_secs_f64()
+    }
+
+    fn kept(&self) -> f64 {
+        self.lease() / 2.0
+    }
+
     fn held_bound(&self) -> f64 {
-        LEASE + f64::from(self.most_members)
+        self.lease() + f64::from(self.most_members)
     }
 
     fn minted(&self) -> f64 {
@@ -190,33 +207,37 @@ fn number(count: u64) -> f64 {
 
 #[test]
 fn whatever_members_do_no_more_is_granted_held_or_sent_than_is_stated() {
-    let (mut held, mut excess, mut used) = (0.0_f64, 0.0_f64, 0.0_f64);
-    for seed in 0..15 {
-        let mut trial = Trial::new(seed);
-        while trial.now < TRIAL {
-            trial.act();
+    for leases in LEASES {
+        let (mut held, mut excess, mut used) = (0.0_f64, 0.0_f64, 0.0_f64);
+        for seed in 0..15 {
+            let mut trial = Trial::new(seed, leases);
+            while trial.now < TRIAL {
+                trial.act();
+            }
+            let granted = number(trial.granted);
+            assert!(granted <= trial.minted(), "seed {seed}: granted {granted}");
+            let most = number(trial.most_held);
+            assert!(most <= trial.held_bound(), "seed {seed}: held {most}");
+            let above = trial.record.excess(RATE);
+            let bound = trial.kept() + trial.held_bound();
+            assert!(above <= bound, "seed {seed}: {above} of {bound}");
+            held = held.max(most / trial.held_bound());
+            excess = excess.max(above / bound);
+            used = used.max(granted / trial.minted());
         }
-        let granted = number(trial.granted);
-        assert!(granted <= trial.minted(), "seed {seed}: granted {granted}");
-        let most = number(trial.most_held);
-        assert!(most <= trial.held_bound(), "seed {seed}: held {most}");
-        let above = trial.record.excess(RATE);
-        let bound = KEPT + trial.held_bound();
-        assert!(above <= bound, "seed {seed}: {above} of {bound}");
-        held = held.max(most / trial.held_bound());
-        excess = excess.max(above / bound);
-        used = used.max(granted / trial.minted());
+        println!(
+            "of the bounds with leases {leases:?}: held {held:.3}, sent {excess:.3}; of what was minted {used:.3}"
+        );
+        // A bound that no run comes near would say nothing.
+        assert!(held > 0.9 && excess > 0.3 && used > 0.3);
     }
-    println!("of the bounds: held {held:.3}, sent {excess:.3}; of what was minted {used:.3}");
-    // A bound that no run comes near would say nothing.
-    assert!(held > 0.9 && excess > 0.3 && used > 0.3);
 }
 
 #[test]
 fn members_cut_off_in_any_order_never_have_more_than_the_rate() {
     let mut most = 0.0_f64;
     for seed in 2_000..2_015 {
-        let mut trial = Trial::new(seed);
+        let mut trial = Trial::new(seed, LEASES[1]);
         while trial.now < 2 * TRIAL {
             trial.act();
         }
@@ -232,7 +253,7 @@ fn members_cut_off_in_any_order_never_have_more_than_the_rate() {
 fn an_engine_that_forgot_grants_at_most_one_lease_again() {
     let mut excess = 0.0_f64;
     for seed in 0..15 {
-        let mut trial = Trial::new(1_000 + seed);
+        let mut trial = Trial::new(1_000 + seed, LEASES[1]);
         while trial.now < 4_000_000 {
             trial.act();
         }
@@ -251,13 +272,13 @@ fn an_engine_that_forgot_grants_at_most_one_lease_again() {
             trial.act();
         }
         let granted = number(trial.granted);
-        let most = trial.minted() + KEPT;
+        let most = trial.minted() + trial.kept();
         assert!(
             granted <= most,
             "seed {seed}: {granted} of {most}, {lost} lost"
         );
         let above = trial.record.excess(RATE);
-        let bound = 2.0 * (KEPT + trial.held_bound());
+        let bound = 2.0 * (trial.kept() + trial.held_bound());
         assert!(above <= bound, "seed {seed}: {above} of {bound}");
         excess = excess.max(above / bound);
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use paceline_fleet::Fleet;
+use paceline_fleet::{Fleet, Scope};
 
 use crate::rig::engine::Engine;
+use crate::rig::parts::{Members, figures};
 use crate::rig::proxy::Proxy;
 use crate::scene::{Scene, alone};
 
@@ -67,4 +68,102 @@ async fn a_long_lease_wastes_nothing() {
         }
         assert!(used >= 0.95, "used {used} with leases of {millis} ms");
     }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns a scope that all members of a test share.
+fn shared(address: &str, lease: Duration) -> Scope {
+    let scope = Fleet::open(address).and_then(|fleet| fleet.scope("shared", 1_000, SECOND));
+    scope
+        .and_then(|scope| scope.lease(lease))
+        .expect("in range")
+}
+
+const LEASE: Duration = Duration::from_millis(200);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_near_and_far_have_their_parts() {
+    let _alone = alone();
+    for (near, far, millis) in [(8, 8, 200), (12, 4, 250)] {
+        let Some(engine) = Engine::start(&[]) else {
+            return;
+        };
+        let proxy = Proxy::far(engine.port(), Duration::from_millis(millis)).await;
+        let addresses = [vec![engine.address(); near], vec![proxy.address(); far]].concat();
+        let scopes = addresses.iter().map(|address| shared(address, LEASE));
+        let mut members = Members::join(1_000, scopes.collect()).await;
+        let [used, worst, jain] = figures(&members.parts(8 * SECOND).await);
+        println!(
+            "{near} near, {far} at {millis} ms: used {used:.3}, worst {worst:.3}, Jain {jain:.4}"
+        );
+        assert!(used >= 0.97 && worst >= 0.9, "used {used}, worst {worst}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_use_the_allowance_whatever_each_answer_takes() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let jitter = Duration::from_millis(200);
+    let proxy = Proxy::shaky(engine.port(), Duration::ZERO, jitter).await;
+    let scopes = (0..8).map(|_| shared(&proxy.address(), LEASE));
+    let mut members = Members::join(1_000, scopes.collect()).await;
+    let [used, worst, jain] = figures(&members.parts(8 * SECOND).await);
+    println!("0 to 200 ms each way: used {used:.3}, worst {worst:.3}, Jain {jain:.4}");
+    assert!(used >= 0.97 && jain >= 0.97, "used {used}, Jain {jain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_with_leases_of_two_lengths_have_their_parts() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let scope = |lease| shared(&engine.address(), lease);
+    let scopes = (0..8).map(|index| scope(if index < 4 { SECOND } else { LEASE }));
+    let mut members = Members::join(1_000, scopes.collect()).await;
+    let [used, worst, jain] = figures(&members.parts(8 * SECOND).await);
+    println!("leases of 1 s and 200 ms: used {used:.3}, worst {worst:.3}, Jain {jain:.4}");
+    assert!(used >= 0.97 && worst >= 0.9, "used {used}, worst {worst}");
+    // They change over, one after the other.
+    for index in 0..8 {
+        members
+            .replace(index, scope(if index < 4 { LEASE } else { SECOND }))
+            .await;
+        let [used, worst, _] = figures(&members.parts(SECOND).await);
+        println!("{index} changed: used {used:.3}, worst {worst:.3}");
+        assert!(worst >= 0.3, "{index}: used {used}, worst {worst}");
+    }
+    let [used, worst, _] = figures(&members.parts(8 * SECOND).await);
+    assert!(used >= 0.97 && worst >= 0.9, "used {used}, worst {worst}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_far_away_have_a_token_soon() {
+    let _alone = alone();
+    let Some(engine) = Engine::start(&[]) else {
+        return;
+    };
+    let proxy = Proxy::far(engine.port(), LEASE).await;
+    let began = Instant::now();
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let budget = shared(&proxy.address(), LEASE).join().unwrap();
+            tokio::spawn(async move {
+                let _permit = budget.acquire().await;
+                (began.elapsed(), budget)
+            })
+        })
+        .collect();
+    let mut waited = Vec::new();
+    for waiting in waiting {
+        waited.push(waiting.await.unwrap().0);
+    }
+    let longest = waited.iter().max().unwrap();
+    println!("a round trip of {LEASE:?}: each has a token after {longest:.2?}");
+    // A trip each to connect, to greet, to load, to join, and to have what was minted since.
+    assert!(*longest < 7 * LEASE, "{waited:?}");
 }

@@ -60,10 +60,11 @@ impl Step {
             weight,
             ..
         } = self;
-        // Ceiling and initial rate; floor 1; burst 100 ms; absent after 2 s; kept for 10 min.
+        let burst = lease / 2;
+        // Ceiling and initial rate; floor 1; absent after 2 s; kept for 10 min.
         format!(
             "{seq} {leave} {want} {held} {back} {demand} {spent} {throttled} {age} {trip} {pause} {ceiling} {ceiling} \
-             1 100000 {lease} 2000000 600000 {weight}"
+             1 {burst} {lease} 2000000 600000 {weight}"
         )
     }
 
@@ -169,8 +170,11 @@ fn what_comes_back_can_be_granted_once_more() {
     };
     assert_eq!(back.granted(&mut engine), 0);
     assert_eq!(back.granted(&mut engine), 0); // once, though said twice
-    let granted = Step { seq: 4, ..slow }.granted(&mut engine);
-    assert_eq!(granted, 8);
+    let other = Step {
+        member: "b",
+        ..slow
+    };
+    assert_eq!(other.granted(&mut engine), 8);
 }
 
 #[test]
@@ -444,9 +448,9 @@ pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
         ("'lost_at', 'slot'}", "'lost_at', 'slot', 'later'}"),
-        ("'alone', 'lease'}", "'alone', 'lease', 'later'}"),
+        ("'lease', 'burst'}", "'lease', 'burst', 'later'}"),
         ("slot = now}", "slot = now, later = 5}"),
-        ("alone = 0, lease = 0}", "alone = 0, lease = 0, later = 5}"),
+        ("lease = 0, burst = 0}", "lease = 0, burst = 0, later = 5}"),
     ];
     appended
         .into_iter()
@@ -598,6 +602,33 @@ fn a_silent_member_is_judged_by_its_own_lease() {
 }
 
 #[test]
+fn members_with_leases_of_any_length_get_their_parts() {
+    for lengths in [[1_000, 200], [200, 1_000], [10_000, 20], [200, 200]] {
+        let mut engine = Bench::new();
+        let mut granted = [0, 0];
+        for millis in (0..60_000).step_by(10) {
+            for (index, lease) in lengths.into_iter().enumerate() {
+                // Each asks twice in its lease, and has spent all then.
+                if millis % (lease / 2) != 0 {
+                    continue;
+                }
+                let ask = Step {
+                    member: ["a", "b"][index],
+                    seq: 1 + millis / (lease / 2),
+                    want: 10_000,
+                    lease: 1_000 * lease,
+                    ..ASK
+                };
+                let grant = ask.granted(&mut engine);
+                granted[index] += if millis < 20_000 { 0 } else { grant };
+            }
+            engine.pass(10);
+        }
+        assert_eq!(granted, [20_000, 20_000], "leases of {lengths:?} ms");
+    }
+}
+
+#[test]
 fn each_step_books_a_slot_for_the_next_and_members_count_as_they_join() {
     let mut engine = Bench::new();
     let members: Vec<String> = (0..1_000).map(|number| format!("n{number}")).collect();
@@ -642,6 +673,14 @@ fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
     };
     assert_eq!(late.granted(&mut engine), 0); // the scope starts empty
     engine.crowd();
+    // Others take what is kept for newcomers.
+    for member in 0..40 {
+        let taken = engine
+            .engine
+            .take(engine.micros, &format!("e{member}"), &ASK.words());
+        taken.unwrap();
+    }
+    engine.pass(2);
     let busy = Step {
         member: "n0",
         seq: 101,

@@ -4,19 +4,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use paceline_fleet::{Away, EngineFault, Fleet, FleetError, Standing};
+use paceline_fleet::{Away, Budget, EngineFault, Fleet, FleetError, Standing};
 
 use crate::folder::Folder;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns what is wrong with a file.
+/// Returns what is wrong with a file: it is refused at once.
 async fn fault(path: impl Into<PathBuf>) -> Option<EngineFault> {
-    let fleet = Fleet::local(path).expect("a path");
+    let fleet = match Fleet::local(path) {
+        Err(FleetError::Engine { fault, .. }) => return Some(fault),
+        fleet => fleet.expect("a path"),
+    };
+    // A disk is only known to be full when it is written.
     match fleet.check().await {
-        Err(FleetError::Engine { fault, .. }) => Some(fault),
+        Err(FleetError::Engine { fault, .. }) if fault == EngineFault::DiskFull => Some(fault),
         result => {
-            result.expect("a fault, if anything");
+            result.expect("it was opened");
             None
         }
     }
@@ -92,6 +96,43 @@ async fn a_damaged_file_has_a_fault_and_can_be_replaced_under_its_members() {
     });
     assert!(again.await.is_ok(), "{:?}", budget.snapshot());
     assert_eq!(fault(folder.file()).await, None);
+}
+
+/// Waits until a member has a lease again.
+async fn goes_on(budget: &Budget) -> bool {
+    let again = tokio::time::timeout(5 * SECOND, async {
+        let mut shown = budget.snapshot();
+        while (shown.standing, shown.fault) != (Standing::Leased, None) {
+            let _permit = budget.try_acquire(budget.clock().now());
+            let _changed = tokio::time::timeout(SECOND / 10, budget.changed(&shown)).await;
+            shown = budget.snapshot();
+        }
+    });
+    again.await.is_ok()
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_store_any_more_is_put_aside() {
+    for name in ["emptied", "cut", "noise"] {
+        let folder = Folder::new(name);
+        let members = [0; 4].map(|_| {
+            let scope = Fleet::local(folder.file()).and_then(|fleet| fleet.scope("x", 100, SECOND));
+            let scope = scope.expect("in range").when_away(Away::Closed);
+            scope.join().expect("a runtime")
+        });
+        for member in &members {
+            let _permit = member.acquire().await;
+        }
+        let ruin = folder.ruin(name);
+        // Each asks again, if only to say that it is there.
+        tokio::time::sleep(SECOND).await;
+        for member in &members {
+            assert!(goes_on(member).await, "{name}: {:?}", member.snapshot());
+        }
+        let kept = std::fs::read(folder.path().join("limits.damaged"));
+        assert!(kept.is_ok_and(|kept| kept == ruin), "{name}");
+        assert_eq!(fault(folder.file()).await, None, "{name}");
+    }
 }
 
 #[tokio::test]

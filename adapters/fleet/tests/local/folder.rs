@@ -1,6 +1,7 @@
 //! A folder for one test.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A folder that is removed when this is dropped.
 #[derive(Debug)]
@@ -20,6 +21,24 @@ impl Folder {
 
     pub(crate) fn file(&self) -> PathBuf {
         self.0.join("limits")
+    }
+
+    /// Makes the file no store any more, in place, and returns what it is then.
+    pub(crate) fn ruin(&self, how: &str) -> Vec<u8> {
+        // What stands behind the file would heal it.
+        let other = rusqlite::Connection::open(self.file()).expect("SQLite's");
+        other.busy_timeout(Duration::from_secs(1)).expect("a time");
+        let copied = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        copied.expect("no other step holds it for long");
+        drop(other);
+        let whole = std::fs::read(self.file()).expect("it is there");
+        let ruin = match how {
+            "emptied" => Vec::new(),
+            "cut" => whole[..5_000].to_vec(),
+            _ => whole.iter().map(|_| fastrand::u8(..)).collect(),
+        };
+        std::fs::write(self.file(), &ruin).expect("it takes writes");
+        ruin
     }
 
     /// Returns how many bytes the file has, with those beside it.

@@ -124,6 +124,34 @@ async fn processes_share_a_file_as_they_share_a_server() {
     assert!(used >= long(0.9, 0.98) && measured.jain(count) >= 0.98);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_go_on_when_their_file_is_ruined() {
+    for how in ["emptied", "cut", "noise"] {
+        let folder = Folder::new(how);
+        let (count, rate, time) = (4, 400, Duration::from_secs(8));
+        let service = Service::start(Limit {
+            rate: f64::from(rate) * 10.0,
+            burst: f64::from(rate) * 10.0,
+            trip: Duration::from_millis(5),
+        });
+        let service = service.await;
+        let members = members(&folder.file(), &service, rate, count, time);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let _kept = folder.ruin(how);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let record = service.record();
+        drop(members);
+        let after = record.within(Duration::from_secs(5), time);
+        let used = number(after.delivered()) / f64::from(rate) / 3.0;
+        let (jain, above) = (after.jain(count), record.excess(f64::from(rate)));
+        println!("{how}: used {used:.3} afterwards, Jain {jain:.4}, {above:.0} above");
+        // A file that forgot may grant and lend both bounds once more.
+        let bound = 2.0 * f64::from(rate) * 0.3 + f64::from(count) * 18.0;
+        assert!(above <= bound, "{above} above the allowance, of {bound}");
+        assert!(used >= 0.9 && jain >= 0.95, "{how}: {used}, {jain}");
+    }
+}
+
 #[tokio::test]
 async fn starts_leave_the_file_as_small_as_it_was() {
     let folder = Folder::new("small");

@@ -70,6 +70,11 @@ fn all_faults_at_once_are_survived() {
     play(Faults::Mixed, 5_000);
 }
 
+#[test]
+fn members_that_differ_have_their_parts() {
+    play(Faults::Differences, 6_000);
+}
+
 /// Plays a trial with an engine whose clock counts `pace` thousandths for a second.
 fn play_at(pace: u32) {
     let mut trial = Trial::draw(Faults::Kills, 1);

@@ -35,11 +35,15 @@ pub(crate) struct Orders {
     pub(crate) seed: u64,
 }
 
-/// Joins the fleet and sends until the process is killed.
-pub(crate) async fn run(orders: Orders, sent: Rc<RefCell<Record>>) -> turmoil::Result {
+/// Joins the fleet with this lease, and sends until the process is killed.
+pub(crate) async fn run(
+    orders: Orders,
+    lease: Duration,
+    sent: Rc<RefCell<Record>>,
+) -> turmoil::Result {
     let fleet = Fleet::open("redis://engine:6379")?;
     let scope = fleet.scope("scope", orders.rate, SECOND)?;
-    let scope = scope.safe_rate(orders.safe_rate, SECOND)?;
+    let scope = scope.safe_rate(orders.safe_rate, SECOND)?.lease(lease)?;
     let budget = scope.clock(Arc::new(HostClock(Instant::now()))).join()?;
     let mut random = Rng::with_seed(orders.seed);
     for _ in 0..WORKERS {

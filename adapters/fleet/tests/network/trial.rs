@@ -12,6 +12,8 @@ use crate::member::{Orders, run};
 use crate::record::{Record, number};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// How long a message takes at most where members differ, in milliseconds.
+const FARTHEST: u64 = 100;
 const FAULTY: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(45);
 /// From when on, after the last fault, everything is to be as before.
@@ -26,6 +28,9 @@ pub(crate) enum Faults {
     Forgets,
     /// All of these.
     Mixed,
+    /// Nothing, but that members differ: in their distance, which changes, and in their leases,
+    /// which change with each start.
+    Differences,
 }
 
 /// A fleet and its luck.
@@ -84,9 +89,18 @@ impl Trial {
         let sent = Rc::new(RefCell::new(Record::default()));
         let on_disk = Rc::clone(&disk);
         sim.host("engine", move || serve(Rc::clone(&on_disk)));
+        let differ = self.differs();
         for number in 0..self.members {
             let (orders, sent) = (self.orders(number, &mut random), Rc::clone(&sent));
-            sim.host(name(number), move || run(orders, Rc::clone(&sent)));
+            let leases = RefCell::new(Rng::with_seed(self.seed + u64::from(number)));
+            sim.host(name(number), move || {
+                let lease = if differ {
+                    leases.borrow_mut().u64(20..=1_000)
+                } else {
+                    200
+                };
+                run(orders, Duration::from_millis(lease), Rc::clone(&sent))
+            });
         }
         let mut happened = Happened {
             started: u32::from(self.members),
@@ -149,6 +163,15 @@ impl Trial {
                     happened.forgot += 1;
                 }
             }
+            Faults::Differences => {
+                if random.u32(..4) == 0 {
+                    sim.crash(member.as_str());
+                    sim.bounce(member.as_str());
+                    happened.started += 1;
+                }
+                let far = Duration::from_millis(random.u64(1..=FARTHEST));
+                sim.set_link_max_message_latency("engine", member.as_str(), far);
+            }
             Faults::Partitions | Faults::Mixed => match random.u32(..5) {
                 0 => sim.partition("engine", member.as_str()),
                 1 => sim.partition_oneway("engine", member.as_str()),
@@ -171,21 +194,28 @@ impl Trial {
         }
     }
 
-    /// Within a second a member has its first tokens, or finds that the engine is away. Alone it
-    /// sends its safe rate.
+    /// Within a second a member has its first tokens, or finds that the engine is away: two if the
+    /// engine is far. Alone it sends its safe rate.
     fn longest_gap(&self) -> Duration {
-        SECOND + 2 * SECOND / self.safe_rate
+        let finds = if self.differs() { 2 } else { 1 };
+        finds * SECOND + 2 * SECOND / self.safe_rate
+    }
+
+    fn differs(&self) -> bool {
+        self.faults == Faults::Differences
     }
 
     /// Holds what was sent to what the crate's documentation states.
     fn judge(&self, sent: &Record, happened: &Happened, granted: u64) -> Result<(), String> {
         let rate = f64::from(self.rate);
-        // `C` and `H`: 300 ms at the allowance, and a token for each member.
-        let held = 0.3 * rate + f64::from(happened.started);
+        // `C` and `H`: one and a half times the longest lease at the allowance, and a token for each
+        // member.
+        let lease = if self.differs() { 1.0 } else { 0.2 };
+        let held = 1.5 * lease * rate + f64::from(happened.started);
         let forgot = f64::from(happened.forgot);
         let safe = f64::from(self.safe_rate) * f64::from(self.members);
         let alone = match self.faults {
-            Faults::Kills => 0.0,
+            Faults::Kills | Faults::Differences => 0.0,
             Faults::Restarts => safe,
             Faults::Partitions => rate + safe,
             // Each loss of the engine's memory may lend the allowance once more.
