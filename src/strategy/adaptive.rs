@@ -28,7 +28,7 @@ use crate::{
     snapshot::DeclaredLimit,
 };
 
-/// A wait that is explained.
+/// A wait that is explained, and the least time between two lines that count refusals.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
@@ -737,10 +737,20 @@ impl Adaptive {
 
     /// Counts a send that is refused.
     fn note_refused(&self, request: SendRequest<'_>, wait: Duration) {
-        self.engine.counts.one(Tally::RefusedSend);
+        let counts = &self.engine.counts;
+        counts.one(Tally::RefusedSend);
         let background = request.is_background();
         self.engine
             .tell(|| EventKind::SendRefused { wait, background });
+        if !self.is_heard() {
+            return;
+        }
+        let now = request.now(self.clock()).as_nanos();
+        if counts.is_due(Condition::Refusing, now, nanos(LONG_WAIT)) {
+            let refused = counts.get(Tally::RefusedSend);
+            self.engine
+                .tell(|| EventKind::SendsRefused { refused, wait });
+        }
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
@@ -794,7 +804,7 @@ impl Adaptive {
         if wait < LONG_WAIT || !self.is_heard() || !turn.explains() {
             return;
         }
-        let (limit, now) = (turn.limit(), request.now(self.clock()));
+        let (limit, now) = (turn.limit().unwrap_or(0), request.now(self.clock()));
         if let Some(rate) = self.rates().nth(limit) {
             let dimension = rate.obeys().unwrap_or_default();
             let rate = &rate.snapshot(now);

@@ -167,7 +167,11 @@ impl Choices {
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         };
         let common = Arc::new(Common {
-            first: Terms::of_first(settings.deadline, stall_timeout.unwrap_or(MAX_RETRY_AFTER)),
+            first: Terms::of_first(
+                settings.deadline,
+                stall_timeout.unwrap_or(MAX_RETRY_AFTER),
+                self.on_event.is_some(),
+            ),
             // In bulk, what is throttled is not counted, so there is no most.
             most: stall_timeout.map_or(settings.max_attempts.max(1), |_| 0),
             settings,

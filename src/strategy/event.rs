@@ -68,6 +68,14 @@ pub enum EventKind<'a> {
         /// Whether it is [background](crate::Class::Background).
         background: bool,
     },
+    /// Sends are refused, as [`SendRefused`](Self::SendRefused) says of each. At most once a second,
+    /// when one of them is refused.
+    SendsRefused {
+        /// How many there were since the strategy was built.
+        refused: u64,
+        /// The time until the turn of the last one would have come.
+        wait: Duration,
+    },
     /// An operation ended without a success.
     GaveUp {
         /// The attempts that were made.
@@ -76,6 +84,23 @@ pub enum EventKind<'a> {
         reason: fmt::Arguments<'a>,
         /// How the last attempt failed; `None` if the operation ended between two attempts.
         failure: Option<&'a Failure>,
+    },
+    /// An operation has ended that took a second or more, however it ended. What it did adds up to
+    /// the total.
+    Slow {
+        /// From its beginning to its end.
+        total: Duration,
+        /// How long it waited for its turn at each limit of the strategy, up to the last one that
+        /// it waited for.
+        in_line: &'a [Duration],
+        /// How long it waited at a [gate](super::SendTurn::gated) behind the strategy.
+        gate: Duration,
+        /// How long it backed off.
+        backoffs: Duration,
+        /// The rest: attempts under way.
+        sending: Duration,
+        /// The attempts that were sent.
+        attempts: u32,
     },
     /// An attempt has to wait for a second or more. Once for each attempt.
     LongWait {
@@ -165,6 +190,9 @@ impl fmt::Display for EventKind<'_> {
             Self::SendRefused { wait, background } => {
                 write!(f, ": its turn would come in {wait:?}{}", class(background))
             }
+            Self::SendsRefused { refused, wait } => {
+                write!(f, ": {refused} so far, the last with its turn in {wait:?}")
+            }
             Self::GaveUp {
                 attempts,
                 reason,
@@ -173,6 +201,18 @@ impl fmt::Display for EventKind<'_> {
                 write!(f, ": attempts {attempts}, {reason}")?;
                 failure.map_or(Ok(()), |failure| write!(f, ", {failure}"))
             }
+            Self::Slow {
+                total,
+                in_line,
+                gate,
+                backoffs,
+                sending,
+                attempts,
+            } => write!(
+                f,
+                ": {total:?}: in line {in_line:?}, at a gate {gate:?}, in backoffs {backoffs:?}, \
+                 sending {sending:?}, attempts {attempts}"
+            ),
             Self::LongWait {
                 wait,
                 limit,
@@ -211,7 +251,9 @@ impl EventKind<'_> {
             Self::Retrying { .. } => "attempt failed, retrying",
             Self::RetryRefused { .. } => "retry refused",
             Self::SendRefused { .. } => "send refused",
+            Self::SendsRefused { .. } => "sends refused",
             Self::GaveUp { .. } => "gave up",
+            Self::Slow { .. } => "operation took a second or more",
             Self::LongWait { .. } => "waits for a second or more",
             Self::QuotaExhausted { .. } => "retry quota exhausted",
             Self::QuotaRecovered { .. } => "retry quota recovered",
@@ -279,6 +321,9 @@ impl<'a> Event<'a> {
             EventKind::SendRefused { wait, background } => {
                 emit!(DEBUG "paceline" ?wait, background,);
             }
+            EventKind::SendsRefused { refused, wait } => {
+                emit!(INFO "paceline" refused, ?wait,);
+            }
             EventKind::GaveUp {
                 attempts,
                 reason,
@@ -287,6 +332,16 @@ impl<'a> Event<'a> {
                 let failure = failure.map(display);
                 emit!(DEBUG "paceline::operation" attempts, failure, %reason,);
             }
+            EventKind::Slow {
+                total,
+                in_line,
+                gate,
+                backoffs,
+                sending,
+                attempts,
+            } => emit!(
+                INFO "paceline::operation" ?total, ?in_line, ?gate, ?backoffs, ?sending, attempts,
+            ),
             EventKind::LongWait {
                 wait,
                 limit,
@@ -366,7 +421,7 @@ mod tests {
         reason: StopReason,
         rate: &'a SendRateSnapshot,
         limit: &'a DeclaredLimit,
-    ) -> [EventKind<'a>; 17] {
+    ) -> [EventKind<'a>; 19] {
         let (dimension, background) = (Dimension::Tokens, false);
         let wait = Duration::from_secs(7);
         let failed = Some(failure);
@@ -415,6 +470,15 @@ mod tests {
                 dimension,
                 ignored: 4,
             },
+            EventKind::SendsRefused { refused: 9, wait },
+            EventKind::Slow {
+                total: wait,
+                in_line: &[],
+                gate: wait,
+                backoffs: wait,
+                sending: wait,
+                attempts: 1,
+            },
         ];
         for (number, kind) in all.iter().enumerate() {
             let expected = match kind {
@@ -435,6 +499,8 @@ mod tests {
                 EventKind::LimitDeclared { .. } => 14,
                 EventKind::LimitContradicted { .. } => 15,
                 EventKind::LimitsUnheard { .. } => 16,
+                EventKind::SendsRefused { .. } => 17,
+                EventKind::Slow { .. } => 18,
             };
             assert_eq!(number, expected);
         }

@@ -73,7 +73,7 @@ const PUBLISHED: [Described; 17] = [
     ),
     Described::counter(
         "paceline_sends_refused_total",
-        "Attempts refused because they would have had to wait.",
+        "Attempts refused because they would have had to wait for too long.",
     ),
     Described::counter("paceline_throttled_total", "Failures that were throttling."),
     Described::counter(
@@ -125,7 +125,7 @@ const RECORDED: [Described; 3] = [
     Described::histogram(
         "paceline_attempts",
         Unit::Count,
-        "Attempts that operations took, whether they succeeded or not.",
+        "Attempts that operations which were sent took, whether they succeeded or not.",
     ),
 ];
 
@@ -154,7 +154,7 @@ impl<M> StrategyBuilder<M> {
     /// |---|---|---|
     /// | `paceline_sends_total` | counter | attempts sent, by `class`: `foreground`, `background` |
     /// | `paceline_send_wait_seconds` | histogram | how long each waited in line, by `class` |
-    /// | `paceline_attempts` | histogram | attempts of each operation that has ended |
+    /// | `paceline_attempts` | histogram | attempts of each operation that was sent and has ended |
     ///
     /// All scopes of one builder are recorded together. Without this call, requests
     /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
@@ -203,7 +203,8 @@ impl<M> StrategyBuilder<M> {
                     attempts,
                     failure: None,
                     ..
-                } => recorder
+                // What was never sent took none.
+                } if attempts > 0 => recorder
                     .register_histogram(&taken, &METADATA)
                     .record(attempts),
                 _ => {}

@@ -82,7 +82,9 @@ pub struct StrategyCounts {
     pub delayed: u64,
     /// Those of them that are [background](crate::Class::Background).
     pub delayed_background: u64,
-    /// Sends refused because they would have had to wait.
+    /// Sends refused because they would have had to wait: for longer than the deadline of their
+    /// operation or [`max_wait`](crate::config::StrategyBuilder::max_wait) allows, or
+    /// [at all](crate::config::StrategyBuilder::fail_fast).
     pub refused_sends: u64,
     /// Retries refused because all attempts were made.
     pub refused_attempts: u64,

@@ -6,7 +6,9 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use crate::support::{Arc, Hands, http};
-use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+};
 use metrics::{SharedString, Unit};
 use paceline::{
     Adaptive, Class, Clock, Failure, Operation, RetryStrategy, RetryStrategyExt, SendPermit,
@@ -298,8 +300,8 @@ impl Cell {
 }
 
 impl CounterFn for Cell {
-    fn increment(&self, _: u64) {
-        panic!("counts are absolute");
+    fn increment(&self, by: u64) {
+        self.put(&format_args!("+{by}"));
     }
     fn absolute(&self, value: u64) {
         self.put(&value);
@@ -314,6 +316,12 @@ impl GaugeFn for Cell {
         panic!("gauges are set");
     }
     fn set(&self, value: f64) {
+        self.put(&value);
+    }
+}
+
+impl HistogramFn for Cell {
+    fn record(&self, value: f64) {
         self.put(&value);
     }
 }
@@ -338,8 +346,8 @@ impl Recorder for Board {
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
         Gauge::from_arc(self.cell(key))
     }
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        panic!("there is none");
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.cell(key))
     }
 }
 
@@ -491,5 +499,25 @@ fn further_send_rates_are_published_with_their_limit() {
             "send_rate_fill strategy=orders",
             "send_rate_fill strategy=orders limit=1"
         ]
+    );
+}
+
+#[test]
+fn an_operation_that_was_not_sent_took_no_attempts() {
+    let lines = recorded(|| {
+        let builder = Standard::builder().metrics("orders");
+        let strategy = builder.build().unwrap();
+        let run = |deadline| {
+            let operation = strategy.operation().deadline(deadline);
+            operation.run(|_| Ok::<_, Failure>(())).is_ok()
+        };
+        assert!(!run(Duration::ZERO));
+        drop(strategy.operation().start());
+        assert!(run(Duration::from_secs(60)));
+    });
+    let attempts = lines.iter().filter(|line| line.starts_with("attempts"));
+    assert_eq!(
+        attempts.collect::<Vec<_>>(),
+        ["attempts strategy=orders = 1.0"]
     );
 }
