@@ -683,6 +683,18 @@ impl<S: RetryStrategy> Attempts<S> {
         (wait >= left).then_some(StopReason::OutOfTime { wait, left })
     }
 
+    /// Ends the operation, whose thread is interrupted.
+    #[cold]
+    pub(super) fn interrupted(&mut self, clock: &dyn Clock) -> Stop {
+        if let Step::Backoff(_) | Step::Turn = self.step {
+            let _stopped = self.stop(StopReason::Interrupted, clock);
+        }
+        match &self.step {
+            Step::Stopped(stop) => stop.clone(),
+            _ => self.stop_for(StopReason::OutOfTurn),
+        }
+    }
+
     fn stop(&mut self, reason: StopReason, clock: &dyn Clock) -> Next {
         let stop = self.gave_up(self.open.who(), self.stop_for(reason), None);
         self.open.ends(Reports::at(clock));

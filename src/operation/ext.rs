@@ -13,7 +13,8 @@ use crate::{Failure, Operation, RetryInfo, RetryStrategy};
 /// the attempt; and returns the operation's own last error together with why it stopped.
 /// [`Attempts`](super::Attempts) is that loop without the waiting and the sending.
 pub trait RetryStrategyExt: RetryStrategy {
-    /// Runs `op` until it succeeds or the strategy stops it, sleeping on this thread.
+    /// Runs `op` until it succeeds or the strategy stops it, sleeping on this thread. An
+    /// [`Interrupt`](crate::wait::Interrupt) ends it early.
     ///
     /// # Errors
     ///

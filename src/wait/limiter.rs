@@ -369,7 +369,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
         self.take_place().map(|(place, _)| place)
     }
 
-    /// Waits for the tokens on this thread, which parks meanwhile.
+    /// Waits for the tokens on this thread, which parks meanwhile. An
+    /// [`Interrupt`](super::Interrupt) counts as a deadline that is now.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@
 mod async_io;
 mod blocking;
 mod future;
+pub(crate) mod interrupt;
 pub(crate) mod limiter;
 mod place;
 mod set;
@@ -18,6 +19,7 @@ pub use self::async_io::{AsyncIoSleep, AsyncIoTimer};
 pub use self::tokio::TokioTimer;
 pub(crate) use blocking::thread_waker;
 pub use future::Acquire;
+pub use interrupt::Interrupt;
 pub use limiter::AcquireRequest;
 use limiter::SendLimiter;
 pub(crate) use place::LOOK_AGAIN;
