@@ -156,6 +156,8 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]

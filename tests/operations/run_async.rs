@@ -9,7 +9,7 @@ use core::{
 
 use crate::support::{Arc, Fixed, http, ms};
 use paceline::{
-    Adaptive, Clock, Failure, RetryStrategy, RetryStrategyExt, Standard, Timestamp,
+    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Standard, TokioClock,
     config::StrategyBuilder,
     operation::{StopReason, Waiter},
     strategy::Reports,
@@ -17,18 +17,8 @@ use paceline::{
 };
 use tokio::time::{Instant, advance};
 
-/// tokio's clock, which its tests pause.
-#[derive(Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
-
 fn standard() -> StrategyBuilder<Standard> {
-    let builder = Standard::builder().clock(Arc::new(Paused(Instant::now())));
+    let builder = Standard::builder().clock(Arc::new(TokioClock::new()));
     builder.random(Fixed::whole())
 }
 

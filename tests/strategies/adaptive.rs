@@ -368,26 +368,15 @@ fn users_error_that_says_throttled_turns_the_send_rate_on() {
 mod cancellation {
     use core::future::Future;
 
-    use paceline::Timestamp;
+    use paceline::TokioClock;
     use tokio::time::{Instant, sleep, timeout};
 
     use super::*;
 
-    /// tokio's clock, which a test pauses.
-    #[derive(Debug)]
-    struct Paused(Instant);
-
-    impl Clock for Paused {
-        fn now(&self) -> Timestamp {
-            let nanos = self.0.elapsed().as_nanos();
-            Timestamp::from_nanos(u64::try_from(nanos).unwrap())
-        }
-    }
-
     /// Starts a strategy that was throttled once: its bucket is empty and fills at 0.5/s.
     fn throttled() -> StrategyBuilder<Adaptive> {
         Adaptive::builder()
-            .clock(Arc::new(Paused(Instant::now())))
+            .clock(Arc::new(TokioClock::new()))
             .random(Fixed::whole())
     }
 
