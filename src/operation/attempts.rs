@@ -318,8 +318,10 @@ impl<S: RetryStrategy> Attempts<S> {
             if let Some(reason) = self.out_of_time(now, Duration::ZERO) {
                 return self.stop(reason, clock);
             }
-            let left = by.saturating_since(now);
-            request = request.within(left.saturating_sub(Duration::from_nanos(1)));
+            if !self.waits_out() {
+                let left = by.saturating_since(now);
+                request = request.within(left.saturating_sub(Duration::from_nanos(1)));
+            }
         }
         request = request.class(self.bounds.class);
         if let Some(weights) = &self.bounds.weights {
@@ -347,7 +349,7 @@ impl<S: RetryStrategy> Attempts<S> {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
                 // Of a strategy that does not ask how long a request may wait.
-                if let Some(reason) = self.out_of_time(now, wait) {
+                if let Some(reason) = self.out_of_time(now, wait).filter(|_| !self.waits_out()) {
                     let background = self.bounds.class.is_background();
                     self.open.tell(
                         &self.open.who(),
@@ -675,6 +677,12 @@ impl<S: RetryStrategy> Attempts<S> {
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Returns `true` if the operation waits in line until its deadline.
+    fn waits_out(&self) -> bool {
+        let token = self.open.token.as_ref();
+        token.is_some_and(RetryToken::waits_out)
     }
 
     /// Returns why nothing may begin after `wait`, if that is so.

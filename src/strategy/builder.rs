@@ -269,6 +269,35 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
+    /// Lets an operation wait in line until its deadline where its turn would come later at the rate
+    /// of the moment: the rate may rise. By default such an operation is refused at once.
+    ///
+    /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
+    /// not fit ends the operation at once all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+    ///
+    /// let strategy = Adaptive::builder()
+    ///     .paced(PacedSettings::fixed(1, Duration::from_secs(60))?)
+    ///     .deadline(Duration::from_millis(20))
+    ///     .wait_out_deadlines(true)
+    ///     .build()?;
+    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+    /// let begun = Instant::now();
+    /// let stopped = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+    /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
+    /// assert!(begun.elapsed() >= Duration::from_millis(20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_out_deadlines(mut self, yes: bool) -> Self {
+        self.choices.wait_out_deadlines = yes;
+        self
+    }
+
     /// Draws jitter from `random` in place of the random numbers of the thread.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);

@@ -77,6 +77,7 @@ pub(super) struct Choices {
     pub(super) bulk: bool,
     pub(super) stall_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
+    pub(super) wait_out_deadlines: bool,
 }
 
 /// What was set, by the names of the setters. The rest has its default.
@@ -106,6 +107,7 @@ impl fmt::Debug for Choices {
             given: max_wait;
             other: exact_timing bulk;
             given: stall_timeout deadline;
+            other: wait_out_deadlines;
         };
         let mut shown = f.debug_struct("StrategyBuilder");
         for (name, choice) in choices {
@@ -169,6 +171,7 @@ impl Choices {
         let common = Arc::new(Common {
             first: Terms::of_first(
                 settings.deadline,
+                self.wait_out_deadlines,
                 stall_timeout.unwrap_or(MAX_RETRY_AFTER),
                 self.on_event.is_some(),
             ),

@@ -90,6 +90,7 @@ impl MaybePolicy {
 /// | `Retry-After` | a floor: the hint plus the backoff |
 /// | long polling | off |
 /// | deadline of an operation | none; a day in bulk |
+/// | a turn that comes after the deadline | refused at once |
 /// | bare status 429, 509 | throttling |
 /// | bare status 503 | transient; a switch makes it throttling |
 /// | bare status 400, 403 | never retried |

@@ -7,6 +7,7 @@ use paceline::{
     Adaptive, Execution, Failure, Idempotency, Legacy, RetryAfter, RetryStrategy, RetryStrategyExt,
     RetryToken, Standard,
     config::StrategyBuilder,
+    law::PacedSettings,
     operation::{Attempt, Next, RunError, StopReason, Verdict},
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
@@ -95,6 +96,36 @@ fn sleep_that_takes_longer_than_asked_ends_the_operation() {
         .unwrap_err();
     assert_eq!((stopped.attempts(), stopped.why()), (1, out_of_time(0, 0)));
     assert_eq!(stopped.into_error(), Ok(http(500)));
+}
+
+/// Refused at once, a caller that asks again at once asks thousands of times a second.
+#[test]
+fn a_deadline_is_waited_out_in_line_if_that_is_chosen() {
+    let (hands, rate) = (
+        Arc::new(Hands::default()),
+        PacedSettings::fixed(1, ms(60_000)),
+    );
+    let builder = Adaptive::builder().paced(rate.unwrap());
+    let builder = builder.clock(hands.clone()).wait_out_deadlines(true);
+    let strategy = builder.build().unwrap();
+    let run = |deadline| {
+        let operation = strategy.operation().deadline(deadline);
+        let sent = operation.sleep_by(|span| hands.sleep(span));
+        sent.run(|_| Ok::<_, Failure>(()))
+    };
+    run(ms(1)).unwrap();
+    for end in [1_000, 2_000] {
+        assert_eq!(run(ms(1_000)).unwrap_err().why(), out_of_time(0, 0));
+        assert_eq!(hands.elapsed(), ms(end));
+    }
+    let counts = strategy.snapshot().counts;
+    assert_eq!((counts.delayed, counts.refused_sends), (2, 0));
+    assert_eq!(strategy.snapshot().rate.unwrap().waiting, 0);
+    // The turn that the rate of the moment does not promise may come.
+    strategy
+        .set_paced(PacedSettings::fixed(1, ms(50)).unwrap())
+        .unwrap();
+    run(ms(100)).unwrap();
 }
 
 #[test]

@@ -323,6 +323,7 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert!(matches!(stop.why(), StopReason::SendRefused { .. }));
     assert_eq!(stop.wait().as_millis(), 100);
     assert_eq!(stop.name(), Some("orders"));
+    assert_eq!(stop.attempts(), 0); // as the README tells a refusal
     assert!(stop.to_string().starts_with("orders: not sent: "), "{stop}");
     assert_eq!(server.requests(), 1);
 }
