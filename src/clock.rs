@@ -31,7 +31,9 @@ use crate::Timestamp;
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Returns the time since the clock's origin. It never goes back.
+    /// Returns the time since the clock's origin. It never goes back, and never runs ahead: one
+    /// reading far in the future makes all others wait until then
+    /// ([`SendRate::reset`](crate::SendRate::reset) ends that).
     fn now(&self) -> Timestamp;
 }
 

@@ -1,5 +1,7 @@
 //! The loops as methods of strategies.
 
+#[cfg(feature = "metrics")]
+use alloc::{string::ToString, sync::Arc};
 use core::future::Future;
 
 use super::{Attempt, RunError, TaskSleep};
@@ -117,6 +119,18 @@ pub trait RetryStrategyExt: RetryStrategy {
         self.operation()
             .sleep_on(sleep)
             .run_async_with(classify, op)
+    }
+
+    /// Hands the state to the recorder of the crate `metrics`, labelled `strategy` with the
+    /// [name](RetryStrategy::name) of the strategy, or else with the number that its events have.
+    ///
+    /// To be called every few seconds: see
+    /// [`StrategySnapshot::publish`](crate::snapshot::StrategySnapshot::publish).
+    #[cfg(feature = "metrics")]
+    fn publish(&self) {
+        let number = || self.id().map(|id| Arc::from(id.to_string()));
+        let name = self.name(None).or_else(number).unwrap_or_default();
+        self.snapshot().publish(&name);
     }
 
     /// Begins an operation with its own settings: a scope, another way to sleep.

@@ -441,7 +441,7 @@ impl Adaptive {
                 let rate = &rate.snapshot(now);
                 self.engine.tell(|| {
                     if is_news {
-                        EventKind::Engaged { rate }
+                        EventKind::Enabled { rate }
                     } else {
                         EventKind::Cut { rate }
                     }

@@ -42,6 +42,9 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {
     pub(super) name: Option<Box<str>>,
+    /// The name in metrics, of a strategy that was given no other.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) metrics_name: Option<Box<str>>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) on_event: Option<Hook>,
     pub(super) generation: Option<RetryGeneration>,
@@ -186,7 +189,7 @@ impl Choices {
         Plan {
             common,
             quota,
-            name: self.name.map(Arc::from),
+            name: self.name.or(self.metrics_name).map(Arc::from),
         }
     }
 

@@ -129,7 +129,7 @@ pub enum EventKind<'a> {
         available: u32,
     },
     /// Sends are limited from now on.
-    Engaged {
+    Enabled {
         /// The state of the send rate.
         rate: &'a SendRateSnapshot,
     },
@@ -230,7 +230,7 @@ impl fmt::Display for EventKind<'_> {
                 write!(f, ": {available} left, {needed} needed")
             }
             Self::QuotaRecovered { available } => write!(f, ": {available} left"),
-            Self::Engaged { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
+            Self::Enabled { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
             Self::LimitDeclared { limit } | Self::LimitContradicted { limit } => {
                 write!(f, ": {limit}")
             }
@@ -257,7 +257,7 @@ impl EventKind<'_> {
             Self::LongWait { .. } => "waits for a second or more",
             Self::QuotaExhausted { .. } => "retry quota exhausted",
             Self::QuotaRecovered { .. } => "retry quota recovered",
-            Self::Engaged { .. } => "send rate engaged",
+            Self::Enabled { .. } => "send rate enabled",
             Self::Cut { .. } => "send rate cut",
             Self::Recovered => "send rate recovered",
             Self::BackgroundWaits => "background waits for the first time",
@@ -353,7 +353,7 @@ impl<'a> Event<'a> {
                 emit!(WARN "paceline" available, needed,);
             }
             EventKind::QuotaRecovered { available } => emit!(INFO "paceline" available,),
-            EventKind::Engaged { rate } => emit!(WARN "paceline" %rate,),
+            EventKind::Enabled { rate } => emit!(WARN "paceline" %rate,),
             EventKind::Cut { rate } => emit!(INFO "paceline" %rate,),
             EventKind::Recovered => emit!(INFO "paceline"),
             EventKind::BackgroundWaits => emit!(INFO "paceline"),
@@ -460,7 +460,7 @@ mod tests {
                 needed: 5,
             },
             EventKind::QuotaRecovered { available: 5 },
-            EventKind::Engaged { rate },
+            EventKind::Enabled { rate },
             EventKind::Cut { rate },
             EventKind::Recovered,
             EventKind::BackgroundWaits,
@@ -492,7 +492,7 @@ mod tests {
                 EventKind::LongWait { .. } => 7,
                 EventKind::QuotaExhausted { .. } => 8,
                 EventKind::QuotaRecovered { .. } => 9,
-                EventKind::Engaged { .. } => 10,
+                EventKind::Enabled { .. } => 10,
                 EventKind::Cut { .. } => 11,
                 EventKind::Recovered => 12,
                 EventKind::BackgroundWaits => 13,

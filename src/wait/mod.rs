@@ -28,5 +28,5 @@ pub use place::Rest;
 pub(crate) use place::Waiting;
 pub use set::SetPlaces;
 pub(crate) use sleep::name_of;
-pub use sleep::{DefaultSleep, Sleep, Timer};
+pub use sleep::{DefaultSleep, Sleep, SleepFn, Timer, TimerFn, sleep_fn};
 use waiter::Waiter;

@@ -340,7 +340,7 @@ fn hooks_hear_of_changes_of_the_send_rate() {
         .paced(PacedSettings::new())
         .clock(Arc::clone(&clock) as Arc<dyn Clock>)
         .on_event(move |event| match event.kind {
-            EventKind::Engaged { .. } => log.lock().unwrap().push("engaged"),
+            EventKind::Enabled { .. } => log.lock().unwrap().push("enabled"),
             EventKind::Recovered => log.lock().unwrap().push("recovered"),
             _ => {}
         })
@@ -353,7 +353,7 @@ fn hooks_hear_of_changes_of_the_send_rate() {
         strategy.record_success(token, Reports::new()).unwrap();
         clock.sleep(Duration::from_millis(100));
     }
-    assert_eq!(*seen.lock().unwrap(), ["engaged", "recovered"]);
+    assert_eq!(*seen.lock().unwrap(), ["enabled", "recovered"]);
 }
 
 /// A hook that panicked again on the way out would abort the process.
