@@ -14,7 +14,7 @@ use crate::Timestamp;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{Adaptive, Clock, Timestamp};
+/// use paceline::{Adaptive, ControlLaw, Clock, Timestamp};
 ///
 /// #[derive(Debug)]
 /// struct Stopped(Timestamp);
@@ -26,7 +26,7 @@ use crate::Timestamp;
 /// }
 ///
 /// let clock = Arc::new(Stopped(Timestamp::from_nanos(7)));
-/// let strategy = Adaptive::builder().clock(clock).build()?;
+/// let strategy = Adaptive::builder().law(ControlLaw::Paced).clock(clock).build()?;
 /// assert_eq!(strategy.clock().now(), Timestamp::from_nanos(7));
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```

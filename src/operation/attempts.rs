@@ -769,9 +769,9 @@ impl<S: RetryStrategy> fmt::Debug for Attempts<S> {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
+/// use paceline::{Adaptive, ControlLaw, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::new(ControlLaw::Aws);
 /// let clock = strategy.clock();
 /// let mut attempts = Operation::new(&strategy).start();
 /// let Next::Send(_) = attempts.next(clock, None) else { unreachable!() };

@@ -333,6 +333,26 @@ impl StrategyBuilder<Standard> {
 }
 
 impl StrategyBuilder<Adaptive> {
+    /// Moves the send rate by `law` with its defaults. A strategy needs a law:
+    /// [`paced`](Self::paced), [`declared`](Self::declared) and [`bulk`](Self::bulk) name one too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, ControlLaw, config::SettingsError};
+    ///
+    /// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(5).build()?;
+    /// assert_eq!(strategy.settings().law, Some(ControlLaw::Paced));
+    /// let nameless = Adaptive::builder().max_attempts(5).build();
+    /// assert_eq!(nameless.unwrap_err(), SettingsError::NoLaw);
+    /// # Ok::<(), SettingsError>(())
+    /// ```
+    pub fn law(mut self, law: ControlLaw) -> Self {
+        self.choices.law = Some(law);
+        (self.choices.paced, self.choices.declared) = (None, None);
+        self
+    }
+
     /// Moves the send rate by [`ControlLaw::Paced`] with `settings`: [`Adaptive::paced`].
     pub fn paced(mut self, settings: PacedSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
@@ -472,7 +492,7 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// Returns [`SettingsError`] if a setting is out of range or two contradict each other.
     pub fn build(self) -> Result<Adaptive, SettingsError> {
-        self.choices.check()?;
+        self.choices.check_adaptive()?;
         Ok(self.build_checked())
     }
 
@@ -487,20 +507,18 @@ impl StrategyBuilder<Adaptive> {
     pub(crate) fn many(
         self,
     ) -> impl Fn(Option<&str>) -> Result<Adaptive, SettingsError> + Send + Sync {
-        let (checked, plan) = (self.choices.check(), self.into_plan());
+        let (checked, plan) = (self.choices.check_adaptive(), self.into_plan());
         move |name| checked.map(|()| Adaptive::from_engine(plan.engine(name)))
     }
 
-    fn into_plan(self) -> Plan<Pace> {
+    fn into_plan(mut self) -> Plan<Pace> {
+        let law = self.choices.law().unwrap_or(ControlLaw::Aws);
+        self.choices.law = Some(law);
         let pace = Pace {
             fail_fast: self.choices.fail_fast,
             max_wait: self.choices.max_wait,
             exact_timing: self.choices.exact_timing,
-            law: self.choices.law.unwrap_or(if self.choices.bulk {
-                ControlLaw::Paced
-            } else {
-                ControlLaw::Aws
-            }),
+            law,
             paced: self.choices.paced,
             declared: self.choices.declared,
             also: self.choices.also.clone(),

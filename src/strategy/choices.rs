@@ -146,6 +146,17 @@ impl Choices {
         }
     }
 
+    /// Checks the choices of an adaptive strategy.
+    pub(super) fn check_adaptive(&self) -> Result<(), SettingsError> {
+        self.law().ok_or(SettingsError::NoLaw)?;
+        self.check()
+    }
+
+    /// Returns the law that was named.
+    pub(super) fn law(&self) -> Option<ControlLaw> {
+        self.law.or(self.bulk.then_some(ControlLaw::Paced))
+    }
+
     pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
         let clock = self.clock();
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
@@ -161,6 +172,7 @@ impl Choices {
         let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let stall_timeout = self.stall_timeout();
         let settings = Settings {
+            law: self.law,
             generation: self.generation(),
             max_attempts,
             max_backoff,

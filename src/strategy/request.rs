@@ -18,7 +18,7 @@ use crate::{Class, Clock, SendRate, Timestamp};
 /// ```
 /// use paceline::{Adaptive, RetryStrategy, Timestamp, strategy::{SendRequest, SendTurn}};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::paced();
 /// let token = strategy.acquire_initial_token(None).unwrap();
 /// let now = strategy.clock().now();
 /// let request = SendRequest::new().token(&token).weight(4).at(&now);

@@ -83,7 +83,7 @@ impl fmt::Debug for GatePlace {
 /// ```
 /// use paceline::{Adaptive, RetryStrategy, strategy::{NotAdmitted, SendRequest, SendTurn}};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::paced();
 /// let mut turn = SendTurn::new();
 /// let permit = loop {
 ///     match strategy.admit(&mut turn, SendRequest::new()) {

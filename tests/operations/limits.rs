@@ -149,7 +149,9 @@ fn success_after_the_deadline_is_a_success() {
 
 /// An adaptive strategy that lets one send go now and the next after two seconds.
 fn throttled(hands: &Arc<Hands>) -> Adaptive {
-    let builder = Adaptive::builder().random(Fixed::whole());
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .random(Fixed::whole());
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
     drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
@@ -191,7 +193,10 @@ fn turn_that_would_come_too_late_is_given_back_at_once() {
 #[test]
 fn refused_send_says_its_wait() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().random(Fixed::whole()).fail_fast(true);
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .random(Fixed::whole())
+        .fail_fast(true);
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
     drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
@@ -295,7 +300,10 @@ impl RetryStrategy for Careless {
 #[test]
 fn what_may_have_been_done_is_not_done_twice() {
     let hands = Arc::new(Hands::default());
-    let adaptive = Adaptive::builder().clock(hands.clone()).build();
+    let adaptive = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone())
+        .build();
     let strategies: [Box<dyn RetryStrategy>; 4] = [
         Box::new(Standard::new()),
         Box::new(adaptive.unwrap()),
@@ -329,7 +337,11 @@ fn failure_that_is_not_retryable_says_so_first() {
 #[test]
 fn refused_repetition_costs_no_quota_and_is_recorded() {
     let hands = Arc::new(Hands::default());
-    let strategy = Adaptive::builder().clock(hands.clone()).build().unwrap();
+    let strategy = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone())
+        .build()
+        .unwrap();
     let half_done = Failure::throttling().with_execution(Execution::Maybe);
     assert_eq!(
         run_once(&strategy, &hands, half_done),

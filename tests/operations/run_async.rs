@@ -92,7 +92,7 @@ async fn users_strategy_runs_through_dyn() {
 
 #[tokio::test(start_paused = true)]
 async fn success_at_once_never_yields() {
-    let strategy = Adaptive::new();
+    let strategy = Adaptive::new(paceline::ControlLaw::Aws);
     let run = pin!(strategy.run_async(async |_| Ok::<_, Failure>(1)));
     assert!(matches!(poll(run), Poll::Ready(Ok(1))));
 }
@@ -143,7 +143,7 @@ async fn timeout_around_an_operation_cancels_it() {
 #[test]
 fn operations_can_be_spawned() {
     fn assert_send<T: Send>(_: &T) {}
-    let (standard, adaptive) = (Standard::new(), Adaptive::new());
+    let (standard, adaptive) = (Standard::new(), Adaptive::new(paceline::ControlLaw::Aws));
     let op = |_| async { Ok::<(), Failure>(()) };
     assert_send(&standard.run_async(op));
     assert_send(&adaptive.run_async(op));

@@ -302,7 +302,7 @@ fn every_type() -> Shown {
             capacity: 2
         },
         Adaptive::paced(),
-        Adaptive::new(),
+        Adaptive::new(ControlLaw::Aws),
         Adaptive::declared(),
         Standard::new(),
         Legacy::new(),
@@ -426,7 +426,7 @@ fn what_is_kept_in_bits_prints_as_values() {
         "LimitReports([LimitReport { dimension: Tokens, policy: \"burst\", limit: Some(10), \
          remaining: 9, window: Some(60s), reset: Some(In(1s)), refills: None, cost: None }], \
          date: Some(5s), ignored: 1)",
-        "StrategySnapshot { quota: RetryQuotaSnapshot { available: 500, capacity: 500 }, \
+        "StrategySnapshot { quota: RetryQuotaSnapshot { available: 500, capacity: 500 }, law: Paced, \
          rate: unlimited (nothing measured yet), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
         "StrategyCounts { granted: 1, refused_attempts: 1, .. }",

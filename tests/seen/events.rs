@@ -170,7 +170,10 @@ fn a_name_is_in_errors_and_in_debug_and_a_scope_s_is_its_key() {
     assert_eq!(Standard::new().name(None), None);
 
     let log = Log::default();
-    let builder = Adaptive::builder().name("tables").on_event(log.hook());
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .name("tables")
+        .on_event(log.hook());
     let tables = builder.scopes().build().unwrap();
     let fail = |scope: Option<&str>| {
         let mut operation = tables.operation();

@@ -26,6 +26,7 @@ use paceline::{
 fn adaptive() -> (StrategyBuilder<Adaptive>, Arc<Hands>) {
     let hands = Arc::new(Hands::default());
     let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
         .clock(hands.clone())
         .random(Fixed::whole());
     (builder, hands)
@@ -185,7 +186,9 @@ fn throttling_is_recorded_even_if_it_is_not_retried() {
 fn foreign_token_is_not_recorded() {
     let (builder, hands) = adaptive();
     let strategy = builder.build().unwrap();
-    let foreign = Adaptive::new().acquire_initial_token(None).unwrap();
+    let foreign = Adaptive::new(paceline::ControlLaw::Aws)
+        .acquire_initial_token(None)
+        .unwrap();
     let refused = strategy.refresh_retry_token(foreign, &Failure::throttling(), Reports::new());
     assert!(refused.is_err());
     assert!(!strategy.send_rate().snapshot(hands.now()).enabled);
@@ -376,6 +379,7 @@ mod cancellation {
     /// Starts a strategy that was throttled once: its bucket is empty and fills at 0.5/s.
     fn throttled() -> StrategyBuilder<Adaptive> {
         Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
             .clock(Arc::new(TokioClock::new()))
             .random(Fixed::whole())
     }

@@ -243,7 +243,7 @@ fn a_gate_finds_its_place_again_and_it_ends_with_the_turn() {
 
 #[test]
 fn a_weight_passes_the_gate_with_the_time_of_the_gate() {
-    let strategy = Gated::around(Adaptive::new(), WAIT);
+    let strategy = Gated::around(Adaptive::new(paceline::ControlLaw::Aws), WAIT);
     let mut turn = SendTurn::new();
     let request = SendRequest::new().weight(600);
     let permit = loop {

@@ -295,7 +295,9 @@ async fn every_send_takes_a_turn_also_a_repeated_one() {
 async fn throttling_is_what_the_send_rate_hears_of() {
     for (answers, limited) in [([BROKEN, OK], false), ([SLOW_DOWN, OK], true)] {
         let server = Server::with(&answers).await;
-        let strategy = Adaptive::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
+            .backoff(Arc::new(Always(Duration::ZERO)));
         let strategy = Arc::new(strategy.build().expect("in range"));
         assert_eq!(
             status(client_of(&strategy).get(&server.url).send().await),
