@@ -14,7 +14,7 @@ use crate::Timestamp;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{Adaptive, Clock, Timestamp};
+/// use paceline::{Adaptive, ControlLaw, Clock, Timestamp};
 ///
 /// #[derive(Debug)]
 /// struct Stopped(Timestamp);
@@ -26,12 +26,14 @@ use crate::Timestamp;
 /// }
 ///
 /// let clock = Arc::new(Stopped(Timestamp::from_nanos(7)));
-/// let strategy = Adaptive::builder().clock(clock).build()?;
+/// let strategy = Adaptive::builder().law(ControlLaw::Paced).clock(clock).build()?;
 /// assert_eq!(strategy.clock().now(), Timestamp::from_nanos(7));
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Returns the time since the clock's origin. It never goes back.
+    /// Returns the time since the clock's origin. It never goes back, and never runs ahead: one
+    /// reading far in the future makes all others wait until then
+    /// ([`SendRate::reset`](crate::SendRate::reset) ends that).
     fn now(&self) -> Timestamp;
 }
 
@@ -103,6 +105,59 @@ impl fmt::Debug for MonotonicClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.now().saturating_since(Timestamp::ZERO);
         f.debug_tuple("MonotonicClock").field(&shown).finish()
+    }
+}
+
+/// The clock of tokio's runtime, which tests can pause and move.
+///
+/// Made in a test with `start_paused`, it shows tokio's time: timers then fire when the strategy
+/// expects them, and each run of a test is the same to the nanosecond. tokio's timers round up to
+/// milliseconds. Without a paused runtime it is the system's monotonic clock.
+///
+/// Its origin is when it was made, in the runtime whose time it is to show. Clones share the
+/// origin. Timestamps of two such clocks that were made apart must not meet in one limiter.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+/// use std::{sync::Arc, time::Duration};
+/// use paceline::{Adaptive, Clock, Failure, RetryStrategyExt, TokioClock, law::PacedSettings};
+///
+/// let clock = TokioClock::new();
+/// let settings = PacedSettings::fixed(1, Duration::from_secs(60)).unwrap();
+/// let builder = Adaptive::builder().paced(settings).clock(Arc::new(clock));
+/// let strategy = builder.build().unwrap();
+/// for _ in 0..3 {
+///     strategy.run_async(async |_| Ok::<_, Failure>(())).await.unwrap();
+/// }
+/// assert_eq!(clock.now().as_nanos() / 1_000_000_000, 120); // two minutes of tokio's time
+/// # }
+/// ```
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock(tokio::time::Instant);
+
+#[cfg(feature = "tokio")]
+impl TokioClock {
+    /// Creates a clock that begins now, by the runtime's time.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

@@ -10,6 +10,8 @@
 //! | stay under several limits at once, with costs known afterwards | [`several_limits`] |
 //! | let people's requests go before work that can wait | [`two_classes`] |
 //! | write a client with many threads and many requests | [`clients`] |
+//! | end a tool that waits, by Ctrl-C | [`clients`](clients#ctrl-c) |
+//! | test my client in tokio's paused time | [`clients`](clients#tests) |
 //! | know what to write for my client crate | [`client_crates`] |
 //! | share a limit between processes or machines | [`machines`] |
 //! | see what it does: names, events, hooks, metrics, a dashboard | [`operating`] |

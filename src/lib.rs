@@ -7,7 +7,7 @@
 //! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
 //! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that adapts to throttling |
 //!
-//! The quota, and the rate of `Adaptive::new`, behave as the AWS SDKs document and Smithy's client
+//! The quota, and the rate under `ControlLaw::Aws`, behave as the AWS SDKs document and Smithy's client
 //! guide specifies. The paced and the declared law are paceline's own. Both buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
 //! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [be
@@ -158,6 +158,8 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]

@@ -28,6 +28,17 @@ pub enum ControlLaw {
     Declared,
 }
 
+/// Its name in settings as text.
+impl fmt::Display for ControlLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aws => "aws",
+            Self::Paced => "paced",
+            Self::Declared => "declared",
+        })
+    }
+}
+
 /// Whether something waits for a request, or it has time.
 ///
 /// Both count against one rate, and a throttle of either lowers it. Background gets the tokens that

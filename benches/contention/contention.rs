@@ -36,7 +36,7 @@ fn together(threads: usize, times: u64, work: &(dyn Fn() + Sync)) -> Duration {
                 })
             })
             .collect();
-        let times = workers.into_iter().map(|worker| worker.join());
+        let times = workers.into_iter().map(thread::ScopedJoinHandle::join);
         times.map(Result::unwrap).max().unwrap_or_default()
     })
 }

@@ -36,7 +36,9 @@ const KINDS: &[Entry] = &[
     ("paceline SendRate, idle", |n| of(n, idle)),
     ("paceline SendRate, throttled", |n| of(n, throttled)),
     ("paceline SendRate, fixed rate", |n| of(n, fixed)),
-    ("paceline Adaptive", |n| of(n, Adaptive::new)),
+    ("paceline Adaptive", |n| {
+        of(n, || Adaptive::new(ControlLaw::Aws))
+    }),
     ("governor, its default clock", |n| of(n, governed)),
     ("better-bucket", |n| of(n, || Bucket::per_second(100))),
     ("ratelimit", |n| of(n, || Ratelimiter::new(100))),

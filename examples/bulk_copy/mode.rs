@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 
 use clap::ValueEnum;
 use paceline::{
-    Adaptive, Legacy, RetryStrategy, Standard, config::SettingsError, law::PacedSettings,
+    Adaptive, ControlLaw, Legacy, RetryStrategy, Standard, config::SettingsError,
+    law::PacedSettings,
 };
 
 use crate::run;
@@ -51,7 +52,7 @@ impl Mode {
         Ok(match self {
             Self::None | Self::Legacy => Arc::new(Legacy::builder().max_attempts(sends).build()?),
             Self::Standard => Arc::new(Standard::builder().max_attempts(sends).build()?),
-            Self::Adaptive => Arc::new(adaptive.build()?),
+            Self::Adaptive => Arc::new(adaptive.law(ControlLaw::Aws).build()?),
             Self::Paced => Arc::new(adaptive.paced(PacedSettings::new()).build()?),
             Self::Bulk => Arc::new(adaptive.bulk().build()?),
         })

@@ -21,6 +21,20 @@ fn news_is_told_once() {
     });
 }
 
+/// Of two threads that come when it is due, one tells; and it is not due again too soon.
+#[test]
+fn a_time_is_due_once() {
+    explore(None, || {
+        let news = Arc::new(News::new());
+        let shared = Arc::clone(&news);
+        let other = thread::spawn(move || shared.is_due(7, 10));
+        let ours = news.is_due(9, 10);
+        let theirs = other.join().expect("the thread returns");
+        assert!(theirs != ours, "one of them tells");
+        assert!(!news.is_due(16, 10) && news.is_due(19, 10));
+    });
+}
+
 /// An end is noted as often as a beginning, but for a state that still holds.
 #[test]
 fn beginnings_and_ends_take_turns() {

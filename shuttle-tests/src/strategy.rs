@@ -47,7 +47,9 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let hands = Arc::new(Hands::default());
-        let builder = Adaptive::builder().clock(Arc::clone(&hands) as Arc<dyn Clock>);
+        let builder = Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
+            .clock(Arc::clone(&hands) as Arc<dyn Clock>);
         let builder = builder.random(Arc::new(NoJitter)).max_attempts(2);
         let strategy = builder.build().expect("the settings are valid");
         drop(strategy.quota().try_acquire(200)); // room for what successes pay in

@@ -22,8 +22,6 @@ pub(crate) enum Tally {
     Credited,
 }
 
-const TALLIES: usize = 12;
-
 /// What is so or not, and announced when that changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Condition {
@@ -35,9 +33,9 @@ pub(crate) enum Condition {
     Unheard,
     /// Background has waited.
     Classes,
+    /// Sends are refused. Its word is the time from which that is due to be said again.
+    Refusing,
 }
-
-const CONDITIONS: usize = 4;
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
 #[derive(Debug)]
@@ -45,8 +43,10 @@ pub(crate) struct Counts(Lazy<Padded<Words>>);
 
 #[derive(Debug)]
 struct Words {
-    tallies: [AtomicU64; TALLIES],
-    states: [AtomicU64; CONDITIONS],
+    /// One for each [`Tally`].
+    tallies: [AtomicU64; 12],
+    /// One for each [`Condition`].
+    states: [AtomicU64; 5],
 }
 
 impl Words {
@@ -103,20 +103,27 @@ impl Counts {
 
     /// Notes whether `state` is so. Returns `true` if that is news: to one caller for each change.
     pub(crate) fn note(&self, state: Condition, so: bool) -> bool {
-        let words = match self.0.get() {
-            None if !so => return false,
-            None => self.0.get_or_make(Words::new),
-            Some(words) => words,
-        };
-        let (before, after) = (u64::from(!so), u64::from(so));
+        let after = u64::from(so);
+        (so || self.0.get().is_some())
+            && self.change(state, |seen| (seen != after).then_some(after))
+    }
+
+    /// Returns `true` to one caller in each `span` of nanoseconds, by the callers' time `now`.
+    pub(crate) fn is_due(&self, state: Condition, now: u64, span: u64) -> bool {
+        let next = now.saturating_add(span);
+        self.change(state, |due| (now >= due).then_some(next))
+    }
+
+    /// Replaces the word of `state`. Returns `true` if there was something to replace it by.
+    fn change(&self, state: Condition, next: impl FnOnce(u64) -> Option<u64>) -> bool {
+        let words = self.0.get_or_make(Words::new);
         words.states.get(state as usize).is_some_and(|word| {
+            let seen = word.load(Relaxed);
             // Relaxed: read-modify-writes of one word are totally ordered, so that of the threads
             // that swap it one way exactly one succeeds before it is swapped back; nothing else
-            // goes with it. Model: `counts::news_is_told_once`.
-            word.load(Relaxed) == before
-                && word
-                    .compare_exchange(before, after, Relaxed, Relaxed)
-                    .is_ok()
+            // goes with it. Models: `counts::news_is_told_once`, `counts::a_time_is_due_once`.
+            next(seen)
+                .is_some_and(|next| word.compare_exchange(seen, next, Relaxed, Relaxed).is_ok())
         })
     }
 }

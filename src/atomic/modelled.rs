@@ -110,6 +110,12 @@ impl News {
     pub fn note(&self, so: bool) -> bool {
         self.0.note(Condition::Limiting, so)
     }
+
+    /// Returns `true` if it is due at `now`, and lets it be due again after `span`.
+    #[must_use]
+    pub fn is_due(&self, now: u64, span: u64) -> bool {
+        self.0.is_due(Condition::Refusing, now, span)
+    }
 }
 
 impl Count {

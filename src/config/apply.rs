@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use super::{RetryConfig, RetryMode};
 use crate::{
-    Adaptive, Legacy, RetryStrategy, Standard,
+    Adaptive, ControlLaw, Legacy, RetryStrategy, Standard,
     strategy::{LegacyBuilder, StrategyBuilder},
 };
 
@@ -17,7 +17,12 @@ impl RetryConfig {
     pub fn build_strategy(&self) -> Arc<dyn RetryStrategy> {
         match self.mode().unwrap_or_default() {
             RetryMode::Standard => Arc::new(Standard::builder().config(self).build_checked()),
-            RetryMode::Adaptive => Arc::new(Adaptive::builder().config(self).build_checked()),
+            RetryMode::Adaptive => Arc::new(
+                Adaptive::builder()
+                    .law(ControlLaw::Aws)
+                    .config(self)
+                    .build_checked(),
+            ),
             RetryMode::Legacy => Arc::new(Legacy::builder().config(self).build_checked()),
         }
     }

@@ -3,7 +3,11 @@
 use alloc::sync::Arc;
 use core::{error::Error, fmt, task::Waker, time::Duration};
 
-use super::{Attempt, OuterAttempt, Stop, StopReason, bounds::Bounds};
+use super::{
+    Attempt, OuterAttempt, Stop, StopReason,
+    bounds::Bounds,
+    spent::{Doing, Spent},
+};
 use crate::{
     Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
@@ -25,8 +29,9 @@ use crate::{
 /// [cancelled](RetryStrategy::record_cancelled), at the time of the strategy's clock.
 ///
 /// It is `Send` and `'static` where the strategy `S` is: an `Arc`, or `Scopes`. It allocates
-/// nothing. [`Waiter`](crate::operation::Waiter) drives it in a task,
-/// [`wait_blocking`](Self::wait_blocking) on a thread.
+/// nothing, unless its strategy has several send rates or it is told of as slow.
+/// [`Waiter`](crate::operation::Waiter) drives it in a task, [`wait_blocking`](Self::wait_blocking)
+/// on a thread.
 ///
 /// Times come from the host, in the form of a clock or of a [`Timestamp`]. They have to be of the
 /// [strategy's clock](RetryStrategy::clock).
@@ -91,6 +96,8 @@ struct Open<S: RetryStrategy> {
     strategy: S,
     /// `None` if the strategy gave none, and after the last attempt.
     token: Option<RetryToken>,
+    /// Where its time went; `None` if nobody asks.
+    spent: Option<Spent>,
 }
 
 impl<S: RetryStrategy> Open<S> {
@@ -102,10 +109,61 @@ impl<S: RetryStrategy> Open<S> {
         self.cancel(reports);
     }
 
+    /// Returns the strategy, or the scope, that the operation belongs to.
+    fn who(&self) -> Who {
+        let token = self.token.as_ref();
+        Who {
+            strategy: token
+                .map(RetryToken::strategy)
+                .or_else(|| self.strategy.id()),
+            name: self.strategy.name(token),
+        }
+    }
+
+    /// Hands an event to `tracing` and to the strategy's hook.
+    fn tell(&self, who: &Who, kind: EventKind<'_>) {
+        let event = Event::new(who.strategy, who.name.as_deref(), kind);
+        #[cfg(feature = "tracing")]
+        event.trace();
+        self.strategy.notify(&event);
+    }
+
+    /// Notes what the operation does from now on.
+    #[inline]
+    fn goes(&mut self, doing: Doing) {
+        if let Some(spent) = &mut self.spent {
+            spent.goes(doing);
+        }
+    }
+
+    /// Tells of a slow operation that it has ended. To be called while its token is there.
+    #[inline]
+    fn ends(&mut self, reports: Reports<'_>) {
+        if self.spent.is_some() {
+            self.ends_slowly(reports);
+        }
+    }
+
+    // Out of the way of operations that nobody asks about.
+    #[cold]
+    #[inline(never)]
+    fn ends_slowly(&mut self, reports: Reports<'_>) {
+        let own = self.strategy.clock();
+        let Some(mut spent) = self.spent.take() else {
+            return;
+        };
+        // Dropped without a word of the clock that it began by.
+        if spent.is_own() || reports.has_clock() {
+            spent.pass(reports.clock(own).now());
+            spent.show(|kind| self.tell(&self.who(), kind));
+        }
+    }
+
     /// Gives back what the operation holds.
     // Out of the way of one that has ended.
     #[cold]
     fn cancel(&mut self, reports: Reports<'_>) {
+        self.ends(reports);
         if let Some(token) = self.token.take() {
             // A strategy that refuses its own token has nothing to give back.
             let _recorded = self.strategy.record_cancelled(token, reports);
@@ -185,7 +243,11 @@ impl<S: RetryStrategy> Attempts<S> {
         let said = token.as_ref().map(RetryToken::max_retry_after);
         let max_retry_after = bounds.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
-            open: Open { strategy, token },
+            open: Open {
+                strategy,
+                token,
+                spent: None,
+            },
             bounds,
             max_retry_after,
             deadline: None,
@@ -194,11 +256,17 @@ impl<S: RetryStrategy> Attempts<S> {
             count: 0,
             repeatable: true,
         };
+        let token = attempts.open.token.as_ref();
+        if Spent::is_asked_for(token) {
+            let own = attempts.open.strategy.clock();
+            attempts.open.spent = Some(Spent::since(clock.unwrap_or(own), own));
+        }
         // No clock is read that is not needed.
         if total.is_some() || !delay.is_zero() {
             let now = clock.unwrap_or(attempts.open.strategy.clock()).now();
             attempts.deadline = total.map(|total| now.saturating_add(total));
             if !delay.is_zero() {
+                attempts.open.goes(Doing::BackingOff);
                 attempts.step = Step::Backoff(now.saturating_add(delay));
                 if let Some(reason) = attempts.out_of_time(now, delay) {
                     let clock = clock.unwrap_or(&now);
@@ -243,13 +311,18 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Asks the strategy to admit an attempt.
     fn ask(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
-        if self.deadline.is_some() {
+        let mut request = SendRequest::new().weight(self.bounds.weight).at(clock);
+        if let Some(by) = self.deadline {
             // Asked before the turn is: one that has come would be spent.
-            if let Some(reason) = self.out_of_time(clock.now(), Duration::ZERO) {
+            let now = clock.now();
+            if let Some(reason) = self.out_of_time(now, Duration::ZERO) {
                 return self.stop(reason, clock);
             }
+            if !self.waits_out() {
+                let left = by.saturating_since(now);
+                request = request.within(left.saturating_sub(Duration::from_nanos(1)));
+            }
         }
-        let mut request = SendRequest::new().weight(self.bounds.weight).at(clock);
         request = request.class(self.bounds.class);
         if let Some(weights) = &self.bounds.weights {
             request = request.weights(weights);
@@ -259,6 +332,9 @@ impl<S: RetryStrategy> Attempts<S> {
         }
         if let Some(waker) = waker {
             request = request.waker(waker);
+        }
+        if let Some(spent) = &mut self.open.spent {
+            spent.pass(clock.now());
         }
         match self.open.strategy.admit(&mut self.turn, request) {
             Ok(permit) => Next::Send(self.send(permit, clock)),
@@ -272,15 +348,25 @@ impl<S: RetryStrategy> Attempts<S> {
         match why {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
-                if let Some(reason) = self.out_of_time(now, wait) {
+                // Of a strategy that does not ask how long a request may wait.
+                if let Some(reason) = self.out_of_time(now, wait).filter(|_| !self.waits_out()) {
+                    let background = self.bounds.class.is_background();
+                    self.open.tell(
+                        &self.open.who(),
+                        EventKind::SendRefused { wait, background },
+                    );
                     return self.stop(reason, clock);
                 }
+                self.open.goes(Doing::waits_for(self.turn.limit()));
                 // Background may rest for longer than its estimate.
                 let until = now.saturating_add(look_in);
                 let until = self.deadline.map_or(until, |by| until.min(by));
                 Next::InLine(Rest::between(now, until))
             }
-            NotAdmitted::Refused { wait } => self.stop(StopReason::SendRefused { wait }, clock),
+            NotAdmitted::Refused { wait } => {
+                let reason = self.out_of_time(clock.now(), wait);
+                self.stop(reason.unwrap_or(StopReason::SendRefused { wait }), clock)
+            }
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
             NotAdmitted::Set(error) => self.stop(StopReason::Set(error), clock),
@@ -292,6 +378,9 @@ impl<S: RetryStrategy> Attempts<S> {
         self.turn = SendTurn::new();
         self.step = Step::Sending;
         self.count = self.count.saturating_add(1);
+        if let Some(spent) = &mut self.open.spent {
+            spent.sends();
+        }
         if let Some(token) = &mut self.open.token {
             token.sent(permit);
             token.sent_by_set(granted);
@@ -364,6 +453,7 @@ impl<S: RetryStrategy> Attempts<S> {
             return Err(NotSending);
         };
         self.step = Step::Succeeded;
+        self.open.ends(reports);
         if let Some(token) = self.open.token.take() {
             // A strategy that refuses its own token changes nothing about the success.
             let _recorded = self.open.strategy.record_success(token, reports);
@@ -409,12 +499,16 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Ends an attempt that failed.
     fn conclude(&mut self, failure: &Failure, reports: Reports<'_>) -> Verdict {
         let now = reports.clock(self.open.strategy.clock()).now();
-        let who = self.who();
+        let who = self.open.who();
+        if let Some(spent) = &mut self.open.spent {
+            spent.pass(now);
+            spent.goes(Doing::BackingOff);
+        }
         match self.decide(failure, reports, now) {
             Ok(token) => {
                 let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
                 let attempt = self.count;
-                self.tell(
+                self.open.tell(
                     &who,
                     EventKind::Retrying {
                         attempt,
@@ -431,6 +525,10 @@ impl<S: RetryStrategy> Attempts<S> {
                 Verdict::Again(Rest::between(now, until))
             }
             Err(stop) => {
+                // The token may be gone.
+                if let Some(spent) = self.open.spent.take() {
+                    spent.show(|kind| self.open.tell(&who, kind));
+                }
                 let stop = self.gave_up(who, stop, Some(failure));
                 self.step = Step::Stopped(stop.clone());
                 Verdict::Stop(stop)
@@ -581,43 +679,43 @@ impl<S: RetryStrategy> Attempts<S> {
         self.count
     }
 
+    /// Returns `true` if the operation waits in line until its deadline.
+    fn waits_out(&self) -> bool {
+        let token = self.open.token.as_ref();
+        token.is_some_and(RetryToken::waits_out)
+    }
+
     /// Returns why nothing may begin after `wait`, if that is so.
     fn out_of_time(&self, now: Timestamp, wait: Duration) -> Option<StopReason> {
         let left = self.deadline?.saturating_since(now);
         (wait >= left).then_some(StopReason::OutOfTime { wait, left })
     }
 
+    /// Ends the operation, whose thread is interrupted.
+    #[cold]
+    pub(super) fn interrupted(&mut self, clock: &dyn Clock) -> Stop {
+        if let Step::Backoff(_) | Step::Turn = self.step {
+            let _stopped = self.stop(StopReason::Interrupted, clock);
+        }
+        match &self.step {
+            Step::Stopped(stop) => stop.clone(),
+            _ => self.stop_for(StopReason::OutOfTurn),
+        }
+    }
+
     fn stop(&mut self, reason: StopReason, clock: &dyn Clock) -> Next {
-        let stop = self.gave_up(self.who(), self.stop_for(reason), None);
+        let stop = self.gave_up(self.open.who(), self.stop_for(reason), None);
+        self.open.ends(Reports::at(clock));
         self.turn = SendTurn::new();
         self.open.give_up(Reports::at(clock));
         self.step = Step::Stopped(stop.clone());
         Next::Stop(stop)
     }
 
-    /// Returns the strategy, or the scope, that the operation belongs to.
-    fn who(&self) -> Who {
-        let token = self.open.token.as_ref();
-        Who {
-            strategy: token
-                .map(RetryToken::strategy)
-                .or_else(|| self.open.strategy.id()),
-            name: self.open.strategy.name(token),
-        }
-    }
-
-    /// Hands an event to `tracing` and to the strategy's hook.
-    fn tell(&self, who: &Who, kind: EventKind<'_>) {
-        let event = Event::new(who.strategy, who.name.as_deref(), kind);
-        #[cfg(feature = "tracing")]
-        event.trace();
-        self.open.strategy.notify(&event);
-    }
-
     /// Emits that the operation was given up, and returns the stop with the name.
     fn gave_up(&self, who: Who, mut stop: Stop, failure: Option<&Failure>) -> Stop {
         // In one statement: the oldest compiler keeps the text no longer.
-        self.tell(
+        self.open.tell(
             &who,
             EventKind::GaveUp {
                 attempts: stop.attempts(),
@@ -671,9 +769,9 @@ impl<S: RetryStrategy> fmt::Debug for Attempts<S> {
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
+/// use paceline::{Adaptive, ControlLaw, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::new(ControlLaw::Aws);
 /// let clock = strategy.clock();
 /// let mut attempts = Operation::new(&strategy).start();
 /// let Next::Send(_) = attempts.next(clock, None) else { unreachable!() };
@@ -697,6 +795,7 @@ impl<S: RetryStrategy> Detached<S> {
 
     /// Reports that the response ended well.
     pub fn succeeded(mut self, reports: Reports<'_>) {
+        self.open.ends(reports);
         if let Some(token) = self.open.token.take() {
             // A strategy that refuses its own token changes nothing about the success.
             let _recorded = self.open.strategy.record_success(token, reports);
@@ -705,6 +804,7 @@ impl<S: RetryStrategy> Detached<S> {
 
     /// Reports that the response ended badly.
     pub fn failed(mut self, failure: &Failure, reports: Reports<'_>) {
+        self.open.ends(reports);
         if let Some(token) = self.open.token.take() {
             let token = token.with_max_retry_after(self.max_retry_after);
             let failure = failure.with_retry_safety(RetrySafety::No);

@@ -6,12 +6,13 @@ use std::thread;
 use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation, within};
 use crate::{
     Clock, Failure, RetryInfo, RetryStrategy,
-    wait::{DefaultSleep, thread_waker},
+    wait::{DefaultSleep, interrupt, thread_waker},
 };
 
 impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it. Its thread sleeps, and parks until its
-    /// turn to send, unless the operation [sleeps otherwise](Self::sleep_by).
+    /// turn to send, unless the operation [sleeps otherwise](Self::sleep_by). An
+    /// [`Interrupt`](crate::wait::Interrupt) ends these waits, and the operation.
     ///
     /// # Errors
     ///
@@ -64,9 +65,7 @@ pub trait ThreadSleep {
 /// Out of it a waker can wake the thread.
 impl ThreadSleep for DefaultSleep {
     fn sleep(&mut self, span: Duration) {
-        if !span.is_zero() {
-            thread::sleep(span);
-        }
+        interrupt::sleep(span, thread::sleep);
     }
 
     fn wait<S: RetryStrategy>(
@@ -81,9 +80,7 @@ impl ThreadSleep for DefaultSleep {
 /// It cannot be ended early.
 impl<Z: FnMut(Duration)> ThreadSleep for Z {
     fn sleep(&mut self, span: Duration) {
-        if !span.is_zero() {
-            self(span);
-        }
+        interrupt::sleep(span, self);
     }
 
     fn wait<S: RetryStrategy>(
@@ -92,6 +89,9 @@ impl<Z: FnMut(Duration)> ThreadSleep for Z {
         clock: &dyn Clock,
     ) -> Result<Attempt, Stop> {
         loop {
+            if interrupt::is_interrupted() {
+                return Err(attempts.interrupted(clock));
+            }
             match attempts.next(clock, None) {
                 Next::Send(attempt) => return Ok(attempt),
                 Next::Stop(stop) => return Err(stop),
@@ -107,7 +107,7 @@ impl<Z: FnMut(Duration)> ThreadSleep for Z {
 
 impl<S: RetryStrategy> Attempts<S> {
     /// Waits on this thread until there is an attempt to send. The thread sleeps, and parks in
-    /// line.
+    /// line. An [`Interrupt`](crate::wait::Interrupt) ends the wait.
     ///
     /// # Errors
     ///
@@ -115,13 +115,18 @@ impl<S: RetryStrategy> Attempts<S> {
     pub fn wait_blocking(&mut self, clock: &dyn Clock) -> Result<Attempt, Stop> {
         let mut waker = None; // made if it is needed
         loop {
+            if interrupt::is_interrupted() {
+                return Err(self.interrupted(clock));
+            }
             match self.next(clock, waker.as_ref()) {
                 Next::Send(attempt) => return Ok(attempt),
                 Next::Stop(stop) => return Err(stop),
-                Next::InLine(rest) if waker.is_some() => thread::park_timeout(rest.span()),
+                Next::InLine(rest) if waker.is_some() => {
+                    thread::park_timeout(interrupt::slice(rest.span()));
+                }
                 Next::InLine(_) => waker = Some(thread_waker()),
                 Next::Sleep(rest) => {
-                    thread::sleep(rest.span());
+                    interrupt::sleep(rest.span(), thread::sleep);
                     self.slept();
                 }
             }

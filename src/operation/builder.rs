@@ -171,7 +171,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// the operation stops at once with
     /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
     /// it would have waited. No quota is taken if a backoff does not fit. The wait for a turn is
-    /// that of the rate of the moment.
+    /// that of the rate of the moment: to wait in line all the same is a
+    /// [choice](crate::config::StrategyBuilder::wait_out_deadlines).
     ///
     /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt knows
     /// what is left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).

@@ -1,5 +1,7 @@
 //! The loops as methods of strategies.
 
+#[cfg(feature = "metrics")]
+use alloc::{string::ToString, sync::Arc};
 use core::future::Future;
 
 use super::{Attempt, RunError, TaskSleep};
@@ -13,7 +15,8 @@ use crate::{Failure, Operation, RetryInfo, RetryStrategy};
 /// the attempt; and returns the operation's own last error together with why it stopped.
 /// [`Attempts`](super::Attempts) is that loop without the waiting and the sending.
 pub trait RetryStrategyExt: RetryStrategy {
-    /// Runs `op` until it succeeds or the strategy stops it, sleeping on this thread.
+    /// Runs `op` until it succeeds or the strategy stops it, sleeping on this thread. An
+    /// [`Interrupt`](crate::wait::Interrupt) ends it early.
     ///
     /// # Errors
     ///
@@ -116,6 +119,18 @@ pub trait RetryStrategyExt: RetryStrategy {
         self.operation()
             .sleep_on(sleep)
             .run_async_with(classify, op)
+    }
+
+    /// Hands the state to the recorder of the crate `metrics`, labelled `strategy` with the
+    /// [name](RetryStrategy::name) of the strategy, or else with the number that its events have.
+    ///
+    /// To be called every few seconds: see
+    /// [`StrategySnapshot::publish`](crate::snapshot::StrategySnapshot::publish).
+    #[cfg(feature = "metrics")]
+    fn publish(&self) {
+        let number = || self.id().map(|id| Arc::from(id.to_string()));
+        let name = self.name(None).or_else(number).unwrap_or_default();
+        self.snapshot().publish(&name);
     }
 
     /// Begins an operation with its own settings: a scope, another way to sleep.

@@ -9,6 +9,7 @@ pub(crate) mod builder;
 mod error;
 pub(crate) mod ext;
 mod outer;
+mod spent;
 mod task;
 mod waiter;
 

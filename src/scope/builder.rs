@@ -28,9 +28,9 @@ pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Sen
 /// Every table its own rate and quota, and one of them more patience:
 ///
 /// ```
-/// use paceline::Adaptive;
+/// use paceline::{Adaptive, ControlLaw};
 ///
-/// let template = Adaptive::builder().max_attempts(3);
+/// let template = Adaptive::builder().law(ControlLaw::Paced).max_attempts(3);
 /// let patient = template.clone().max_attempts(8);
 /// let scopes = template
 ///     .scopes()

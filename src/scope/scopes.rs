@@ -52,9 +52,9 @@ use crate::RetryStrategy;
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+/// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategyExt};
 ///
-/// let strategy = Adaptive::builder().max_attempts(2).scopes().build()?;
+/// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(2).scopes().build()?;
 /// let hot = strategy.operation().scope("hot-table");
 /// hot.run(|_| Err::<(), _>(Failure::throttling())).unwrap_err();
 ///
@@ -144,9 +144,9 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
     /// Which tables are limited at the moment:
     ///
     /// ```
-    /// use paceline::{Adaptive, Failure, RetryStrategy, RetryStrategyExt};
+    /// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategy, RetryStrategyExt};
     ///
-    /// let strategy = Adaptive::builder().max_attempts(1).scopes().build()?;
+    /// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(1).scopes().build()?;
     /// strategy.operation().scope("cold").run(|_| Ok::<_, Failure>(())).unwrap();
     /// let hot = strategy.operation().scope("hot");
     /// hot.run(|_| Err::<(), _>(Failure::throttling())).unwrap_err();

@@ -128,9 +128,9 @@ impl<S> Eq for Keyed<S> {}
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+/// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategyExt};
 ///
-/// let scopes = Adaptive::builder().scopes().build()?;
+/// let scopes = Adaptive::builder().law(ControlLaw::Paced).scopes().build()?;
 /// let orders = scopes.get("eu-west-1/orders")?;
 /// for _ in 0..3 {
 ///     orders.run(|_| Ok::<_, Failure>("sent")).unwrap();

@@ -28,15 +28,15 @@ use crate::{
     snapshot::DeclaredLimit,
 };
 
-/// A wait that is explained.
+/// A wait that is explained, and the least time between two lines that count refusals.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
 ///
-/// What moves the send rate is a choice: [`ControlLaw::Aws`] is the published law, to the letter,
-/// and the default; [`ControlLaw::Paced`] is paceline's ([`paced`](Self::paced)), which sends two
-/// to three times as much where one client has a limit to itself.
+/// Who builds it names the law that moves the send rate. [`ControlLaw::Aws`] is the published law,
+/// to the letter. [`ControlLaw::Paced`] is paceline's ([`paced`](Self::paced)), which sends two to
+/// three times as much where one client has a limit to itself.
 ///
 /// All operations of one strategy share one send rate, so use a strategy for each resource that is
 /// throttled on its own (for S3 a prefix, for DynamoDB a table): otherwise one hot resource slows
@@ -46,9 +46,9 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 /// # Examples
 ///
 /// ```
-/// use paceline::{Adaptive, Failure, RetryStrategyExt};
+/// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategyExt};
 ///
-/// let strategy = Adaptive::builder().max_attempts(4).build()?;
+/// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(4).build()?;
 /// let answer = strategy.run(|attempt| {
 ///     assert_eq!(attempt.to_string(), "attempt=1; max=4");
 ///     Ok::<_, Failure>("copied")
@@ -102,10 +102,10 @@ pub(super) struct Pace {
 }
 
 impl Adaptive {
-    /// Creates the strategy with the defaults in [`Settings`].
+    /// Creates the strategy with the defaults in [`Settings`], and of `law`.
     #[must_use]
-    pub fn new() -> Self {
-        Self::builder().build_checked()
+    pub fn new(law: ControlLaw) -> Self {
+        Self::builder().law(law).build_checked()
     }
 
     /// Creates the strategy with the defaults in [`Settings`], but for the law:
@@ -204,8 +204,8 @@ impl Adaptive {
             .build_checked())
     }
 
-    /// Starts from the defaults in [`Settings`] and the published law. `paced`, `declared` and
-    /// `bulk` of the builder choose another law.
+    /// Starts from the defaults in [`Settings`]. `law`, `paced`, `declared`, `bulk` or `per_minute`
+    /// of the builder names the law.
     pub fn builder() -> StrategyBuilder<Self> {
         StrategyBuilder::new()
     }
@@ -350,9 +350,9 @@ impl Adaptive {
     /// # Examples
     ///
     /// ```
-    /// use paceline::{Adaptive, Failure, RetryStrategy, strategy::Reports};
+    /// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategy, strategy::Reports};
     ///
-    /// let strategy = Adaptive::new();
+    /// let strategy = Adaptive::new(ControlLaw::Aws);
     /// let token = strategy.acquire_initial_token(None).unwrap();
     /// drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
     /// assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
@@ -447,7 +447,7 @@ impl Adaptive {
                 let rate = &rate.snapshot(now);
                 self.engine.tell(|| {
                     if is_news {
-                        EventKind::Engaged { rate }
+                        EventKind::Enabled { rate }
                     } else {
                         EventKind::Cut { rate }
                     }
@@ -516,12 +516,6 @@ fn outcome(failure: &Failure, longest: Duration) -> Outcome {
     }
 }
 
-impl Default for Adaptive {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl RetryStrategy for Adaptive {
     fn acquire_initial_token(
         &self,
@@ -585,6 +579,7 @@ impl RetryStrategy for Adaptive {
             *shown = Some(rate.snapshot(now));
         }
         StrategySnapshot {
+            law: Some(self.law()),
             rate: Some(self.rate.snapshot(now)),
             further_rates,
             ..self.engine.snapshot()
@@ -743,10 +738,20 @@ impl Adaptive {
 
     /// Counts a send that is refused.
     fn note_refused(&self, request: SendRequest<'_>, wait: Duration) {
-        self.engine.counts.one(Tally::RefusedSend);
+        let counts = &self.engine.counts;
+        counts.one(Tally::RefusedSend);
         let background = request.is_background();
         self.engine
             .tell(|| EventKind::SendRefused { wait, background });
+        if !self.is_heard() {
+            return;
+        }
+        let now = request.now(self.clock()).as_nanos();
+        if counts.is_due(Condition::Refusing, now, nanos(LONG_WAIT)) {
+            let refused = counts.get(Tally::RefusedSend);
+            self.engine
+                .tell(|| EventKind::SendsRefused { refused, wait });
+        }
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
@@ -800,7 +805,7 @@ impl Adaptive {
         if wait < LONG_WAIT || !self.is_heard() || !turn.explains() {
             return;
         }
-        let (limit, now) = (turn.limit(), request.now(self.clock()));
+        let (limit, now) = (turn.limit().unwrap_or(0), request.now(self.clock()));
         if let Some(rate) = self.rates().nth(limit) {
             let dimension = rate.obeys().unwrap_or_default();
             let rate = &rate.snapshot(now);

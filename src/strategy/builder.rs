@@ -269,6 +269,35 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
+    /// Lets an operation wait in line until its deadline where its turn would come later at the rate
+    /// of the moment: the rate may rise. By default such an operation is refused at once.
+    ///
+    /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
+    /// not fit ends the operation at once all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+    ///
+    /// let strategy = Adaptive::builder()
+    ///     .paced(PacedSettings::fixed(1, Duration::from_secs(60))?)
+    ///     .deadline(Duration::from_millis(20))
+    ///     .wait_out_deadlines(true)
+    ///     .build()?;
+    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+    /// let begun = Instant::now();
+    /// let stopped = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+    /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
+    /// assert!(begun.elapsed() >= Duration::from_millis(20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_out_deadlines(mut self, yes: bool) -> Self {
+        self.choices.wait_out_deadlines = yes;
+        self
+    }
+
     /// Draws jitter from `random` in place of the random numbers of the thread.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
@@ -304,6 +333,26 @@ impl StrategyBuilder<Standard> {
 }
 
 impl StrategyBuilder<Adaptive> {
+    /// Moves the send rate by `law` with its defaults. A strategy needs a law:
+    /// [`paced`](Self::paced), [`declared`](Self::declared) and [`bulk`](Self::bulk) name one too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, ControlLaw, config::SettingsError};
+    ///
+    /// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(5).build()?;
+    /// assert_eq!(strategy.settings().law, Some(ControlLaw::Paced));
+    /// let nameless = Adaptive::builder().max_attempts(5).build();
+    /// assert_eq!(nameless.unwrap_err(), SettingsError::NoLaw);
+    /// # Ok::<(), SettingsError>(())
+    /// ```
+    pub fn law(mut self, law: ControlLaw) -> Self {
+        self.choices.law = Some(law);
+        (self.choices.paced, self.choices.declared) = (None, None);
+        self
+    }
+
     /// Moves the send rate by [`ControlLaw::Paced`] with `settings`: [`Adaptive::paced`].
     pub fn paced(mut self, settings: PacedSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
@@ -443,7 +492,7 @@ impl StrategyBuilder<Adaptive> {
     ///
     /// Returns [`SettingsError`] if a setting is out of range or two contradict each other.
     pub fn build(self) -> Result<Adaptive, SettingsError> {
-        self.choices.check()?;
+        self.choices.check_adaptive()?;
         Ok(self.build_checked())
     }
 
@@ -458,20 +507,18 @@ impl StrategyBuilder<Adaptive> {
     pub(crate) fn many(
         self,
     ) -> impl Fn(Option<&str>) -> Result<Adaptive, SettingsError> + Send + Sync {
-        let (checked, plan) = (self.choices.check(), self.into_plan());
+        let (checked, plan) = (self.choices.check_adaptive(), self.into_plan());
         move |name| checked.map(|()| Adaptive::from_engine(plan.engine(name)))
     }
 
-    fn into_plan(self) -> Plan<Pace> {
+    fn into_plan(mut self) -> Plan<Pace> {
+        let law = self.choices.law().unwrap_or(ControlLaw::Aws);
+        self.choices.law = Some(law);
         let pace = Pace {
             fail_fast: self.choices.fail_fast,
             max_wait: self.choices.max_wait,
             exact_timing: self.choices.exact_timing,
-            law: self.choices.law.unwrap_or(if self.choices.bulk {
-                ControlLaw::Paced
-            } else {
-                ControlLaw::Aws
-            }),
+            law,
             paced: self.choices.paced,
             declared: self.choices.declared,
             also: self.choices.also.clone(),

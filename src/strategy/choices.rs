@@ -42,6 +42,9 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {
     pub(super) name: Option<Box<str>>,
+    /// The name in metrics, of a strategy that was given no other.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) metrics_name: Option<Box<str>>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) on_event: Option<Hook>,
     pub(super) generation: Option<RetryGeneration>,
@@ -77,6 +80,7 @@ pub(super) struct Choices {
     pub(super) bulk: bool,
     pub(super) stall_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
+    pub(super) wait_out_deadlines: bool,
 }
 
 /// What was set, by the names of the setters. The rest has its default.
@@ -106,6 +110,7 @@ impl fmt::Debug for Choices {
             given: max_wait;
             other: exact_timing bulk;
             given: stall_timeout deadline;
+            other: wait_out_deadlines;
         };
         let mut shown = f.debug_struct("StrategyBuilder");
         for (name, choice) in choices {
@@ -141,6 +146,17 @@ impl Choices {
         }
     }
 
+    /// Checks the choices of an adaptive strategy.
+    pub(super) fn check_adaptive(&self) -> Result<(), SettingsError> {
+        self.law().ok_or(SettingsError::NoLaw)?;
+        self.check()
+    }
+
+    /// Returns the law that was named.
+    pub(super) fn law(&self) -> Option<ControlLaw> {
+        self.law.or(self.bulk.then_some(ControlLaw::Paced))
+    }
+
     pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
         let clock = self.clock();
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
@@ -156,6 +172,7 @@ impl Choices {
         let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let stall_timeout = self.stall_timeout();
         let settings = Settings {
+            law: self.law,
             generation: self.generation(),
             max_attempts,
             max_backoff,
@@ -167,7 +184,12 @@ impl Choices {
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         };
         let common = Arc::new(Common {
-            first: Terms::of_first(settings.deadline, stall_timeout.unwrap_or(MAX_RETRY_AFTER)),
+            first: Terms::of_first(
+                settings.deadline,
+                self.wait_out_deadlines,
+                stall_timeout.unwrap_or(MAX_RETRY_AFTER),
+                self.on_event.is_some(),
+            ),
             // In bulk, what is throttled is not counted, so there is no most.
             most: stall_timeout.map_or(settings.max_attempts.max(1), |_| 0),
             settings,
@@ -179,7 +201,7 @@ impl Choices {
         Plan {
             common,
             quota,
-            name: self.name.map(Arc::from),
+            name: self.name.or(self.metrics_name).map(Arc::from),
         }
     }
 

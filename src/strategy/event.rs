@@ -68,6 +68,14 @@ pub enum EventKind<'a> {
         /// Whether it is [background](crate::Class::Background).
         background: bool,
     },
+    /// Sends are refused, as [`SendRefused`](Self::SendRefused) says of each. At most once a second,
+    /// when one of them is refused.
+    SendsRefused {
+        /// How many there were since the strategy was built.
+        refused: u64,
+        /// The time until the turn of the last one would have come.
+        wait: Duration,
+    },
     /// An operation ended without a success.
     GaveUp {
         /// The attempts that were made.
@@ -76,6 +84,23 @@ pub enum EventKind<'a> {
         reason: fmt::Arguments<'a>,
         /// How the last attempt failed; `None` if the operation ended between two attempts.
         failure: Option<&'a Failure>,
+    },
+    /// An operation has ended that took a second or more, however it ended. What it did adds up to
+    /// the total.
+    Slow {
+        /// From its beginning to its end.
+        total: Duration,
+        /// How long it waited for its turn at each limit of the strategy, up to the last one that
+        /// it waited for.
+        in_line: &'a [Duration],
+        /// How long it waited at a [gate](super::SendTurn::gated) behind the strategy.
+        gate: Duration,
+        /// How long it backed off.
+        backoffs: Duration,
+        /// The rest: attempts under way.
+        sending: Duration,
+        /// The attempts that were sent.
+        attempts: u32,
     },
     /// An attempt has to wait for a second or more. Once for each attempt.
     LongWait {
@@ -104,7 +129,7 @@ pub enum EventKind<'a> {
         available: u32,
     },
     /// Sends are limited from now on.
-    Engaged {
+    Enabled {
         /// The state of the send rate.
         rate: &'a SendRateSnapshot,
     },
@@ -171,6 +196,9 @@ impl fmt::Display for EventKind<'_> {
             Self::SendRefused { wait, background } => {
                 write!(f, ": its turn would come in {wait:?}{}", class(background))
             }
+            Self::SendsRefused { refused, wait } => {
+                write!(f, ": {refused} so far, the last with its turn in {wait:?}")
+            }
             Self::GaveUp {
                 attempts,
                 reason,
@@ -179,6 +207,18 @@ impl fmt::Display for EventKind<'_> {
                 write!(f, ": attempts {attempts}, {reason}")?;
                 failure.map_or(Ok(()), |failure| write!(f, ", {failure}"))
             }
+            Self::Slow {
+                total,
+                in_line,
+                gate,
+                backoffs,
+                sending,
+                attempts,
+            } => write!(
+                f,
+                ": {total:?}: in line {in_line:?}, at a gate {gate:?}, in backoffs {backoffs:?}, \
+                 sending {sending:?}, attempts {attempts}"
+            ),
             Self::LongWait {
                 wait,
                 limit,
@@ -196,7 +236,7 @@ impl fmt::Display for EventKind<'_> {
                 write!(f, ": {available} left, {needed} needed")
             }
             Self::QuotaRecovered { available } => write!(f, ": {available} left"),
-            Self::Engaged { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
+            Self::Enabled { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
             Self::LimitDeclared { limit }
             | Self::LimitContradicted { limit }
             | Self::LimitGivenUp { limit } => {
@@ -219,11 +259,13 @@ impl EventKind<'_> {
             Self::Retrying { .. } => "attempt failed, retrying",
             Self::RetryRefused { .. } => "retry refused",
             Self::SendRefused { .. } => "send refused",
+            Self::SendsRefused { .. } => "sends refused",
             Self::GaveUp { .. } => "gave up",
+            Self::Slow { .. } => "operation took a second or more",
             Self::LongWait { .. } => "waits for a second or more",
             Self::QuotaExhausted { .. } => "retry quota exhausted",
             Self::QuotaRecovered { .. } => "retry quota recovered",
-            Self::Engaged { .. } => "send rate engaged",
+            Self::Enabled { .. } => "send rate enabled",
             Self::Cut { .. } => "send rate cut",
             Self::Recovered => "send rate recovered",
             Self::BackgroundWaits => "background waits for the first time",
@@ -288,6 +330,9 @@ impl<'a> Event<'a> {
             EventKind::SendRefused { wait, background } => {
                 emit!(DEBUG "paceline" ?wait, background,);
             }
+            EventKind::SendsRefused { refused, wait } => {
+                emit!(INFO "paceline" refused, ?wait,);
+            }
             EventKind::GaveUp {
                 attempts,
                 reason,
@@ -296,6 +341,16 @@ impl<'a> Event<'a> {
                 let failure = failure.map(display);
                 emit!(DEBUG "paceline::operation" attempts, failure, %reason,);
             }
+            EventKind::Slow {
+                total,
+                in_line,
+                gate,
+                backoffs,
+                sending,
+                attempts,
+            } => emit!(
+                INFO "paceline::operation" ?total, ?in_line, ?gate, ?backoffs, ?sending, attempts,
+            ),
             EventKind::LongWait {
                 wait,
                 limit,
@@ -307,7 +362,7 @@ impl<'a> Event<'a> {
                 emit!(WARN "paceline" available, needed,);
             }
             EventKind::QuotaRecovered { available } => emit!(INFO "paceline" available,),
-            EventKind::Engaged { rate } => emit!(WARN "paceline" %rate,),
+            EventKind::Enabled { rate } => emit!(WARN "paceline" %rate,),
             EventKind::Cut { rate } => emit!(INFO "paceline" %rate,),
             EventKind::Recovered => emit!(INFO "paceline"),
             EventKind::BackgroundWaits => emit!(INFO "paceline"),
@@ -375,7 +430,7 @@ mod tests {
         reason: StopReason,
         rate: &'a SendRateSnapshot,
         limit: &'a DeclaredLimit,
-    ) -> [EventKind<'a>; 18] {
+    ) -> [EventKind<'a>; 20] {
         let (dimension, background) = (Dimension::Tokens, false);
         let wait = Duration::from_secs(7);
         let failed = Some(failure);
@@ -414,7 +469,7 @@ mod tests {
                 needed: 5,
             },
             EventKind::QuotaRecovered { available: 5 },
-            EventKind::Engaged { rate },
+            EventKind::Enabled { rate },
             EventKind::Cut { rate },
             EventKind::Recovered,
             EventKind::BackgroundWaits,
@@ -424,6 +479,15 @@ mod tests {
             EventKind::LimitsUnheard {
                 dimension,
                 ignored: 4,
+            },
+            EventKind::SendsRefused { refused: 9, wait },
+            EventKind::Slow {
+                total: wait,
+                in_line: &[],
+                gate: wait,
+                backoffs: wait,
+                sending: wait,
+                attempts: 1,
             },
         ];
         for (number, kind) in all.iter().enumerate() {
@@ -438,7 +502,7 @@ mod tests {
                 EventKind::LongWait { .. } => 7,
                 EventKind::QuotaExhausted { .. } => 8,
                 EventKind::QuotaRecovered { .. } => 9,
-                EventKind::Engaged { .. } => 10,
+                EventKind::Enabled { .. } => 10,
                 EventKind::Cut { .. } => 11,
                 EventKind::Recovered => 12,
                 EventKind::BackgroundWaits => 13,
@@ -446,6 +510,8 @@ mod tests {
                 EventKind::LimitContradicted { .. } => 15,
                 EventKind::LimitGivenUp { .. } => 16,
                 EventKind::LimitsUnheard { .. } => 17,
+                EventKind::SendsRefused { .. } => 18,
+                EventKind::Slow { .. } => 19,
             };
             assert_eq!(number, expected);
         }

@@ -1,7 +1,5 @@
 //! What the crate `metrics` gets: a snapshot as counters and gauges, and what each request adds.
 
-use core::slice;
-
 use ::metrics::{Key, Label, Level, Metadata, Unit, counter, gauge, with_recorder};
 
 use super::{builder::StrategyBuilder, event::EventKind, snapshot::StrategySnapshot};
@@ -73,7 +71,7 @@ const PUBLISHED: [Described; 17] = [
     ),
     Described::counter(
         "paceline_sends_refused_total",
-        "Attempts refused because they would have had to wait.",
+        "Attempts refused because they would have had to wait for too long.",
     ),
     Described::counter("paceline_throttled_total", "Failures that were throttling."),
     Described::counter(
@@ -85,12 +83,12 @@ const PUBLISHED: [Described; 17] = [
         "Tokens that successes paid into the quota.",
     ),
     Described::gauge(
-        "paceline_send_rate_engaged",
+        "paceline_send_rate_enabled",
         "1 while sends are limited, else 0.",
     ),
     Described::gauge(
         "paceline_send_rate_fill",
-        "Tokens per second of the send rate; about 10⁹ while not engaged (not under the published law).",
+        "Tokens per second of the send rate; about 10⁹ while not enabled (not under the published law).",
     ),
     Described::gauge(
         "paceline_send_rate_available",
@@ -125,7 +123,7 @@ const RECORDED: [Described; 3] = [
     Described::histogram(
         "paceline_attempts",
         Unit::Count,
-        "Attempts that operations took, whether they succeeded or not.",
+        "Attempts that operations which were sent took, whether they succeeded or not.",
     ),
 ];
 
@@ -148,13 +146,13 @@ pub(crate) fn describe(metrics: &[Described]) {
 
 impl<M> StrategyBuilder<M> {
     /// Records each request with the recorder of the crate `metrics`, labelled `strategy` with
-    /// `name`.
+    /// `name`. It also [names](Self::name) the strategy, unless that was or will be done.
     ///
     /// | name | kind | value |
     /// |---|---|---|
     /// | `paceline_sends_total` | counter | attempts sent, by `class`: `foreground`, `background` |
     /// | `paceline_send_wait_seconds` | histogram | how long each waited in line, by `class` |
-    /// | `paceline_attempts` | histogram | attempts of each operation that has ended |
+    /// | `paceline_attempts` | histogram | attempts of each operation that was sent and has ended |
     ///
     /// All scopes of one builder are recorded together. Without this call, requests
     /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
@@ -162,18 +160,19 @@ impl<M> StrategyBuilder<M> {
     /// # Examples
     ///
     /// ```
-    /// use paceline::{Failure, RetryStrategy, RetryStrategyExt, Standard};
+    /// use paceline::{Failure, RetryStrategyExt, Standard};
     ///
-    /// let orders = Standard::builder().name("orders").metrics("orders").build()?;
+    /// let orders = Standard::builder().metrics("orders").build()?; // named in logs too
     /// orders.run(|_| Ok::<_, Failure>(())).unwrap(); // one send, one attempt
-    /// orders.snapshot().publish("orders"); // every few seconds
+    /// orders.publish(); // every few seconds, by the same name
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
-    pub fn metrics(self, name: &str) -> Self {
+    pub fn metrics(mut self, name: &str) -> Self {
         describe(&RECORDED);
-        let strategy = Label::new("strategy", String::from(name));
+        self.choices.metrics_name = Some(name.into());
+        let strategy = of_strategy(name);
         let key = |metric: &'static str, labels: &[Label]| {
-            Key::from_parts(metric, [slice::from_ref(&strategy), labels].concat())
+            Key::from_parts(metric, [strategy.as_slice(), labels].concat())
         };
         let [sends, waits, taken] = RECORDED.map(|metric| metric.name);
         let by_class = ["foreground", "background"].map(|class| {
@@ -203,7 +202,8 @@ impl<M> StrategyBuilder<M> {
                     attempts,
                     failure: None,
                     ..
-                } => recorder
+                // What was never sent took none.
+                } if attempts > 0 => recorder
                     .register_histogram(&taken, &METADATA)
                     .record(attempts),
                 _ => {}
@@ -212,10 +212,17 @@ impl<M> StrategyBuilder<M> {
     }
 }
 
+/// Returns the label of a strategy; none if it has no name.
+fn of_strategy(name: &str) -> Vec<Label> {
+    let label = || Label::new("strategy", String::from(name));
+    (!name.is_empty()).then(label).into_iter().collect()
+}
+
 const METADATA: Metadata<'_> = Metadata::new("paceline", Level::INFO, Some("paceline"));
 
 impl StrategySnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `strategy` with `name`.
+    /// [`RetryStrategyExt::publish`](crate::RetryStrategyExt::publish) takes the strategy's own name.
     ///
     /// To be called from wherever metrics are collected, every few seconds for example: requests
     /// themselves record nothing. A series that is published no more, as that of a scope that was
@@ -234,7 +241,7 @@ impl StrategySnapshot {
     /// | `paceline_throttled_total` | counter | failures that were throttling |
     /// | `paceline_cuts_total` | counter | |
     /// | `paceline_credited_tokens_total` | counter | tokens |
-    /// | `paceline_send_rate_engaged` | gauge | 1 or 0; this and those below with a send rate only |
+    /// | `paceline_send_rate_enabled` | gauge | 1 or 0; this and those below with a send rate only |
     /// | `paceline_send_rate_fill` | gauge | tokens per second |
     /// | `paceline_send_rate_available` | gauge | tokens |
     /// | `paceline_send_rate_measured` | gauge | requests per second |
@@ -256,8 +263,7 @@ impl StrategySnapshot {
     pub fn publish(&self, name: &str) {
         describe(&PUBLISHED);
         describe(&RECORDED); // again, if the recorder was installed after the strategies were built
-        let strategy = Label::new("strategy", String::from(name));
-        let labels = [strategy.clone()];
+        let labels = of_strategy(name);
         let (quota, counts) = (&self.quota, &self.counts);
         gauge!("paceline_quota_available", labels.iter()).set(quota.available);
         gauge!("paceline_quota_capacity", labels.iter()).set(quota.capacity);
@@ -268,7 +274,7 @@ impl StrategySnapshot {
             ("time", counts.refused_time),
             ("other", counts.refused_other),
         ] {
-            let labels = vec![strategy.clone(), Label::new("cause", cause)];
+            let labels = [labels.as_slice(), &[Label::new("cause", cause)]].concat();
             counter!("paceline_retries_refused_total", labels).absolute(count);
         }
         counter!("paceline_retries_granted_total", labels.iter()).absolute(counts.granted);
@@ -282,12 +288,12 @@ impl StrategySnapshot {
         let rates = core::iter::once(&self.rate).chain(&self.further_rates);
         for (limit, rate) in rates.enumerate() {
             let Some(rate) = rate else { continue };
-            let mut labels = labels.to_vec();
+            let mut labels = labels.clone();
             if limit > 0 {
                 labels.push(Label::new("limit", limit.to_string()));
             }
-            let engaged = u8::from(rate.enabled);
-            gauge!("paceline_send_rate_engaged", labels.iter()).set(engaged);
+            let enabled = u8::from(rate.enabled);
+            gauge!("paceline_send_rate_enabled", labels.iter()).set(enabled);
             gauge!("paceline_send_rate_fill", labels.iter()).set(rate.fill_rate);
             gauge!("paceline_send_rate_available", labels.iter()).set(rate.available);
             gauge!("paceline_send_rate_measured", labels.iter()).set(rate.measured_rate);

@@ -292,6 +292,8 @@ pub enum StopReason {
     Weight(WeightError),
     /// There is no such request of a strategy with several send rates.
     Set(SetError),
+    /// The thread was [interrupted](crate::wait::Interrupt).
+    Interrupted,
     /// There was no initial token, so there was one attempt.
     InitialTokenRefused,
     /// The token was issued by another strategy.
@@ -330,6 +332,7 @@ impl fmt::Display for StopReason {
             Self::SendRefused { wait } => write!(f, "the send rate asks for a wait of {wait:?}"),
             Self::Weight(error) => error.fmt(f),
             Self::Set(error) => error.fmt(f),
+            Self::Interrupted => f.write_str("interrupted"),
             Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
             Self::ForeignToken => f.write_str(FOREIGN),
             Self::OutOfTurn => f.write_str("an attempt is under way, or the operation has ended"),

@@ -1,7 +1,7 @@
 //! What a strategy is asked for before a send.
 
 use alloc::sync::Arc;
-use core::task::Waker;
+use core::{task::Waker, time::Duration};
 
 use super::token::RetryToken;
 use crate::set::{MOST_RATES, SendSet, SetError, Weights};
@@ -18,7 +18,7 @@ use crate::{Class, Clock, SendRate, Timestamp};
 /// ```
 /// use paceline::{Adaptive, RetryStrategy, Timestamp, strategy::{SendRequest, SendTurn}};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::paced();
 /// let token = strategy.acquire_initial_token(None).unwrap();
 /// let now = strategy.clock().now();
 /// let request = SendRequest::new().token(&token).weight(4).at(&now);
@@ -33,6 +33,7 @@ pub struct SendRequest<'a> {
     weights: Option<&'a Weights>,
     clock: Option<&'a dyn Clock>,
     pub(super) waker: Option<&'a Waker>,
+    patience: Option<Duration>,
 }
 
 impl<'a> SendRequest<'a> {
@@ -45,6 +46,7 @@ impl<'a> SendRequest<'a> {
             weights: None,
             clock: None,
             waker: None,
+            patience: None,
         }
     }
 
@@ -118,6 +120,21 @@ impl<'a> SendRequest<'a> {
     pub const fn waker(mut self, waker: &'a Waker) -> Self {
         self.waker = Some(waker);
         self
+    }
+
+    /// Lets the attempt wait `span` at most: one whose turn comes later is refused, with
+    /// [`NotAdmitted::Refused`](super::NotAdmitted::Refused). No limit by default.
+    pub const fn within(mut self, span: Duration) -> Self {
+        self.patience = Some(span);
+        self
+    }
+
+    /// Returns how long the attempt may wait by the request and by `longest`.
+    pub(super) fn patience(&self, longest: Option<Duration>) -> Option<Duration> {
+        match (self.patience, longest) {
+            (Some(patience), Some(longest)) => Some(patience.min(longest)),
+            (patience, longest) => patience.or(longest),
+        }
     }
 
     /// Returns what to wake if the turn comes sooner than it was said to, for gates with a line.

@@ -7,7 +7,7 @@ use super::{
     failure::Failure,
     info::{Fault, RetrySafety},
 };
-use crate::{backoff::BackoffStrategy, random::Random};
+use crate::{ControlLaw, backoff::BackoffStrategy, random::Random};
 
 /// Which edition of AWS's standard and adaptive modes a strategy follows.
 ///
@@ -90,10 +90,11 @@ impl MaybePolicy {
 /// | `Retry-After` | a floor: the hint plus the backoff |
 /// | long polling | off |
 /// | deadline of an operation | none; a day in bulk |
+/// | a turn that comes after the deadline | refused at once |
 /// | bare status 429, 509 | throttling |
 /// | bare status 503 | transient; a switch makes it throttling |
 /// | bare status 400, 403 | never retried |
-/// | adaptive: law | [`ControlLaw::Aws`](crate::ControlLaw::Aws), the published one |
+/// | adaptive: law | none: it is [named](crate::config::StrategyBuilder::law) |
 /// | adaptive: fail fast | off |
 /// | adaptive: longest wait for a turn | none |
 /// | adaptive: exact timing | off |
@@ -105,6 +106,8 @@ impl MaybePolicy {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
+    /// The law of the send rate; `None` without one.
+    pub law: Option<ControlLaw>,
     /// The generation of the rules.
     pub generation: RetryGeneration,
     /// The most sends that an operation may make, the first one included.
@@ -144,6 +147,8 @@ pub enum SettingsError {
     /// A stall timeout was given without [`bulk`](crate::config::StrategyBuilder::bulk), which
     /// would ignore it.
     StallTimeoutWithoutBulk,
+    /// An adaptive strategy was given no [law](crate::config::StrategyBuilder::law).
+    NoLaw,
     /// More than seven send rates were added: a strategy has eight at most.
     TooManyRates,
     /// `max_scopes` is 0: every operation would share one state.
@@ -159,6 +164,7 @@ impl fmt::Display for SettingsError {
             Self::BackoffWithFloor => "a throttling floor has no effect on a backoff of your own",
             Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
             Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",
+            Self::NoLaw => "no law: call law, paced, declared, bulk or per_minute",
             Self::TooManyRates => "a strategy has eight send rates at most",
             Self::ZeroMaxScopes => "max_scopes must be at least 1",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use crate::SendRateSnapshot;
 use crate::atomic::RetryQuotaSnapshot;
 use crate::atomic::cells::{Counts, Tally};
 use crate::set::MOST_RATES;
+use crate::{ControlLaw, SendRateSnapshot};
 
 /// The state of a strategy, for diagnostics:
 /// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints one line for
@@ -32,6 +32,8 @@ use crate::set::MOST_RATES;
 pub struct StrategySnapshot {
     /// What retries are paid from.
     pub quota: RetryQuotaSnapshot,
+    /// The law of the send rate, if there is one.
+    pub law: Option<ControlLaw>,
     /// The send rate, if there is one.
     pub rate: Option<SendRateSnapshot>,
     /// The [further](crate::config::StrategyBuilder::also) send rates, in order; `None` beyond the
@@ -46,6 +48,9 @@ impl fmt::Debug for StrategySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("StrategySnapshot");
         shown.field("quota", &self.quota);
+        if let Some(law) = &self.law {
+            shown.field("law", law);
+        }
         for rate in self.rate.iter().chain(self.further_rates.iter().flatten()) {
             shown.field("rate", &format_args!("{rate}"));
         }
@@ -61,6 +66,9 @@ impl fmt::Display for StrategySnapshot {
             capacity,
         } = self.quota;
         write!(f, "quota {available} of {capacity}")?;
+        if let Some(law) = self.law {
+            write!(f, "; law {law}")?;
+        }
         for rate in self.rate.iter().chain(self.further_rates.iter().flatten()) {
             write!(f, "; rate {rate}")?;
         }
@@ -82,7 +90,9 @@ pub struct StrategyCounts {
     pub delayed: u64,
     /// Those of them that are [background](crate::Class::Background).
     pub delayed_background: u64,
-    /// Sends refused because they would have had to wait.
+    /// Sends refused because they would have had to wait: for longer than the deadline of their
+    /// operation or [`max_wait`](crate::config::StrategyBuilder::max_wait) allows, or
+    /// [at all](crate::config::StrategyBuilder::fail_fast).
     pub refused_sends: u64,
     /// Retries refused because all attempts were made.
     pub refused_attempts: u64,
@@ -157,7 +167,7 @@ mod tests {
     use alloc::sync::Arc;
 
     use crate::{
-        Adaptive, Clock, Failure, RetryStrategy, Standard, Timestamp,
+        Adaptive, Clock, ControlLaw, Failure, RetryStrategy, Standard, Timestamp,
         strategy::{Reports, SendRequest, SendTurn},
     };
 
@@ -173,7 +183,10 @@ mod tests {
     #[test]
     fn requests_that_succeed_at_once_write_no_count() {
         let (standard, adaptive) = (Standard::new(), Adaptive::paced());
-        let exact = Adaptive::builder().exact_timing(true).build_checked();
+        let exact = Adaptive::builder()
+            .law(ControlLaw::Aws)
+            .exact_timing(true)
+            .build_checked();
         for _ in 0..300 {
             succeed(&standard);
             succeed(&adaptive);
@@ -202,7 +215,9 @@ mod tests {
 
     #[test]
     fn a_send_that_waits_by_its_place_is_counted_as_delayed_once() {
-        let builder = Adaptive::builder().clock(Arc::new(Still));
+        let builder = Adaptive::builder()
+            .law(ControlLaw::Aws)
+            .clock(Arc::new(Still));
         let strategy = builder.build_checked();
         let delayed = || strategy.snapshot().counts.delayed;
         let admit = |turn: &mut SendTurn| strategy.admit(turn, SendRequest::new());

@@ -122,6 +122,12 @@ impl Terms {
     /// In the flags: the loop has said that it gives the operation up.
     const GIVEN_UP: u16 = 2;
 
+    /// In the flags: the strategy has a hook.
+    const WATCHED: u16 = 4;
+
+    /// In the flags: the operation waits in line until its deadline.
+    const WAITS_OUT: u16 = 8;
+
     const UNLIMITED: Self = Self {
         time_left_ns: u64::MAX,
         attempt: 1,
@@ -129,12 +135,19 @@ impl Terms {
         flags: 0,
     };
 
-    /// Returns the terms of a first attempt that has so much time left, and may be asked to wait so
-    /// long.
-    pub(super) fn of_first(left: Option<Duration>, longest_wait: Duration) -> Self {
+    /// Returns the terms of a first attempt that has so much time left, waits in line until then or
+    /// not, may be asked to wait so long, and belongs to a strategy with a hook or without.
+    pub(super) fn of_first(
+        left: Option<Duration>,
+        waits_out: bool,
+        longest_wait: Duration,
+        is_watched: bool,
+    ) -> Self {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
         Self {
             time_left_ns: left.map_or(u64::MAX, nanos),
             max_retry_after_secs: whole_seconds(longest_wait),
+            flags: flag(is_watched, Self::WATCHED) | flag(waits_out, Self::WAITS_OUT),
             ..Self::UNLIMITED
         }
     }
@@ -389,6 +402,16 @@ impl RetryToken {
     /// Whether its attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
         !matches!(self.sent, Sent::Set(None))
+    }
+
+    /// Returns `true` if the operation waits in line until its deadline.
+    pub(crate) const fn waits_out(&self) -> bool {
+        self.terms.flags & Terms::WAITS_OUT != 0
+    }
+
+    /// Returns `true` if the strategy has a hook.
+    pub(crate) const fn is_watched(&self) -> bool {
+        self.terms.flags & Terms::WATCHED != 0
     }
 
     /// Remembers that the loop has said that it gives the operation up.

@@ -83,7 +83,7 @@ impl fmt::Debug for GatePlace {
 /// ```
 /// use paceline::{Adaptive, RetryStrategy, strategy::{NotAdmitted, SendRequest, SendTurn}};
 ///
-/// let strategy = Adaptive::new();
+/// let strategy = Adaptive::paced();
 /// let mut turn = SendTurn::new();
 /// let permit = loop {
 ///     match strategy.admit(&mut turn, SendRequest::new()) {
@@ -139,11 +139,12 @@ impl SendTurn {
         self.began
     }
 
-    /// Returns the limit that it waits for, of several.
-    pub(super) fn limit(&mut self) -> usize {
+    /// Returns the limit that it waits for, of several; `None` if that is a gate.
+    pub(crate) fn limit(&mut self) -> Option<usize> {
         match &mut *self.holds {
-            Holds::InLines(places) => places.held().latest().map_or(0, |(limit, _)| limit),
-            _ => 0,
+            Holds::InLines(places) => places.held().latest().map(|(limit, _)| limit),
+            Holds::AtGate(_) => None,
+            _ => Some(0),
         }
     }
 
@@ -186,6 +187,7 @@ impl SendTurn {
             places
         } else {
             let now = time.now();
+            let longest = request.patience(longest);
             let deadline = longest.map(|span| now.saturating_add(span));
             let held = take_places(set, now, request, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
@@ -213,8 +215,9 @@ impl SendTurn {
     ///
     /// # Errors
     ///
-    /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Weight`] if there is no
-    /// such weight.
+    /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Refused`] if it comes later
+    /// than the [request](SendRequest::within) may wait, [`NotAdmitted::Weight`] if there is no such
+    /// weight.
     #[inline]
     pub fn admit(
         &mut self,
@@ -246,7 +249,8 @@ impl SendTurn {
     }
 
     /// Looks at the place in line, which is taken if there is none. One whose turn comes later than
-    /// `longest` after it was taken is given back, and the attempt refused.
+    /// `longest` after it was taken, or than the request may wait, is given back, and the attempt
+    /// refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
     pub(super) fn wait(
@@ -261,6 +265,7 @@ impl SendTurn {
             place
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
+            let longest = request.patience(longest);
             let deadline = longest.map(|span| now.saturating_add(span));
             Place::take(rate, clock, request.tokens(), request.class, now, deadline)?
         };

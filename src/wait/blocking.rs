@@ -4,7 +4,10 @@ use alloc::{sync::Arc, task::Wake};
 use core::task::Waker;
 use std::thread::{self, Thread};
 
-use super::place::{InLine, Waiting};
+use super::{
+    interrupt,
+    place::{InLine, Waiting},
+};
 use crate::{AcquireError, Clock};
 
 /// Wakes a thread out of its park.
@@ -26,7 +29,8 @@ pub(crate) fn thread_waker() -> Waker {
     own.unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))))
 }
 
-/// Parks until the turn of `place` comes, if it can come before its deadline.
+/// Parks until the turn of `place` comes, if it can come before its deadline and the thread is not
+/// interrupted.
 pub(super) fn block<H: InLine, C: Clock>(
     place: &mut Waiting<H, C>,
 ) -> Result<H::Permit, AcquireError> {
@@ -40,6 +44,9 @@ pub(super) fn block<H: InLine, C: Clock>(
             Err(rest) => rest,
         };
         rest.check(place.deadline())?;
-        thread::park_timeout(rest.span());
+        if interrupt::is_interrupted() {
+            return Err(AcquireError::NotInTime { wait: rest.wait() });
+        }
+        thread::park_timeout(interrupt::slice(rest.span()));
     }
 }

@@ -7,7 +7,7 @@ use super::{Acquire, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, Waiter, block
 use crate::atomic::PlaceGuard;
 use crate::{
     AcquireError, Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
-    law::{LimitReports, Observed},
+    law::{LimitReports, Observed, PacedSettings, PacedSettingsError},
 };
 
 /// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
@@ -69,6 +69,35 @@ impl<R> SendLimiter<R> {
             clock: MonotonicClock::new(),
             sleep: DefaultSleep,
         }
+    }
+}
+
+impl SendLimiter {
+    /// Creates a limiter of `tokens` a second, by the system's clock. Bursts are a twentieth of a
+    /// second's tokens, and at least one.
+    ///
+    /// Leave a margin of a fifth below a service's limit, as with [`PacedSettings::fixed`].
+    ///
+    /// # Errors
+    ///
+    /// If `tokens` is 0, or beyond the [range](PacedSettings::fixed).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::SendLimiter;
+    ///
+    /// let limiter = SendLimiter::per_second(10)?;
+    /// for page in 1..=3 {
+    ///     limiter.token().acquire_blocking()?; // a tenth of a second apart
+    ///     println!("page {page}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn per_second(tokens: u32) -> Result<Self, PacedSettingsError> {
+        let settings = PacedSettings::fixed(tokens, Duration::from_secs(1))?;
+        let start = MonotonicClock::new().now();
+        Ok(Self::new(Arc::new(SendRate::paced(settings, start))))
     }
 }
 
@@ -369,7 +398,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
         self.take_place().map(|(place, _)| place)
     }
 
-    /// Waits for the tokens on this thread, which parks meanwhile.
+    /// Waits for the tokens on this thread, which parks meanwhile. An
+    /// [`Interrupt`](super::Interrupt) counts as a deadline that is now.
     ///
     /// # Errors
     ///

@@ -122,7 +122,8 @@ where
         self.take_places().map(|(places, _)| SetPlaces(places))
     }
 
-    /// Waits for the tokens on this thread, which parks meanwhile.
+    /// Waits for the tokens on this thread, which parks meanwhile. An
+    /// [`Interrupt`](super::Interrupt) counts as a deadline that is now.
     ///
     /// # Errors
     ///

@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use core::{
     any::type_name,
     fmt,
+    future::Future,
+    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
@@ -77,6 +79,93 @@ impl<T: Timer + ?Sized> Timer for Box<T> {
 
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         (**self).poll_elapsed(cx)
+    }
+}
+
+/// A way to sleep by a function whose future ends when a span is over: the timers of any runtime.
+/// From [`sleep_fn`].
+#[derive(Clone, Copy)]
+pub struct SleepFn<F>(F);
+
+/// Lets tasks sleep by `sleep`, whose future ends when a span is over. Each rest allocates one
+/// future.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "tokio")] {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use paceline::{Failure, RetryStrategyExt, Standard, wait::sleep_fn};
+///
+/// let operation = Standard::new();
+/// let operation = operation.operation().sleep_on(sleep_fn(tokio::time::sleep));
+/// assert_eq!(operation.run_async(async |_| Ok::<_, Failure>(42)).await.unwrap(), 42);
+/// # }
+/// # main() }
+/// ```
+pub const fn sleep_fn<F, T>(sleep: F) -> SleepFn<F>
+where
+    F: Fn(Duration) -> T + Clone + Send + Unpin,
+    T: Future<Output = ()> + Send,
+{
+    SleepFn(sleep)
+}
+
+impl<F, T> Sleep for SleepFn<F>
+where
+    F: Fn(Duration) -> T + Clone + Send + Unpin,
+    T: Future<Output = ()> + Send,
+{
+    type Timer = TimerFn<F, T>;
+
+    fn timer(&self) -> Self::Timer {
+        TimerFn {
+            sleep: self.0.clone(),
+            armed: None,
+        }
+    }
+}
+
+impl<F> fmt::Debug for SleepFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SleepFn")
+    }
+}
+
+/// A timer of a [`SleepFn`].
+pub struct TimerFn<F, T> {
+    sleep: F,
+    /// `None` once it has fired: a future must not be polled after its end.
+    armed: Option<Pin<Box<T>>>,
+}
+
+impl<F, T> Timer for TimerFn<F, T>
+where
+    F: Fn(Duration) -> T + Send + Unpin,
+    T: Future<Output = ()> + Send,
+{
+    fn arm(&mut self, span: Duration) {
+        self.armed = Some(Box::pin((self.sleep)(span)));
+    }
+
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(timer) = &mut self.armed else {
+            return Poll::Ready(());
+        };
+        let elapsed = timer.as_mut().poll(cx);
+        if elapsed.is_ready() {
+            self.armed = None;
+        }
+        elapsed
+    }
+}
+
+impl<F, T> fmt::Debug for TimerFn<F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let armed = self.armed.is_some();
+        f.debug_struct("TimerFn")
+            .field("armed", &armed)
+            .finish_non_exhaustive()
     }
 }
 

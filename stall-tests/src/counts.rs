@@ -191,7 +191,9 @@ fn a_healthy_request_writes_nothing_shared() {
     let _alone = alone();
     let standard = Standard::new();
     assert_counts("standard, healthy", count(|| request(&standard)), 0, 0);
-    let published = Adaptive::builder().clock(Arc::new(Still));
+    let published = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .clock(Arc::new(Still));
     for builder in [published.clone(), published.paced(PacedSettings::new())] {
         let adaptive = builder.clone().build().expect("the defaults are in range");
         assert_counts("adaptive, healthy", count(|| request(&adaptive)), 0, 1);

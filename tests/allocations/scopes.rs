@@ -10,7 +10,11 @@ fn allocations(work: impl FnOnce()) -> u64 {
 
 #[test]
 fn a_healthy_operation_on_a_scope_allocates_nothing() {
-    let scopes = Adaptive::builder().scopes().build().unwrap();
+    let scopes = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .scopes()
+        .build()
+        .unwrap();
     let by_name = || {
         let operation = scopes.operation().scope("eu-west-1/orders");
         operation.run(|_| Ok::<_, Failure>(())).unwrap();
@@ -33,7 +37,10 @@ fn a_healthy_operation_on_a_scope_allocates_nothing() {
 
 #[test]
 fn a_refused_scope_allocates_no_state() {
-    let builder = Adaptive::builder().scopes().max_scopes(1);
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .scopes()
+        .max_scopes(1);
     let scopes = builder.build().unwrap();
     let _used = scopes.get("used").unwrap();
     let full = || assert!(scopes.get("another").is_err());

@@ -63,7 +63,10 @@ fn paced() {
 
 #[test]
 fn adaptive() {
-    let scopes = Adaptive::builder().scopes().max_scopes(at_most());
+    let scopes = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .scopes()
+        .max_scopes(at_most());
     let scopes = scopes.build().unwrap();
     each_takes(&scopes, 550, |key| drop(scopes.get(key).unwrap()));
 }
@@ -81,7 +84,10 @@ fn throttle(scopes: &Scopes<Adaptive>, key: &str) {
 // loses some.
 #[test]
 fn adaptive_that_limit() {
-    let scopes = Adaptive::builder().max_attempts(1).scopes();
+    let scopes = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .max_attempts(1)
+        .scopes();
     let scopes = scopes.max_scopes(at_most()).build().unwrap();
     each_takes(&scopes, 1_100, |key| throttle(&scopes, key));
 }

@@ -5,7 +5,8 @@
 //! asserts what retries and limits add to that.
 
 use paceline::{
-    Adaptive, Clock, Standard, backoff::SeededRandom, config::StrategyBuilder, law::PacedSettings,
+    Adaptive, Clock, ControlLaw, Standard, backoff::SeededRandom, config::StrategyBuilder,
+    law::PacedSettings,
 };
 
 use crate::play::{Answer, Client, Load, MILLI, Played, SECOND, Service};
@@ -149,7 +150,7 @@ fn play(mode: Mode, rate: u64, seconds: u64, patience: u64, service: &mut Nodes)
         let builder: StrategyBuilder<Adaptive> = Adaptive::builder().random(random);
         let builder = match mode {
             Mode::Paced => builder.paced(PacedSettings::new()),
-            _ => builder,
+            _ => builder.law(ControlLaw::Aws),
         };
         let strategy = builder.clock(hands.clone()).build().expect("in range");
         let client = Client {

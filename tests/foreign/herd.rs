@@ -1,7 +1,9 @@
 //! throttle-net 2.0.0 (<https://crates.io/crates/throttle-net>), `tests/retry.rs`: a herd that is
 //! refused. There its retries are scattered; here it is also said when they end.
 
-use paceline::{Adaptive, Failure, RetryStrategy, backoff::SeededRandom, law::PacedSettings};
+use paceline::{
+    Adaptive, ControlLaw, Failure, RetryStrategy, backoff::SeededRandom, law::PacedSettings,
+};
 
 use crate::play::{Answer, Client, Load, MILLI, SECOND, Service};
 use crate::support::{Arc, Hands};
@@ -35,7 +37,7 @@ fn play(paced: bool, operations: usize, until: u64) -> (usize, usize, u64, u64) 
     let builder = if paced {
         builder.paced(PacedSettings::new())
     } else {
-        builder
+        builder.law(ControlLaw::Aws)
     };
     let strategy = builder.clock(hands.clone()).build().expect("in range");
     let workers = operations;

@@ -11,29 +11,17 @@ use std::sync::Mutex;
 
 use http::Response;
 use paceline::{
-    Adaptive, Clock, Failure, RetryStrategyExt, Timestamp,
+    Adaptive, Clock, Failure, RetryStrategyExt, Timestamp, TokioClock,
     backoff::SeededRandom,
     classify::{Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier},
     config::StrategyBuilder,
     law::{DeclaredSettings, PacedSettings},
     strategy::Reports,
 };
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinSet, time::sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: u64 = 60;
-
-#[derive(Clone, Copy, Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
 
 fn paced() -> StrategyBuilder<Adaptive> {
     Adaptive::builder().paced(PacedSettings::default())
@@ -51,7 +39,7 @@ async fn play(
     seconds: u64,
     answer: impl Fn(Duration, u64) -> Response<String> + Send + Sync + 'static,
 ) -> (u64, u64) {
-    let clock = Paused(Instant::now());
+    let clock = TokioClock::new();
     let builder = builder.clock(Arc::new(clock));
     let strategy = builder.random(Arc::new(SeededRandom::new(7))).build();
     let strategy = Arc::new(strategy.unwrap());
@@ -63,13 +51,15 @@ async fn play(
         let (begun, sent) = (begun.clone(), sent.clone());
         tasks.spawn(async move {
             let mut done = 0_u64;
-            while clock.0.elapsed() < SECOND * u32::try_from(seconds).unwrap() {
+            while clock.now().saturating_since(Timestamp::ZERO)
+                < SECOND * u32::try_from(seconds).unwrap()
+            {
                 let number = begun.fetch_add(1, Ordering::Relaxed);
                 let operation = strategy.operation().reporting();
                 let run = operation.run_async(async |_| {
                     sleep(Duration::from_millis(50)).await;
                     sent.fetch_add(1, Ordering::Relaxed);
-                    let response = answer(clock.0.elapsed(), number);
+                    let response = answer(clock.now().saturating_since(Timestamp::ZERO), number);
                     let parts = HttpResponseParts::of(&response).with_refusal(response.body());
                     let limits = HeaderLimits::new().read(&parts);
                     let failure = RefusalClassifier::new().classify(&parts);

@@ -571,7 +571,11 @@ fn the_machine_owns_what_it_needs() {
     fn owned<T: Send + 'static>(_: &T) {}
     let strategy: Arc<dyn RetryStrategy> = Arc::new(Adaptive::paced());
     owned(&Operation::new(strategy).start());
-    let scopes: Scopes<Adaptive> = Adaptive::builder().scopes().build().unwrap();
+    let scopes: Scopes<Adaptive> = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .scopes()
+        .build()
+        .unwrap();
     let attempts = Operation::new(scopes).scope("a").start();
     owned(&attempts);
     std::thread::spawn(move || drop(attempts)).join().unwrap();

@@ -106,7 +106,9 @@ fn a_rate_holds_when_callers_give_up() {
     for (given_up, published, paced) in [(0, 2_823, 2_870), (3, 2_796, 2_876), (2, 2_820, 2_904)] {
         for (is_paced, expected) in [(false, published), (true, paced)] {
             let hands = Arc::new(Hands::default());
-            let builder = Adaptive::builder().clock(hands.clone() as Arc<dyn Clock>);
+            let builder = Adaptive::builder()
+                .law(paceline::ControlLaw::Aws)
+                .clock(hands.clone() as Arc<dyn Clock>);
             let builder = if is_paced {
                 builder.paced(PacedSettings::new())
             } else {
@@ -197,7 +199,9 @@ fn a_retry_that_gives_up_in_line_costs_nothing() {
 #[test]
 fn a_send_that_is_given_up_counts_once() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().clock(Arc::clone(&hands) as Arc<dyn Clock>);
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(Arc::clone(&hands) as Arc<dyn Clock>);
     let strategy = builder.exact_timing(true).build().unwrap();
     let begin = || {
         let mut attempts = Operation::new(&strategy).start();

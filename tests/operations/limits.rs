@@ -7,6 +7,7 @@ use paceline::{
     Adaptive, Execution, Failure, Idempotency, Legacy, RetryAfter, RetryStrategy, RetryStrategyExt,
     RetryToken, Standard,
     config::StrategyBuilder,
+    law::PacedSettings,
     operation::{Attempt, Next, RunError, StopReason, Verdict},
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused, StrategyId},
 };
@@ -97,6 +98,36 @@ fn sleep_that_takes_longer_than_asked_ends_the_operation() {
     assert_eq!(stopped.into_error(), Ok(http(500)));
 }
 
+/// Refused at once, a caller that asks again at once asks thousands of times a second.
+#[test]
+fn a_deadline_is_waited_out_in_line_if_that_is_chosen() {
+    let (hands, rate) = (
+        Arc::new(Hands::default()),
+        PacedSettings::fixed(1, ms(60_000)),
+    );
+    let builder = Adaptive::builder().paced(rate.unwrap());
+    let builder = builder.clock(hands.clone()).wait_out_deadlines(true);
+    let strategy = builder.build().unwrap();
+    let run = |deadline| {
+        let operation = strategy.operation().deadline(deadline);
+        let sent = operation.sleep_by(|span| hands.sleep(span));
+        sent.run(|_| Ok::<_, Failure>(()))
+    };
+    run(ms(1)).unwrap();
+    for end in [1_000, 2_000] {
+        assert_eq!(run(ms(1_000)).unwrap_err().why(), out_of_time(0, 0));
+        assert_eq!(hands.elapsed(), ms(end));
+    }
+    let counts = strategy.snapshot().counts;
+    assert_eq!((counts.delayed, counts.refused_sends), (2, 0));
+    assert_eq!(strategy.snapshot().rate.unwrap().waiting, 0);
+    // The turn that the rate of the moment does not promise may come.
+    strategy
+        .set_paced(PacedSettings::fixed(1, ms(50)).unwrap())
+        .unwrap();
+    run(ms(100)).unwrap();
+}
+
 #[test]
 fn legacy_keeps_the_deadline() {
     let strategy = Legacy::builder().random(Fixed::whole()).build().unwrap();
@@ -118,7 +149,9 @@ fn success_after_the_deadline_is_a_success() {
 
 /// An adaptive strategy that lets one send go now and the next after two seconds.
 fn throttled(hands: &Arc<Hands>) -> Adaptive {
-    let builder = Adaptive::builder().random(Fixed::whole());
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .random(Fixed::whole());
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
     drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
@@ -160,7 +193,10 @@ fn turn_that_would_come_too_late_is_given_back_at_once() {
 #[test]
 fn refused_send_says_its_wait() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().random(Fixed::whole()).fail_fast(true);
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .random(Fixed::whole())
+        .fail_fast(true);
     let strategy = builder.clock(hands.clone()).build().unwrap();
     let token = strategy.acquire_initial_token(None).unwrap();
     drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
@@ -264,7 +300,10 @@ impl RetryStrategy for Careless {
 #[test]
 fn what_may_have_been_done_is_not_done_twice() {
     let hands = Arc::new(Hands::default());
-    let adaptive = Adaptive::builder().clock(hands.clone()).build();
+    let adaptive = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone())
+        .build();
     let strategies: [Box<dyn RetryStrategy>; 4] = [
         Box::new(Standard::new()),
         Box::new(adaptive.unwrap()),
@@ -298,7 +337,11 @@ fn failure_that_is_not_retryable_says_so_first() {
 #[test]
 fn refused_repetition_costs_no_quota_and_is_recorded() {
     let hands = Arc::new(Hands::default());
-    let strategy = Adaptive::builder().clock(hands.clone()).build().unwrap();
+    let strategy = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone())
+        .build()
+        .unwrap();
     let half_done = Failure::throttling().with_execution(Execution::Maybe);
     assert_eq!(
         run_once(&strategy, &hands, half_done),

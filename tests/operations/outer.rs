@@ -74,7 +74,10 @@ fn a_broken_service_gets_one_send_a_request_and_the_quota() {
 #[test]
 fn an_inner_loop_records_throttles_and_successes() {
     let hands = Arc::new(Hands::default());
-    let inner = Adaptive::builder().clock(hands.clone()).build();
+    let inner = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone())
+        .build();
     let (outer, inner) = (standard(3), inner.expect("in range"));
     let answers = Cell::new(0);
     let answer = outer.operation().sleep_by(|_| {}).run(|_| {

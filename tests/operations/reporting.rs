@@ -172,21 +172,13 @@ fn a_reported_hint_is_obeyed_and_replaces_that_of_the_error() {
 #[cfg(feature = "tokio")]
 mod in_tasks {
     use super::*;
+    use paceline::TokioClock;
     use std::sync::Mutex;
-    use tokio::time::{Instant, sleep};
-
-    #[derive(Clone, Copy, Debug)]
-    struct Paused(Instant);
-
-    impl Clock for Paused {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).expect("it fits"))
-        }
-    }
+    use tokio::time::sleep;
 
     #[tokio::test(start_paused = true)]
     async fn a_task_is_paced_by_what_its_attempts_report() {
-        let clock = Paused(Instant::now());
+        let clock = TokioClock::new();
         let strategy = declared(Arc::new(clock));
         let service = Mutex::new(Service::default());
         for _ in 0..700 {
@@ -206,7 +198,7 @@ mod in_tasks {
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_that_is_cut_off_reports_nothing() {
-        let strategy = declared(Arc::new(Paused(Instant::now())));
+        let strategy = declared(Arc::new(TokioClock::new()));
         let operation = strategy.operation().attempt_timeout(ms(20)).reporting();
         let done = operation.run_async_with(
             |failure: &Failure| *failure,

@@ -9,7 +9,7 @@ use core::{
 
 use crate::support::{Arc, Fixed, http, ms};
 use paceline::{
-    Adaptive, Clock, Failure, RetryStrategy, RetryStrategyExt, Standard, Timestamp,
+    Adaptive, Failure, RetryStrategy, RetryStrategyExt, Standard, TokioClock,
     config::StrategyBuilder,
     operation::{StopReason, Waiter},
     strategy::Reports,
@@ -17,18 +17,8 @@ use paceline::{
 };
 use tokio::time::{Instant, advance};
 
-/// tokio's clock, which its tests pause.
-#[derive(Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
-
 fn standard() -> StrategyBuilder<Standard> {
-    let builder = Standard::builder().clock(Arc::new(Paused(Instant::now())));
+    let builder = Standard::builder().clock(Arc::new(TokioClock::new()));
     builder.random(Fixed::whole())
 }
 
@@ -102,7 +92,7 @@ async fn users_strategy_runs_through_dyn() {
 
 #[tokio::test(start_paused = true)]
 async fn success_at_once_never_yields() {
-    let strategy = Adaptive::new();
+    let strategy = Adaptive::new(paceline::ControlLaw::Aws);
     let run = pin!(strategy.run_async(async |_| Ok::<_, Failure>(1)));
     assert!(matches!(poll(run), Poll::Ready(Ok(1))));
 }
@@ -153,7 +143,7 @@ async fn timeout_around_an_operation_cancels_it() {
 #[test]
 fn operations_can_be_spawned() {
     fn assert_send<T: Send>(_: &T) {}
-    let (standard, adaptive) = (Standard::new(), Adaptive::new());
+    let (standard, adaptive) = (Standard::new(), Adaptive::new(paceline::ControlLaw::Aws));
     let op = |_| async { Ok::<(), Failure>(()) };
     assert_send(&standard.run_async(op));
     assert_send(&adaptive.run_async(op));

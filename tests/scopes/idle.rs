@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::support::{Arc, Fixed, Hands, ms};
 use paceline::{
-    Adaptive, Failure, RetryAfter, RetryStrategy, RetryStrategyExt, Scopes, Standard,
+    Adaptive, ControlLaw, Failure, RetryAfter, RetryStrategy, RetryStrategyExt, Scopes, Standard,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     strategy::Reports,
 };
@@ -50,7 +50,7 @@ fn scopes_of(law: &str, hands: &Arc<Hands>, max_attempts: u32) -> Scopes<Adaptiv
             let tokens = declared.dimension(Dimension::Tokens);
             builder.declared(declared).also(tokens)
         }
-        _ => builder,
+        _ => builder.law(ControlLaw::Aws),
     };
     builder.scopes().max_scopes(KEYS).build().unwrap()
 }
@@ -203,7 +203,9 @@ fn a_pause_that_goes_on_is_not_forgotten() {
 #[test]
 fn a_scope_in_use_is_kept_for_ever() {
     let hands = Arc::new(Hands::default());
-    let builder = Adaptive::builder().clock(hands.clone());
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Paced)
+        .clock(hands.clone());
     let scopes = builder.scopes().max_scopes(1).build().unwrap();
     let used = scopes.get("used").unwrap();
     hands.sleep(HOUR * 1_000);

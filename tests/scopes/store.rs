@@ -98,7 +98,9 @@ fn a_throttled_scope_slows_no_other() {
 
 #[test]
 fn a_strategy_that_fails_fast_does_so_for_the_scope_alone() {
-    let template = Adaptive::builder().fail_fast(true);
+    let template = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .fail_fast(true);
     let template = template.clock(Arc::new(Hands::default()));
     let scopes = template.scopes().build().unwrap();
     throttle(&scopes, "hot");
@@ -151,7 +153,11 @@ fn wrong_settings_are_found_when_they_are_used() {
     let wrong = SettingsError::ZeroMaxAttempts;
     let standard = Standard::builder().max_attempts(0).scopes().build();
     assert_eq!(standard.unwrap_err(), wrong);
-    let adaptive = Adaptive::builder().max_attempts(0).scopes().build();
+    let adaptive = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .max_attempts(0)
+        .scopes()
+        .build();
     assert_eq!(adaptive.unwrap_err(), wrong);
     let builder = Standard::builder().scopes().max_scopes(1);
     let scopes = builder

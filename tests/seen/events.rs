@@ -4,9 +4,10 @@ use core::fmt::{Debug, Write as _};
 use core::time::Duration;
 use std::sync::{LazyLock, Mutex};
 
-use crate::support::{Arc, Hands};
+use crate::support::{Arc, Fixed, Hands, ms};
 use paceline::{
     Adaptive, Class, Clock, Failure, Legacy, Operation, RetryStrategy, RetryStrategyExt, Standard,
+    config::StrategyBuilder,
     law::{DeclaredSettings, Dimension, PacedSettings},
     operation::{Next, StopReason},
     scope::ScopesBuilder,
@@ -169,7 +170,10 @@ fn a_name_is_in_errors_and_in_debug_and_a_scope_s_is_its_key() {
     assert_eq!(Standard::new().name(None), None);
 
     let log = Log::default();
-    let builder = Adaptive::builder().name("tables").on_event(log.hook());
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .name("tables")
+        .on_event(log.hook());
     let tables = builder.scopes().build().unwrap();
     let fail = |scope: Option<&str>| {
         let mut operation = tables.operation();
@@ -325,6 +329,7 @@ fn a_send_that_is_refused_is_an_event() {
         log.lines(),
         [
             "orders: send refused: its turn would come in 2s".to_owned(),
+            "orders: sends refused: 1 so far, the last with its turn in 2s".to_owned(),
             format!("orders: gave up: attempts 0, {reason}"),
         ]
     );
@@ -338,7 +343,7 @@ fn hooks_hear_of_changes_of_the_send_rate() {
         .paced(PacedSettings::new())
         .clock(Arc::clone(&clock) as Arc<dyn Clock>)
         .on_event(move |event| match event.kind {
-            EventKind::Engaged { .. } => log.lock().unwrap().push("engaged"),
+            EventKind::Enabled { .. } => log.lock().unwrap().push("enabled"),
             EventKind::Recovered => log.lock().unwrap().push("recovered"),
             _ => {}
         })
@@ -351,7 +356,7 @@ fn hooks_hear_of_changes_of_the_send_rate() {
         strategy.record_success(token, Reports::new()).unwrap();
         clock.sleep(Duration::from_millis(100));
     }
-    assert_eq!(*seen.lock().unwrap(), ["engaged", "recovered"]);
+    assert_eq!(*seen.lock().unwrap(), ["enabled", "recovered"]);
 }
 
 /// A hook that panicked again on the way out would abort the process.
@@ -370,4 +375,106 @@ fn a_hook_that_panics_unwinds_once() {
     let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run));
     assert!(unwound.is_err());
     assert_eq!(*calls.lock().unwrap(), 1);
+}
+
+/// A deadline, a longest wait and a strategy that fails fast refuse alike: the send was not delayed.
+#[test]
+fn a_refusal_is_counted_and_told_as_one_and_in_one_line_a_second() {
+    let refuses = |name: &str, deadline: Option<u64>, builder: StrategyBuilder<Adaptive>| {
+        let (clock, log) = (Arc::new(Hands::default()), Log::default());
+        let strategy = builder.clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        let strategy = strategy.build().unwrap();
+        strategy.run(|_| Ok::<_, Failure>(())).unwrap();
+        LazyLock::force(&ALIVE);
+        tracing::subscriber::with_default(log.clone(), || {
+            for _ in 0..2_500 {
+                let mut operation = strategy.operation();
+                if let Some(deadline) = deadline {
+                    operation = operation.deadline(Duration::from_millis(deadline));
+                }
+                let stopped = operation.run(|_| Ok::<_, Failure>(())).unwrap_err();
+                assert!(stopped.wait() > Duration::from_secs(5), "{stopped}");
+                match (deadline, stopped.why()) {
+                    (Some(_), StopReason::OutOfTime { .. })
+                    | (None, StopReason::SendRefused { .. }) => {}
+                    (_, why) => panic!("{name}: {why}"),
+                }
+                clock.sleep(Duration::from_millis(1));
+            }
+        });
+        let counts = strategy.snapshot().counts;
+        assert_eq!((counts.refused_sends, counts.delayed), (2_500, 0), "{name}");
+        let lines = log.lines();
+        let of = |level: &str| lines.iter().filter(|line| line.contains(level)).count();
+        assert_eq!(
+            (of("send refused; DEBUG"), of("waits for")),
+            (2_500, 0),
+            "{name}"
+        );
+        let told = lines.iter().filter(|line| line.contains("; INFO"));
+        let told: Vec<_> = told
+            .map(|line| line.split("; wait").next().unwrap())
+            .collect();
+        let line = |refused: u32| format!("sends refused; INFO; strategy; refused {refused}");
+        assert_eq!(told, [1, 1_001, 2_001].map(line), "{name}");
+    };
+    let requests = PacedSettings::fixed(6, Duration::from_secs(60)).unwrap();
+    let builder = || Adaptive::builder().paced(requests);
+    let tokens = DeclaredSettings::new().dimension(Dimension::Tokens);
+    refuses("deadline", Some(100), builder());
+    refuses("deadline of several", Some(100), builder().also(tokens));
+    refuses(
+        "longest wait",
+        None,
+        builder().max_wait(Duration::from_millis(100)),
+    );
+    refuses("fails fast", None, builder().fail_fast(true));
+}
+
+/// An operation of several waits, by a clock outside: each part of it, and what they add up to.
+#[test]
+fn a_slow_operation_says_where_its_time_went() {
+    let (clock, log) = (Arc::new(Hands::default()), Log::default());
+    let requests = PacedSettings::fixed(60, Duration::from_secs(60)).unwrap();
+    let tokens = PacedSettings::fixed(60, Duration::from_secs(60)).unwrap();
+    let declared = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let strategy = Adaptive::builder()
+        .paced(requests)
+        .also(declared.otherwise(tokens))
+        .random(Fixed::whole())
+        .base_delay(ms(400))
+        .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+        .build()
+        .unwrap();
+    let run = |weights: [u32; 2], attempts: u32, takes: Duration| {
+        let operation = strategy.operation().weights(weights).clock(&*clock);
+        let ended = operation.sleep_by(|span| clock.sleep(span)).run(|attempt| {
+            clock.sleep(takes);
+            if attempt.number() < attempts {
+                return Err(Failure::transient());
+            }
+            Ok(())
+        });
+        ended.unwrap();
+    };
+    run([1, 0], 1, ms(0));
+    run([0, 1], 1, ms(0));
+    LazyLock::force(&ALIVE);
+    tracing::subscriber::with_default(log.clone(), || {
+        // The first limit's turn comes after a second; a backoff of 400 ms, and 300 ms more in line.
+        run([1, 0], 2, ms(300));
+        run([0, 1], 1, ms(0)); // at once
+    });
+    let lines = log.lines();
+    let slow: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("took a second"))
+        .collect();
+    assert_eq!(
+        slow,
+        [
+            "operation took a second or more; INFO; strategy; total 2.3s; in_line [1.3s]; gate 0ns; \
+          backoffs 400ms; sending 600ms; attempts 2"
+        ]
+    );
 }

@@ -258,7 +258,7 @@ fn builder_refuses_what_it_would_refuse_to_build_and_what_is_of_another_mode() {
 
 #[test]
 fn snapshots_can_be_written() {
-    let strategy = Adaptive::new();
+    let strategy = Adaptive::new(ControlLaw::Aws);
     let shown = to_value(strategy.snapshot()).unwrap();
     assert_eq!(shown["quota"], json!({ "available": 500, "capacity": 500 }));
     assert_eq!(shown["rate"]["enabled"], Value::Bool(false));

@@ -1,12 +1,15 @@
 //! What strategies tell `tracing` and `metrics`: each change of state once, and the names that the
 //! docs list.
 
+use alloc::collections::BTreeSet;
 use core::fmt::{Debug, Write as _};
 use core::time::Duration;
 use std::sync::Mutex;
 
 use crate::support::{Arc, Hands, http};
-use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+};
 use metrics::{SharedString, Unit};
 use paceline::{
     Adaptive, Class, Clock, Failure, Operation, RetryStrategy, RetryStrategyExt, SendPermit,
@@ -117,7 +120,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         }
         assert_eq!(log.lines(), [""; 0]);
         fail(&strategy, &Failure::throttling());
-        assert_eq!(log.lines(), ["send rate engaged strategy rate"]);
+        assert_eq!(log.lines(), ["send rate enabled strategy rate"]);
         fail(&strategy, &Failure::throttling());
         assert_eq!(log.lines(), [""; 0], "the same overshoot cuts once");
         clock.sleep(Duration::from_secs(1));
@@ -134,7 +137,7 @@ fn send_rate_says_that_it_engages_cuts_and_recovers() {
         assert_eq!(log.lines(), ["send rate recovered strategy"]);
         assert_eq!(strategy.snapshot().counts.cuts, 2);
         fail(&strategy, &Failure::throttling());
-        assert_eq!(log.lines(), ["send rate engaged strategy rate"]);
+        assert_eq!(log.lines(), ["send rate enabled strategy rate"]);
     });
 }
 
@@ -298,8 +301,8 @@ impl Cell {
 }
 
 impl CounterFn for Cell {
-    fn increment(&self, _: u64) {
-        panic!("counts are absolute");
+    fn increment(&self, by: u64) {
+        self.put(&format_args!("+{by}"));
     }
     fn absolute(&self, value: u64) {
         self.put(&value);
@@ -314,6 +317,12 @@ impl GaugeFn for Cell {
         panic!("gauges are set");
     }
     fn set(&self, value: f64) {
+        self.put(&value);
+    }
+}
+
+impl HistogramFn for Cell {
+    fn record(&self, value: f64) {
         self.put(&value);
     }
 }
@@ -338,8 +347,8 @@ impl Recorder for Board {
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
         Gauge::from_arc(self.cell(key))
     }
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        panic!("there is none");
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.cell(key))
     }
 }
 
@@ -411,7 +420,7 @@ fn send_rate_is_published_if_there_is_one() {
         .filter(|line| line.starts_with("send_rate"))
         .collect();
     assert_eq!(rate.len(), 7);
-    assert_eq!(rate[0], "send_rate_engaged strategy=orders = 1.0");
+    assert_eq!(rate[0], "send_rate_enabled strategy=orders = 1.0");
     assert_eq!(
         *rate[1],
         format!(
@@ -492,4 +501,64 @@ fn further_send_rates_are_published_with_their_limit() {
             "send_rate_fill strategy=orders limit=1"
         ]
     );
+}
+
+#[test]
+fn an_operation_that_was_not_sent_took_no_attempts() {
+    let lines = recorded(|| {
+        let builder = Standard::builder().metrics("orders");
+        let strategy = builder.build().unwrap();
+        let run = |deadline| {
+            let operation = strategy.operation().deadline(deadline);
+            operation.run(|_| Ok::<_, Failure>(())).is_ok()
+        };
+        assert!(!run(Duration::ZERO));
+        drop(strategy.operation().start());
+        assert!(run(Duration::from_secs(60)));
+    });
+    let attempts = lines.iter().filter(|line| line.starts_with("attempts"));
+    assert_eq!(
+        attempts.collect::<Vec<_>>(),
+        ["attempts strategy=orders = 1.0"]
+    );
+}
+
+/// Logs, the metrics of requests and those of the state have it.
+#[test]
+fn a_strategy_is_named_once() {
+    let labels = |lines: Vec<String>| {
+        let labels = lines.iter().flat_map(|line| line.split(' '));
+        let labels = labels.filter(|label| label.starts_with("strategy="));
+        labels.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let lines = recorded(|| {
+        let orders = Standard::builder().metrics("orders").build().unwrap();
+        let failed = orders.run(|_| Err::<(), _>(Failure::not_retryable()));
+        assert_eq!(failed.unwrap_err().name(), Some("orders"));
+        orders.publish();
+    });
+    assert!(lines.iter().any(|line| line.starts_with("sends_total ")));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("quota_available "))
+    );
+    assert_eq!(
+        labels(lines),
+        BTreeSet::from(["strategy=orders".to_owned()])
+    );
+    let named = Standard::builder().metrics("requests").name("orders");
+    assert_eq!(named.build().unwrap().name(None).as_deref(), Some("orders"));
+    let nameless = Standard::new();
+    let number = format!("strategy={}", nameless.id().unwrap());
+    assert_eq!(
+        labels(recorded(|| nameless.publish())),
+        BTreeSet::from([number])
+    );
+    let none = Standard::builder().metrics("").build().unwrap();
+    let lines = recorded(|| {
+        none.run(|_| Ok::<_, Failure>(())).unwrap();
+        none.snapshot().publish("");
+    });
+    assert_eq!(labels(lines), BTreeSet::new(), "no series of an empty name");
 }

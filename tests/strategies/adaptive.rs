@@ -26,6 +26,7 @@ use paceline::{
 fn adaptive() -> (StrategyBuilder<Adaptive>, Arc<Hands>) {
     let hands = Arc::new(Hands::default());
     let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
         .clock(hands.clone())
         .random(Fixed::whole());
     (builder, hands)
@@ -185,7 +186,9 @@ fn throttling_is_recorded_even_if_it_is_not_retried() {
 fn foreign_token_is_not_recorded() {
     let (builder, hands) = adaptive();
     let strategy = builder.build().unwrap();
-    let foreign = Adaptive::new().acquire_initial_token(None).unwrap();
+    let foreign = Adaptive::new(paceline::ControlLaw::Aws)
+        .acquire_initial_token(None)
+        .unwrap();
     let refused = strategy.refresh_retry_token(foreign, &Failure::throttling(), Reports::new());
     assert!(refused.is_err());
     assert!(!strategy.send_rate().snapshot(hands.now()).enabled);
@@ -368,26 +371,16 @@ fn users_error_that_says_throttled_turns_the_send_rate_on() {
 mod cancellation {
     use core::future::Future;
 
-    use paceline::Timestamp;
+    use paceline::TokioClock;
     use tokio::time::{Instant, sleep, timeout};
 
     use super::*;
 
-    /// tokio's clock, which a test pauses.
-    #[derive(Debug)]
-    struct Paused(Instant);
-
-    impl Clock for Paused {
-        fn now(&self) -> Timestamp {
-            let nanos = self.0.elapsed().as_nanos();
-            Timestamp::from_nanos(u64::try_from(nanos).unwrap())
-        }
-    }
-
     /// Starts a strategy that was throttled once: its bucket is empty and fills at 0.5/s.
     fn throttled() -> StrategyBuilder<Adaptive> {
         Adaptive::builder()
-            .clock(Arc::new(Paused(Instant::now())))
+            .law(paceline::ControlLaw::Aws)
+            .clock(Arc::new(TokioClock::new()))
             .random(Fixed::whole())
     }
 

@@ -285,7 +285,10 @@ fn a_bulk_strategy_begins_slowly_whatever_its_other_settings() {
 
 #[test]
 fn a_stall_timeout_without_bulk_is_an_error() {
-    let wrong = Adaptive::builder().stall_timeout(SECOND).build();
+    let wrong = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .stall_timeout(SECOND)
+        .build();
     assert_eq!(wrong.unwrap_err(), SettingsError::StallTimeoutWithoutBulk);
     assert_eq!(Adaptive::paced().settings().deadline, None);
 }

@@ -16,7 +16,9 @@ fn minute(remaining: u64) -> LimitReports {
 }
 
 fn strategy(clock: &Arc<Hands>) -> Adaptive {
-    let builder = Adaptive::builder().clock(clock.clone() as Arc<dyn Clock>);
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .clock(clock.clone() as Arc<dyn Clock>);
     let built = builder.declared(DeclaredSettings::new()).build();
     built.expect("the settings are right")
 }

@@ -31,11 +31,11 @@ fn assert_settings(settings: &Settings) {
 
 #[test]
 fn defaults_are_those_of_the_documented_table() {
-    let (standard, adaptive) = (Standard::new(), Adaptive::new());
+    let (standard, adaptive) = (Standard::new(), Adaptive::new(ControlLaw::Aws));
     assert_settings(standard.settings());
     assert_settings(adaptive.settings());
     assert_settings(Standard::default().settings());
-    assert_settings(Adaptive::default().settings());
+    assert_settings(Adaptive::paced().settings());
     assert_eq!(standard.quota().capacity(), 500);
     assert_eq!(adaptive.quota().capacity(), 500);
     assert_eq!(adaptive.law(), ControlLaw::Aws);
@@ -135,12 +135,14 @@ fn the_short_forms_are_the_builders() {
     assert_eq!(bulk.law(), ControlLaw::Paced);
     assert!(bulk.settings().deadline.is_some());
     assert_eq!(Adaptive::declared().law(), ControlLaw::Declared);
-    assert_eq!(Adaptive::new().settings().deadline, None);
+    assert_eq!(Adaptive::new(ControlLaw::Aws).settings().deadline, None);
 }
 
 #[test]
 fn settings_are_those_that_were_given() {
-    let builder = Adaptive::builder().maybe_policy(MaybePolicy::Always);
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .maybe_policy(MaybePolicy::Always);
     let strategy = builder.build().unwrap();
     assert_eq!(strategy.settings().maybe_policy, MaybePolicy::Always);
     let legacy = Legacy::builder().maybe_policy(MaybePolicy::Always);

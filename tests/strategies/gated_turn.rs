@@ -13,10 +13,12 @@ use paceline::{
     operation::{Next, StopReason},
     set::Weights,
     strategy::{
-        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-        SendRequest, SendTurn,
+        AttemptCharge, Event, EventKind, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
+        RetryRefused, SendRequest, SendTurn,
     },
 };
+
+use crate::support::{Hands, ms};
 
 const WAIT: Duration = Duration::from_millis(2);
 
@@ -79,6 +81,10 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
 
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
         self.inside.charge(token)
+    }
+
+    fn notify(&self, event: &Event<'_>) {
+        self.inside.notify(event);
     }
 
     fn admit(
@@ -237,7 +243,7 @@ fn a_gate_finds_its_place_again_and_it_ends_with_the_turn() {
 
 #[test]
 fn a_weight_passes_the_gate_with_the_time_of_the_gate() {
-    let strategy = Gated::around(Adaptive::new(), WAIT);
+    let strategy = Gated::around(Adaptive::new(paceline::ControlLaw::Aws), WAIT);
     let mut turn = SendTurn::new();
     let request = SendRequest::new().weight(600);
     let permit = loop {
@@ -275,4 +281,43 @@ fn what_was_taken_behind_a_gate_is_in_the_token() {
     assert_eq!(token.tokens_of(0), 0);
     token.sent(SendPermit::sent_at(Timestamp::ZERO).costing(5));
     assert_eq!([0, 1].map(|limit| token.tokens_of(limit)), [5, 0]);
+}
+
+/// A slow operation says what it waited at the gate, and one that is dropped what it did until then.
+#[test]
+fn what_is_waited_at_a_gate_is_told_apart() {
+    let (hands, seen) = (Arc::new(Hands::default()), Arc::new(Mutex::new(Vec::new())));
+    let log = Arc::clone(&seen);
+    let builder = Standard::builder().on_event(move |event| {
+        if let EventKind::Slow { .. } = event.kind {
+            let line = event.to_string();
+            log.lock()
+                .unwrap()
+                .push(line.split_once("more: ").unwrap().1.to_owned());
+        }
+    });
+    let inside = builder.clock(hands.clone()).build().unwrap();
+    let strategy = Gated::around(inside, ms(400));
+    let operation = strategy.operation().clock(&*hands);
+    let operation = operation.sleep_by(|span| hands.sleep(span));
+    let sent = operation.run(|_| {
+        hands.sleep(ms(900));
+        Ok::<_, Failure>(())
+    });
+    assert!(sent.is_ok());
+    let mut dropped = Operation::new(&strategy.inside).start();
+    assert!(matches!(dropped.next(&*hands, None), Next::Send(_)));
+    hands.sleep(ms(999));
+    drop(dropped);
+    let mut dropped = Operation::new(&strategy.inside).start();
+    assert!(matches!(dropped.next(&*hands, None), Next::Send(_)));
+    hands.sleep(ms(1_000));
+    drop(dropped);
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "1.05s: in line [], at a gate 150ms, in backoffs 0ns, sending 900ms, attempts 1",
+            "1s: in line [], at a gate 0ns, in backoffs 0ns, sending 1s, attempts 1",
+        ]
+    );
 }

@@ -43,7 +43,7 @@ fn generation_2_1() {
     let transient = [
         50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 20_000, 20_000,
     ];
-    let (standard, adaptive) = (Standard::new(), Adaptive::new());
+    let (standard, adaptive) = (Standard::new(), Adaptive::new(paceline::ControlLaw::Aws));
     for backoff in [&standard.settings().backoff, &adaptive.settings().backoff] {
         assert_series(&**backoff, false, WHOLE, &transient);
         assert_series(&**backoff, true, WHOLE, &SECONDS);

@@ -7,24 +7,12 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use paceline::{
-    Adaptive, Clock, Failure, RetryAfter, RetryStrategyExt, Timestamp, backoff::SeededRandom,
-    law::PacedSettings,
+    Adaptive, Clock, Failure, RetryAfter, RetryStrategyExt, Timestamp, TokioClock,
+    backoff::SeededRandom, law::PacedSettings,
 };
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinSet, time::sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Copy, Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
 
 /// A service that allows `rate` requests a second and saves up `burst`, a millisecond away.
 struct Service {
@@ -32,7 +20,7 @@ struct Service {
     burst: u64,
     /// Thousand-millionths of a request, and when they were there.
     tokens: Mutex<(u64, Timestamp)>,
-    clock: Paused,
+    clock: TokioClock,
 }
 
 const ONE: u64 = 1_000_000_000;
@@ -53,7 +41,7 @@ impl Service {
 
 /// Returns how many of the requests of 32 tasks fail, 16 each.
 async fn failures(seed: u64, rate: u64, burst: u64) -> u32 {
-    let clock = Paused(Instant::now());
+    let clock = TokioClock::new();
     let strategy = Adaptive::builder()
         .paced(PacedSettings::default())
         .clock(Arc::new(clock))

@@ -8,14 +8,11 @@ use std::sync::Mutex;
 
 use paceline::{
     Adaptive, Clock, ControlLaw, Failure, Outcome, RetryStrategyExt, SendPermit, SendRate,
-    Timestamp,
+    Timestamp, TokioClock,
     backoff::SeededRandom,
     law::{LearnedRate, PacedSettings, PacedSettingsBuilder},
 };
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinSet, time::sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -157,20 +154,11 @@ fn it_goes_through_a_text_as_it_is() {
     );
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
-    }
-}
-
 /// Sends 32 requests in each of 64 tasks to a service of `limit` a second that saves up those of
 /// one second, 20 ms away. Returns how many were throttled and how long it took.
 async fn work(limit: u64, settings: PacedSettingsBuilder) -> (u64, Duration) {
     const ONE: u64 = 1_000_000_000;
-    let clock = Paused(Instant::now());
+    let clock = TokioClock::new();
     let strategy = Adaptive::builder()
         .paced(settings.build().unwrap())
         .max_attempts(20)
@@ -206,7 +194,7 @@ async fn work(limit: u64, settings: PacedSettingsBuilder) -> (u64, Duration) {
     let throttled = paceline::RetryStrategy::snapshot(&*strategy)
         .counts
         .throttled;
-    (throttled, clock.0.elapsed())
+    (throttled, clock.now().saturating_since(Timestamp::ZERO))
 }
 
 /// Within a hundredth of the 2,048 requests, and the second that a slow start may take: which

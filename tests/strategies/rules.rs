@@ -42,7 +42,10 @@ fn wrong_settings_are_typed_errors() {
         error(standard().quota(quota).quota_capacity(1)),
         QuotaWithCapacity
     );
-    let adaptive = Adaptive::builder().max_attempts(0).build();
+    let adaptive = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .max_attempts(0)
+        .build();
     assert_eq!(adaptive.unwrap_err(), ZeroMaxAttempts);
     let legacy = Legacy::builder().max_attempts(0).build();
     assert_eq!(legacy.unwrap_err(), ZeroMaxAttempts);
@@ -55,7 +58,11 @@ fn wrong_settings_are_typed_errors() {
 #[test]
 fn token_of_another_strategy_comes_back_and_changes_nothing() {
     let issuer = Standard::new();
-    let strategies: [&dyn RetryStrategy; 3] = [&Standard::new(), &Adaptive::new(), &Legacy::new()];
+    let strategies: [&dyn RetryStrategy; 3] = [
+        &Standard::new(),
+        &Adaptive::new(paceline::ControlLaw::Aws),
+        &Legacy::new(),
+    ];
     for strategy in strategies {
         let token = issuer.acquire_initial_token(None).unwrap();
         let refused = strategy
@@ -295,7 +302,11 @@ fn legacy_attempts_can_be_set() {
 fn shared_quota_is_paid_by_both() {
     let quota = Arc::new(RetryQuota::new(20));
     let one = build(Standard::builder().quota(quota.clone()));
-    let other = Adaptive::builder().quota(quota.clone()).build().unwrap();
+    let other = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .quota(quota.clone())
+        .build()
+        .unwrap();
     assert_eq!(answer(&one, http(500)), Then::Retry(ms(50)));
     assert_eq!(answer(&other, http(500)), Then::QuotaExceeded(ms(0)));
     assert_eq!(quota.available(), 6);

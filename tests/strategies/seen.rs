@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use crate::support::{Arc, Bare, Fixed, Hands, OK, Response, Then, http, ms, step, throttling};
 use paceline::{
-    Adaptive, Clock, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt, SendRate,
-    Standard, Timestamp,
-    config::{RetryCosts, RetryGeneration},
+    Adaptive, Clock, ControlLaw, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt,
+    SendRate, Standard, Timestamp,
+    config::{RetryCosts, RetryGeneration, SettingsError},
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
     operation::StopReason,
     snapshot::{StrategyCounts, StrategySnapshot},
@@ -71,7 +71,9 @@ fn counts_are_of_what_happened_and_by_cause() {
 fn counts_of_the_send_rate_are_of_cuts_waits_and_refused_sends() {
     let clock = Arc::new(Hands::default());
     let build = |fail_fast| {
-        let builder = Adaptive::builder().clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        let builder = Adaptive::builder()
+            .law(ControlLaw::Aws)
+            .clock(Arc::clone(&clock) as Arc<dyn Clock>);
         builder.fail_fast(fail_fast).build().unwrap()
     };
     let (waits, fails) = (build(false), build(true));
@@ -222,7 +224,7 @@ fn a_snapshot_is_one_line_for_people() {
     let strategy = builder.build().unwrap();
     assert_eq!(
         strategy.snapshot().to_string(),
-        "quota 500 of 500; rate unlimited (nothing measured yet)"
+        "quota 500 of 500; law paced; rate unlimited (nothing measured yet)"
     );
     play(&strategy, &[NOT_RETRYABLE]);
     let standard = Standard::builder().quota_capacity(30).build().unwrap();
@@ -250,7 +252,7 @@ fn a_snapshot_is_one_line_for_people() {
 
 #[test]
 fn strategies_have_the_identity_of_their_tokens() {
-    let (one, other) = (Standard::new(), Adaptive::new());
+    let (one, other) = (Standard::new(), Adaptive::new(ControlLaw::Aws));
     assert!(one.id().is_some() && one.id() != other.id());
     let shared: Arc<dyn RetryStrategy> = Arc::new(Legacy::new());
     assert!(shared.id().is_some());
@@ -292,7 +294,7 @@ fn what_is_not_known_yet_is_shown_as_such() {
     let fixed = PacedSettings::fixed(10, Duration::from_secs(1)).unwrap();
     // The paced law guesses the peak if fewer than eight responses came before the first throttle.
     for (builder, is_peak_known) in [
-        (Adaptive::builder(), true),
+        (Adaptive::builder().law(ControlLaw::Aws), true),
         (Adaptive::builder().paced(PacedSettings::new()), false),
         (Adaptive::builder().bulk(), true),
         (Adaptive::builder().declared(DeclaredSettings::new()), false),
@@ -317,4 +319,43 @@ fn what_is_not_known_yet_is_shown_as_such() {
             );
         }
     }
+}
+
+/// Two programs that are alike but for their law differ in how much they send.
+#[test]
+fn who_builds_names_the_law_and_it_is_shown() {
+    let nameless = Adaptive::builder().max_attempts(4);
+    assert_eq!(nameless.clone().build().unwrap_err(), SettingsError::NoLaw);
+    let scopes = nameless.scopes().build();
+    assert_eq!(scopes.unwrap_err(), SettingsError::NoLaw);
+    let builder = Adaptive::builder;
+    for (strategy, law, shown) in [
+        (Adaptive::new(ControlLaw::Aws), ControlLaw::Aws, "aws"),
+        (
+            builder().law(ControlLaw::Paced).build().unwrap(),
+            ControlLaw::Paced,
+            "paced",
+        ),
+        (
+            builder().bulk().build().unwrap(),
+            ControlLaw::Paced,
+            "paced",
+        ),
+        (Adaptive::declared(), ControlLaw::Declared, "declared"),
+    ] {
+        assert_eq!(strategy.settings().law, Some(law));
+        let seen = strategy.snapshot();
+        assert_eq!(seen.law, Some(law));
+        let line = format!("quota 500 of 500; law {shown}; rate ");
+        assert!(seen.to_string().starts_with(&line), "{seen}");
+        assert!(
+            format!("{seen:?}").contains(&format!("law: {law:?}")),
+            "{seen:?}"
+        );
+    }
+    let standard = Standard::new();
+    assert_eq!(
+        (standard.settings().law, standard.snapshot().law),
+        (None, None)
+    );
 }

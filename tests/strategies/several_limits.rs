@@ -383,7 +383,7 @@ fn a_strategy_that_fails_fast_refuses_at_once() {
 
 #[test]
 fn a_strategy_has_eight_rates_at_most() {
-    let mut builder = Adaptive::builder();
+    let mut builder = Adaptive::builder().law(paceline::ControlLaw::Aws);
     for _ in 0..7 {
         builder = builder.also(tokens());
     }

@@ -16,7 +16,9 @@ pub(crate) fn standard(most: usize) -> Scopes<Standard> {
 /// Adaptive scopes, `most` of them, by a clock that only sleeps move.
 pub(crate) fn adaptive(most: usize) -> (Scopes<Adaptive>, Arc<Hands>) {
     let hands = Arc::new(Hands::default());
-    let template = Adaptive::builder().clock(hands.clone());
+    let template = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(hands.clone());
     let template = template.random(Fixed::whole());
     let scopes = template.scopes().max_scopes(most).build().unwrap();
     (scopes, hands)

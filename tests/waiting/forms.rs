@@ -13,7 +13,7 @@ use paceline::{
     AcquireError, Clock, ControlLaw, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate,
     Timestamp, WeightError,
     law::PacedSettings,
-    wait::{Acquire, AsyncIoSleep},
+    wait::{Acquire, AsyncIoSleep, sleep_fn},
 };
 
 use crate::steady::fixed;
@@ -223,4 +223,37 @@ fn a_parked_thread_is_woken_when_its_turn_comes_sooner() {
         "{:?}",
         start.elapsed()
     );
+}
+
+#[test]
+fn a_limiter_of_so_many_a_second_takes_one_call() {
+    let limiter = SendLimiter::per_second(10).unwrap();
+    let began = Instant::now();
+    for _ in 0..3 {
+        let _permit = limiter.token().acquire_blocking().unwrap();
+    }
+    let taken = began.elapsed();
+    assert!(taken >= ms(199), "{taken:?}");
+    let error = SendLimiter::per_second(0).unwrap_err();
+    assert!(error.to_string().contains("fixed rate"), "{error}");
+}
+
+/// A function of the host's, and no trait of ours.
+#[cfg(feature = "tokio")]
+#[tokio::test(start_paused = true)]
+async fn a_function_is_a_timer() {
+    let armed = AtomicU64::new(0);
+    let clock = paceline::TokioClock::new();
+    let rate = SendRate::paced(PacedSettings::fixed(2, ms(1_000)).unwrap(), clock.now());
+    let sleep = |span| {
+        armed.fetch_add(1, SeqCst);
+        tokio::time::sleep(span)
+    };
+    let limiter = SendLimiter::new(&rate)
+        .clock(clock)
+        .sleep_on(sleep_fn(sleep));
+    for _ in 0..3 {
+        let _permit = limiter.token().acquire().await.unwrap();
+    }
+    assert_eq!(armed.load(SeqCst), 2, "one for each wait");
 }

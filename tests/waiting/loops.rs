@@ -14,6 +14,7 @@ use crate::world::{SECOND, World, at, ms};
 fn an_operation_is_woken_once_for_its_turn() {
     let mut world = World::default();
     let strategy = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
         .clock(Arc::new(world.hands.clone()))
         .build();
     let strategy = Arc::new(strategy.expect("the defaults"));
@@ -46,7 +47,7 @@ fn an_operation_is_woken_once_for_its_turn() {
 /// come.
 #[test]
 fn a_blocking_operation_parks() {
-    let strategy = Adaptive::new();
+    let strategy = Adaptive::new(paceline::ControlLaw::Aws);
     let now = strategy.clock().now();
     strategy
         .send_rate()

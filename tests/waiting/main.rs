@@ -9,6 +9,7 @@ extern crate alloc;
 mod classes;
 mod forms;
 mod in_flight;
+mod interrupts;
 mod loops;
 mod panics;
 mod proportion;

@@ -10,7 +10,7 @@ use core::{
 use std::time::Instant;
 
 use paceline::{
-    Clock, MonotonicClock, SendLimiter, SendRate, Timestamp,
+    Clock, MonotonicClock, SendLimiter, SendRate, TokioClock,
     law::PacedSettings,
     wait::{AsyncIoSleep, Sleep, Timer},
 };
@@ -18,18 +18,8 @@ use paceline::{
 use crate::steady::fixed;
 use crate::world::{at, ms};
 
-/// tokio's clock, which tests pause.
-#[derive(Clone, Copy, Debug)]
-struct TokioClock(tokio::time::Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::ZERO.saturating_add(self.0.elapsed())
-    }
-}
-
 fn limiter() -> SendLimiter<Arc<SendRate>, TokioClock> {
-    SendLimiter::new(Arc::new(fixed(5))).clock(TokioClock(tokio::time::Instant::now()))
+    SendLimiter::new(Arc::new(fixed(5))).clock(TokioClock::new())
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,4 +104,24 @@ fn an_armed_timer_has_not_elapsed() {
     assert!(boxed.poll_elapsed(&mut context).is_pending());
     boxed.arm(Duration::ZERO);
     async_io::block_on(poll_fn(|context| boxed.poll_elapsed(context)));
+}
+
+/// By the system's clock a second of tokio's paused time is nothing, and a wait for it never ends.
+#[tokio::test(start_paused = true)]
+async fn time_that_stands_still_but_for_timers_is_exact() {
+    let (clock, real) = (TokioClock::new(), Instant::now());
+    let rate = SendRate::paced(
+        PacedSettings::fixed(2, Duration::from_secs(1)).unwrap(),
+        clock.now(),
+    );
+    let limiter = SendLimiter::new(&rate).clock(clock);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let acquired = tokio::time::timeout(Duration::from_secs(30), limiter.token().acquire());
+        let _permit = acquired.await.unwrap().unwrap();
+        times.push(clock.now().as_nanos() / 1_000_000);
+    }
+    // tokio's timers round up to milliseconds.
+    assert_eq!(times, [0, 501, 1_001, 1_501, 2_001]);
+    assert!(real.elapsed() < Duration::from_secs(2));
 }

@@ -20,7 +20,7 @@ use aws_sdk_s3::{
     config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig},
     error::DisplayErrorContext,
 };
-use paceline::{Adaptive, classify::ServiceUnavailable, law::PacedSettings};
+use paceline::{Adaptive, ControlLaw, classify::ServiceUnavailable, law::PacedSettings};
 use paceline_aws::Pacing;
 
 const BUCKET: &str = "pipeline";
@@ -66,7 +66,7 @@ impl Mode {
             Self::SdkAdaptive => {
                 return Ok(config.retry_config(RetryConfig::adaptive().with_max_attempts(4)));
             }
-            Self::AwsLaw => Pacing::new(adaptive().build()?),
+            Self::AwsLaw => Pacing::new(adaptive().law(ControlLaw::Aws).build()?),
             Self::Paced => Pacing::new(adaptive().paced(PacedSettings::new()).build()?),
             Self::Bulk => Pacing::bulk(),
             Self::Fixed => {

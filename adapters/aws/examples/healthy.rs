@@ -106,7 +106,12 @@ fn main() {
         ("paceline, standard", paced(&Pacing::new(Standard::new()))),
         (
             "paceline, adaptive",
-            paced(&Pacing::new(Adaptive::builder().build().expect("defaults"))),
+            paced(&Pacing::new(
+                Adaptive::builder()
+                    .law(paceline::ControlLaw::Aws)
+                    .build()
+                    .expect("defaults"),
+            )),
         ),
         ("paceline, paced", paced(&Pacing::new(Adaptive::paced()))),
     ];

@@ -1,7 +1,8 @@
 //! Prefixes of paths, and what is kept for each.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
+use std::sync::OnceLock;
 
 use object_store::path::Path;
 use papaya::HashMap;
@@ -13,7 +14,7 @@ type Make = dyn Fn(&str) -> Lanes + Send + Sync;
 /// The lanes of the prefixes so far. A look-up takes no lock and allocates nothing.
 pub(crate) struct Prefixes {
     depth: usize,
-    map: HashMap<Box<str>, Lanes>,
+    map: HashMap<Box<str>, Arc<OnceLock<Lanes>>>,
     make: Box<Make>,
     max: usize,
     /// Of the prefixes that came when there was no room left.
@@ -43,15 +44,14 @@ impl Prefixes {
             return self.others.clone();
         }
         let map = self.map.pin();
-        if let Some(lanes) = map.get(prefix) {
-            return lanes.clone();
-        }
-        // Threads that get here together may each add one.
-        if map.len() >= self.max {
-            return self.others.clone();
-        }
-        let lanes = map.get_or_insert_with(Box::from(prefix), || (self.make)(prefix));
-        lanes.clone()
+        let made = match map.get(prefix) {
+            Some(made) => made,
+            // Threads that get here together may each add one.
+            None if map.len() >= self.max => return self.others.clone(),
+            // The map may call this for two threads, and keeps one.
+            None => map.get_or_insert_with(Box::from(prefix), Arc::default),
+        };
+        made.get_or_init(|| (self.make)(prefix)).clone()
     }
 }
 

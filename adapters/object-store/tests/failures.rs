@@ -126,6 +126,7 @@ async fn a_classifier_of_ones_own_is_asked_first() {
 async fn heard(work: impl AsyncFnOnce(&PacedStore<Scripted>, &Script)) -> [bool; 2] {
     let adaptive = || {
         let strategy = Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
             .clock(Arc::new(Paused::new()))
             .backoff(Arc::new(Always(Duration::ZERO)));
         Arc::new(strategy.build().expect("the settings are in range"))
@@ -204,7 +205,10 @@ async fn so_it_does_of_what_is_in_parts() {
 #[tokio::test]
 async fn of_deletes_each_outcome_goes_to_the_lane_of_its_own_location() {
     let (scripted, script) = Scripted::new();
-    let (one, other) = (standard(), Arc::new(Adaptive::new()));
+    let (one, other) = (
+        standard(),
+        Arc::new(Adaptive::new(paceline::ControlLaw::Aws)),
+    );
     let lanes = [
         Lanes::shared(one.clone(), one),
         Lanes::shared(other.clone(), other.clone()),

@@ -56,7 +56,9 @@ pub fn fixed(tokens: u32, span: Duration) -> PacedSettings {
 /// "free".
 fn limited(tokens: u32, span: Duration) -> Strategy {
     let template = Adaptive::builder().paced(fixed(tokens, span));
-    let exceptions = |key: &str| (key == "free").then(|| Adaptive::builder().build());
+    let exceptions = |key: &str| {
+        (key == "free").then(|| Adaptive::builder().law(paceline::ControlLaw::Aws).build())
+    };
     let scopes = template.scopes().exceptions(exceptions).build();
     Arc::new(scopes.expect("in range"))
 }

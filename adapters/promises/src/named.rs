@@ -106,7 +106,11 @@ mod tests {
             let heard = Arc::clone(&heard);
             move |event: &Event<'_>| heard.lock().unwrap().push(event.to_string())
         };
-        let scopes = Adaptive::builder().on_event(hook).scopes().build();
+        let scopes = Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
+            .on_event(hook)
+            .scopes()
+            .build();
         let strategy = on(&Arc::new(scopes.unwrap()), "hot");
         let clock = strategy.clock();
         let mut attempts = Operation::new(&strategy).start();

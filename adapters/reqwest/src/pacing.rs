@@ -109,9 +109,10 @@ impl Pacing {
 
     /// Makes a strategy for each host when its first request comes.
     ///
-    /// At most 1,024 hosts have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the
-    /// middleware. All others share one, which is made at once, for the host `""`. Two ports of a host
-    /// share one too: [`by`](Self::by) tells them apart. Looking it up takes no lock.
+    /// It is made once: requests that come to a new host together wait for it. At most 1,024 hosts
+    /// have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the middleware. All others
+    /// share one, which is made for the host `""` when it is needed. Two ports of a host share one
+    /// too: [`by`](Self::by) tells them apart. Looking it up takes no lock.
     ///
     /// # Examples
     ///

@@ -295,7 +295,9 @@ async fn every_send_takes_a_turn_also_a_repeated_one() {
 async fn throttling_is_what_the_send_rate_hears_of() {
     for (answers, limited) in [([BROKEN, OK], false), ([SLOW_DOWN, OK], true)] {
         let server = Server::with(&answers).await;
-        let strategy = Adaptive::builder().backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Adaptive::builder()
+            .law(paceline::ControlLaw::Aws)
+            .backoff(Arc::new(Always(Duration::ZERO)));
         let strategy = Arc::new(strategy.build().expect("in range"));
         assert_eq!(
             status(client_of(&strategy).get(&server.url).send().await),
@@ -323,6 +325,7 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert!(matches!(stop.why(), StopReason::SendRefused { .. }));
     assert_eq!(stop.wait().as_millis(), 100);
     assert_eq!(stop.name(), Some("orders"));
+    assert_eq!(stop.attempts(), 0); // as the README tells a refusal
     assert!(stop.to_string().starts_with("orders: not sent: "), "{stop}");
     assert_eq!(server.requests(), 1);
 }

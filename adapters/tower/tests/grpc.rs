@@ -346,7 +346,9 @@ async fn a_response_that_has_begun_is_the_callers_and_its_end_is_heard() {
 
 #[tokio::test]
 async fn throttling_in_trailers_slows_the_next_call() {
-    let builder = Adaptive::builder().clock(Arc::new(TokioClock::start()));
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .clock(Arc::new(TokioClock::start()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let (channel, _script) = serve(0, &[Say::Trailers(true, "8")]).await;
     assert_eq!(

@@ -92,7 +92,9 @@ async fn what_cannot_be_copied_is_sent_once_and_recorded() {
             Idempotency::Idempotent
         }
     }
-    let builder = Adaptive::builder().clock(Arc::new(TokioClock::start()));
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(Arc::new(TokioClock::start()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let script = Script::of([Ok(429), Ok(200)]);
     let layer = RetryLayer::shared(strategy.clone(), by_number).replay(Once);
@@ -389,7 +391,9 @@ async fn what_was_shed_here_costs_no_quota() {
         .load_shed()
         .layer(tower::limit::ConcurrencyLimitLayer::new(1))
         .service(Script::of([Ok(200)]));
-    let builder = Adaptive::builder().clock(Arc::new(TokioClock::start()));
+    let builder = Adaptive::builder()
+        .law(paceline::ControlLaw::Aws)
+        .clock(Arc::new(TokioClock::start()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let classify = |result: Result<&u32, &BoxError>| result.err().map(paceline_tower::failure_of);
     let layer = RetryLayer::shared(strategy.clone(), classify);

@@ -23,7 +23,7 @@ pub(super) fn cases() -> Vec<Case> {
     let case = |whose, name, writes, make| Case::new(Healthy, whose, name, writes, make);
     vec![
         case(Ours, "paceline Adaptive", 0, || {
-            plain(Adaptive::new(), request)
+            plain(Adaptive::new(paceline::ControlLaw::Aws), request)
         })
         .uncountable()
         .target(
@@ -31,12 +31,12 @@ pub(super) fn cases() -> Vec<Case> {
             "a token with its permit is made and dropped, and two counts that belong to the thread are written",
         ),
         case(Ours, "paceline Adaptive, exact timing", 0, || {
-            let builder = Adaptive::builder().exact_timing(true);
+            let builder = Adaptive::builder().law(paceline::ControlLaw::Aws).exact_timing(true);
             plain(builder.build().expect("the defaults are in range"), request)
         })
         .uncountable(),
         case(Ours, "paceline Adaptive, std's clock", 0, || {
-            let builder = Adaptive::builder().clock(alloc::sync::Arc::new(StdClock::new()));
+            let builder = Adaptive::builder().law(paceline::ControlLaw::Aws).clock(alloc::sync::Arc::new(StdClock::new()));
             plain(builder.build().expect("the defaults are in range"), request)
         }),
         case(Peer, "aws-smithy-runtime", 22, aws::adaptive),

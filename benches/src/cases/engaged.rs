@@ -212,7 +212,9 @@ impl Clock for Told {
 /// The published law so long after its throttle, or the paced one at its ceiling.
 fn strategy(after: Option<u64>) -> Stage {
     tell(0);
-    let builder = Adaptive::builder().clock(Arc::new(Told));
+    let builder = Adaptive::builder()
+        .law(ControlLaw::Aws)
+        .clock(Arc::new(Told));
     let builder = match after {
         Some(_) => builder,
         None => builder.paced(ceiling()),

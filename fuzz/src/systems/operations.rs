@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use fastrand::Rng;
 use paceline::{
-    Adaptive, Class, Clock, Failure, Operation, RetryStrategy, Timestamp,
+    Adaptive, Class, Clock, ControlLaw, Failure, Operation, RetryStrategy, Timestamp,
     backoff::SeededRandom,
     law::{DeclaredSettings, LimitReports, PacedSettings},
     operation::{Attempts, Next},
@@ -135,7 +135,7 @@ fn strategy(system: &System, clock: &Arc<Virtual>, seed: u64) -> Arc<Adaptive> {
         0 => builder.declared(DeclaredSettings::new()),
         1 => builder.paced(fixed(system)),
         2 => builder.paced(PacedSettings::new()),
-        3 => builder,
+        3 => builder.law(ControlLaw::Aws),
         4 => builder.paced(PacedSettings::shared()),
         5 => builder.paced(PacedSettings::exclusive()),
         _ => builder.bulk(),

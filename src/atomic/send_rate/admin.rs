@@ -122,8 +122,10 @@ impl SendRate {
     /// For a client that knows better than the law, such as after a limit was raised or a wrong
     /// hint paused all. What was measured stays. Whole tokens promised beyond those minted are
     /// written off, as many as the open places ask for: they may go at once, even after the
-    /// next throttle. After a wrong timestamp it is [`reset`](Self::reset) that helps. What a
-    /// settlement has debited ([`settle`](Self::settle)) stays owed.
+    /// next throttle. So each call lets the waiting requests of that moment go above the rate, above
+    /// a fixed rate or a ceiling too: 20 % above it if called again and again. Call it once for what
+    /// has changed, not on a schedule. After a wrong timestamp it is [`reset`](Self::reset) that
+    /// helps. What a settlement has debited ([`settle`](Self::settle)) stays owed.
     ///
     /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes
     /// on may keep its token, for which callers wait who come after the next throttle. If the

@@ -67,7 +67,8 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 ///   that instant.
 /// - A caller whose clock lags gets no extra tokens. If its clock is over a second behind the last
 ///   change of rate, the caller is refused until the clock catches up.
-/// - After a timestamp far in the future, callers at true time wait until that time has come.
+/// - After a timestamp far in the future, callers at true time wait until that time has come, or
+///   until [`reset`](Self::reset) is called with the true time.
 /// - What was granted after a change of rate's timestamp counts at the new rate. So a change by a
 ///   clock that lags costs the lag times the old rate in tokens, paid at the new rate: give
 ///   [`set_paced`](Self::set_paced) the newest time there is.

@@ -25,7 +25,9 @@ pub struct SendRateSnapshot {
     /// Whether the limiter limits: there has been a throttle.
     pub enabled: bool,
     /// Tokens per second; under [`ControlLaw::Paced`](crate::ControlLaw::Paced) those of the law
-    /// at this moment, 0 during a pause. While not enabled, the rate that the published law
+    /// at this moment, 0 during a pause. Under a declared limit, what is left of the limit in the
+    /// time to its reset: just before a reset far above the limit's average, which
+    /// [`declared`](Self::declared) has. While not enabled, the rate that the published law
     /// would fill at, and of the paced one the highest there is.
     pub fill_rate: f64,
     /// The most tokens that the bucket holds; 0 during a pause.

@@ -210,7 +210,7 @@ impl ModelPacing {
             builder = builder.also(settings.otherwise(fixed.burst(AT_ONCE).build()?));
         }
         // The settings are in range.
-        let strategy = builder.build().unwrap_or_default();
+        let strategy = builder.build().unwrap_or_else(|_| Adaptive::paced());
         let mut this = Self::new(strategy, [Requests, InputTokens, OutputTokens]);
         (this.counting.most[1], this.counting.most[2]) = (input, output);
         Ok(this)

@@ -1,0 +1,137 @@
+//! Where the time of an operation goes, for those that take long.
+
+use alloc::boxed::Box;
+use core::{ptr, time::Duration};
+
+use crate::{Clock, RetryToken, Timestamp, set::MOST_RATES, strategy::EventKind};
+
+/// An operation that took so long is told of.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// What an operation does at the moment.
+#[derive(Clone, Copy)]
+pub(super) enum Doing {
+    Sending,
+    BackingOff,
+    /// It waits for its turn at this limit of the strategy.
+    InLine(u8),
+    /// It waits at a gate behind the strategy.
+    AtGate,
+}
+
+impl Doing {
+    #[expect(clippy::cast_possible_truncation, reason = "there are eight at most")]
+    pub(super) const fn waits_for(limit: Option<usize>) -> Self {
+        match limit {
+            Some(limit) if limit < MOST_RATES => Self::InLine(limit as u8),
+            _ => Self::AtGate,
+        }
+    }
+}
+
+/// Where the time of one operation has gone so far, in nanoseconds.
+pub(super) struct Spent {
+    /// Until when the time is accounted for.
+    until: Timestamp,
+    sending: u64,
+    /// `None` if it has not waited: an operation that goes at once allocates nothing.
+    waits: Option<Box<Waits>>,
+    attempts: u32,
+    doing: Doing,
+    /// Whether it is timed by the strategy's own clock.
+    is_own: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Waits {
+    backoffs: u64,
+    gate: u64,
+    in_line: [u64; MOST_RATES],
+}
+
+impl Spent {
+    /// Returns `true` if the time of an operation with this token is asked for: by a hook, or by a
+    /// subscriber of `tracing`.
+    #[inline]
+    pub(super) fn is_asked_for(token: Option<&RetryToken>) -> bool {
+        #[cfg(feature = "tracing")]
+        if tracing::enabled!(target: "paceline::operation", tracing::Level::INFO) {
+            return true;
+        }
+        token.is_some_and(RetryToken::is_watched)
+    }
+
+    /// Begins now by `clock`, of a strategy whose clock is `own`.
+    pub(super) fn since(clock: &dyn Clock, own: &dyn Clock) -> Self {
+        Self {
+            until: clock.now(),
+            sending: 0,
+            waits: None,
+            attempts: 0,
+            doing: Doing::Sending,
+            is_own: ptr::addr_eq(clock, own),
+        }
+    }
+
+    /// Returns `true` if it is timed by the strategy's own clock.
+    pub(super) const fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Accounts for the time until `now`.
+    pub(super) fn pass(&mut self, now: Timestamp) {
+        let span = now.as_nanos().saturating_sub(self.until.as_nanos());
+        self.until = self.until.max(now);
+        let account = match self.doing {
+            Doing::Sending => &mut self.sending,
+            _ if span == 0 => return,
+            waits => {
+                let all = self.waits.get_or_insert_with(Box::default);
+                match waits {
+                    Doing::InLine(limit) => match all.in_line.get_mut(usize::from(limit)) {
+                        Some(account) => account,
+                        None => return, // there are eight at most
+                    },
+                    Doing::AtGate => &mut all.gate,
+                    _ => &mut all.backoffs,
+                }
+            }
+        };
+        *account = account.saturating_add(span);
+    }
+
+    /// Notes what the operation does from now on.
+    pub(super) const fn goes(&mut self, doing: Doing) {
+        self.doing = doing;
+    }
+
+    /// Notes that an attempt is sent.
+    pub(super) const fn sends(&mut self) {
+        self.doing = Doing::Sending;
+        self.attempts = self.attempts.saturating_add(1);
+    }
+
+    /// Calls `tell` with the event, if the operation was slow.
+    pub(super) fn show(&self, tell: impl FnOnce(EventKind<'_>)) {
+        let waits = self.waits.as_deref().copied().unwrap_or_default();
+        let parts = [self.sending, waits.backoffs, waits.gate];
+        let all = parts.iter().chain(&waits.in_line);
+        let total = all.fold(0, |sum: u64, part| sum.saturating_add(*part));
+        let total = Duration::from_nanos(total);
+        if total >= SLOW {
+            let [sending, backoffs, gate] = parts.map(Duration::from_nanos);
+            let in_line = waits.in_line.map(Duration::from_nanos);
+            let last = in_line.iter().rposition(|span| !span.is_zero());
+            let in_line = in_line.get(..last.map_or(0, |last| last.saturating_add(1)));
+            let in_line = in_line.unwrap_or_default();
+            tell(EventKind::Slow {
+                total,
+                in_line,
+                gate,
+                backoffs,
+                sending,
+                attempts: self.attempts,
+            });
+        }
+    }
+}
