@@ -63,9 +63,16 @@ impl Ledger {
                     lo: signed(epoch) - self.offset.hi,
                     hi: signed(epoch) - self.offset.lo,
                 };
-                let ahead = here.hi > signed(told.now);
+                // A window that was taken to be over may last a second more.
+                let later = if self.fresh && self.window >= SOON {
+                    SECOND
+                } else {
+                    0
+                };
+                let ahead = |reset: &Within| reset.hi > signed(told.now);
                 let near = here.lo - signed(told.now) <= signed(LONGEST_SPAN);
-                (ahead && near).then_some(here)
+                let reset = [here, here.moved(signed(later))].into_iter().find(ahead);
+                reset.filter(|_| near)
             }
             _ => None,
         }
@@ -93,16 +100,21 @@ impl Ledger {
     }
 
     /// Returns the reset of a report. A service's clock may be off by a second: of two resets by it
-    /// that are so near the later one counts until the window ends.
+    /// that are so near the later one counts until the window ends, if it is later by half of that.
+    /// So no three of a window move it.
     pub(super) fn steadied(&self, told: &Told, reset: Within) -> Within {
         let is_time = matches!(told.reset, Some(ResetAt::At(_))) && self.window >= SOON;
-        let later = reset.moved(signed(SECOND));
-        let near = Within {
-            lo: reset.lo,
-            hi: later.hi,
-        };
         let is_same = !self.fresh && !self.comes_back();
-        if is_time && is_same && self.reset.is_after(reset) && self.reset.meets(near) {
+        let near = Within {
+            lo: reset.lo - signed(SECOND / 2),
+            hi: reset.hi + signed(SECOND),
+        };
+        if is_time
+            && is_same
+            && self.reset.is_known()
+            && !self.reset.meets(reset)
+            && self.reset.meets(near)
+        {
             return self.reset;
         }
         reset
@@ -192,13 +204,16 @@ impl Ledger {
             Some(ResetAt::At(epoch)) => unit(epoch),
             _ => 0,
         };
-        let begun = signed(told.now) >= self.reset.lo - signed(rough);
+        // A report of the window before says nothing of this one.
+        let is_last = self.fresh && reset.hi <= signed(self.at) + 2 * signed(rough);
+        let begun = is_last || signed(told.now) >= self.reset.lo - signed(rough);
         // One that is a guess may be shorter, and one that was taken for a usual one a little.
         let near = signed(self.window / NEAR);
         let is_sooner = self.source > Source::Guessed && self.reset.is_after(reset.moved(near));
         let moved = !self.reset.meets(reset) && (!self.fresh || is_sooner);
         if begun || !moved {
-            if self.fresh && !moved {
+            let half = signed(self.window / 2);
+            if (self.fresh && !moved) || reset.is_after(self.reset.moved(half)) {
                 self.moved = 0;
             }
             return;
