@@ -585,6 +585,30 @@ fn an_odd_date_does_not_make_a_refill_of_a_window() {
     }
 }
 
+/// The headers of GitHub, and a secondary limit that refuses two of 1,000 requests for a minute
+/// (<https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api>).
+#[test]
+fn a_secondary_limit_that_refuses_a_few_slows_no_hour() {
+    let how = Play {
+        seconds: 4 * 3_600,
+        ..PLAY
+    };
+    let mut count = Count::new(5_000, 3_600 * SECOND);
+    let tally = play(how, declared, move |now, cost, rng| {
+        let secondary = rng.u64(0..1_000) < 2;
+        let goes = !secondary && count.aligned(now, cost);
+        let report = LimitReport::new(count.left()).limit(5_000);
+        let report = report.reset(Reset::At(epoch(count.begun + count.window)));
+        let hint = secondary.then_some(Duration::from_secs(60));
+        Reply {
+            hint,
+            ..Reply::new(goes, report, now)
+        }
+    });
+    let is_used = tally.used(20_000) >= 950;
+    assert!(is_used && tally.throttled() <= 5, "{tally:?}");
+}
+
 /// Requests of a language model that cost a third of their estimate, which is known at their end.
 #[test]
 fn estimates_that_are_too_high_are_learned() {

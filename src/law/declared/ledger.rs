@@ -159,6 +159,8 @@ pub(crate) struct Ledger {
     pub(super) pause: u64,
     /// Until when the paced law has a say.
     pub(super) contradicted: u64,
+    /// Whether `L/W` did not help against the limit that is not declared.
+    pub(super) unhelped: bool,
     /// What is kept back because reports say too much.
     pub(super) kept: i64,
 

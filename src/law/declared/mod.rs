@@ -70,7 +70,9 @@
 //!     the reset, reports say too much, and that much more is kept back; a 256th less in each
 //!     window. If more was left, there is another limit that is not declared: for ten windows the
 //!     rate is the paced law's where that is lower. The same holds if it came without a report, and
-//!     the last one is more than a window ago.
+//!     the last one is more than a window ago. If a request that was sent at no more than rule 5
+//!     allows, ten seconds after the last pause, is refused by that other limit all the same, rule 5
+//!     does not help against it and no longer holds for it.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
 //! 13. *What is told is believed as far as what is seen agrees with it.* A reset that is past, or now,

@@ -151,7 +151,7 @@ impl Ledger {
             self.even().scaled(15, 16)
         } else if now < self.early_until() {
             self.even()
-        } else if self.is_contradicted(now) {
+        } else if self.is_contradicted(now) && !self.unhelped {
             // What another limit has refused is left of this one. An eighth by σ^¾, so that parts
             // come to be equal.
             let part = self.share() * 7 + self.part();

@@ -8,6 +8,9 @@
 use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 
+/// So long after a pause what is sent goes at the rate of a limit that was contradicted.
+const CALM: u64 = 10 * SECOND;
+
 /// A throttle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
@@ -33,7 +36,7 @@ impl Ledger {
             // A service that stopped to declare its limit may have changed it.
             let silent = refused.now > self.heard_at.saturating_add(self.window);
             if silent {
-                next.contradict(refused.now);
+                next.contradict(self, refused.now);
             }
             return (next, silent);
         };
@@ -41,7 +44,7 @@ impl Ledger {
             return (next, false);
         }
         if left > self.limit / 4 {
-            next.contradict(refused.now);
+            next.contradict(self, refused.now);
             return (next, true);
         }
         // Reports say too much, or there is another limit: a refusal by this one asks to wait for
@@ -54,7 +57,13 @@ impl Ledger {
         (next, true)
     }
 
-    fn contradict(&mut self, now: u64) {
+    fn contradict(&mut self, last: &Self, now: u64) {
+        // `L/W` does not help against the other limit, if one is refused that was sent at no more.
+        let calm = now
+            > last
+                .pause
+                .saturating_add(CALM.max(self.trip.saturating_mul(4)));
+        self.unhelped = calm && self.is_alone() && self.is_contradicted(now);
         let long = self.window.saturating_mul(10).max(60 * SECOND);
         self.contradicted = now.saturating_add(long.min(LONGEST_SPAN));
     }

@@ -41,7 +41,8 @@ impl Ledger {
             | (u64::from(self.given_up) << 27)
             | (u64::from(self.opens) << 28)
             | (u64::from(self.cheaper) << 29)
-            | (u64::from(self.dear) << 30);
+            | (u64::from(self.dear) << 30)
+            | (u64::from(self.unhelped) << 31);
         let [hash, text_low, text_high] = self.policy.bits();
         [
             flags,
@@ -134,6 +135,7 @@ impl Ledger {
             opens: is(28),
             cheaper: is(29),
             dear: is(30),
+            unhelped: is(31),
             left: signed(left),
             position,
             at,
