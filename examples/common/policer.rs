@@ -13,8 +13,12 @@ const TOKEN: i128 = 1_000_000_000;
 pub(crate) enum Counting {
     /// All the time.
     Refill,
+    /// A window's worth at once, at whole windows of the clock, into a bucket.
+    Steps,
     /// All at once, at whole windows of the clock.
     Window,
+    /// All at once, one window after the first use that began it.
+    FirstUse,
     /// One window after it was used.
     Sliding,
 }
@@ -30,13 +34,15 @@ pub(crate) struct Policer {
     /// those that are used.
     level: i128,
     at: u64,
+    /// When the window began that the first use began.
+    begun: Option<u64>,
     recent: VecDeque<(u64, u64)>,
 }
 
 impl Policer {
     /// Creates the count of a limit per `window`; a bucket is full of `level` tokens.
     pub(crate) fn new(counting: Counting, window: u64, burst: Option<u64>, level: u64) -> Self {
-        let refills = counting == Counting::Refill;
+        let refills = matches!(counting, Counting::Refill | Counting::Steps);
         Self {
             counting,
             window,
@@ -47,6 +53,7 @@ impl Policer {
                 0
             },
             at: 0,
+            begun: None,
             recent: VecDeque::new(),
         }
     }
@@ -62,8 +69,19 @@ impl Policer {
                 let full = i128::from(self.burst.unwrap_or(limit)) * TOKEN;
                 self.level = (self.level + gain).min(full);
             }
+            Counting::Steps => {
+                let steps = self.at / self.window - begun / self.window;
+                let gain = i128::from(limit) * i128::from(steps) * TOKEN;
+                let full = i128::from(self.burst.unwrap_or(limit)) * TOKEN;
+                self.level = (self.level + gain).min(full);
+            }
             Counting::Window if now / self.window != begun / self.window => self.level = 0,
             Counting::Window => {}
+            Counting::FirstUse => {
+                if self.begun.is_some_and(|begun| begun + self.window <= now) {
+                    (self.begun, self.level) = (None, 0);
+                }
+            }
             Counting::Sliding => {
                 while let Some((at, tokens)) = self.recent.front().copied() {
                     if at + self.window > now {
@@ -80,8 +98,10 @@ impl Policer {
     /// Returns what is left of `limit`, in whole tokens.
     pub(crate) fn left(&self, limit: u64) -> u64 {
         let left = match self.counting {
-            Counting::Refill => self.level,
-            Counting::Window | Counting::Sliding => i128::from(limit) * TOKEN - self.level,
+            Counting::Refill | Counting::Steps => self.level,
+            Counting::Window | Counting::FirstUse | Counting::Sliding => {
+                i128::from(limit) * TOKEN - self.level
+            }
         };
         u64::try_from(left.max(0) / TOKEN).unwrap_or(u64::MAX)
     }
@@ -99,7 +119,10 @@ impl Policer {
     /// Takes tokens, or gives them back to a bucket, which is in order again with the next look.
     pub(crate) fn take(&mut self, tokens: impl Into<i128>) {
         let tokens = tokens.into();
-        if self.counting == Counting::Refill {
+        if self.counting == Counting::FirstUse && tokens > 0 {
+            self.begun.get_or_insert(self.at);
+        }
+        if matches!(self.counting, Counting::Refill | Counting::Steps) {
             self.level -= tokens * TOKEN;
         } else {
             self.level += tokens * TOKEN;
@@ -124,7 +147,11 @@ impl Policer {
                 let span = lacking * i128::from(self.window) / (i128::from(limit.max(1)) * TOKEN);
                 u64::try_from(span).unwrap_or(u64::MAX)
             }
-            Counting::Window => self.window - self.at % self.window,
+            Counting::Window | Counting::Steps => self.window - self.at % self.window,
+            Counting::FirstUse => {
+                let begun = self.begun.unwrap_or(self.at);
+                (begun + self.window).saturating_sub(self.at)
+            }
             Counting::Sliding => {
                 let oldest = self.recent.front().map_or(self.at, |(at, _)| *at);
                 (oldest + self.window).saturating_sub(self.at)
@@ -187,7 +214,37 @@ mod tests {
             times.map(|now| policer.admits(now, 2))
         };
         let (yes, no) = (true, false);
+        assert_eq!(admitted(Counting::FirstUse), [yes, yes, no, no, no, yes]);
         assert_eq!(admitted(Counting::Window), [yes, yes, yes, yes, no, no]);
         assert_eq!(admitted(Counting::Sliding), [yes, yes, no, no, no, yes]);
+    }
+
+    #[test]
+    fn a_window_from_first_use_begins_with_the_use_after_its_end() {
+        let mut policer = Policer::new(Counting::FirstUse, 60 * SECOND, None, 0);
+        let times = [5, 6, 64, 65, 90, 124, 125, 190].map(|at| at * SECOND);
+        let admitted = times.map(|now| policer.admits(now, 2));
+        let (yes, no) = (true, false);
+        assert_eq!(admitted, [yes, yes, no, yes, yes, no, yes, yes]);
+        assert_eq!(policer.until(1, 2), 60 * SECOND);
+    }
+
+    #[test]
+    fn a_bucket_filled_in_steps_gets_a_windows_worth_at_each_whole_window() {
+        let mut policer = Policer::new(Counting::Steps, 60 * SECOND, Some(50), 50);
+        let count =
+            |policer: &mut Policer, now| (0..99).filter(|_| policer.admits(now, 40)).count();
+        let counts = [0, 59, 60, 119, 300].map(|at| count(&mut policer, at * SECOND));
+        assert_eq!(counts, [50, 0, 40, 0, 50]);
+        assert_eq!(policer.until(1, 40), 60 * SECOND);
+    }
+
+    #[test]
+    fn a_log_of_an_hour_forgets_each_request_one_hour_after_it() {
+        let mut policer = Policer::new(Counting::Sliding, 3_600 * SECOND, None, 0);
+        let times = [0, 1_800, 1_801, 3_599, 3_600, 3_601, 5_400].map(|at| at * SECOND);
+        let admitted = times.map(|now| policer.admits(now, 2));
+        let (yes, no) = (true, false);
+        assert_eq!(admitted, [yes, yes, no, no, yes, no, yes]);
     }
 }

@@ -48,8 +48,23 @@ fn published() -> SendRate {
 
 /// Returns the limiter of a client of the AWS SDKs.
 pub(crate) fn sdk(_: &Scene) -> Box<dyn Limiter> {
+    sdk_alone()
+}
+
+pub(crate) fn sdk_alone() -> Box<dyn Limiter> {
     Box::new(Limited {
         rate: published(),
+        reask: None,
+        classes: false,
+    })
+}
+
+/// Returns the limiter of a client that asks again, by the paced law, with a slow start or without.
+pub(crate) fn polling(slow: bool) -> Box<dyn Limiter> {
+    let settings = PacedSettings::builder().slow_start(slow).build();
+    let settings = settings.expect("10/s is above the floor");
+    Box::new(Limited {
+        rate: SendRate::paced(settings, Timestamp::ZERO),
         reask: None,
         classes: false,
     })

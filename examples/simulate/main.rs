@@ -22,6 +22,7 @@ extern crate alloc;
 mod common;
 
 mod counts;
+mod cycles;
 mod figure;
 mod laws;
 mod options;
@@ -30,9 +31,11 @@ mod rivals;
 mod scene;
 mod scenes;
 mod service;
+mod sharing;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::io;
 use std::process::ExitCode;
@@ -64,6 +67,11 @@ fn main() -> ExitCode {
 
 /// Plays what was asked for, and returns how many scenes that were.
 fn compare(options: &Options) -> io::Result<usize> {
+    if options.windows {
+        let table = windows::compare(options);
+        println!("{}", table::text(&table, options.markdown));
+        return Ok(table.len() - 1);
+    }
     let mut rows = Vec::new();
     let mut count = 0;
     for scene in SCENES.iter().filter(|scene| options.wants(scene)) {

@@ -17,6 +17,7 @@ const OVERVIEW: [&str; 4] = ["Aws, in line", "Paced", "Paced, shared", "Paced, e
 const RULER: &str = "told the limit";
 
 /// Plays the limiters against services in virtual time, and prints the results.
+#[expect(clippy::struct_excessive_bools, reason = "flags")]
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 pub(crate) struct Options {
@@ -45,6 +46,11 @@ pub(crate) struct Options {
     /// Prints one table of all scenes, of the laws of this crate unless others are asked for
     #[arg(long)]
     pub(crate) table: bool,
+
+    /// Prints the table of limits that are windows, of scenes and limiters with these parts in
+    /// their names
+    #[arg(long)]
+    pub(crate) windows: bool,
 
     /// Prints tables in Markdown
     #[arg(long)]
@@ -75,6 +81,22 @@ impl Options {
         let is_name = |part: &str| LAWS.iter().chain(RIVALS).any(|law| law.name == part);
         let mut parts = self.law.iter();
         parts.any(|part| law == part || (!is_name(part) && law.contains(part)))
+    }
+
+    /// Returns whether a scene of windows was asked for.
+    pub(crate) fn plays(&self, scene: &str) -> bool {
+        let mut parts = self.scenario.iter();
+        parts.any(|part| part == "all" || scene.contains(&**part))
+    }
+
+    /// Returns whether limiters were asked for by their names.
+    pub(crate) fn chooses(&self) -> bool {
+        !self.law.is_empty()
+    }
+
+    /// Returns whether a limiter was asked for in such a scene.
+    pub(crate) fn names(&self, law: &str) -> bool {
+        self.law.is_empty() || self.law.iter().any(|part| law.contains(&**part))
     }
 
     /// Returns whether a limiter of others was asked for, by its name or with all of them.
