@@ -1,5 +1,5 @@
 //! Laws that count over whole cycles, from one opening of a shut limit to the next: three sketches
-//! in floating point. `src/law/paced/WINDOWS.md` derives the third.
+//! in floating point. `src/law/paced/README.md` derives the third.
 
 #![expect(
     clippy::float_arithmetic,
