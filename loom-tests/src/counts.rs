@@ -21,6 +21,21 @@ fn news_is_told_once() {
     });
 }
 
+/// Two states that change at once are both news, and neither undoes the other.
+#[test]
+fn of_two_states_neither_is_lost() {
+    explore(None, || {
+        let news = Arc::new(News::new());
+        assert!(news.note(true), "it is so from now on");
+        let shared = Arc::clone(&news);
+        let other = thread::spawn(move || shared.note_other(true));
+        let ours = news.note(false);
+        let theirs = other.join().expect("the thread returns");
+        assert!(ours && theirs, "each is told");
+        assert!(!news.note(false) && !news.note_other(true), "both hold");
+    });
+}
+
 /// Of two threads that come when it is due, one tells; and it is not due again too soon.
 #[test]
 fn a_time_is_due_once() {

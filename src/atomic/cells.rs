@@ -33,8 +33,12 @@ pub(crate) enum Condition {
     Unheard,
     /// Background has waited.
     Classes,
-    /// Sends are refused. Its word is the time from which that is due to be said again.
-    Refusing,
+}
+
+impl Condition {
+    const fn bit(self) -> u64 {
+        1 << self as u32
+    }
 }
 
 /// Counts that take no memory before the first event, and then lines that only events touch.
@@ -45,15 +49,21 @@ pub(crate) struct Counts(Lazy<Padded<Words>>);
 struct Words {
     /// One for each [`Tally`].
     tallies: [AtomicU64; 12],
-    /// One for each [`Condition`].
-    states: [AtomicU64; 5],
+    /// A bit for each [`Condition`].
+    states: AtomicU64,
+    /// From when refused sends are to be told again.
+    due: AtomicU64,
+    /// When a retry was last paid for.
+    paid: AtomicU64,
 }
 
 impl Words {
     fn new() -> Padded<Self> {
         Padded::new(Self {
             tallies: core::array::from_fn(|_| AtomicU64::new(0)),
-            states: core::array::from_fn(|_| AtomicU64::new(0)),
+            states: AtomicU64::new(0),
+            due: AtomicU64::new(0),
+            paid: AtomicU64::new(0),
         })
     }
 }
@@ -95,36 +105,45 @@ impl Counts {
 
     /// Returns `true` if `state` was so when it was noted last.
     pub(crate) fn is(&self, state: Condition) -> bool {
-        let words = self.0.get();
-        let word = words.and_then(|words| words.states.get(state as usize));
         // Relaxed: a hint; `note` decides.
-        word.is_some_and(|word| word.load(Relaxed) != 0)
+        let states = self.0.get().map(|words| words.states.load(Relaxed));
+        states.is_some_and(|states| states & state.bit() != 0)
     }
 
     /// Notes whether `state` is so. Returns `true` if that is news: to one caller for each change.
     pub(crate) fn note(&self, state: Condition, so: bool) -> bool {
-        let after = u64::from(so);
-        (so || self.0.get().is_some())
-            && self.change(state, |seen| (seen != after).then_some(after))
+        if self.is(state) == so {
+            return false;
+        }
+        let states = &self.0.get_or_make(Words::new).states;
+        // Relaxed: read-modify-writes of one word are totally ordered, so that of the threads that
+        // change a bit one way exactly one finds it as it was; nothing else goes with it. Models:
+        // `counts::news_is_told_once`, `counts::of_two_states_neither_is_lost`.
+        let before = if so {
+            states.fetch_or(state.bit(), Relaxed)
+        } else {
+            states.fetch_and(!state.bit(), Relaxed)
+        };
+        (before & state.bit() == 0) == so
     }
 
     /// Returns `true` to one caller in each `span` of nanoseconds, by the callers' time `now`.
-    pub(crate) fn is_due(&self, state: Condition, now: u64, span: u64) -> bool {
-        let next = now.saturating_add(span);
-        self.change(state, |due| (now >= due).then_some(next))
+    pub(crate) fn is_due(&self, now: u64, span: u64) -> bool {
+        let word = &self.0.get_or_make(Words::new).due;
+        let (due, next) = (word.load(Relaxed), now.saturating_add(span));
+        // Relaxed: as above. Model: `counts::a_time_is_due_once`.
+        now >= due && word.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
     }
 
-    /// Replaces the word of `state`. Returns `true` if there was something to replace it by.
-    fn change(&self, state: Condition, next: impl FnOnce(u64) -> Option<u64>) -> bool {
-        let words = self.0.get_or_make(Words::new);
-        words.states.get(state as usize).is_some_and(|word| {
-            let seen = word.load(Relaxed);
-            // Relaxed: read-modify-writes of one word are totally ordered, so that of the threads
-            // that swap it one way exactly one succeeds before it is swapped back; nothing else
-            // goes with it. Models: `counts::news_is_told_once`, `counts::a_time_is_due_once`.
-            next(seen)
-                .is_some_and(|next| word.compare_exchange(seen, next, Relaxed, Relaxed).is_ok())
-        })
+    /// Notes that a retry was paid for at `now`.
+    pub(crate) fn paid(&self, now: u64) {
+        // Relaxed, here and below: the word is all there is. Of two at once either may stay.
+        self.0.get_or_make(Words::new).paid.store(now, Relaxed);
+    }
+
+    /// Returns when a retry was last paid for; 0 if none was.
+    pub(crate) fn paid_at(&self) -> u64 {
+        self.0.get().map_or(0, |words| words.paid.load(Relaxed))
     }
 }
 
@@ -148,21 +167,6 @@ impl Sequence {
     /// Returns the number that the next caller gets.
     pub(crate) fn peek(&self) -> u64 {
         // Relaxed: a hint, as the next caller may be here already.
-        self.0.load(Relaxed)
-    }
-}
-
-/// When something happened last, by the caller's clock; 0 if it never did.
-#[derive(Debug, Default)]
-pub(crate) struct Moment(AtomicU64);
-
-impl Moment {
-    pub(crate) fn note(&self, now: u64) {
-        // Relaxed, here and below: the word is all there is. Of two at once either may stay.
-        self.0.store(now, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }

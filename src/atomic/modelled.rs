@@ -111,10 +111,16 @@ impl News {
         self.0.note(Condition::Limiting, so)
     }
 
+    /// As [`note`](Self::note), of another state.
+    #[must_use]
+    pub fn note_other(&self, so: bool) -> bool {
+        self.0.note(Condition::Exhausted, so)
+    }
+
     /// Returns `true` if it is due at `now`, and lets it be due again after `span`.
     #[must_use]
     pub fn is_due(&self, now: u64, span: u64) -> bool {
-        self.0.is_due(Condition::Refusing, now, span)
+        self.0.is_due(now, span)
     }
 }
 

@@ -747,7 +747,7 @@ impl Adaptive {
             return;
         }
         let now = request.now(self.clock()).as_nanos();
-        if counts.is_due(Condition::Refusing, now, nanos(LONG_WAIT)) {
+        if counts.is_due(now, nanos(LONG_WAIT)) {
             let refused = counts.get(Tally::RefusedSend);
             self.engine
                 .tell(|| EventKind::SendsRefused { refused, wait });

@@ -14,7 +14,7 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{Condition, Counts, Moment, Tally};
+use crate::atomic::cells::{Condition, Counts, Tally};
 use crate::time::LONG_UNUSED;
 use crate::{Clock, QuotaPermit};
 
@@ -57,8 +57,6 @@ pub(super) struct Engine<P = ()> {
     pub(super) name: Option<Arc<str>>,
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
-    /// When a retry was last paid from it.
-    pub(super) paid_at: Moment,
     pub(super) counts: Counts,
 }
 
@@ -110,7 +108,7 @@ impl<P> Engine<P> {
     /// A quota that is not full counts as a new one once nothing was paid from it for
     /// [`LONG_UNUSED`]: only a success brings back what is missing, and there may be none.
     pub(super) fn is_idle(&self) -> bool {
-        let unpaid = || self.now().saturating_sub(self.paid_at.get());
+        let unpaid = || self.now().saturating_sub(self.counts.paid_at());
         self.quota.is_as_new() || unpaid() >= LONG_UNUSED
     }
 
@@ -220,7 +218,7 @@ impl<P> Engine<P> {
                 .with_backoff(delay)
                 .waiting(self.settings().long_polling));
         };
-        self.paid_at.note(self.now());
+        self.counts.paid(self.now());
         Ok(token
             .with_attempt(attempt.saturating_add(1), limit)
             .with_paid(permit))

@@ -7,7 +7,7 @@ use super::{
     quota::QuotaSource,
     token::{Mark, StrategyId},
 };
-use crate::atomic::cells::{Counts, Moment};
+use crate::atomic::cells::Counts;
 
 /// What all strategies of one builder share, and what the first of them pays from.
 #[derive(Debug)]
@@ -31,7 +31,6 @@ impl<P> Plan<P> {
             name: name.map(Arc::from).or_else(|| self.name.clone()),
             common: Arc::clone(&self.common),
             quota: self.quota.another(),
-            paid_at: Moment::default(),
             counts: Counts::new(),
         }
     }
