@@ -99,7 +99,7 @@ def copy():
             (TREE / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, TREE / name)
     manifest = TREE / "Cargo.toml"
-    manifest.write_text(re.sub(r"(?m)^members = .*", 'members = ["examples"]', manifest.read_text()))
+    manifest.write_text(re.sub(r"(?m)^(default-)members = .*", r'\1members = ["."]', re.sub(r"(?m)^members = .*", 'members = ["examples"]', manifest.read_text())))
     lib = TREE / "src/lib.rs"
     lib.write_text(lib.read_text() + WITHOUT)
 

@@ -94,9 +94,9 @@ programs() {
 }
 
 # The adapters with the newest hosts. Most of their tests wait most of the time.
-adapters() {
-    RUST_TEST_THREADS=8 cargo test --manifest-path adapters/Cargo.toml --workspace \
-        --features paceline-reqwest/llm,paceline-tower/grpc,paceline-tower/policy
+adapters() { RUST_TEST_THREADS=8 of_adapters test; }
+of_adapters() {
+    cargo "$1" --manifest-path adapters/Cargo.toml --workspace --features paceline-reqwest/llm,paceline-tower/grpc,paceline-tower/policy "${@:2}"
 }
 
 # broken_by FILES...: the steps that a change of these files can break, by the first row of ci/changed.txt that fits each; all of them

@@ -23,7 +23,7 @@ plant() {
     git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api src tests adapters/{fleet,promises} |
         tar --null -T - -cf - | tar xmf - -C "$tree"
     cd "$tree"
-    sed -i -E -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = []/' Cargo.toml
+    sed -i -E -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = []/' -e '/^default-members/d' Cargo.toml
 }
 
 # judge TESTS... -- ARGUMENTS...: every mutant that the arguments choose, by the tests in the library and in these binaries.

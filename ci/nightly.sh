@@ -135,8 +135,8 @@ nightly_lints() {
     RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --all-targets --target-dir "$shuttle_target" -- -D warnings
     RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --features counts --all-targets --target-dir "$stall_target" -- -D warnings
     cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings
-    cargo clippy --manifest-path adapters/Cargo.toml --workspace --all-targets --all-features -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --manifest-path adapters/Cargo.toml --workspace --all-features --no-deps
+    of_adapters clippy --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" of_adapters doc --no-deps
 }
 
 # Documentation with each feature alone, and of a crate that depends on paceline.
@@ -214,7 +214,7 @@ nightly_semver() { promised "$baseline" && named "$baseline"; }
 copy_core() {
     rm -rf "$1" && mkdir -p "$1" &&
         git ls-files -z --cached --others --exclude-standard Cargo.toml README.md src tests | tar --null -T - -cf - | tar -xmf - -C "$1" &&
-        sed -i -E -e 's/^members = .*/members = []/' -e '/^\[.*dev-dependencies\]/,/^$/d' "$1/Cargo.toml"
+        sed -i -E -e 's/^members = .*/members = []/' -e '/^default-members/d' -e '/^\[.*dev-dependencies\]/,/^$/d' "$1/Cargo.toml"
 }
 
 # The core with the oldest versions that Cargo.toml allows of what it names, in a copy, whose lock file is changed.

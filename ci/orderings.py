@@ -114,6 +114,7 @@ def copied_tree():
     manifest = re.sub(r"(?ms)^\[dev-dependencies\].*?(?=^\[)", "", manifest)
     manifest = re.sub(r"(?ms)^\[\[example\]\].*?(?=^\[|\Z)", "", manifest)
     manifest = re.sub(r"(?m)^members = .*", 'members = ["loom-tests"]', manifest)
+    manifest = re.sub(r"(?m)^default-members = .*\n", "", manifest)
     (TREE / "Cargo.toml").write_text(manifest)
 
 

@@ -23,17 +23,17 @@ contents() {
 # Without a word of the tests and examples that stay out, one line for each.
 quietly() { "$@" 2> >(grep -v '^warning: ignoring ' >&2); }
 
-# docs.rs has the package, and not the repository around it; and nightly.
+# documented FOLDER: docs.rs has the package, and not the repository around it; and nightly.
 documented() {
     local as_there=(cargo) cfg=""
     ! cargo +nightly --version >/dev/null 2>&1 || as_there=(cargo +nightly) cfg="--cfg docsrs"
     RUSTDOCFLAGS="-D warnings $cfg" "${as_there[@]}" doc --no-deps --all-features --target-dir "$CARGO_TARGET_DIR/api" \
-        --manifest-path "$CARGO_TARGET_DIR/package/paceline-$version/Cargo.toml"
+        --manifest-path "$1/Cargo.toml"
 }
 
 packaged() { quietly cargo package --no-verify --locked "${core[@]}" --manifest-path "$1" --workspace "${@:2}"; }
 
-# Each archive, unpacked where nothing else is, builds from what is in it: the adapters with the unpacked core.
+# Each archive, unpacked where nothing else is, builds from what is in it: the adapters with the unpacked core. The core's documentation too.
 unpacked() {
     local into archive
     quietly cargo package --locked --no-verify --package paceline || return # a dry run keeps no archive
@@ -45,6 +45,7 @@ unpacked() {
         (cd "$archive" && cargo check --lib --locked --config "patch.crates-io.paceline.path='$into/paceline-$version'" \
             --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
     done
+    documented "$into/paceline-$version" || { rm -rf "$into"; return 1; }
     rm -rf "$into"
 }
 
@@ -57,6 +58,5 @@ step "paceline-fleet: contents" contents adapters/fleet/Cargo.toml paceline-flee
 step "adapters: packages" packaged adapters/Cargo.toml --exclude paceline-promises
 step "fleet: package" packaged adapters/fleet/Cargo.toml
 step "archives from an empty folder" unpacked
-step "paceline: documentation" documented
 skip "cargo publish --dry-run of the adapters" "it asks the registry for paceline $version, which is published first"
 closing

@@ -53,7 +53,7 @@ prepare() {
     mkdir -p "$tree"
     git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md src tests/laws/models fuzz |
         tar --null -T - -cf - | tar xmf - -C "$tree"
-    sed -i -E 's/^members = .*/members = []/' "$tree/Cargo.toml"
+    sed -i -E -e 's/^members = .*/members = []/' -e '/^default-members/d' "$tree/Cargo.toml"
 }
 
 # plant NAME: applies its patches, and fails if one changes nothing.

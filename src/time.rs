@@ -2,12 +2,11 @@
 
 use core::{fmt, time::Duration};
 
-use crate::fixed::SECOND;
-
 /// How long a bucket or a quota is at rest before nothing is worth keeping of it, in nanoseconds:
 /// half an hour. At the lowest rate of a law a bucket of one token is full within 17 minutes, so that
 /// all that was used is idle within an hour.
-pub(crate) const LONG_UNUSED: u64 = 1_800 * SECOND;
+#[cfg(feature = "std")]
+pub(crate) const LONG_UNUSED: u64 = 1_800 * crate::fixed::SECOND;
 
 /// An instant, in nanoseconds since an origin of the caller's choosing.
 ///

@@ -211,8 +211,8 @@ fn a_set_that_takes_back_beside_a_send_is_not_counted() {
         });
         let set = SendSet::new([&rates.0, &rates.1]);
         let taken = set.try_acquire(now, &[1, 1]).is_ok();
-        let (sent, had) = other.join().expect("the other thread returns");
-        assert!(sent, "two are left");
+        let (passed, had) = other.join().expect("the other thread returns");
+        assert!(passed, "two are left");
         assert!(taken != had, "the other limit has one token");
         let left = remaining(&rates.0, now);
         // After a send that came between, what was taken back stays counted.

@@ -74,12 +74,12 @@ mod tests {
     fn a_host_that_threads_bring_together_is_asked_for_once() {
         let made = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&made);
-        let make = move |_: &str| -> Arc<dyn RetryStrategy> {
+        let build = move |_: &str| -> Arc<dyn RetryStrategy> {
             counted.fetch_add(1, SeqCst);
             thread::yield_now();
             Arc::new(Standard::new())
         };
-        let hosts = Hosts::new(Arc::new(make), 1_000);
+        let hosts = Hosts::new(Arc::new(build), 1_000);
         let (threads, barrier) = (8, Barrier::new(8));
         thread::scope(|scope| {
             for _ in 0..threads {

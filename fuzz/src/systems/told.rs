@@ -47,7 +47,7 @@ impl Told {
                 let whole = Duration::from_secs(self.whole_at());
                 return report.reset(Reset::At(whole)).into();
             }
-            3 => report.reset(Reset::At(date - Duration::from_secs(1_504))),
+            3 => report.reset(Reset::At(date.saturating_sub(Duration::from_secs(1_504)))),
             4 => report
                 .reset(Reset::In(Duration::ZERO))
                 .window(Duration::ZERO),

@@ -187,7 +187,7 @@ pub fn play(system: &System) -> Played {
             ..system.clone()
         });
         if oracle::is_throttled_more(&played, &paced) {
-            let permille = |played: &Played| (played.throttled() * 1_000.0) as u64;
+            let permille = |played: &Played| played.refused * 1_000 / played.sent.max(1);
             played.fault(Fault::Throttled(permille(&played), permille(&paced)));
         }
     }
