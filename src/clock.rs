@@ -135,7 +135,7 @@ impl fmt::Debug for MonotonicClock {
 /// # }
 /// ```
 #[cfg(feature = "tokio")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TokioClock(tokio::time::Instant);
 
 #[cfg(feature = "tokio")]
@@ -158,6 +158,16 @@ impl Default for TokioClock {
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The time that it shows.
+#[cfg(feature = "tokio")]
+impl fmt::Debug for TokioClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TokioClock")
+            .field(&self.0.elapsed())
+            .finish()
     }
 }
 

@@ -13,7 +13,8 @@ use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
-    RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, WeightError,
+    RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
+    WeightError,
     backoff::{ExponentialBackoff, Jitter, SeededRandom},
     classify::{
         BodyBeginning, BodyEnd, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier,
@@ -38,7 +39,7 @@ use paceline::{
         Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
         SendRequest, SendTurn, StrategyId,
     },
-    wait::{AsyncIoSleep, DefaultSleep, Sleep, Timer},
+    wait::{AsyncIoSleep, DefaultSleep, Interrupt, Sleep, Timer, sleep_fn},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -260,6 +261,7 @@ fn every_type() -> Shown {
     let limiter = SendLimiter::new(&rate).clock(at(1));
     let mut timer = AsyncIoSleep::new().timer();
     timer.arm(60 * SECOND);
+    let at_once = |_| core::future::ready(());
     show!(
         limiter.token(),
         limiter.token().within(SECOND).acquire(),
@@ -268,6 +270,9 @@ fn every_type() -> Shown {
         timer,
         DefaultSleep::new(),
         DefaultSleep::new().timer(),
+        Interrupt::new(),
+        sleep_fn(at_once),
+        sleep_fn(at_once).timer(),
     );
     let mut attempts = Operation::new(&strategy).start();
     attempts.next(&at(1), None);
@@ -308,6 +313,7 @@ fn every_type() -> Shown {
         Legacy::new(),
         Failure::throttling().with_retry_after(RetryAfter::AtLeast(SECOND)),
         MonotonicClock::new(),
+        TokioClock::new(),
         quota.try_acquire(5).expect("it is there"),
         rate.reserve_n(at(1), 1).expect("it holds one"),
         slow.reserve_n(at(0), 2).expect("it holds two"),

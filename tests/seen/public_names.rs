@@ -29,7 +29,7 @@ fn the_root_has_what_most_programs_name() {
     let strategies = "Standard Adaptive Legacy RetryStrategy RetryStrategyExt Scopes Operation";
     let failures =
         "Failure RetryInfo RetryToken RetryAfter RetrySafety Execution Fault Idempotency";
-    let time = "Clock MonotonicClock Timestamp";
+    let time = "Clock MonotonicClock TokioClock Timestamp";
     let groups = [buckets, permits, errors, strategies, failures, time];
     let expected: BTreeSet<_> = groups.iter().flat_map(|names| names.split(' ')).collect();
     assert_eq!(at_the_root(), expected);
