@@ -12,7 +12,6 @@ use aws_smithy_runtime_api::{
             Intercept,
             context::{BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextRef},
         },
-        retries::classifiers::ClassifyRetry,
         runtime_components::RuntimeComponents,
         stalled_stream_protection::StalledStreamProtectionConfig,
     },
@@ -25,10 +24,10 @@ use aws_smithy_types::{
 
 use crate::{
     Misconfigured, Pacing,
-    classifier::{Decision, PacingClassifier, leave},
+    classifier::{Decision, leave},
     failure,
-    http_client::is_paced,
     operation::{Bounds, Operation, Verdict},
+    parts,
 };
 
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
@@ -82,9 +81,8 @@ impl PacingInterceptor {
         &self,
         verdict: Verdict,
         context: &FinalizerInterceptorContextRef<'_>,
-        components: &RuntimeComponents,
         bag: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
+    ) {
         let decision = match verdict {
             Verdict::Retry {
                 delay,
@@ -97,12 +95,7 @@ impl PacingInterceptor {
             }
             Verdict::None | Verdict::Stop => Decision::Forbid,
         };
-        let installed = |name| components.retry_classifiers().any(|c| c.name() == name);
-        if !installed(PacingClassifier::NAME) {
-            return Err(Misconfigured::NoClassifier.into());
-        }
         leave(context.inner(), decision);
-        Ok(())
     }
 }
 
@@ -160,7 +153,7 @@ impl Intercept for PacingInterceptor {
     fn modify_before_retry_loop(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
-        _components: &RuntimeComponents,
+        components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let body = context.request().body();
@@ -179,23 +172,20 @@ impl Intercept for PacingInterceptor {
             quieten(bag, operation.max_attempts());
         }
         bag.interceptor_state().store_put(operation);
-        Ok(())
+        Ok(parts::complete(self.host, components, bag)?)
     }
 
     fn modify_before_transmit(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
-        components: &RuntimeComponents,
+        _components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let presigned = context.request().uri().contains("X-Amz-Signature=");
         let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
             return Ok(()); // a request that is only signed is sent by another client
         };
-        let sees_us = components
-            .http_client()
-            .is_some_and(|client| is_paced(&client));
-        if let Some(turn) = operation.take_turn(&self.pacing, sees_us)? {
+        if let Some(turn) = operation.take_turn(&self.pacing)? {
             context.request_mut().add_extension(turn);
             forgive_waiting(bag);
         }
@@ -218,7 +208,7 @@ impl Intercept for PacingInterceptor {
             return Err(Misconfigured::NoHttpClient.into());
         }
         if self.host == Host::Sdk && failure.is_some() {
-            self.steer(verdict, context, components, bag)?;
+            self.steer(verdict, context, bag);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod interceptor;
 mod misconfigured;
 mod operation;
 mod pacing;
+mod parts;
 mod plugin;
 mod turn;
 

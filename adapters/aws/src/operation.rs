@@ -108,26 +108,15 @@ impl Operation {
         }
     }
 
-    /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client. If
-    /// that may be of another crate (`sees_us`), the turn is left to it in any case, and is missed
-    /// if it is not taken.
+    /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
     ///
     /// Nothing is awaited between here and there, so a token that is taken is sent with.
-    pub(crate) fn take_turn(
-        &mut self,
-        pacing: &Pacing,
-        sees_us: bool,
-    ) -> Result<Option<Awaited>, Stop> {
+    pub(crate) fn take_turn(&mut self, pacing: &Pacing) -> Result<Option<Awaited>, Stop> {
         let Stage::Own(mut attempts) = core::mem::replace(&mut self.state, Stage::Ended) else {
             return Ok(None);
         };
         if self.verdict != Verdict::None {
             attempts.slept(); // by the orchestrator
-        }
-        if !sees_us {
-            let lent = Awaited::new(attempts);
-            self.state = Stage::Lent(lent.clone());
-            return Ok(Some(lent));
         }
         match attempts.next(pacing.strategy().clock(), None) {
             Next::Sleep(_) | Next::InLine(_) => {

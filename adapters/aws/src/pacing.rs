@@ -156,7 +156,8 @@ impl Pacing {
     /// Wraps the HTTP client that the SDK would have used.
     ///
     /// Which one that is depends on the features of the SDK's crates. Without any (see the feature
-    /// `default-https-client`) every request fails, as it does without paceline.
+    /// `default-https-client`) every operation fails, as it does without paceline: with
+    /// [`Misconfigured::NoDefaultClient`](crate::Misconfigured::NoDefaultClient).
     #[must_use]
     pub fn default_http_client(&self) -> PacedHttpClient {
         default_http_client()
