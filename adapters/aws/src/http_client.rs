@@ -24,8 +24,8 @@ use aws_smithy_runtime_api::{
 use aws_smithy_types::config_bag::ConfigBag;
 
 use crate::{
-    Misconfigured, classifier::PacingClassifier, interceptor::PacingInterceptor, parts,
-    turn::Awaited,
+    Misconfigured, classifier::PacingClassifier, interceptor::PacingInterceptor, limit::Limited,
+    parts, turn::Awaited,
 };
 
 /// An HTTP client that makes a request wait for its turn, and leaves everything else to the client
@@ -121,13 +121,21 @@ impl HttpConnector for PacedConnector {
             let none = Misconfigured::NoDefaultClient.into();
             return HttpConnectorFuture::ready(Err(ConnectorError::other(none, None)));
         };
-        let Some(turn) = request.extension::<Awaited>() else {
+        let turn = request.extension::<Awaited>().cloned();
+        let limit = request.extension::<Limited>().cloned();
+        let limit = limit.zip(self.sleep.clone()); // without one the SDK limits nothing
+        if turn.is_none() && limit.is_none() {
             return inner.call(request);
-        };
-        let (turn, inner, sleep) = (turn.clone(), inner.clone(), self.sleep.clone());
+        }
+        let (inner, sleep) = (inner.clone(), self.sleep.clone());
         HttpConnectorFuture::new(async move {
-            turn.wait(sleep).await?;
-            inner.call(request).await
+            if let Some(turn) = turn {
+                turn.wait(sleep).await?;
+            }
+            match limit {
+                Some((limit, sleep)) => limit.apply(inner.call(request), &sleep).await,
+                None => inner.call(request).await,
+            }
         })
     }
 }

@@ -2,7 +2,6 @@
 //! each attempt.
 
 use core::{fmt, time::Duration};
-use std::time::Instant;
 
 use aws_smithy_runtime::client::retries::TokenBucket;
 use aws_smithy_runtime_api::{
@@ -10,8 +9,12 @@ use aws_smithy_runtime_api::{
     client::{
         interceptors::{
             Intercept,
-            context::{BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextRef},
+            context::{
+                BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextMut,
+                FinalizerInterceptorContextRef,
+            },
         },
+        orchestrator::OrchestratorError,
         runtime_components::RuntimeComponents,
         stalled_stream_protection::StalledStreamProtectionConfig,
     },
@@ -26,6 +29,7 @@ use crate::{
     Misconfigured, Pacing,
     classifier::{Decision, leave},
     failure,
+    limit::{self, Limit},
     operation::{Bounds, Operation, Verdict},
     parts,
 };
@@ -164,8 +168,8 @@ impl Intercept for PacingInterceptor {
         let once = self.host == Host::Sdk && is_disabled(bag);
         let bounds = Bounds {
             repeatable: !once && (!body.is_streaming() || body.try_clone().is_some()),
-            // One that is too far to be expressed does not come.
-            deadline: operation_timeout.and_then(|span| Instant::now().checked_add(span)),
+            span: operation_timeout,
+            attempt: Limit::take(bag),
         };
         let operation = Operation::begin(&self.pacing, bounds);
         if self.host == Host::Sdk && !once {
@@ -185,9 +189,28 @@ impl Intercept for PacingInterceptor {
         let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
             return Ok(()); // a request that is only signed is sent by another client
         };
+        let request = context.request_mut();
+        if let Some(limit) = operation.limit() {
+            request.add_extension(limit.of_request());
+        }
         if let Some(turn) = operation.take_turn(&self.pacing)? {
-            context.request_mut().add_extension(turn);
+            request.add_extension(turn);
             forgive_waiting(bag);
+        }
+        Ok(())
+    }
+
+    /// Makes a time limit that ended an attempt here what such a limit is in the SDK.
+    fn modify_before_attempt_completion(
+        &self,
+        context: &mut FinalizerInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        _bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if let Some(Err(error)) = context.output_or_error_mut()
+            && let Some(late) = limit::behind(error)
+        {
+            *error = OrchestratorError::timeout(late);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod classifier;
 mod failure;
 mod http_client;
 mod interceptor;
+mod limit;
 mod misconfigured;
 mod operation;
 mod pacing;

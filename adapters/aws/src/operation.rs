@@ -1,7 +1,6 @@
 //! One operation's state, which travels in its config bag.
 
 use core::time::Duration;
-use std::time::Instant;
 
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
 use paceline::{
@@ -12,6 +11,7 @@ use paceline::{
 
 use crate::{
     Pacing,
+    limit::Limit,
     turn::{Awaited, Pending},
 };
 
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Operation {
     state: Stage,
     verdict: Verdict,
-    bounds: Bounds,
+    limit: Option<Limit>,
 }
 
 #[derive(Debug)]
@@ -40,23 +40,15 @@ enum Stage {
     Ended,
 }
 
-/// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid
-/// for.
-#[derive(Clone, Copy, Debug)]
+/// What bounds an operation from outside.
+#[derive(Debug)]
 pub(crate) struct Bounds {
     /// Whether the request can be sent a second time: some bodies cannot.
     pub(crate) repeatable: bool,
-    /// When the whole operation times out.
-    pub(crate) deadline: Option<Instant>,
-}
-
-impl Bounds {
-    fn permit_another(&self) -> bool {
-        self.repeatable
-            && self
-                .deadline
-                .is_none_or(|deadline| Instant::now() < deadline)
-    }
+    /// How long the whole operation may take.
+    pub(crate) span: Option<Duration>,
+    /// How long each attempt may take.
+    pub(crate) attempt: Option<Limit>,
 }
 
 /// What was decided after the last attempt.
@@ -84,10 +76,15 @@ impl Operation {
         if let Some(span) = pacing.longest_hint() {
             operation = operation.max_retry_after(span);
         }
+        if let Some(span) = bounds.span {
+            operation = operation.deadline(span);
+        }
+        let mut attempts = operation.start();
+        attempts.set_repeatable(bounds.repeatable);
         Self {
-            state: Stage::Own(operation.start()),
+            state: Stage::Own(attempts),
             verdict: Verdict::None,
-            bounds,
+            limit: bounds.attempt,
         }
     }
 
@@ -106,6 +103,11 @@ impl Operation {
             Stage::Own(attempts) => max_attempts(attempts),
             Stage::Lent(_) | Stage::Ended => 1,
         }
+    }
+
+    /// Returns the time limit of each attempt.
+    pub(crate) const fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
     }
 
     /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
@@ -145,33 +147,33 @@ impl Operation {
             return (self.verdict, false);
         };
         let overtook = lent && !attempts.is_sending();
-        self.verdict = self.decide(&mut attempts, failure);
+        self.verdict = decide(&mut attempts, failure);
         if let Verdict::Retry { .. } = self.verdict {
             self.state = Stage::Own(attempts);
         }
         (self.verdict, overtook)
     }
+}
 
-    fn decide(&self, attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
-        let reports = Reports::new();
-        let Some(failure) = failure else {
-            // What was only signed was not sent by us: there is nothing to record.
-            let _recorded = attempts.succeeded(reports);
-            return Verdict::Stop;
-        };
-        attempts.set_repeatable(self.bounds.permit_another());
-        let decided = if attempts.is_sending() {
-            attempts.failed(failure, reports)
-        } else {
-            attempts.not_sent(failure, reports)
-        };
-        match decided {
-            Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
-                delay: rest.span(),
-                max_attempts: max_attempts(attempts),
-            },
-            _ => Verdict::Stop,
-        }
+/// Records the outcome of an attempt, and decides what comes next.
+fn decide(attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
+    let reports = Reports::new();
+    let Some(failure) = failure else {
+        // What was only signed was not sent by us: there is nothing to record.
+        let _recorded = attempts.succeeded(reports);
+        return Verdict::Stop;
+    };
+    let decided = if attempts.is_sending() {
+        attempts.failed(failure, reports)
+    } else {
+        attempts.not_sent(failure, reports)
+    };
+    match decided {
+        Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
+            delay: rest.span(),
+            max_attempts: max_attempts(attempts),
+        },
+        _ => Verdict::Stop,
     }
 }
 

@@ -148,7 +148,8 @@ impl Pacing {
 
     /// Wraps an HTTP client: requests wait for their turn in it.
     ///
-    /// Where the turn has come already, the request goes straight through.
+    /// Where the turn has come already, the request goes straight through. The time limit of an
+    /// attempt (`operation_attempt_timeout`) begins when the turn has come.
     pub fn http_client(&self, inner: impl HttpClient + 'static) -> PacedHttpClient {
         PacedHttpClient::new(inner)
     }

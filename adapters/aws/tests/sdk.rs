@@ -157,32 +157,24 @@ async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
 
 #[tokio::test]
 async fn silence_is_a_timeout_and_costs_as_one() {
-    let asked = UntilAsked::default();
-    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
-    let strategy = Standard::builder()
-        .generation(RetryGeneration::V2_0)
-        .max_attempts(2)
-        .backoff(Arc::new(Always(Duration::ZERO)));
-    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
-    let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().read_timeout(SECOND);
-    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
-    let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("there is no answer");
-    assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
-}
-
-#[tokio::test]
-async fn an_operation_that_has_run_out_of_time_pays_for_no_retry() {
-    let asked = UntilAsked::default();
-    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
-    let strategy = Arc::new(Standard::new());
-    let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_nanos(1));
-    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
-    let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("there is no answer");
-    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+    let timeouts = TimeoutConfig::builder;
+    for timeouts in [
+        timeouts().read_timeout(SECOND),
+        timeouts().operation_attempt_timeout(SECOND),
+    ] {
+        let asked = UntilAsked::default();
+        let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
+        let strategy = Standard::builder()
+            .generation(RetryGeneration::V2_0)
+            .max_attempts(2)
+            .backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+        let pacing = Pacing::shared(strategy.clone());
+        let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
+        let error = copy(&Client::from_conf(config.build())).await;
+        error.expect_err("there is no answer");
+        assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
+    }
 }
 
 #[tokio::test]
