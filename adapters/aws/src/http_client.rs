@@ -104,7 +104,7 @@ impl HttpClient for PacedHttpClient {
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
-        parts::answer();
+        parts::answer(self);
         self.inner.as_ref()?.connector_metadata()
     }
 }

@@ -80,6 +80,11 @@ impl PacingInterceptor {
         }
     }
 
+    /// Returns the operation in `bag`, if this interceptor began it.
+    fn operation<'a>(&self, bag: &'a mut ConfigBag) -> Option<&'a mut Operation> {
+        Operation::of(bag).filter(|operation| operation.begun_by() == parts::address(self))
+    }
+
     /// Makes the SDK's own strategy carry `verdict` out.
     fn steer(
         &self,
@@ -151,6 +156,7 @@ fn forgive_waiting(bag: &mut ConfigBag) {
 
 impl Intercept for PacingInterceptor {
     fn name(&self) -> &'static str {
+        parts::answer(self);
         Self::NAME
     }
 
@@ -160,6 +166,9 @@ impl Intercept for PacingInterceptor {
         components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
+        if !parts::is_last(self, components) {
+            return Ok(());
+        }
         let body = context.request().body();
         let operation_timeout = bag
             .load::<TimeoutConfig>()
@@ -171,7 +180,7 @@ impl Intercept for PacingInterceptor {
             span: operation_timeout,
             attempt: Limit::take(bag),
         };
-        let operation = Operation::begin(&self.pacing, bounds);
+        let operation = Operation::begin(&self.pacing, bounds, parts::address(self));
         if self.host == Host::Sdk && !once {
             quieten(bag, operation.max_attempts());
         }
@@ -186,7 +195,7 @@ impl Intercept for PacingInterceptor {
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let presigned = context.request().uri().contains("X-Amz-Signature=");
-        let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
+        let Some(operation) = self.operation(bag).filter(|_| !presigned) else {
             return Ok(()); // a request that is only signed is sent by another client
         };
         let request = context.request_mut();
@@ -221,7 +230,7 @@ impl Intercept for PacingInterceptor {
         components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let Some(operation) = Operation::of(bag) else {
+        let Some(operation) = self.operation(bag) else {
             return Ok(());
         };
         let failure =

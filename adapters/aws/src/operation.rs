@@ -24,6 +24,7 @@ pub(crate) struct Operation {
     state: Stage,
     verdict: Verdict,
     limit: Option<Limit>,
+    begun_by: usize,
 }
 
 #[derive(Debug)]
@@ -67,8 +68,8 @@ impl Storable for Operation {
 }
 
 impl Operation {
-    /// Begins an operation.
-    pub(crate) fn begin(pacing: &Pacing, bounds: Bounds) -> Self {
+    /// Begins an operation, for the interceptor at that address.
+    pub(crate) fn begin(pacing: &Pacing, bounds: Bounds, by: usize) -> Self {
         let mut operation = paceline::Operation::new(pacing.strategy().clone());
         if let Some(scope) = pacing.scope_name() {
             operation = operation.scope(scope);
@@ -85,6 +86,7 @@ impl Operation {
             state: Stage::Own(attempts),
             verdict: Verdict::None,
             limit: bounds.attempt,
+            begun_by: by,
         }
     }
 
@@ -103,6 +105,10 @@ impl Operation {
             Stage::Own(attempts) => max_attempts(attempts),
             Stage::Lent(_) | Stage::Ended => 1,
         }
+    }
+
+    pub(crate) const fn begun_by(&self) -> usize {
+        self.begun_by
     }
 
     /// Returns the time limit of each attempt.

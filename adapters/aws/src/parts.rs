@@ -4,27 +4,44 @@ use core::cell::Cell;
 
 use aws_smithy_runtime_api::client::{
     http::HttpClient as _,
+    interceptors::Intercept as _,
     retries::{RetryStrategy as _, classifiers::ClassifyRetry as _},
     runtime_components::RuntimeComponents,
 };
 use aws_smithy_types::config_bag::ConfigBag;
 
-use crate::{Misconfigured, classifier::PacingClassifier, interceptor::Host};
+use crate::{
+    Misconfigured,
+    classifier::PacingClassifier,
+    interceptor::{Host, PacingInterceptor},
+};
 
 std::thread_local! {
-    /// Whether a part of this crate was asked on this thread.
-    static ASKED: Cell<bool> = const { Cell::new(false) };
+    /// The part of this crate that was asked last on this thread.
+    static ASKED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Tells who asks a part that the part is of this crate. A wrapper may be in between.
-pub(crate) fn answer() {
-    ASKED.set(true);
+/// Tells who asks `part` that it is of this crate. A wrapper may be in between.
+pub(crate) fn answer<P>(part: &P) {
+    ASKED.set(Some(address(part)));
 }
 
-fn answers<T>(ask: impl FnOnce() -> T) -> bool {
-    ASKED.set(false);
+/// The identity of what stays where it is during an operation.
+pub(crate) fn address<P>(part: &P) -> usize {
+    core::ptr::from_ref(part).addr()
+}
+
+fn answers<T>(ask: impl FnOnce() -> T) -> Option<usize> {
+    ASKED.set(None);
     let _said = ask();
     ASKED.get()
+}
+
+/// Returns `true` if `interceptor` is the last of its kind: an operation may have its own beside its
+/// client's, and the last one decides.
+pub(crate) fn is_last(interceptor: &PacingInterceptor, components: &RuntimeComponents) -> bool {
+    let ask = || components.interceptors().for_each(|part| _ = part.name());
+    answers(ask) == Some(address(interceptor))
 }
 
 /// Looks for the parts beside the interceptor, whose operation is in `bag` already.
@@ -36,7 +53,10 @@ pub(crate) fn complete(
     bag: &ConfigBag,
 ) -> Result<(), Misconfigured> {
     let client = components.http_client();
-    if !client.is_some_and(|client| answers(|| client.connector_metadata())) {
+    if client
+        .and_then(|client| answers(|| client.connector_metadata()))
+        .is_none()
+    {
         return Err(Misconfigured::NoHttpClient);
     }
     let strategy = || {
@@ -49,7 +69,7 @@ pub(crate) fn complete(
             Err(Misconfigured::NoClassifier)
         }
         // Another strategy may take a token of its own, for an operation that is not sent.
-        Host::Plugin if !answers(strategy) => Err(Misconfigured::NoStrategy),
+        Host::Plugin if answers(strategy).is_none() => Err(Misconfigured::NoStrategy),
         _ => Ok(()),
     }
 }

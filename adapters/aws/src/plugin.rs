@@ -94,7 +94,7 @@ impl RetryStrategy for Decided {
     ) -> Result<ShouldAttempt, BoxError> {
         match bag.load::<Operation>() {
             Some(_) => {
-                parts::answer();
+                parts::answer(self);
                 Ok(ShouldAttempt::Yes)
             }
             None => Err(Misconfigured::NoInterceptor.into()),

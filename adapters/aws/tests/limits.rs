@@ -15,7 +15,10 @@ use core::{
 };
 use std::sync::Mutex;
 
-use aws_sdk_s3::{Client, config::Builder, config::timeout::TimeoutConfig, error::SdkError};
+use aws_sdk_s3::{
+    Client, config::Builder, config::retry::RetryConfig, config::timeout::TimeoutConfig,
+    error::SdkError,
+};
 use aws_smithy_async::rt::sleep::{AsyncSleep as _, Sleep, TokioSleep};
 use aws_smithy_runtime_api::client::{
     http::{
@@ -124,8 +127,8 @@ fn paced(service: &Service, strategy: Arc<dyn RetryStrategy>) -> Builder {
         .retry_classifier(pacing.classifier())
 }
 
-fn at_a_fixed_rate(each_second: u32, bulk: bool) -> Arc<Adaptive> {
-    let rate = PacedSettings::fixed(each_second, SECOND).expect("the rate is in range");
+fn at_a_fixed_rate(requests: u32, span: Duration, bulk: bool) -> Arc<Adaptive> {
+    let rate = PacedSettings::fixed(requests, span).expect("the rate is in range");
     let builder = Adaptive::builder().clock(Arc::new(TokioClock::new()));
     let builder = if bulk { builder.bulk() } else { builder };
     Arc::new(builder.paced(rate).build().expect("in range"))
@@ -137,7 +140,7 @@ fn at_a_fixed_rate(each_second: u32, bulk: bool) -> Arc<Adaptive> {
 async fn a_wait_in_line_is_no_part_of_an_attempt() {
     for bulk in [false, true] {
         let service = Service::new(SECOND / 100, Duration::ZERO);
-        let strategy = at_a_fixed_rate(20, bulk);
+        let strategy = at_a_fixed_rate(20, SECOND, bulk);
         let client = Client::from_conf(paced(&service, strategy.clone()).build());
         let (left, lost) = (
             Arc::new(AtomicUsize::new(300)),
@@ -184,8 +187,7 @@ async fn the_limit_of_an_attempt_begins_when_its_turn_has_come() {
         said.contains("single attempt") && said.contains("1s"),
         "{said}"
     );
-    let seconds = |span: &Duration| span.as_secs();
-    let came: Vec<_> = service.came().iter().map(seconds).collect();
+    let came: Vec<_> = service.came().iter().map(Duration::as_secs).collect();
     assert_eq!(
         (came, service.begun.elapsed().as_secs()),
         (vec![0, 5, 10], 11)
@@ -216,7 +218,7 @@ async fn an_answer_that_stalls_is_a_timeout_and_a_stream_is_the_users() {
 async fn a_wait_that_the_limit_of_an_operation_would_end_does_not_begin() {
     for bulk in [false, true] {
         let service = Service::new(Duration::ZERO, Duration::ZERO);
-        let strategy = at_a_fixed_rate(1, bulk);
+        let strategy = at_a_fixed_rate(1, SECOND, bulk);
         let limit = TimeoutConfig::builder()
             .operation_timeout(SECOND / 2)
             .operation_attempt_timeout(SECOND / 4);
@@ -241,6 +243,30 @@ async fn a_wait_that_the_limit_of_an_operation_would_end_does_not_begin() {
         let now = strategy.clock().now();
         assert_eq!(strategy.send_rate().try_acquire(now), Err(SECOND));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_can_go_by_another_strategy_than_its_client() {
+    let service = Service::new(NEVER, NEVER);
+    let clients = at_a_fixed_rate(1, 100 * SECOND, false);
+    let now = clients.clock().now();
+    let taken = clients.send_rate().try_acquire(now);
+    assert!(taken.is_ok(), "its only token");
+    let client = Client::from_conf(paced(&service, clients).build());
+    let pacing = Pacing::shared(at_a_fixed_rate(1, 5 * SECOND, false));
+    for _ in 0..2 {
+        let other = aws_sdk_s3::Config::builder()
+            .http_client(pacing.http_client(service.client()))
+            .interceptor(pacing.interceptor())
+            .retry_classifier(pacing.classifier())
+            .retry_config(RetryConfig::disabled());
+        let head = client.head_object().bucket("b").key("k");
+        let error = head.customize().config_override(other).send().await;
+        let error = error.expect_err("there is no answer");
+        assert!(matches!(error, SdkError::TimeoutError(_)), "{error:?}");
+    }
+    let came: Vec<_> = service.came().iter().map(Duration::as_secs).collect();
+    assert_eq!((came, service.begun.elapsed().as_secs()), (vec![0, 5], 6));
 }
 
 #[tokio::test(start_paused = true)]
