@@ -8,6 +8,8 @@ use aws_smithy_runtime_api::client::{
 };
 use aws_smithy_types::retry::ErrorKind;
 
+use crate::parts::address;
+
 std::thread_local! {
     /// The decision on the attempt that ended last on this thread.
     ///
@@ -41,14 +43,10 @@ impl PacingClassifier {
     }
 }
 
-/// Leaves a decision on the attempt that ended with `context`.
+/// Leaves a decision on the attempt that ended with `context`, which each operation keeps where it
+/// is.
 pub(crate) fn leave(context: &InterceptorContext, decision: Decision) {
     DECISION.set(Some((address(context), decision)));
-}
-
-/// The identity of an operation under way: each keeps its context where it is.
-fn address(context: &InterceptorContext) -> usize {
-    core::ptr::from_ref(context).addr()
 }
 
 impl ClassifyRetry for PacingClassifier {

@@ -1,6 +1,6 @@
 //! The HTTP client in which requests wait for their turn.
 
-use core::{cell::Cell, fmt};
+use core::fmt;
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime::client::defaults::default_http_client_plugin_v2;
@@ -24,7 +24,8 @@ use aws_smithy_runtime_api::{
 use aws_smithy_types::config_bag::ConfigBag;
 
 use crate::{
-    Misconfigured, classifier::PacingClassifier, interceptor::PacingInterceptor, turn::Awaited,
+    Misconfigured, classifier::PacingClassifier, interceptor::PacingInterceptor, limit::Limited,
+    parts, turn::Awaited,
 };
 
 /// An HTTP client that makes a request wait for its turn, and leaves everything else to the client
@@ -35,18 +36,6 @@ use crate::{
 pub struct PacedHttpClient {
     /// `None` if the SDK was built without an HTTP client.
     inner: Option<SharedHttpClient>,
-}
-
-std::thread_local! {
-    /// Whether a client of this crate was asked on this thread for what it is.
-    static ASKED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns `true` if `client` is of this crate, or a wrapper of one that hands on what it is.
-pub(crate) fn is_paced(client: &SharedHttpClient) -> bool {
-    ASKED.set(false);
-    let _metadata = client.connector_metadata();
-    ASKED.get()
 }
 
 /// Wraps what the SDK's own default plugin would install.
@@ -110,13 +99,12 @@ impl HttpClient for PacedHttpClient {
         if obeys(PacingClassifier::NAME) && !decides(PacingInterceptor::NAME) {
             return Err(Misconfigured::NoInterceptor.into());
         }
-        self.inner.as_ref().map_or(Ok(()), |inner| {
-            inner.validate_final_config(components, config)
-        })
+        let inner = self.inner.as_ref().ok_or(Misconfigured::NoDefaultClient)?;
+        inner.validate_final_config(components, config)
     }
 
     fn connector_metadata(&self) -> Option<ConnectorMetadata> {
-        ASKED.set(true);
+        parts::answer(self);
         self.inner.as_ref()?.connector_metadata()
     }
 }
@@ -130,16 +118,24 @@ struct PacedConnector {
 impl HttpConnector for PacedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let Some(inner) = &self.inner else {
-            let none = "the SDK was built without an HTTP client: enable `default-https-client`";
-            return HttpConnectorFuture::ready(Err(ConnectorError::other(none.into(), None)));
+            let none = Misconfigured::NoDefaultClient.into();
+            return HttpConnectorFuture::ready(Err(ConnectorError::other(none, None)));
         };
-        let Some(turn) = request.extension::<Awaited>() else {
+        let turn = request.extension::<Awaited>().cloned();
+        let limit = request.extension::<Limited>().cloned();
+        let limit = limit.zip(self.sleep.clone()); // without one the SDK limits nothing
+        if turn.is_none() && limit.is_none() {
             return inner.call(request);
-        };
-        let (turn, inner, sleep) = (turn.clone(), inner.clone(), self.sleep.clone());
+        }
+        let (inner, sleep) = (inner.clone(), self.sleep.clone());
         HttpConnectorFuture::new(async move {
-            turn.wait(sleep).await?;
-            inner.call(request).await
+            if let Some(turn) = turn {
+                turn.wait(sleep).await?;
+            }
+            match limit {
+                Some((limit, sleep)) => limit.apply(inner.call(request), &sleep).await,
+                None => inner.call(request).await,
+            }
         })
     }
 }

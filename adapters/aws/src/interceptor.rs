@@ -2,7 +2,6 @@
 //! each attempt.
 
 use core::{fmt, time::Duration};
-use std::time::Instant;
 
 use aws_smithy_runtime::client::retries::TokenBucket;
 use aws_smithy_runtime_api::{
@@ -10,9 +9,12 @@ use aws_smithy_runtime_api::{
     client::{
         interceptors::{
             Intercept,
-            context::{BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextRef},
+            context::{
+                BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextMut,
+                FinalizerInterceptorContextRef,
+            },
         },
-        retries::classifiers::ClassifyRetry,
+        orchestrator::OrchestratorError,
         runtime_components::RuntimeComponents,
         stalled_stream_protection::StalledStreamProtectionConfig,
     },
@@ -25,10 +27,11 @@ use aws_smithy_types::{
 
 use crate::{
     Misconfigured, Pacing,
-    classifier::{Decision, PacingClassifier, leave},
+    classifier::{Decision, leave},
     failure,
-    http_client::is_paced,
+    limit::{self, Limit},
     operation::{Bounds, Operation, Verdict},
+    parts,
 };
 
 /// What a request that waits for its turn is forgiven by the protection against uploads that stall.
@@ -77,14 +80,18 @@ impl PacingInterceptor {
         }
     }
 
+    /// Returns the operation in `bag`, if this interceptor began it.
+    fn operation<'a>(&self, bag: &'a mut ConfigBag) -> Option<&'a mut Operation> {
+        Operation::of(bag).filter(|operation| operation.begun_by() == parts::address(self))
+    }
+
     /// Makes the SDK's own strategy carry `verdict` out.
     fn steer(
         &self,
         verdict: Verdict,
         context: &FinalizerInterceptorContextRef<'_>,
-        components: &RuntimeComponents,
         bag: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
+    ) {
         let decision = match verdict {
             Verdict::Retry {
                 delay,
@@ -97,12 +104,7 @@ impl PacingInterceptor {
             }
             Verdict::None | Verdict::Stop => Decision::Forbid,
         };
-        let installed = |name| components.retry_classifiers().any(|c| c.name() == name);
-        if !installed(PacingClassifier::NAME) {
-            return Err(Misconfigured::NoClassifier.into());
-        }
         leave(context.inner(), decision);
-        Ok(())
     }
 }
 
@@ -154,15 +156,19 @@ fn forgive_waiting(bag: &mut ConfigBag) {
 
 impl Intercept for PacingInterceptor {
     fn name(&self) -> &'static str {
+        parts::answer(self);
         Self::NAME
     }
 
     fn modify_before_retry_loop(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
-        _components: &RuntimeComponents,
+        components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
+        if !parts::is_last(self, components) {
+            return Ok(());
+        }
         let body = context.request().body();
         let operation_timeout = bag
             .load::<TimeoutConfig>()
@@ -171,33 +177,49 @@ impl Intercept for PacingInterceptor {
         let once = self.host == Host::Sdk && is_disabled(bag);
         let bounds = Bounds {
             repeatable: !once && (!body.is_streaming() || body.try_clone().is_some()),
-            // One that is too far to be expressed does not come.
-            deadline: operation_timeout.and_then(|span| Instant::now().checked_add(span)),
+            span: operation_timeout,
+            attempt: Limit::take(bag),
         };
-        let operation = Operation::begin(&self.pacing, bounds);
+        let operation = Operation::begin(&self.pacing, bounds, parts::address(self));
         if self.host == Host::Sdk && !once {
             quieten(bag, operation.max_attempts());
         }
         bag.interceptor_state().store_put(operation);
-        Ok(())
+        Ok(parts::complete(self.host, components, bag)?)
     }
 
     fn modify_before_transmit(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
-        components: &RuntimeComponents,
+        _components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let presigned = context.request().uri().contains("X-Amz-Signature=");
-        let Some(operation) = Operation::of(bag).filter(|_| !presigned) else {
+        let Some(operation) = self.operation(bag).filter(|_| !presigned) else {
             return Ok(()); // a request that is only signed is sent by another client
         };
-        let sees_us = components
-            .http_client()
-            .is_some_and(|client| is_paced(&client));
-        if let Some(turn) = operation.take_turn(&self.pacing, sees_us)? {
-            context.request_mut().add_extension(turn);
+        let request = context.request_mut();
+        if let Some(limit) = operation.limit() {
+            request.add_extension(limit.of_request());
+        }
+        if let Some(turn) = operation.take_turn(&self.pacing)? {
+            request.add_extension(turn);
             forgive_waiting(bag);
+        }
+        Ok(())
+    }
+
+    /// Makes a time limit that ended an attempt here what such a limit is in the SDK.
+    fn modify_before_attempt_completion(
+        &self,
+        context: &mut FinalizerInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        _bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if let Some(Err(error)) = context.output_or_error_mut()
+            && let Some(late) = limit::behind(error)
+        {
+            *error = OrchestratorError::timeout(late);
         }
         Ok(())
     }
@@ -208,7 +230,7 @@ impl Intercept for PacingInterceptor {
         components: &RuntimeComponents,
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let Some(operation) = Operation::of(bag) else {
+        let Some(operation) = self.operation(bag) else {
             return Ok(());
         };
         let failure =
@@ -218,7 +240,7 @@ impl Intercept for PacingInterceptor {
             return Err(Misconfigured::NoHttpClient.into());
         }
         if self.host == Host::Sdk && failure.is_some() {
-            self.steer(verdict, context, components, bag)?;
+            self.steer(verdict, context, bag);
         }
         Ok(())
     }

@@ -6,9 +6,11 @@ mod classifier;
 mod failure;
 mod http_client;
 mod interceptor;
+mod limit;
 mod misconfigured;
 mod operation;
 mod pacing;
+mod parts;
 mod plugin;
 mod turn;
 

@@ -4,19 +4,31 @@ use core::{error::Error, fmt};
 
 /// A client was configured with some of the parts, and needs another.
 ///
-/// Found as the source of the error of the first operation that misses it.
+/// Each operation of such a client fails with this error before anything is sent. It is among the
+/// sources of the SDK's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misconfigured {
     /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so that the SDK would retry as
     /// it likes.
     NoClassifier,
-    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that a request did not
-    /// wait for its turn.
+    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that requests would not
+    /// wait for their turn.
+    ///
+    /// A client of your own goes into it. A wrapper around it has to hand on
+    /// [`connector_metadata`](aws_smithy_runtime_api::client::http::HttpClient::connector_metadata)
+    /// and the extensions of a request. Only a lost extension is found late, by the first answer to
+    /// a request that should have waited.
     NoHttpClient,
     /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing, so that the SDK would retry
     /// as it likes.
     NoInterceptor,
+    /// The client has another retry strategy than that of
+    /// [`Pacing::plugin`](crate::Pacing::plugin), which would retry as it likes.
+    NoStrategy,
+    /// [`Pacing::default_http_client`](crate::Pacing::default_http_client) found none: the SDK was
+    /// built without one.
+    NoDefaultClient,
 }
 
 impl fmt::Display for Misconfigured {
@@ -26,10 +38,16 @@ impl fmt::Display for Misconfigured {
                 "the client lacks `.retry_classifier(pacing.classifier())`: retries would not be paced"
             }
             Self::NoHttpClient => {
-                "the client lacks `.http_client(pacing.http_client(..))`: a request did not wait for its turn"
+                "the client lacks `.http_client(pacing.http_client(..))`: requests would not wait for their turn"
             }
             Self::NoInterceptor => {
                 "the client lacks `.interceptor(pacing.interceptor())`: nothing is decided"
+            }
+            Self::NoStrategy => {
+                "the client has another retry strategy than that of `pacing.plugin(..)`: retries would not be paced"
+            }
+            Self::NoDefaultClient => {
+                "the SDK was built without an HTTP client: enable `default-https-client`"
             }
         })
     }

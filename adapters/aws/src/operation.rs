@@ -1,7 +1,6 @@
 //! One operation's state, which travels in its config bag.
 
 use core::time::Duration;
-use std::time::Instant;
 
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
 use paceline::{
@@ -12,6 +11,7 @@ use paceline::{
 
 use crate::{
     Pacing,
+    limit::Limit,
     turn::{Awaited, Pending},
 };
 
@@ -23,7 +23,8 @@ use crate::{
 pub(crate) struct Operation {
     state: Stage,
     verdict: Verdict,
-    bounds: Bounds,
+    limit: Option<Limit>,
+    begun_by: usize,
 }
 
 #[derive(Debug)]
@@ -40,23 +41,15 @@ enum Stage {
     Ended,
 }
 
-/// What keeps the orchestrator from another attempt, whatever is decided: then none must be paid
-/// for.
-#[derive(Clone, Copy, Debug)]
+/// What bounds an operation from outside.
+#[derive(Debug)]
 pub(crate) struct Bounds {
     /// Whether the request can be sent a second time: some bodies cannot.
     pub(crate) repeatable: bool,
-    /// When the whole operation times out.
-    pub(crate) deadline: Option<Instant>,
-}
-
-impl Bounds {
-    fn permit_another(&self) -> bool {
-        self.repeatable
-            && self
-                .deadline
-                .is_none_or(|deadline| Instant::now() < deadline)
-    }
+    /// How long the whole operation may take.
+    pub(crate) span: Option<Duration>,
+    /// How long each attempt may take.
+    pub(crate) attempt: Option<Limit>,
 }
 
 /// What was decided after the last attempt.
@@ -75,8 +68,8 @@ impl Storable for Operation {
 }
 
 impl Operation {
-    /// Begins an operation.
-    pub(crate) fn begin(pacing: &Pacing, bounds: Bounds) -> Self {
+    /// Begins an operation, for the interceptor at that address.
+    pub(crate) fn begin(pacing: &Pacing, bounds: Bounds, by: usize) -> Self {
         let mut operation = paceline::Operation::new(pacing.strategy().clone());
         if let Some(scope) = pacing.scope_name() {
             operation = operation.scope(scope);
@@ -84,10 +77,16 @@ impl Operation {
         if let Some(span) = pacing.longest_hint() {
             operation = operation.max_retry_after(span);
         }
+        if let Some(span) = bounds.span {
+            operation = operation.deadline(span);
+        }
+        let mut attempts = operation.start();
+        attempts.set_repeatable(bounds.repeatable);
         Self {
-            state: Stage::Own(operation.start()),
+            state: Stage::Own(attempts),
             verdict: Verdict::None,
-            bounds,
+            limit: bounds.attempt,
+            begun_by: by,
         }
     }
 
@@ -108,26 +107,24 @@ impl Operation {
         }
     }
 
-    /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client. If
-    /// that may be of another crate (`sees_us`), the turn is left to it in any case, and is missed
-    /// if it is not taken.
+    pub(crate) const fn begun_by(&self) -> usize {
+        self.begun_by
+    }
+
+    /// Returns the time limit of each attempt.
+    pub(crate) const fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
+    }
+
+    /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
     ///
     /// Nothing is awaited between here and there, so a token that is taken is sent with.
-    pub(crate) fn take_turn(
-        &mut self,
-        pacing: &Pacing,
-        sees_us: bool,
-    ) -> Result<Option<Awaited>, Stop> {
+    pub(crate) fn take_turn(&mut self, pacing: &Pacing) -> Result<Option<Awaited>, Stop> {
         let Stage::Own(mut attempts) = core::mem::replace(&mut self.state, Stage::Ended) else {
             return Ok(None);
         };
         if self.verdict != Verdict::None {
             attempts.slept(); // by the orchestrator
-        }
-        if !sees_us {
-            let lent = Awaited::new(attempts);
-            self.state = Stage::Lent(lent.clone());
-            return Ok(Some(lent));
         }
         match attempts.next(pacing.strategy().clock(), None) {
             Next::Sleep(_) | Next::InLine(_) => {
@@ -156,33 +153,33 @@ impl Operation {
             return (self.verdict, false);
         };
         let overtook = lent && !attempts.is_sending();
-        self.verdict = self.decide(&mut attempts, failure);
+        self.verdict = decide(&mut attempts, failure);
         if let Verdict::Retry { .. } = self.verdict {
             self.state = Stage::Own(attempts);
         }
         (self.verdict, overtook)
     }
+}
 
-    fn decide(&self, attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
-        let reports = Reports::new();
-        let Some(failure) = failure else {
-            // What was only signed was not sent by us: there is nothing to record.
-            let _recorded = attempts.succeeded(reports);
-            return Verdict::Stop;
-        };
-        attempts.set_repeatable(self.bounds.permit_another());
-        let decided = if attempts.is_sending() {
-            attempts.failed(failure, reports)
-        } else {
-            attempts.not_sent(failure, reports)
-        };
-        match decided {
-            Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
-                delay: rest.span(),
-                max_attempts: max_attempts(attempts),
-            },
-            _ => Verdict::Stop,
-        }
+/// Records the outcome of an attempt, and decides what comes next.
+fn decide(attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
+    let reports = Reports::new();
+    let Some(failure) = failure else {
+        // What was only signed was not sent by us: there is nothing to record.
+        let _recorded = attempts.succeeded(reports);
+        return Verdict::Stop;
+    };
+    let decided = if attempts.is_sending() {
+        attempts.failed(failure, reports)
+    } else {
+        attempts.not_sent(failure, reports)
+    };
+    match decided {
+        Ok(paceline::operation::Verdict::Again(rest)) => Verdict::Retry {
+            delay: rest.span(),
+            max_attempts: max_attempts(attempts),
+        },
+        _ => Verdict::Stop,
     }
 }
 

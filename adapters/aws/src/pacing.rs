@@ -148,7 +148,8 @@ impl Pacing {
 
     /// Wraps an HTTP client: requests wait for their turn in it.
     ///
-    /// Where the turn has come already, the request goes straight through.
+    /// Where the turn has come already, the request goes straight through. The time limit of an
+    /// attempt (`operation_attempt_timeout`) begins when the turn has come.
     pub fn http_client(&self, inner: impl HttpClient + 'static) -> PacedHttpClient {
         PacedHttpClient::new(inner)
     }
@@ -156,7 +157,8 @@ impl Pacing {
     /// Wraps the HTTP client that the SDK would have used.
     ///
     /// Which one that is depends on the features of the SDK's crates. Without any (see the feature
-    /// `default-https-client`) every request fails, as it does without paceline.
+    /// `default-https-client`) every operation fails, as it does without paceline: with
+    /// [`Misconfigured::NoDefaultClient`](crate::Misconfigured::NoDefaultClient).
     #[must_use]
     pub fn default_http_client(&self) -> PacedHttpClient {
         default_http_client()

@@ -19,6 +19,7 @@ use crate::{
     Misconfigured, Pacing,
     interceptor::{Host, PacingInterceptor},
     operation::{Operation, Verdict},
+    parts,
 };
 
 /// A runtime plugin with all that paceline needs in a client.
@@ -92,7 +93,10 @@ impl RetryStrategy for Decided {
         bag: &ConfigBag,
     ) -> Result<ShouldAttempt, BoxError> {
         match bag.load::<Operation>() {
-            Some(_) => Ok(ShouldAttempt::Yes),
+            Some(_) => {
+                parts::answer(self);
+                Ok(ShouldAttempt::Yes)
+            }
             None => Err(Misconfigured::NoInterceptor.into()),
         }
     }

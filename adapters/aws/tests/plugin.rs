@@ -5,7 +5,7 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::time::Duration;
+use core::{error::Error, iter::successors, time::Duration};
 use std::io;
 
 use aws_smithy_runtime::client::orchestrator::operation::Operation;
@@ -16,7 +16,7 @@ use aws_smithy_runtime_api::client::{
     runtime_plugin::{RuntimePlugin as _, StaticRuntimePlugin},
 };
 use paceline::{Adaptive, Standard, law::PacedSettings};
-use paceline_aws::Pacing;
+use paceline_aws::{Misconfigured, Pacing};
 use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, get};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -79,30 +79,74 @@ async fn an_operation_dropped_in_line_gives_its_place_back() {
     assert_eq!(strategy.send_rate().try_acquire(now), Err(SECOND));
 }
 
-#[tokio::test]
-async fn the_strategy_alone_says_that_the_rest_is_missing() {
-    let pacing = Pacing::new(Standard::new());
-    let plugin = pacing.plugin(aws_smithy_http_client::Builder::new().build_http());
-    let whole = plugin
+/// Which parts of the plugin a client has.
+struct Parts {
+    http_client: bool,
+    interceptor: bool,
+    strategy: bool,
+}
+
+/// Sends a request with these parts, and returns which other it was found to lack.
+async fn lacking(server: &Server, pacing: &Pacing, parts: &Parts) -> Option<Misconfigured> {
+    let hyper = || aws_smithy_http_client::Builder::new().build_http();
+    let whole = pacing.plugin(hyper());
+    let whole = whole
         .runtime_components(&RuntimeComponentsBuilder::new("test"))
         .into_owned();
-    let part = RuntimeComponentsBuilder::new("part").with_retry_strategy(whole.retry_strategy());
-    let server = Server::with(&[Answer::Copied]).await;
+    let mut part = RuntimeComponentsBuilder::new("part");
+    if parts.http_client {
+        part.set_http_client(whole.http_client());
+    }
+    for interceptor in whole.interceptors().filter(|_| parts.interceptor) {
+        part.push_interceptor(interceptor);
+    }
+    if parts.strategy {
+        part.set_retry_strategy(whole.retry_strategy());
+    }
     let operation = Operation::builder()
         .service_name("test")
         .operation_name("Get")
         .behavior_version(BehaviorVersion::latest())
         .endpoint_url(&server.url)
         .no_auth()
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .no_retry()
+        .http_client(hyper())
         .runtime_plugin(StaticRuntimePlugin::new().with_runtime_components(part))
         .serializer(|()| Ok(HttpRequest::get("/")?))
         .deserializer::<(), io::Error>(|_| Ok(()))
         .build();
-    let error = operation
-        .invoke(())
-        .await
-        .expect_err("there is no interceptor");
-    let said = format!("{}", aws_sdk_s3::error::DisplayErrorContext(error));
-    assert!(said.contains(".interceptor("), "{said}");
+    let error = operation.invoke(()).await.err()?;
+    let outermost: &(dyn Error + 'static) = &error;
+    successors(Some(outermost), |&error| error.source())
+        .find_map(|error| error.downcast_ref::<Misconfigured>())
+        .copied()
+}
+
+#[tokio::test]
+async fn a_client_that_lacks_a_part_sends_nothing_and_says_which() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let strategy = one_per_second(&Stopped::default());
+    let pacing = Pacing::shared(strategy.clone());
+    let parts = |http_client, interceptor, strategy| Parts {
+        http_client,
+        interceptor,
+        strategy,
+    };
+    let cases = [
+        (parts(false, true, true), Misconfigured::NoHttpClient),
+        (parts(true, false, true), Misconfigured::NoInterceptor),
+        (parts(true, true, false), Misconfigured::NoStrategy),
+        (parts(false, false, true), Misconfigured::NoInterceptor),
+        (parts(false, true, false), Misconfigured::NoHttpClient),
+    ];
+    for (parts, missing) in cases {
+        assert_eq!(lacking(&server, &pacing, &parts).await, Some(missing));
+        assert_eq!(server.requests(), 0, "{missing}");
+    }
+    assert_eq!(strategy.quota().available(), 500);
+    let token = strategy.send_rate().try_acquire(strategy.clock().now());
+    assert!(token.is_ok(), "no turn was taken");
+    let pacing = Pacing::new(Adaptive::paced());
+    let whole = lacking(&server, &pacing, &parts(true, true, true)).await;
+    assert_eq!((whole, server.requests()), (None, 1));
 }

@@ -11,7 +11,8 @@ use core::{error::Error, iter::successors, time::Duration};
 use aws_sdk_s3::{
     Client,
     config::{
-        BehaviorVersion, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
+        BehaviorVersion, Builder, StalledStreamProtectionConfig, retry::RetryConfig,
+        timeout::TimeoutConfig,
     },
     error::{ProvideErrorMetadata as _, SdkError},
     presigning::PresigningConfig,
@@ -25,7 +26,7 @@ use paceline::{
     law::PacedSettings,
     operation::{Stop, StopReason},
 };
-use paceline_aws::Pacing;
+use paceline_aws::{Misconfigured, Pacing};
 use support::{
     Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced,
 };
@@ -156,32 +157,24 @@ async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
 
 #[tokio::test]
 async fn silence_is_a_timeout_and_costs_as_one() {
-    let asked = UntilAsked::default();
-    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
-    let strategy = Standard::builder()
-        .generation(RetryGeneration::V2_0)
-        .max_attempts(2)
-        .backoff(Arc::new(Always(Duration::ZERO)));
-    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
-    let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().read_timeout(SECOND);
-    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
-    let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("there is no answer");
-    assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
-}
-
-#[tokio::test]
-async fn an_operation_that_has_run_out_of_time_pays_for_no_retry() {
-    let asked = UntilAsked::default();
-    let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
-    let strategy = Arc::new(Standard::new());
-    let pacing = Pacing::shared(strategy.clone());
-    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_nanos(1));
-    let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
-    let error = copy(&Client::from_conf(config.build())).await;
-    error.expect_err("there is no answer");
-    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
+    let timeouts = TimeoutConfig::builder;
+    for timeouts in [
+        timeouts().read_timeout(SECOND),
+        timeouts().operation_attempt_timeout(SECOND),
+    ] {
+        let asked = UntilAsked::default();
+        let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
+        let strategy = Standard::builder()
+            .generation(RetryGeneration::V2_0)
+            .max_attempts(2)
+            .backoff(Arc::new(Always(Duration::ZERO)));
+        let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+        let pacing = Pacing::shared(strategy.clone());
+        let config = paced(&server, asked, &pacing).timeout_config(timeouts.build());
+        let error = copy(&Client::from_conf(config.build())).await;
+        error.expect_err("there is no answer");
+        assert_eq!((server.requests(), strategy.quota().available()), (2, 490));
+    }
 }
 
 #[tokio::test]
@@ -317,19 +310,6 @@ async fn a_request_that_is_only_signed_takes_no_turn() {
     assert!(token.is_ok(), "{token:?}");
 }
 
-#[tokio::test]
-async fn a_client_that_lacks_a_part_says_which() {
-    let server = Server::with(&[Answer::SlowDown]).await;
-    let pacing = Pacing::new(Standard::new());
-    let inner = aws_smithy_http_client::Builder::new().build_http();
-    let config = bare(&server, Naps::default())
-        .http_client(pacing.http_client(inner))
-        .interceptor(pacing.interceptor());
-    let error = copy(&Client::from_conf(config.build())).await;
-    let error = error.expect_err("there is no classifier");
-    assert!(error.contains(".retry_classifier("), "{error}");
-}
-
 // With the feature the SDK does have a client.
 #[cfg(not(feature = "default-https-client"))]
 #[tokio::test]
@@ -356,32 +336,67 @@ async fn a_503_is_throttling_in_bulk_and_transient_otherwise() {
     }
 }
 
+/// Copies an object, and returns which part its client was found to lack.
+async fn lacking(config: Builder) -> Option<Misconfigured> {
+    let client = Client::from_conf(config.build());
+    let copy = client.copy_object().bucket("b").key("to");
+    let error = copy.copy_source("b/from").send().await.err()?;
+    let outermost: &(dyn Error + 'static) = &error;
+    successors(Some(outermost), |&error| error.source())
+        .find_map(|error| error.downcast_ref::<Misconfigured>())
+        .copied()
+}
+
 #[tokio::test]
-async fn a_missing_part_is_reported_by_the_first_healthy_request() {
+async fn a_client_that_lacks_a_part_sends_nothing_and_says_which() {
     let inner = || aws_smithy_http_client::Builder::new().build_http();
-    let pacing = Pacing::new(Standard::new());
+    let strategy = one_per_second(&Stopped::default());
+    let pacing = Pacing::shared(strategy.clone());
     let server = Server::with(&[Answer::Copied]).await;
-    let no_interceptor = bare(&server, Naps::default())
+    let bare = || bare(&server, Naps::default());
+    let no_interceptor = bare()
         .http_client(pacing.http_client(inner()))
         .retry_classifier(pacing.classifier());
-    let error = copy(&Client::from_conf(no_interceptor.build())).await;
-    let error = error.expect_err("nothing decides");
-    assert!(error.contains("lacks `.interceptor("), "{error}");
-    assert_eq!(server.requests(), 0, "it is found before anything is sent");
-
-    let no_http_client = bare(&server, Naps::default())
+    let no_classifier = bare()
+        .http_client(pacing.http_client(inner()))
+        .interceptor(pacing.interceptor());
+    let no_http_client = bare()
         .interceptor(pacing.interceptor())
         .retry_classifier(pacing.classifier());
-    let error = copy(&Client::from_conf(no_http_client.build())).await;
-    let error = error.expect_err("its turn was not waited for");
-    assert!(error.contains("lacks `.http_client("), "{error}");
-    assert_eq!(server.requests(), 1);
+    let interceptor_alone = bare().interceptor(pacing.interceptor());
+    let cases = [
+        (no_interceptor, Misconfigured::NoInterceptor),
+        (no_classifier, Misconfigured::NoClassifier),
+        (no_http_client, Misconfigured::NoHttpClient),
+        (interceptor_alone, Misconfigured::NoHttpClient),
+    ];
+    for (config, part) in cases {
+        assert_eq!(lacking(config).await, Some(part));
+        assert_eq!(server.requests(), 0, "{part}");
+    }
+    assert_eq!(strategy.quota().available(), 500);
+    let token = strategy.send_rate().try_acquire(strategy.clock().now());
+    assert!(token.is_ok(), "no turn was taken");
 
     // The parts of credentials, whose operations have the HTTP client of the configuration alone.
-    let alone = bare(&server, Naps::default()).http_client(pacing.http_client(inner()));
+    let alone = bare().http_client(pacing.http_client(inner()));
     copy(&Client::from_conf(alone.build()))
         .await
         .expect("it is passed on");
+}
+
+#[tokio::test]
+async fn a_part_that_one_operation_replaces_is_missing_there() {
+    let server = Server::with(&[Answer::Copied]).await;
+    let pacing = Pacing::new(Adaptive::paced());
+    let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
+    let bare = aws_smithy_http_client::Builder::new().build_http();
+    let bare = aws_sdk_s3::Config::builder().http_client(bare);
+    let copied = client.copy_object().bucket("b").key("k").copy_source("b/x");
+    let error = copied.customize().config_override(bare).send().await;
+    error.expect_err("it would not wait");
+    assert_eq!(server.requests(), 0);
+    copy(&client).await.expect("others are complete");
 }
 
 #[tokio::test]
