@@ -214,7 +214,7 @@ impl Paced {
 impl HttpService for Paced {
     async fn call(&self, request: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
         let strategy = self.strategy(&request);
-        let idempotency = Idempotency::of_method(request.method(), request.headers());
+        let idempotency = Idempotency::of_request(&request);
         let operation = Operation::new(&*strategy).idempotency(idempotency);
         let operation = self.bounds.apply(operation);
         let operation = operation.inside(request.extensions().get().copied());

@@ -86,7 +86,7 @@ fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBo
 impl HttpTransport for Paced {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let strategy = self.settings.strategy(&request);
-        let idempotency = Idempotency::of_method(request.method(), request.headers());
+        let idempotency = Idempotency::of_request(&request);
         let mut operation = Operation::new(&*strategy).idempotency(idempotency);
         if let Some(span) = self.settings.deadline {
             operation = operation.deadline(span);
