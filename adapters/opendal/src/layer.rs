@@ -54,6 +54,13 @@ impl Lanes {
 ///
 /// Clones, and the operators that are given one, share quotas and rates.
 ///
+/// What `RetryLayer` repeats is repeated: every request, after an answer that is retryable and after
+/// a failure of the transport. A request with a [condition](paceline::classify::is_conditional), or
+/// an append, is not repeated if no answer came.
+///
+/// Parts of an upload share the lane's retry quota. Where many uploads run at once, take
+/// [`bulk`](Self::bulk), which loses none of them to throttling.
+///
 /// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside
 /// of an attempt of another of paceline's loops requests are sent once
 /// ([`OuterAttempt`](paceline::operation::OuterAttempt)); a loop around a whole `write` or `list`
