@@ -32,9 +32,19 @@ object_store 0.14.0
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_object_store_0_13="
+object_store 0.13.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_opendal="
 opendal 0.59.1
+opendal-service-azblob 0.59.1
+opendal-service-gcs 0.59.1
 opendal-service-s3 0.59.1
+opendal-service-webdav 0.59.1
+opendal-service-azure-common 0.59.1
+opendal-layer-retry 0.59.1
 opendal-http-transport-reqwest 0.59.1
 opendal-layer-timeout 0.59.1
 opendal-core 0.59.1
@@ -89,7 +99,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1" --features "$(features "paceline-$1")"
 }
 
-(($# > 0)) || set -- aws backoff object-store opendal reqwest tower
+(($# > 0)) || set -- aws backoff object-store object-store-0-13 opendal reqwest tower
 for adapter; do
     step "$adapter: oldest hosts" oldest "$adapter"
 done
