@@ -51,6 +51,11 @@ opendal-core 0.59.1
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_opendal_0_57="
+opendal 0.57.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_reqwest="
 reqwest-middleware 0.5.0
 reqwest 0.13.1
@@ -99,7 +104,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1" --features "$(features "paceline-$1")"
 }
 
-(($# > 0)) || set -- aws backoff object-store object-store-0-13 opendal reqwest tower
+(($# > 0)) || set -- aws backoff object-store object-store-0-13 opendal opendal-0-57 reqwest tower
 for adapter; do
     step "$adapter: oldest hosts" oldest "$adapter"
 done

@@ -4,17 +4,14 @@ use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use http::{Method, Request};
-use opendal_core::{
-    Buffer, HttpTransporter, OperationContext,
-    raw::{Layer, Servicer},
-};
+use opendal_core::Buffer;
 use paceline::{
     Adaptive, Failure, RetryStrategy,
     classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
     headers::AttemptHeader,
 };
 
-use crate::transport::Paced;
+use crate::{host::HttpTransporter, transport::Paced};
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&Request<Buffer>) -> Lanes + Send + Sync;
@@ -171,6 +168,12 @@ impl PacingLayer {
         self.with(|settings| settings.tells = Some(header))
     }
 
+    /// Returns the transport in which requests wait for their turn.
+    pub(crate) fn around(&self, inner: HttpTransporter) -> Paced {
+        let settings = Arc::clone(&self.0);
+        Paced { settings, inner }
+    }
+
     /// Changes a copy of the settings: those of clones stay.
     fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
@@ -205,16 +208,6 @@ impl Classifier<HttpResponseParts<'_>> for Answered {
 impl Settings {
     pub(crate) fn strategy(&self, request: &Request<Buffer>) -> Arc<dyn RetryStrategy> {
         (self.choose)(request).into_lane(request.method())
-    }
-}
-
-impl Layer for PacingLayer {
-    fn apply_context(&self, _service: Servicer, inner: OperationContext) -> OperationContext {
-        let transport = Paced {
-            settings: Arc::clone(&self.0),
-            inner: inner.http_transport().clone(),
-        };
-        inner.with_http_transport(HttpTransporter::new(transport))
     }
 }
 

@@ -5,7 +5,7 @@ use core::{iter, mem, task::Context, time::Duration};
 
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{Request, Response};
-use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Result};
+use opendal_core::{Buffer, Error, ErrorKind, Result};
 use paceline::{
     Execution, Failure, Idempotency, Operation,
     classify::{
@@ -15,7 +15,10 @@ use paceline::{
     wait::DefaultSleep,
 };
 
-use crate::layer::Settings;
+use crate::{
+    host::{HttpBody, HttpTransport, HttpTransporter},
+    layer::Settings,
+};
 
 pub(crate) struct Paced {
     pub(crate) settings: Arc<Settings>,
