@@ -97,6 +97,8 @@ oldest() {
         tar --null --files-from - -cf - | tar -xf - -C "$copy" || return
     # Alone: what others need of the same hosts is not to be had as old.
     sed -i "s/^members = .*/members = [\"$1\"]/" "$copy/adapters/Cargo.toml" || return
+    # Drops what only others need from the lock file, so that the name of a host is not ambiguous.
+    cargo update --manifest-path "$copy/adapters/Cargo.toml" --workspace || return
     while read -r package version; do
         [[ -z "$package" ]] ||
             cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version" || return
