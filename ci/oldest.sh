@@ -32,12 +32,27 @@ object_store 0.14.0
 "
 
 # shellcheck disable=SC2034 # read by its name
+oldest_object_store_0_13="
+object_store 0.13.0
+"
+
+# shellcheck disable=SC2034 # read by its name
 oldest_opendal="
 opendal 0.59.1
+opendal-service-azblob 0.59.1
+opendal-service-gcs 0.59.1
 opendal-service-s3 0.59.1
+opendal-service-webdav 0.59.1
+opendal-service-azure-common 0.59.1
+opendal-layer-retry 0.59.1
 opendal-http-transport-reqwest 0.59.1
 opendal-layer-timeout 0.59.1
 opendal-core 0.59.1
+"
+
+# shellcheck disable=SC2034 # read by its name
+oldest_opendal_0_57="
+opendal 0.57.0
 "
 
 # shellcheck disable=SC2034 # read by its name
@@ -82,6 +97,8 @@ oldest() {
         tar --null --files-from - -cf - | tar -xf - -C "$copy" || return
     # Alone: what others need of the same hosts is not to be had as old.
     sed -i "s/^members = .*/members = [\"$1\"]/" "$copy/adapters/Cargo.toml" || return
+    # Drops what only others need from the lock file, so that the name of a host is not ambiguous.
+    cargo update --manifest-path "$copy/adapters/Cargo.toml" --workspace || return
     while read -r package version; do
         [[ -z "$package" ]] ||
             cargo update --manifest-path "$copy/adapters/Cargo.toml" --package "$package" --precise "$version" || return
@@ -89,7 +106,7 @@ oldest() {
     cargo test --manifest-path "$copy/adapters/Cargo.toml" --package "paceline-$1" --features "$(features "paceline-$1")"
 }
 
-(($# > 0)) || set -- aws backoff object-store opendal reqwest tower
+(($# > 0)) || set -- aws backoff object-store object-store-0-13 opendal opendal-0-57 reqwest tower
 for adapter; do
     step "$adapter: oldest hosts" oldest "$adapter"
 done

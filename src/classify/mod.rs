@@ -27,6 +27,7 @@ pub use self::{
     limits::HeaderLimits,
     parts::HttpResponseParts,
     refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
+    request::is_conditional,
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;

@@ -8,7 +8,7 @@ use paceline::{
     Execution, Failure, Fault, Idempotency, RetryAfter,
     classify::{
         Classifier, ClockSkew, ClockSkewClassifier, HttpClassifier, HttpResponseParts,
-        RefusalClassifier, ServiceUnavailable, aws_error_code,
+        RefusalClassifier, ServiceUnavailable, aws_error_code, is_conditional,
     },
 };
 
@@ -360,21 +360,24 @@ fn secrets_in_headers_are_not_printed() {
 #[test]
 fn requests_may_be_sent_twice_by_method_or_key() {
     let with = |method: &Method, fields: &[(&'static str, &str)]| {
-        Idempotency::of_method(method, &headers(fields))
+        Idempotency::of_parts(method, None, &headers(fields))
     };
     let (twice, once) = (Idempotency::Idempotent, Idempotency::NotIdempotent);
-    for method in [
-        Method::GET,
-        Method::HEAD,
-        Method::PUT,
-        Method::DELETE,
-        Method::OPTIONS,
-        Method::TRACE,
-    ] {
-        assert_eq!(with(&method, &[]), twice, "{method}");
+    // Every method of <https://www.iana.org/assignments/http-methods>, but for "*".
+    let safe = "GET HEAD OPTIONS TRACE PRI PROPFIND QUERY REPORT SEARCH";
+    let idempotent = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY DELETE LABEL LINK MERGE \
+        MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE ORDERPATCH PROPPATCH PUT \
+        REBIND UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";
+    let condition = &[("if-none-match", "*")][..];
+    for (methods, repeated) in [(safe, twice), (idempotent, once)] {
+        for name in methods.split_whitespace() {
+            let method = Method::from_bytes(name.as_bytes()).unwrap();
+            assert_eq!(with(&method, &[]), twice, "{name}");
+            assert_eq!(with(&method, condition), repeated, "{name}");
+        }
     }
-    let own = Method::from_bytes(b"ORDER").unwrap();
-    for method in [Method::POST, Method::PATCH, Method::CONNECT, own] {
+    for name in "CONNECT LOCK PATCH POST ORDER propfind".split(' ') {
+        let method = Method::from_bytes(name.as_bytes()).unwrap();
         assert_eq!(with(&method, &[]), once, "{method}");
         for key in [
             "idempotency-key",
@@ -387,12 +390,59 @@ fn requests_may_be_sent_twice_by_method_or_key() {
         }
         assert_eq!(with(&method, &[("amz-sdk-invocation-id", "k")]), once);
     }
-    assert_eq!(
-        Idempotency::of_request(&Request::post("/").body(()).unwrap()),
-        once
-    );
-    assert_eq!(
-        Idempotency::of_request(&Request::get("/").body(()).unwrap()),
-        twice
-    );
+    let keyed = &[("idempotency-key", "k"), condition[0]];
+    assert_eq!(with(&Method::PUT, keyed), twice);
+    for (request, expected) in [
+        (Request::post("/"), once),
+        (Request::get("/"), twice),
+        (Request::put("/?ifGenerationMatch=0"), once),
+    ] {
+        let request = request.body(()).unwrap();
+        assert_eq!(Idempotency::of_request(&request), expected, "{request:?}");
+    }
+}
+
+/// RFC 9110, section 13.1; RFC 4918, sections 10.4 and 10.6; and the conditions and appends of
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>,
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/directory-buckets-objects-append.html>,
+/// <https://cloud.google.com/storage/docs/request-preconditions>,
+/// <https://learn.microsoft.com/en-us/rest/api/storageservices/append-block>,
+/// <https://developers.cloudflare.com/r2/api/s3/extensions/> and
+/// <https://www.elastic.co/guide/en/elasticsearch/reference/current/optimistic-concurrency-control.html>.
+#[test]
+fn a_condition_is_known_by_a_word_in_a_name() {
+    for (field, is) in [
+        (("if-match", "\"x\""), true),
+        (("if-none-match", "*"), true),
+        (("if-unmodified-since", DATE), true),
+        (("if", "(<opaque:token>)"), true),
+        (("overwrite", "F"), true),
+        (("overwrite", "T"), false),
+        (("x-goog-if-generation-match", "0"), true),
+        (("cf-copy-destination-if-none-match", "*"), true),
+        (("x-amz-if-match-size", "5"), true),
+        (("x-amz-write-offset-bytes", "9"), true),
+        // The source stays as it is.
+        (("x-amz-copy-source-if-match", "\"x\""), false),
+        (("x-ms-source-if-none-match", "*"), false),
+        (("x-amz-copy-source", "/logs/a"), false),
+        (("x-notification", "a"), false),
+    ] {
+        assert_eq!(is_conditional(None, &headers(&[field])), is, "{field:?}");
+    }
+    for (query, is) in [
+        ("uploadType=media&ifGenerationMatch=0", true),
+        ("ifMetagenerationNotMatch=4", true),
+        ("ifSourceGenerationMatch=4", false),
+        ("if_seq_no=10&if_primary_term=1", true),
+        ("iframe=1&if=1&ifs", false),
+        ("comp=appendblock", true),
+        ("append&position=0", true),
+        ("action=append&position=9", true),
+        ("op=APPEND", true),
+        ("prefix=appendix", false),
+        ("", false),
+    ] {
+        assert_eq!(is_conditional(Some(query), &headers(&[])), is, "{query}");
+    }
 }

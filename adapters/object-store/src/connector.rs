@@ -27,7 +27,7 @@ use paceline::{
         ServiceUnavailable, may_fail_late,
     },
     headers::AttemptHeader,
-    operation::{Attempt, Stop},
+    operation::{Attempt, Stop, StopReason},
     wait::DefaultSleep,
 };
 
@@ -45,9 +45,23 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 /// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
 /// with one connector share its lanes.
 ///
-/// The store's own retries come to nothing: an answer that the connector gives up on reaches the
-/// store as an error that it does not retry, with the same text. Inside of an attempt of another of
-/// paceline's loops requests are sent once ([`OuterAttempt`](paceline::operation::OuterAttempt)).
+/// The connector repeats what the store itself would:
+///
+/// | failure | repeated |
+/// |---|---|
+/// | an answer that is retryable, a closed connection | every request |
+/// | a timeout, an interrupted request | GET, HEAD, PROPFIND, and PUT without a [condition](paceline::classify::is_conditional) |
+///
+/// After a timeout of any other request the store decides: it gets its own error. If the store sends
+/// again, the request waits for its turn and pays no quota.
+///
+/// Otherwise the store's own retries come to nothing: an answer that the connector gives up on
+/// reaches the store as an error that it does not retry, with the same text. Inside of an attempt
+/// of another of paceline's loops requests are sent once
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)).
+///
+/// Parts of an upload share the lane's retry quota. Where many uploads run at once, take
+/// [`Lanes::bulk`], which loses none of them to throttling.
 ///
 /// # Examples
 ///
@@ -214,8 +228,7 @@ impl Paced {
 impl HttpService for Paced {
     async fn call(&self, request: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
         let strategy = self.strategy(&request);
-        let idempotency = Idempotency::of_method(request.method(), request.headers());
-        let operation = Operation::new(&*strategy).idempotency(idempotency);
+        let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
         let operation = self.bounds.apply(operation);
         let operation = operation.inside(request.extensions().get().copied());
         let clock = strategy.clock();
@@ -253,6 +266,7 @@ impl HttpService for Paced {
                 Err(HttpError::new(HttpErrorKind::Unknown, refused))
             }
             Ok(Unwell::Answered(_, response)) => Ok(response),
+            Ok(Unwell::Failed(error)) if stop.why() == StopReason::MaybeExecuted => Err(error),
             Ok(Unwell::Failed(error)) => Err(HttpError::new(HttpErrorKind::Unknown, error)),
             // Nothing was sent, or it was cut off.
             Err(stop) => Err(HttpError::new(HttpErrorKind::Unknown, stop)),
@@ -333,15 +347,28 @@ impl Body for Begun {
     }
 }
 
+/// Whether `request` may be repeated after a timeout. Of DELETE, POST, COPY and MKCOL only the store
+/// knows: its `idempotent` is no part of a request.
+fn idempotency(request: &HttpRequest) -> Idempotency {
+    match request.method().as_str() {
+        "GET" | "HEAD" | "PROPFIND" | "PUT" => Idempotency::of_request(request),
+        _ => Idempotency::NotIdempotent,
+    }
+}
+
+/// What the store repeats for every request, as `client/retry.rs` of `object_store` does, counts as
+/// not carried out.
 fn classify(unwell: &Unwell) -> Failure {
     let error = match unwell {
-        Unwell::Answered(failure, _) => return *failure,
+        Unwell::Answered(failure, _) => return failure.with_execution(Execution::Rejected),
         Unwell::Failed(error) => error,
     };
     match error.kind() {
-        HttpErrorKind::Connect => Failure::transient().with_execution(Execution::NotSent),
+        HttpErrorKind::Connect | HttpErrorKind::Request => {
+            Failure::transient().with_execution(Execution::NotSent)
+        }
         HttpErrorKind::Timeout => Failure::timeout(),
-        HttpErrorKind::Request | HttpErrorKind::Interrupted => Failure::transient(),
+        HttpErrorKind::Interrupted => Failure::transient(),
         _ => Failure::not_retryable(),
     }
 }

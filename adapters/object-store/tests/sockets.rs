@@ -94,13 +94,11 @@ async fn a_waiter_goes_early_when_the_rate_rises() {
 }
 
 #[test]
-fn it_takes_two_lines_also_with_the_connector() {
+fn it_takes_two_lines_also_with_the_wrapper() {
     let readme = include_str!("../README.md");
     assert_eq!(promises::count_lines(readme), 2);
-    let (_, http) = readme
-        .split_once("## Stores that speak HTTP")
-        .expect("a heading");
-    assert_eq!(promises::count_lines(http), 2);
+    let (_, wrapper) = readme.split_once("takes the wrapper:").expect("a wrapper");
+    assert_eq!(promises::count_lines(wrapper), 2);
 }
 
 #[tokio::test]

@@ -4,17 +4,14 @@ use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use http::{Method, Request};
-use opendal_core::{
-    Buffer, HttpTransporter, OperationContext,
-    raw::{Layer, Servicer},
-};
+use opendal_core::Buffer;
 use paceline::{
     Adaptive, Failure, RetryStrategy,
     classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
     headers::AttemptHeader,
 };
 
-use crate::transport::Paced;
+use crate::{host::HttpTransporter, transport::Paced};
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&Request<Buffer>) -> Lanes + Send + Sync;
@@ -53,6 +50,13 @@ impl Lanes {
 /// a strategy decides.
 ///
 /// Clones, and the operators that are given one, share quotas and rates.
+///
+/// What `RetryLayer` repeats is repeated: every request, after an answer that is retryable and after
+/// a failure of the transport. A request with a [condition](paceline::classify::is_conditional), or
+/// an append, is not repeated if no answer came.
+///
+/// Parts of an upload share the lane's retry quota. Where many uploads run at once, take
+/// [`bulk`](Self::bulk), which loses none of them to throttling.
 ///
 /// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside
 /// of an attempt of another of paceline's loops requests are sent once
@@ -164,6 +168,12 @@ impl PacingLayer {
         self.with(|settings| settings.tells = Some(header))
     }
 
+    /// Returns the transport in which requests wait for their turn.
+    pub(crate) fn around(&self, inner: HttpTransporter) -> Paced {
+        let settings = Arc::clone(&self.0);
+        Paced { settings, inner }
+    }
+
     /// Changes a copy of the settings: those of clones stay.
     fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
@@ -198,16 +208,6 @@ impl Classifier<HttpResponseParts<'_>> for Answered {
 impl Settings {
     pub(crate) fn strategy(&self, request: &Request<Buffer>) -> Arc<dyn RetryStrategy> {
         (self.choose)(request).into_lane(request.method())
-    }
-}
-
-impl Layer for PacingLayer {
-    fn apply_context(&self, _service: Servicer, inner: OperationContext) -> OperationContext {
-        let transport = Paced {
-            settings: Arc::clone(&self.0),
-            inner: inner.http_transport().clone(),
-        };
-        inner.with_http_transport(HttpTransporter::new(transport))
     }
 }
 

@@ -2,6 +2,7 @@
 
 extern crate alloc;
 
+mod host;
 mod layer;
 mod transport;
 

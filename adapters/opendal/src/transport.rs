@@ -5,15 +5,20 @@ use core::{iter, mem, task::Context, time::Duration};
 
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{Request, Response};
-use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Result};
+use opendal_core::{Buffer, Error, ErrorKind, Result};
 use paceline::{
-    Failure, Idempotency, Operation,
-    classify::{BodyBeginning, BodyEnd, HttpResponseParts, may_fail_late},
+    Execution, Failure, Idempotency, Operation,
+    classify::{
+        BodyBeginning, BodyEnd, HttpResponseParts, IoErrorClassifier, is_conditional, may_fail_late,
+    },
     operation::{Attempt, Stop},
     wait::DefaultSleep,
 };
 
-use crate::layer::Settings;
+use crate::{
+    host::{HttpBody, HttpTransport, HttpTransporter},
+    layer::Settings,
+};
 
 pub(crate) struct Paced {
     pub(crate) settings: Arc<Settings>,
@@ -86,8 +91,7 @@ fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBo
 impl HttpTransport for Paced {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let strategy = self.settings.strategy(&request);
-        let idempotency = Idempotency::of_method(request.method(), request.headers());
-        let mut operation = Operation::new(&*strategy).idempotency(idempotency);
+        let mut operation = Operation::new(&*strategy).idempotency(idempotency(&request));
         if let Some(span) = self.settings.deadline {
             operation = operation.deadline(span);
         }
@@ -116,11 +120,27 @@ impl HttpTransport for Paced {
     }
 }
 
+/// Whether `request` may be repeated if no answer came. `RetryLayer` repeats every one. A condition
+/// would take the request's own write for another's.
+fn idempotency(request: &Request<Buffer>) -> Idempotency {
+    if !request.method().is_safe() && is_conditional(request.uri().query(), request.headers()) {
+        Idempotency::NotIdempotent
+    } else {
+        Idempotency::Idempotent
+    }
+}
+
+/// What was answered is repeated for every request, as `RetryLayer` does, so it counts as not
+/// carried out.
 fn classify(unwell: &Unwell) -> Failure {
     match unwell {
-        Unwell::Answered(failure, _) => *failure,
+        Unwell::Answered(failure, _) => failure.with_execution(Execution::Rejected),
         Unwell::Failed(error) if error.kind() == ErrorKind::RateLimited => Failure::throttling(),
-        Unwell::Failed(error) if error.is_temporary() => Failure::transient(),
+        Unwell::Failed(error) if error.is_temporary() => {
+            let known = IoErrorClassifier.classify_causes(error);
+            let execution = known.map_or(Execution::Maybe, |failure| failure.execution());
+            Failure::transient().with_execution(execution)
+        }
         Unwell::Failed(_) => Failure::not_retryable(),
     }
 }

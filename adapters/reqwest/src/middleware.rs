@@ -142,10 +142,11 @@ impl Pacing {
     }
 }
 
-/// What the user says of this request, else what its method and headers say.
+/// What the user says of this request, else what its method, query and headers say.
 fn idempotency(request: &Request, extensions: &Extensions) -> Idempotency {
     let said = extensions.get::<Idempotency>().copied();
-    said.unwrap_or_else(|| Idempotency::of_method(request.method(), request.headers()))
+    let (method, query) = (request.method(), request.url().query());
+    said.unwrap_or_else(|| Idempotency::of_parts(method, query, request.headers()))
 }
 
 fn is_one_shot(request: &Request) -> bool {

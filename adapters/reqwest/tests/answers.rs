@@ -187,6 +187,17 @@ async fn what_may_have_been_done_is_repeated_only_if_that_is_safe() {
 }
 
 #[tokio::test]
+async fn a_condition_in_the_query_is_seen() {
+    for (query, sends) in [("?x=0", 2), ("?ifGenerationMatch=0", 1)] {
+        let server = Server::with(&[Answer::Reset, OK]).await;
+        let request = client_of(&built(standard())).put(format!("{}{query}", server.url));
+        let answer = request.body("").send().await;
+        let seen = (answer.is_ok(), server.requests());
+        assert_eq!(seen, (sends == 2, sends), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn what_never_got_a_connection_was_not_sent() {
     let port = Server::with(&[OK]).await;
     let url = port.url.clone();

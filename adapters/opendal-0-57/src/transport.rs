@@ -1,0 +1,1 @@
+../../opendal/src/transport.rs
