@@ -143,6 +143,7 @@ fn debits_that_would_fill_the_line_are_refused_and_change_nothing() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn an_estimate_may_be_settled_in_a_later_task() {
     let rate = Arc::new(fixed(100));
     let permit = rate.try_acquire_n(ms(0), 100).expect("the bucket is full");
