@@ -411,7 +411,11 @@ impl Member {
         self.lease_until = until;
         pool.good_until(until);
         let period = self.next_period(now);
-        self.next_ask = after(asked, jittered(period));
+        self.next_ask = if answer.start > Duration::ZERO {
+            after(asked, answer.start) // it stands in line
+        } else {
+            after(asked, jittered(period))
+        };
         let idle = now >= self.busy_until;
         let over = if idle { self.reach.period() } else { period };
         self.pour.load(now, answer.granted, over);

@@ -3,8 +3,8 @@
 -- tokens per second.
 --
 -- Answers {tokens granted, share, rate, members, whether the member was not known, what it may send
--- alone, the lease that the load asks for, the allowance, how long it is not to ask}, the rates in
--- thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
+-- alone, the lease that the load asks for, the allowance, how long it is not to ask, the time until
+-- the turn of one that starts}, the rates in thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
 -- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
 -- what is told in a window was granted before it.
 --
@@ -18,8 +18,9 @@ local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'thrott
   'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
-  'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst'}
+  'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot',
+  'starts'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst', 'start'}
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
 local AGED = 30
@@ -89,12 +90,12 @@ if not s then -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
     weights = 0, burst = a.burst, longest = a.lease, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
-    lent = 0, lost = 0, lost_at = now, slot = now}
+    lent = 0, lost = 0, lost_at = now, slot = now, starts = 0}
 end
 local joins = not stored[2]
 if joins then
   m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
-    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0, burst = 0}
+    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0, burst = 0, start = 0}
 else
   m = member_of(stored[2])
   if not m then return broken(member) end
@@ -121,6 +122,7 @@ s.ramp, s.trip = math.min(s.ramp, 8), math.min(s.trip, 60 * SECOND)
 s.crest = math.min(s.crest, s.ceiling)
 if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
 m.seen, m.cut = math.min(m.seen, now), math.min(m.cut, now)
+s.starts, m.start = math.min(s.starts, now + 60 * SECOND), math.min(m.start, now + 60 * SECOND)
 m.weight, m.absent = a.weight, a.absent
 s.members, s.weights = math.min(s.members, 1000000), math.min(s.weights, 1e9)
 if joins and a.leave == 0 then s.members, s.weights = s.members + 1, s.weights + m.weight end
@@ -197,7 +199,7 @@ local function load() return math.min(2 * s.members / STEPS, 30) * SECOND end
 local function answer(grant)
   local share = share_now()
   return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000), math.floor(load()),
-    math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now))}
+    math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now)), math.ceil(math.max(0, m.start - now))}
 end
 
 s.slot = math.max(math.min(s.slot, now + 30 * SECOND) + SECOND / STEPS, now)
@@ -431,12 +433,27 @@ s.longest = math.max(s.longest, m.lease)
 local room = s.ceiling * s.longest / SECOND + s.members - others - a.held
 -- Of many members an eighth of what is kept is for newcomers: few ask too seldom to do without it.
 local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
--- One that has sent nothing yet is a newcomer still, for one token.
-if m.sent == 0 and a.held == 0 then there = math.max(there, math.min(s.tokens, 1)) end
+-- One that has sent nothing yet is a newcomer still, for one token. Those that find none stand in a
+-- line: each has the next token that is not another's, and nobody else takes it.
+if m.sent == 0 and a.held == 0 and a.want > 0 then
+  if m.start == 0 then
+    m.start = math.max(now, s.starts, now + (1 - s.tokens) / rate_at(now) * SECOND)
+    if m.start > now then s.starts = m.start + SECOND / rate_at(now) end
+  end
+  -- Where there are two, one is left by one that did not come.
+  there = (now >= m.start or s.tokens >= 2) and math.max(there, math.min(s.tokens, 1)) or 0
+elseif s.starts > now then
+  there = math.min(there, s.tokens - 1)
+end
 local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
 if now < s.pause then grant = 0 end
 s.tokens, s.granted = s.tokens - grant, s.granted + grant
 m.credit = math.max(0, m.credit - grant)
+if grant > 0 and m.start > 0 then
+  m.start = math.min(m.start, now)
+  -- What one before it has left is there for the next to start.
+  if s.tokens >= 1 then s.starts = math.max(0, s.starts - SECOND / rate_at(now)) end
+end
 -- What is not there is not owed: a long lease would save that up, and a short one could not.
 if part > there then m.credit = math.min(m.credit, 1) end
 m.out = a.held + grant

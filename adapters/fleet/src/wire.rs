@@ -64,6 +64,8 @@ pub(crate) struct Answer {
     /// The lease that the engine's load asks for, and for how long it allows no other ask.
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
+    /// The time until the turn of a member that has sent nothing yet; zero if that has come.
+    pub(crate) start: Duration,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -121,6 +123,7 @@ impl Ask {
             lease,
             allowance,
             wait,
+            start,
         ] = numbers
         else {
             return Err(EngineFault::Broken);
@@ -140,6 +143,7 @@ impl Ask {
             alone: milli(alone)?,
             lease: span(lease)?,
             wait: span(wait)?,
+            start: span(start)?,
         })
     }
 }
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_nine_numbers_in_range() {
+    fn an_answer_is_ten_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
@@ -206,30 +210,32 @@ mod tests {
             alone: 1_250,
             lease: Duration::from_millis(4),
             wait: Duration::from_millis(2),
+            start: Duration::from_millis(9),
         };
         assert_eq!(
-            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000, 3_000, 2_000]),
+            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000, 3_000, 2_000, 9_000]),
             Ok(answer)
         );
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 14] = [
+        let hostile: [&[i64]; 15] = [
             &[],
-            &[5, 1, 1, 1, 0, 1, 1, 1],
-            &[5, 1, 1, 1, 1, 1, 1, 1, 1, 1],
-            &[6, 1, 1, 1, 0, 1, 1, 1, 1],
-            &[-1, 1, 1, 1, 0, 1, 1, 1, 1],
-            &[i64::MAX, 1, 1, 1, 0, 1, 1, 1, 1],
-            &[5, -1, 1, 1, 0, 1, 1, 1, 1],
-            &[5, 1, i64::MAX, 1, 0, 1, 1, 1, 1],
-            &[5, 1, 1, i64::MIN, 0, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 2, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 0, -1, 1, 1, 1],
-            &[5, 1, 1, 1, 0, 1, -1, 1, 1],
-            &[5, 1, 1, 1, 0, 1, 1, -1, 1],
-            &[5, 1, 1, 1, 0, 1, 1, 1, -1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[6, 1, 1, 1, 0, 1, 1, 1, 1, 1],
+            &[-1, 1, 1, 1, 0, 1, 1, 1, 1, 1],
+            &[i64::MAX, 1, 1, 1, 0, 1, 1, 1, 1, 1],
+            &[5, -1, 1, 1, 0, 1, 1, 1, 1, 1],
+            &[5, 1, i64::MAX, 1, 0, 1, 1, 1, 1, 1],
+            &[5, 1, 1, i64::MIN, 0, 1, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 2, 1, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, -1, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, -1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, -1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, -1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1, -1],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -283,7 +289,7 @@ mod tests {
     fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
         let most = 1_000_000_000_000;
         let answer = ask(0)
-            .read(&[0, most, most, 1, 0, most, 0, most, 0])
+            .read(&[0, most, most, 1, 0, most, 0, most, 0, 1])
             .expect("in range");
         assert_eq!(
             (answer.share, answer.rate, answer.joined),

@@ -31,6 +31,7 @@ const fn answer(granted: u32) -> Answer {
         alone: 100_000,
         lease: Duration::ZERO,
         wait: Duration::ZERO,
+        start: Duration::ZERO,
     }
 }
 

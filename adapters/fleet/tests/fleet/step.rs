@@ -355,7 +355,7 @@ fn what_was_minted_without_the_engine_is_dropped() {
     engine.pass(10_000);
     let back = Step { seq: 2, ..ASK }.take(&mut engine).unwrap();
     let whole = 1_000_000;
-    assert_eq!(back, [0, 500_000, whole, 2, 0, 500_000, 800, whole, 0]);
+    assert_eq!(back, [0, 500_000, whole, 2, 0, 500_000, 800, whole, 0, 0]);
     // Its own part, while the other one may be alone still; and later what that one leaves.
     engine.pass(100);
     assert_eq!(Step { seq: 3, ..ASK }.granted(&mut engine), 50);
@@ -447,10 +447,10 @@ fn a_members_weight_is_the_one_that_it_says_last() {
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
-        ("'lost_at', 'slot'}", "'lost_at', 'slot', 'later'}"),
-        ("'lease', 'burst'}", "'lease', 'burst', 'later'}"),
-        ("slot = now}", "slot = now, later = 5}"),
-        ("lease = 0, burst = 0}", "lease = 0, burst = 0, later = 5}"),
+        ("'starts'}", "'starts', 'later'}"),
+        ("'burst', 'start'}", "'burst', 'start', 'later'}"),
+        ("starts = 0}", "starts = 0, later = 5}"),
+        ("burst = 0, start = 0}", "burst = 0, start = 0, later = 5}"),
     ];
     appended
         .into_iter()
@@ -690,6 +690,62 @@ fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
     assert_eq!(busy.granted(&mut engine), 0);
     let again = Step { seq: 2, ..late };
     assert_eq!(again.granted(&mut engine), 1);
+}
+
+/// Eight start at once where ten a second may go, and each is told when its turn is.
+#[test]
+fn those_that_start_are_served_in_the_order_in_which_they_came() {
+    let mut engine = Bench::new();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let start = |member, seq| Step {
+        member,
+        seq,
+        want: 1,
+        demand: 1,
+        ceiling: 10,
+        ..ASK
+    };
+    let turns = names.map(|name| {
+        let answer = start(name, 1).take(&mut engine).unwrap();
+        (answer[0], answer[9])
+    });
+    let expected = [1, 2, 3, 4, 5, 6, 7, 8].map(|turn| (0, turn * 100_000));
+    assert_eq!(turns, expected, "the scope starts empty");
+    for (turn, name) in names.into_iter().enumerate() {
+        engine.pass(100);
+        // The last one asks first, and so does one that has sent.
+        let late = start("h", turn as u64 + 2).granted(&mut engine);
+        assert_eq!(late, i64::from(name == "h"), "turn {turn}");
+        if name != "h" {
+            assert_eq!(start(name, 2).granted(&mut engine), 1, "{name}");
+        }
+        let again = Step {
+            spent: 1,
+            ..start(name, turn as u64 + 20)
+        };
+        assert_eq!(again.granted(&mut engine), 0);
+    }
+}
+
+/// One that does not come at its turn costs those behind it nothing, and the next has its token.
+#[test]
+fn one_that_started_and_is_gone_holds_nobody_up() {
+    let mut engine = Bench::new();
+    let start = |member, seq| Step {
+        member,
+        seq,
+        want: 1,
+        demand: 1,
+        ceiling: 10,
+        ..ASK
+    };
+    for name in ["gone", "b"] {
+        assert_eq!(start(name, 1).granted(&mut engine), 0);
+    }
+    engine.pass(200);
+    assert_eq!(start("b", 2).granted(&mut engine), 1);
+    assert_eq!(start("c", 1).granted(&mut engine), 1, "the token of `gone`");
+    assert_eq!(start("d", 1).granted(&mut engine), 0);
 }
 
 #[test]
