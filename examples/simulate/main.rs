@@ -36,6 +36,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod windows;
+mod words;
 
 use std::io;
 use std::process::ExitCode;

@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::policer::{Counting, Policer};
 use crate::sharing::{Aatb, Atb, Learner, Nall, Telemetry};
 use crate::time::{self, MILLI, SECOND, now};
+use crate::words::Words;
 use crate::world::turn;
 
 /// A limit: how it counts, how many a window of so many seconds, and what a bucket of it holds.
@@ -617,6 +618,7 @@ pub(crate) const LAWS: &[(&str, Makes)] = &[
     ("first sketch", |n| each(n, || Box::new(Cycles::<First>::default()))),
     ("second sketch", |n| each(n, || Box::new(Cycles::<Second>::default()))),
     ("third sketch", |n| each(n, || Box::new(Cycles::<Third>::default()))),
+    ("third, in words", |n| each(n, || Box::new(Cycles::<Words>::default()))),
     ("third, half saved up", third::<{ Part::Saved as u8 }>),
     ("ATB", |n| each(n, || Box::new(Atb::default()))),
     ("AATB", |n| {
