@@ -86,7 +86,7 @@ impl Words {
             return;
         }
         let idle = now - self.began.unwrap_or(now) - count / rate;
-        if idle > (count / 4.0).max(1.0) / rate {
+        if idle > 1.0 / rate {
             self.start += idle;
             let (growth, power) = self.growth();
             if self.calms > 1.0 {
