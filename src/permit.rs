@@ -70,8 +70,16 @@ impl Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The service did not throttle it: a success, or a failure of another kind.
+    /// The service answered it, and did not throttle it: a success, or an error of the request's own
+    /// such as "not found".
     NotThrottled,
+    /// It failed, and not because of a limit or of what it asked for: a fault of the service, a
+    /// refused connection, a timeout.
+    ///
+    /// To [`ControlLaw::Paced`] and [`ControlLaw::Declared`] it is no throttle and no delivery, so
+    /// that the rate grows by no failure. To [`ControlLaw::Aws`] it is the same as
+    /// [`NotThrottled`](Self::NotThrottled).
+    Failed,
     /// The service throttled it.
     Throttled,
     /// The service throttled it, and said for how long nothing should be sent.
