@@ -10,15 +10,12 @@ use super::state::Way;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::{Acquire, Relaxed};
 use crate::bits::LAST_TIME;
-use crate::fixed::{Rate, SECOND};
+use crate::fixed::Rate;
 use crate::law::aws::Aws;
 use crate::law::cubic::Stretch;
 use crate::law::declared::plan::Plan;
 use crate::law::{Controller, Drain, Draining, Event, Law as _, Past, Response, State, Throttled};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
-
-/// The longest pause that a hint brings: a wrong one must not stop a client for good.
-const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
 
 impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
@@ -334,7 +331,9 @@ impl Engaged<'_> {
         self.drain(&law, now, permit, true);
         let contradicted = self.refuse(now, permit, hint);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
-        let until = now.saturating_add(pause.min(LONGEST_PAUSE)).min(LAST_TIME);
+        // Of the published law a hint is only looked at.
+        let longest = law.paced().map_or(0, |paced| paced.longest_pause());
+        let until = now.saturating_add(pause.min(longest)).min(LAST_TIME);
         let recorded = self.replace_state(now, |last, fill| {
             let sent = if permit.is_timed() || !last.is_engaged() {
                 sent_at(self.start, permit, now)

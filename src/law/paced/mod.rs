@@ -49,7 +49,8 @@
 //!    no burst is a rate.
 //!    With a hint, what came within 100 ms counts as that of 100 ms, and nothing doubles: the
 //!    requests that were refused are silent until the time of the hint, and silence proves nothing.
-//! 9. *A hint* pauses everything until the time that the service gave, a minute at most, if nothing
+//! 9. *A hint* pauses everything until the time that the service gave, a minute at most unless
+//!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing
 //!    gets through: nothing was delivered since the last cut, and four responses were to be
 //!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered. Two
 //!    throttles in a row that make cuts and carry hints starve the law for a step, so that a third
