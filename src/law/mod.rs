@@ -55,18 +55,28 @@ pub(crate) struct Window {
     /// Before this time no window ends.
     pub(crate) end: u64,
     /// What the window has counted, if the law wants to look at it: see [`Event::Window`].
-    pub(crate) counted: Option<Rate>,
+    pub(crate) counted: Option<Past>,
     /// When the response counts as recorded: now, or later.
     pub(crate) at: u64,
+}
+
+/// A window that is over: when it began, the rate of the one before, the rate that it counted, and
+/// that of what was done, without what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) began: u64,
+    pub(crate) before: Rate,
+    pub(crate) rate: Rate,
+    pub(crate) done: Rate,
 }
 
 /// What a law decides on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A window is over at `now`, and has counted `rate`.
+    /// A window is over at `now`.
     Window {
         now: u64,
-        rate: Rate,
+        past: Past,
         counted: Counted,
     },
     /// A response at `now` that was not throttled, to a request sent at `sent`, while the rate is
@@ -167,10 +177,11 @@ pub(crate) trait Law {
     fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
 
     /// Looks at the window after a response at `now` has been counted, to a request sent at `sent`.
+    /// `counts` returns the sum of all counts, and how many in this window failed.
     fn turn(
         &self,
         reading: u128,
-        sum: impl Fn() -> u64,
+        counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
@@ -243,7 +254,7 @@ impl Law for Controller {
         fn burst(&self) -> u64;
         fn unthrottled(&self) -> Unthrottled;
         fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
-        fn turn(&self, reading: u128, sum: impl Fn() -> u64, state: State, now: u64, sent: u64) -> Window;
+        fn turn(&self, reading: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
         fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
         fn decide(&self, state: State, event: Event) -> Option<Decision>;

@@ -381,7 +381,11 @@ fn a_reset_at_a_time_is_nothing_without_a_date() {
             }
         }
     });
-    assert!(told.throttled() <= paced.throttled() + 10, "{told:?}");
+    // Both go by the paced law, and nine in twenty are refused by the hour.
+    assert!(
+        told.throttled() <= paced.throttled() + 30,
+        "{told:?}, {paced:?}"
+    );
 }
 
 /// Returns what twelve waiters send in a minute that are each refused 50 ms later, and whose
