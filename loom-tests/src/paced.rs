@@ -418,20 +418,3 @@ fn a_correction_never_undoes_a_throttle() {
         assert!(peak < 700.0, "{peak}");
     });
 }
-
-/// A failure and the response that ends the window: the failure is in one of the two windows, and
-/// proves nothing in either.
-#[test]
-fn failures_prove_nothing() {
-    either_order(
-        2,
-        || {
-            let rate = blind();
-            record(&rate, 2_100, 2_050, Outcome::NotThrottled);
-            rate
-        },
-        |rate| record(rate, 3_200, 3_100, Outcome::Failed),
-        |rate| record(rate, 3_200, 3_100, Outcome::NotThrottled),
-        3_200,
-    );
-}

@@ -37,9 +37,9 @@ impl Meter {
     /// Counts a request that failed, and was not throttled: as an answer, and as none that the
     /// window can show.
     pub(super) fn count_failed(&self, weight: u32) {
-        // Relaxed: a part of a count that is only looked at, and that a window which ends at the
-        // same time may miss. Before the count, so that it is seldom less than its part.
-        // Model: `paced::failures_prove_nothing`.
+        // Relaxed, here and where it is read and set to zero: a part of a count that is only looked
+        // at, and that a window which ends at the same time may miss. There is nothing weaker, so no
+        // model. Before the count, so that it is seldom less than its part.
         self.failed.fetch_add(weight.into(), Relaxed);
         self.count(weight);
     }
