@@ -122,18 +122,20 @@ impl Ledger {
             let heard = next.note_less(told, reset);
             return (next, heard);
         };
-        let lacks = next.is_not_back(self, told, reset);
-        if next.doubt >= DOUBTS {
-            next.given_up = true;
-            return (next, Heard::GivenUp);
+        if next.is_not_back(self, told, reset) {
+            next.doubt += 1;
+            if next.doubt >= DOUBTS {
+                next.given_up = true;
+                return (next, Heard::GivenUp);
+            }
         }
-        let mut counted = same_window && !changed && !lacks && next.doubt == 0;
+        let mut counted = same_window && !changed && next.doubt == 0;
         if let (Some(reset), false) = (reset, changed) {
             next.test(told, reset);
             next.learn_window(self, told, reset);
-            counted &= !next.note_rise(told, reset);
+            counted &= !next.note_rise(told);
         }
-        if same_window && !changed && next.overtakes(told, reset) {
+        if same_window && !changed && next.overtakes(told) {
             next.own = next.mean(next.own, next.own_since(told), 0);
             next.position = told.order;
         } else {
@@ -163,9 +165,7 @@ impl Ledger {
             return newer.then_some(true);
         };
         if self.reset.meets(reset) {
-            // Where the reset does not show of which window it is, what is left does.
-            let is_last = self.is_rough(Some(reset)) && told.remaining < self.limit / 2;
-            let opens = self.fresh && !self.first && !is_last;
+            let opens = self.fresh && !self.first;
             return (newer || opens).then_some(true);
         }
         if reset.is_after(self.reset) {
@@ -199,32 +199,21 @@ impl Ledger {
             return false;
         }
         // It may have begun later, where that is not known well.
-        if self.is_rough(reset) && self.source == Source::Told {
-            self.opens = true;
-            // Asked again after as long as it was late by.
-            self.reset = Within {
-                lo: signed(told.sent_at),
-                hi: signed(told.now + age.max(self.trip)),
-            };
-            return true;
-        }
+        self.opens |= self.is_rough() && self.source == Source::Told;
         // A sooner reset is of a limit that slides, and a later one of a longer window. One that is
         // where it was to be expected shows that a window has begun, unless any reset is that soon.
         let is_any = self.source < Source::Told && self.window < SOON;
-        if is_any && reset.is_none_or(|reset| self.reset.meets(reset)) {
-            self.doubt += 1;
-        }
-        true
+        is_any && reset.is_none_or(|reset| self.reset.meets(reset))
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a
     /// request sent before it came to the service later, and the last report has that in it.
-    fn overtakes(&self, told: &Told, reset: Option<Within>) -> bool {
+    fn overtakes(&self, told: &Told) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
         let newer = after(told.order, self.position) > 0;
         let before = self.left_before(told.now.saturating_sub(self.at));
         let is_more = amount(told.remaining) >= before;
-        soon && newer && !self.fresh && is_more && !self.has_risen(told, reset)
+        soon && newer && !self.fresh && is_more && !self.has_risen(told)
     }
 
     /// Takes from a report of an older send what it says less: that request came to the service
@@ -296,7 +285,7 @@ impl Ledger {
     }
 
     /// Returns the average of a rate and of what was taken in the time that passed.
-    pub(super) fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
+    fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
         let tau = (5 * SECOND)
             .max(self.trip.saturating_mul(4))
             .min(LONGEST_SPAN);
