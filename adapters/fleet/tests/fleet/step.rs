@@ -692,19 +692,23 @@ fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
     assert_eq!(again.granted(&mut engine), 1);
 }
 
-/// Eight start at once where ten a second may go. The answer to each has the time of its turn.
-#[test]
-fn those_that_start_are_served_in_the_order_in_which_they_came() {
-    let mut engine = Bench::new();
-    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let start = |member, seq| Step {
+/// A tool that starts, and wants one of ten tokens a second.
+fn start(member: &'static str, seq: u64) -> Step {
+    Step {
         member,
         seq,
         want: 1,
         demand: 1,
         ceiling: 10,
         ..ASK
-    };
+    }
+}
+
+/// Eight start at once where ten a second may go. The answer to each has the time of its turn.
+#[test]
+fn those_that_start_are_served_in_the_order_in_which_they_came() {
+    let mut engine = Bench::new();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let turns = names.map(|name| {
         let answer = start(name, 1).take(&mut engine).unwrap();
         (answer[0], answer[9])
@@ -731,14 +735,6 @@ fn those_that_start_are_served_in_the_order_in_which_they_came() {
 #[test]
 fn one_that_started_and_is_gone_holds_nobody_up() {
     let mut engine = Bench::new();
-    let start = |member, seq| Step {
-        member,
-        seq,
-        want: 1,
-        demand: 1,
-        ceiling: 10,
-        ..ASK
-    };
     for name in ["gone", "b"] {
         assert_eq!(start(name, 1).granted(&mut engine), 0);
     }
@@ -790,15 +786,7 @@ fn starts_are_served_beside_a_busy_member_and_killed_ones() {
                 if at > bench.micros || (is_killed && turn.is_some()) {
                     continue;
                 }
-                let step = Step {
-                    member: name,
-                    seq,
-                    want: 1,
-                    demand: 1_000,
-                    ceiling: 10,
-                    ..ASK
-                };
-                let answer = step.take(&mut bench).unwrap();
+                let answer = start(name, seq).take(&mut bench).unwrap();
                 let now = bench.micros;
                 let told = now + u64::try_from(answer[9]).unwrap();
                 granted += answer[0];
