@@ -122,20 +122,18 @@ impl Ledger {
             let heard = next.note_less(told, reset);
             return (next, heard);
         };
-        if next.is_not_back(self, told, reset) {
-            next.doubt += 1;
-            if next.doubt >= DOUBTS {
-                next.given_up = true;
-                return (next, Heard::GivenUp);
-            }
+        let lacks = next.is_not_back(self, told, reset);
+        if next.doubt >= DOUBTS {
+            next.given_up = true;
+            return (next, Heard::GivenUp);
         }
-        let mut counted = same_window && !changed && next.doubt == 0;
+        let mut counted = same_window && !changed && !lacks && next.doubt == 0;
         if let (Some(reset), false) = (reset, changed) {
             next.test(told, reset);
             next.learn_window(self, told, reset);
-            counted &= !next.note_rise(told);
+            counted &= !next.note_rise(told, reset);
         }
-        if same_window && !changed && next.overtakes(told) {
+        if same_window && !changed && next.overtakes(told, reset) {
             next.own = next.mean(next.own, next.own_since(told), 0);
             next.position = told.order;
         } else {
@@ -182,38 +180,57 @@ impl Ledger {
     /// Returns `true` if a report is the first of a window that has begun at the reset that was told
     /// before, and says that it brought nothing back. Notes if it did.
     fn is_not_back(&mut self, last: &Self, told: &Told, reset: Option<Within>) -> bool {
-        let own = after(told.order, self.rolled);
         let age = told.now.saturating_sub(self.at);
         // Later in the window others may have taken it.
         let soon = age < self.window / 2 && last.heard_at.saturating_add(self.window) >= self.at;
         let resets = !self.comes_back() && self.reset.is_known();
-        if !(self.fresh && !self.first && resets && own > 0 && soon) {
+        let rough = self.source == Source::Told && self.is_rough(reset);
+        // Where the reset is told well, it shows of which window a report is that was sent before.
+        let is_of_it = rough || after(told.order, self.rolled) > 0;
+        if !(self.fresh && !self.first && resets && is_of_it && soon) {
             return false;
         }
-        let taken = amount(own.unsigned_abs()) + brought(self.others, age) * 2;
-        if amount(told.remaining) + taken >= amount(self.limit) / 2 {
+        if self.is_back(told) {
             self.doubt = 0;
             if self.opens {
                 self.open(told, told.sent_at);
             }
             return false;
         }
-        // It may have begun later, where that is not known well.
-        self.opens |= self.is_rough() && self.source == Source::Told;
+        if rough {
+            // It may have begun later. Asked again after as long as it was late by.
+            self.opens = true;
+            self.reset = Within {
+                lo: signed(told.sent_at),
+                hi: signed(told.now.saturating_add(age.max(self.trip))),
+            };
+            return true;
+        }
         // A sooner reset is of a limit that slides, and a later one of a longer window. One that is
         // where it was to be expected shows that a window has begun, unless any reset is that soon.
         let is_any = self.source < Source::Told && self.window < SOON;
-        is_any && reset.is_none_or(|reset| self.reset.meets(reset))
+        if is_any && reset.is_none_or(|reset| self.reset.meets(reset)) {
+            self.doubt += 1;
+        }
+        true
+    }
+
+    /// Returns `true` if what a report says is left, with what may have been taken in the window, is
+    /// half of the limit or more.
+    fn is_back(&self, told: &Told) -> bool {
+        let own = after(told.order, self.rolled).max(i64::from(told.weight));
+        let others = brought(self.others, told.now.saturating_sub(self.at)) * 2;
+        amount(told.remaining) + amount(own.unsigned_abs()) + others >= amount(self.limit) / 2
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a
     /// request sent before it came to the service later, and the last report has that in it.
-    fn overtakes(&self, told: &Told) -> bool {
+    fn overtakes(&self, told: &Told, reset: Option<Within>) -> bool {
         let soon = told.now < self.at.saturating_add(self.trip.saturating_mul(2));
         let newer = after(told.order, self.position) > 0;
         let before = self.left_before(told.now.saturating_sub(self.at));
         let is_more = amount(told.remaining) >= before;
-        soon && newer && !self.fresh && is_more && !self.has_risen(told)
+        soon && newer && !self.fresh && is_more && !self.has_risen(told, reset)
     }
 
     /// Takes from a report of an older send what it says less: that request came to the service
@@ -285,7 +302,7 @@ impl Ledger {
     }
 
     /// Returns the average of a rate and of what was taken in the time that passed.
-    fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
+    pub(super) fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
         let tau = (5 * SECOND)
             .max(self.trip.saturating_mul(4))
             .min(LONGEST_SPAN);

@@ -242,15 +242,15 @@ impl Ledger {
 
     /// Returns `true` if so much more is left than by the last report that a window must have begun
     /// between the two, of a limit whose resets are told too roughly to show that.
-    pub(super) fn has_risen(&self, told: &Told) -> bool {
-        let rough = self.is_rough() && self.source > Source::Guessed;
+    pub(super) fn has_risen(&self, told: &Told, reset: Option<Within>) -> bool {
+        let rough = self.is_rough(reset) && self.source > Source::Guessed;
         let least = amount((self.limit / 4).max(self.heaviest * 2));
         rough && !self.comes_back() && !self.fresh && self.more(told) > least
     }
 
     /// Takes the time between the last report and one that says much more for the reset.
-    pub(super) fn note_rise(&mut self, told: &Told) -> bool {
-        if !self.has_risen(told) {
+    pub(super) fn note_rise(&mut self, told: &Told, reset: Within) -> bool {
+        if !self.has_risen(told, Some(reset)) {
             return false;
         }
         self.open(told, self.at.saturating_sub(self.trip));
@@ -268,8 +268,8 @@ impl Ledger {
     }
 
     /// Returns `true` if resets are told too roughly to show when a window ends.
-    pub(super) const fn is_rough(&self) -> bool {
-        self.reset.width() >= self.window / 8
+    pub(super) fn is_rough(&self, reset: Option<Within>) -> bool {
+        reset.is_some_and(|reset| reset.width() >= self.window / 8)
     }
 
     /// Learns the window of a service that declares none by the distance of two resets: it is no

@@ -283,8 +283,13 @@ impl Ledger {
             } else {
                 sent
             },
-            // Nothing is known of others once nothing was heard for a window.
-            others: if self.fresh { 0 } else { self.others / 2 },
+            // Nothing is known of others once nothing was heard for a window. Half of what they took
+            // is too much to forget in each second.
+            others: match self.window {
+                _ if self.fresh => 0,
+                0..=SECOND => self.mean(self.others, 0, self.window),
+                _ => self.others / 2,
+            },
             kept: self.kept - self.kept / KEPT_PART,
             ..*self
         })

@@ -51,21 +51,22 @@ fn a_sliding_window_that_is_told_as_one_stays_sliding() {
 
 #[test]
 fn no_window_has_begun_unseen_if_one_has_just_begun() {
+    let reset = Within {
+        lo: 9_000_000_000,
+        hi: 12_000_000_000,
+    };
     let rough = Ledger {
         source: Source::Told,
-        reset: Within {
-            lo: 9_000_000_000,
-            hi: 12_000_000_000,
-        },
+        reset,
         ..window(20)
     };
     let more = report(2 * SECOND, 11, 90);
-    assert!(rough.has_risen(&more));
+    assert!(rough.has_risen(&more, Some(reset)));
     let fresh = Ledger {
         fresh: true,
         ..rough
     };
-    assert!(!fresh.has_risen(&more));
+    assert!(!fresh.has_risen(&more, Some(reset)));
 }
 
 #[test]
