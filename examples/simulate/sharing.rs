@@ -275,7 +275,7 @@ impl Limiter for Learner {
 }
 
 /// Nall.RateLimiting.Adaptive ([its page](https://nikiforovall.blog/adaptive-rate-limiting-dotnet)):
-/// a refusal takes three tenths of the rate, and each ten seconds in which somebody waited add 120 a
+/// a refusal takes three tenths of the rate, and each ten seconds with a request in line add 120 a
 /// minute. It begins at 3,000 a minute, as its race does.
 #[derive(Debug)]
 pub(crate) struct Nall(RefCell<Race>);

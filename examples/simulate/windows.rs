@@ -1,4 +1,4 @@
-//! Limits that are windows of any length, and what becomes of clients that are told nothing of them.
+//! Limits that are windows of any length, and how clients fare that do not know them.
 //!
 //! `simulate --windows` plays [`SCENES`] with the laws of this crate, with sketches of a law that
 //! counts whole cycles ([`crate::cycles`]), and with what others have published

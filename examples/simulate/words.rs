@@ -1,5 +1,5 @@
-//! The third sketch as a limiter can keep it: in three words of 128 bits, with times and rates as coarse as they fit, growth in steps of
-//! a sixteenth of a calm, and idle time by the window.
+//! The third sketch as a limiter can keep it: in three words of 128 bits, with times and rates as
+//! coarse as they fit, growth in steps of a sixteenth of a calm, and idle time by the window.
 
 #![expect(
     clippy::float_arithmetic,
@@ -35,20 +35,23 @@ fn coarse(value: f64, bits: i32) -> f64 {
 
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    // The state, 49 bits and a time: since when it is open or shut, by the last answer that showed it; the rate, 18 significant bits and
-    // 6 of exponent; while shut how far that had grown (6), the knocks (6), and the wait for the next (10).
+    // The state, 49 bits and a time: since when it is open or shut, by the last answer that showed
+    // it; the rate, 18 significant bits and 6 of exponent; while shut how far that had grown (6),
+    // the knocks (6), and the wait for the next (10).
     since: f64,
     shut: bool,
     rate: Option<f64>,
     grown: f64,
     knocks: i32,
     wait: f64,
-    // The reading: when the window began (46), the count then (45), failures since (16), and calms (16).
+    // The reading: when the window began (46), the count then (45), failures since (16), and
+    // calms (16).
     began: Option<f64>,
     base: u64,
     failed: u64,
     calms: f64,
-    // The cycle: when it began (46), the count then (45), the calm (10), and how long those before count for (10).
+    // The cycle: when it began (46), the count then (45), the calm (10), and how long those before
+    // count for (10).
     start: f64,
     from: u64,
     calm: f64,
@@ -192,7 +195,8 @@ impl Law for Words {
         } else if !self.shut && sent >= self.since {
             (self.shut, self.knocks, self.grown) = (true, 0, coarse(self.grown(), 6));
         } else {
-            // Another one that was sent before the first refusal was heard shows how close requests come.
+            // Another one that was sent before the first refusal was heard shows how close
+            // requests come.
             if self.shut && self.rate.is_none() && self.knocks == 0 {
                 self.wait = coarse(self.wait.min((now - self.start).max((now - sent) / 2.0)), 8);
                 self.due = self.since + self.wait.max(hint);

@@ -29,7 +29,7 @@ use crate::{
 /// [cancelled](RetryStrategy::record_cancelled), at the time of the strategy's clock.
 ///
 /// It is `Send` and `'static` where the strategy `S` is: an `Arc`, or `Scopes`. It allocates
-/// nothing, unless its strategy has several send rates or it is told of as slow.
+/// nothing, unless its strategy has several send rates or it is reported as slow.
 /// [`Waiter`](crate::operation::Waiter) drives it in a task, [`wait_blocking`](Self::wait_blocking)
 /// on a thread.
 ///
@@ -96,7 +96,7 @@ struct Open<S: RetryStrategy> {
     strategy: S,
     /// `None` if the strategy gave none, and after the last attempt.
     token: Option<RetryToken>,
-    /// Where its time went; `None` if nobody asks.
+    /// Where its time went; `None` if it is not to be reported.
     spent: Option<Spent>,
 }
 
@@ -144,7 +144,7 @@ impl<S: RetryStrategy> Open<S> {
         }
     }
 
-    // Out of the way of operations that nobody asks about.
+    // Out of the way of operations that are not reported.
     #[cold]
     #[inline(never)]
     fn ends_slowly(&mut self, reports: Reports<'_>) {

@@ -5,7 +5,7 @@ use core::{ptr, time::Duration};
 
 use crate::{Clock, RetryToken, Timestamp, set::MOST_RATES, strategy::EventKind};
 
-/// An operation that took so long is told of.
+/// An operation that took so long is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What an operation does at the moment.

@@ -524,10 +524,10 @@ fn windows_from_first_use_are_kept_to() {
     for (limit, window, clients, least) in [
         (10, 1, 1, 880),
         (3, 1, 1, 880),
-        (20, 1, 1, 900),
+        (20, 1, 1, 880),
         (20, 2, 1, 930),
         (5, 5, 1, 920),
-        (10, 1, 2, 780),
+        (10, 1, 2, 770),
     ] {
         let how = Play { clients, ..PLAY };
         let mut count = Count::new(limit, window * SECOND);
@@ -548,7 +548,7 @@ fn windows_from_first_use_are_kept_to() {
 /// The same in seconds of the clock: two clients that each take the other's tokens for its own.
 #[test]
 fn two_clients_share_a_second_that_is_told_roughly() {
-    for (limit, least, most) in [(6, 830, 5), (10, 940, 5), (3, 980, 80)] {
+    for (limit, least, most) in [(6, 830, 5), (10, 940, 5), (3, 980, 115)] {
         let how = Play { clients: 2, ..PLAY };
         let mut count = Count::new(limit, SECOND);
         let tally = play(how, declared, move |now, cost, _| {

@@ -238,7 +238,7 @@ fn a_limiter_of_so_many_a_second_takes_one_call() {
     assert!(error.to_string().contains("fixed rate"), "{error}");
 }
 
-/// A function of the host's, and no trait of ours.
+/// A function of the host, and no trait of this crate.
 #[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 async fn a_function_is_a_timer() {

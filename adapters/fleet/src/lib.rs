@@ -109,12 +109,13 @@
 //! A member of [weight](Scope::weight) 2 counts as two. A member that is silent for its lease, or
 //! half a second, has no demand until it asks again. A newcomer has its part of the first lease at
 //! once: from 64 members on, an eighth of `C` is kept for newcomers, and for the first token of a
-//! member that found nothing when it joined. Those that found nothing stand in a line: each is told
-//! when the next token is that nobody before it has, and that one no other member takes. A member that joins, or was idle, asks again within
-//! 100 ms, or an eighth of its time between two asks, and then twice as late each time, as far as
-//! the engine has slots. A member's part grows at its share whether it asks early or late, up to
-//! its lease. A part that the scope does not have is not owed later, or a long lease would save up
-//! what a short one cannot. What no member takes is there for the members that ask.
+//! member that found nothing when it joined. Those that found nothing stand in a line. The answer
+//! says when the next token comes that no member before has, and the other members leave a token
+//! while there is such a line. A member that joins, or was idle, asks again within 100 ms, or an
+//! eighth of its time between two asks, and then twice as late each time, as far as the engine has
+//! slots. A member's part grows at its share whether it asks early or late, up to its lease. A part
+//! that the scope does not have is not owed later, or a long lease would save up what a short one
+//! cannot. What no member takes is there for the members that ask.
 //!
 //! # Several allowances
 //!

@@ -434,7 +434,7 @@ local room = s.ceiling * s.longest / SECOND + s.members - others - a.held
 -- Of many members an eighth of what is kept is for newcomers: few ask too seldom to do without it.
 local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
 -- One that has sent nothing yet is a newcomer still, for one token. Those that find none stand in a
--- line: each has the next token that is not another's, and nobody else takes it.
+-- line: each has the next token that no other has. Who has sent leaves one while there is a line.
 if m.sent == 0 and a.held == 0 and a.want > 0 then
   if m.start == 0 then
     m.start = math.max(now, s.starts, now + (1 - s.tokens) / rate_at(now) * SECOND)

@@ -42,7 +42,7 @@ use paceline_object_store::{Lanes, PacedConnector};
 use support::{hyper::Hyper, standard};
 use tokio::net::TcpListener;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 enum Failing {
     Status(u16),
@@ -314,7 +314,7 @@ const FORMS: [Form; 34] = [
 ];
 
 /// Answers `asked` of a form, the first `fails` requests of that form with a failure. Returns how
-/// many of the form came, and what became of it.
+/// many of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, client: Client) -> (usize, Result<()>) {
     let (service, single, asked, words, _) = form;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -456,7 +456,7 @@ async fn a_put_of_a_new_object_whose_answer_is_lost_is_the_stores_own_error() {
         let form: Form = (service, false, Asked::Create, &["PUT"], false);
         let [alone, paced] = [Client::Alone, Client::Paced].map(async |client| {
             let (sends, came) = play(form, Late(HttpErrorKind::Timeout), 1, client).await;
-            let error = came.expect_err("nobody knows");
+            let error = came.expect_err("the answer is lost");
             assert!(matches!(error, Error::Generic { .. }), "{error:?}");
             let mut causes = iter::successors(error.source(), |error| (*error).source());
             let kind = causes.find_map(|cause| cause.downcast_ref::<HttpError>());

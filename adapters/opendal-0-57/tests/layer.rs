@@ -93,6 +93,6 @@ async fn requests_are_repeated_and_paid() {
 async fn a_condition_is_not_repeated_if_no_answer_came() {
     let (operator, _, seen) = failing(None);
     let write = operator.write_with("a", "one").if_not_exists(true).await;
-    write.expect_err("nobody knows");
+    write.expect_err("the answer is lost");
     assert_eq!(methods(&seen), "PUT");
 }

@@ -122,7 +122,7 @@ async fn what_never_got_a_connection_was_not_sent() {
     drop(server);
     tokio::task::yield_now().await; // the server's task ends, and with it its socket
     let write = operator.write_with("x", "one").if_not_exists(true).await;
-    write.expect_err("nobody is there");
+    write.expect_err("it is refused");
     assert_eq!(strategy.quota().available(), 472); // two retries, though it has a condition
 }
 

@@ -39,7 +39,7 @@ use tokio::net::TcpListener;
 use Failing::{Closed, Lost, Status};
 use Service::{Azure, GCloud, Simple, WebDav};
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 enum Failing {
     Status(u16),
@@ -231,7 +231,7 @@ const FORMS: [Form; 29] = [
 ];
 
 /// Answers what a form asks, the first `fails` requests of the form with a failure. Returns how many
-/// of the form came, and what became of it.
+/// of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, by: By) -> (usize, Result<()>) {
     let (service, asked, words, _) = form;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -163,9 +163,7 @@ impl Ledger {
             return newer.then_some(true);
         };
         if self.reset.meets(reset) {
-            // Where the reset does not show of which window it is, what is left does.
-            let is_last = self.is_rough(Some(reset)) && told.remaining < self.limit / 2;
-            let opens = self.fresh && !self.first && !is_last;
+            let opens = self.fresh && !self.first;
             return (newer || opens).then_some(true);
         }
         if reset.is_after(self.reset) {
@@ -182,29 +180,29 @@ impl Ledger {
     /// Returns `true` if a report is the first of a window that has begun at the reset that was told
     /// before, and says that it brought nothing back. Notes if it did.
     fn is_not_back(&mut self, last: &Self, told: &Told, reset: Option<Within>) -> bool {
-        let own = after(told.order, self.rolled);
         let age = told.now.saturating_sub(self.at);
         // Later in the window others may have taken it.
         let soon = age < self.window / 2 && last.heard_at.saturating_add(self.window) >= self.at;
         let resets = !self.comes_back() && self.reset.is_known();
-        if !(self.fresh && !self.first && resets && own > 0 && soon) {
+        let rough = self.source == Source::Told && self.is_rough(reset);
+        // Where the reset is told well, it shows of which window a report is that was sent before.
+        let is_of_it = rough || after(told.order, self.rolled) > 0;
+        if !(self.fresh && !self.first && resets && is_of_it && soon) {
             return false;
         }
-        let taken = amount(own.unsigned_abs()) + brought(self.others, age) * 2;
-        if amount(told.remaining) + taken >= amount(self.limit) / 2 {
+        if self.is_back(told) {
             self.doubt = 0;
             if self.opens {
                 self.open(told, told.sent_at);
             }
             return false;
         }
-        // It may have begun later, where that is not known well.
-        if self.is_rough(reset) && self.source == Source::Told {
+        if rough {
+            // It may have begun later. Asked again after as long as it was late by.
             self.opens = true;
-            // Asked again after as long as it was late by.
             self.reset = Within {
                 lo: signed(told.sent_at),
-                hi: signed(told.now + age.max(self.trip)),
+                hi: signed(told.now.saturating_add(age.max(self.trip))),
             };
             return true;
         }
@@ -215,6 +213,14 @@ impl Ledger {
             self.doubt += 1;
         }
         true
+    }
+
+    /// Returns `true` if what a report says is left, with what may have been taken in the window, is
+    /// half of the limit or more.
+    fn is_back(&self, told: &Told) -> bool {
+        let own = after(told.order, self.rolled).max(i64::from(told.weight));
+        let others = brought(self.others, told.now.saturating_sub(self.at)) * 2;
+        amount(told.remaining) + amount(own.unsigned_abs()) + others >= amount(self.limit) / 2
     }
 
     /// Returns `true` if a report says that more is left than the last one, soon after it: a

@@ -79,10 +79,10 @@
 //!     frees nothing. If two resets in a row bring nothing back, and any reset is soon, the limit is
 //!     given up for an hour, and the paced law decides. A reset that falls by a thousand seconds a
 //!     second is in milliseconds. If a window of a second or two had not begun where it was
-//!     expected, windows begin with their first request, and end a window after its answer. One that
-//!     has not begun is asked for again after as long as it is late. Where resets are told that
-//!     roughly, a late answer by which less than half is left is of the window before. Two resets
-//!     by the service's clock that are a second apart are one, and the later counts.
+//!     expected, windows begin with their first request, and end a window after its answer. Where
+//!     resets are told that roughly, an answer by which less than half is left shows that the window
+//!     has not begun, and the window is expected after as long as it is late. Two resets by the
+//!     service's clock that are a second apart are one, and the later counts.
 //!     Requests count by what they cost where that is less than half of their estimates, this client
 //!     is alone, and none was refused because of it.
 

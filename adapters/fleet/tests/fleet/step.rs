@@ -692,19 +692,23 @@ fn one_that_found_nothing_when_it_joined_is_a_newcomer_still() {
     assert_eq!(again.granted(&mut engine), 1);
 }
 
-/// Eight start at once where ten a second may go, and each is told when its turn is.
-#[test]
-fn those_that_start_are_served_in_the_order_in_which_they_came() {
-    let mut engine = Bench::new();
-    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let start = |member, seq| Step {
+/// A tool that starts, and wants one of ten tokens a second.
+fn start(member: &'static str, seq: u64) -> Step {
+    Step {
         member,
         seq,
         want: 1,
         demand: 1,
         ceiling: 10,
         ..ASK
-    };
+    }
+}
+
+/// Eight start at once where ten a second may go. The answer to each has the time of its turn.
+#[test]
+fn those_that_start_are_served_in_the_order_in_which_they_came() {
+    let mut engine = Bench::new();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let turns = names.map(|name| {
         let answer = start(name, 1).take(&mut engine).unwrap();
         (answer[0], answer[9])
@@ -731,14 +735,6 @@ fn those_that_start_are_served_in_the_order_in_which_they_came() {
 #[test]
 fn one_that_started_and_is_gone_holds_nobody_up() {
     let mut engine = Bench::new();
-    let start = |member, seq| Step {
-        member,
-        seq,
-        want: 1,
-        demand: 1,
-        ceiling: 10,
-        ..ASK
-    };
     for name in ["gone", "b"] {
         assert_eq!(start(name, 1).granted(&mut engine), 0);
     }
@@ -746,6 +742,74 @@ fn one_that_started_and_is_gone_holds_nobody_up() {
     assert_eq!(start("b", 2).granted(&mut engine), 1);
     assert_eq!(start("c", 1).granted(&mut engine), 1, "the token of `gone`");
     assert_eq!(start("d", 1).granted(&mut engine), 0);
+}
+
+/// Tools start at random times beside a member that wants everything, and a quarter of them is
+/// killed in the line: the others have a token at their turn or soon after, and no more goes than
+/// the rate.
+#[test]
+fn starts_are_served_beside_a_busy_member_and_killed_ones() {
+    for seed in 1..=20 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut bench = Bench::new();
+        let names: Vec<&'static str> = (0..60)
+            .map(|number| &*Box::leak(format!("t{number}").into_boxed_str()))
+            .collect();
+        let began = bench.micros;
+        // When each asks next, and what its turn was.
+        let mut asks: Vec<_> = (0..60)
+            .map(|_| {
+                (
+                    began + rng.u64(0..12_000_000),
+                    None::<u64>,
+                    1_u64,
+                    rng.u8(0..4) == 0,
+                )
+            })
+            .collect();
+        let (mut served, mut granted, mut busy) = (0, 0, 1);
+        while bench.micros < began + 20_000_000 {
+            bench.micros += 10_000;
+            let all = Step {
+                member: "busy",
+                seq: busy,
+                spent: u64::from(busy > 1),
+                demand: 10_000,
+                ceiling: 10,
+                want: 10,
+                ..ASK
+            };
+            busy += 1;
+            granted += all.granted(&mut bench);
+            for (name, ask) in names.iter().zip(&mut asks) {
+                let (at, turn, seq, is_killed) = *ask;
+                if at > bench.micros || (is_killed && turn.is_some()) {
+                    continue;
+                }
+                let answer = start(name, seq).take(&mut bench).unwrap();
+                let now = bench.micros;
+                let told = now + u64::try_from(answer[9]).unwrap();
+                granted += answer[0];
+                if answer[0] == 1 {
+                    let late = now.saturating_sub(turn.unwrap_or(now));
+                    assert!(late <= 400_000, "seed {seed}: {name} is {late} us late");
+                    served += 1;
+                }
+                let next = if answer[0] == 1 {
+                    u64::MAX
+                } else {
+                    told.max(now + 10_000)
+                };
+                *ask = (next, turn.or(Some(told)), seq + 1, is_killed);
+            }
+        }
+        let alive = asks.iter().filter(|(.., is_killed)| !is_killed).count();
+        assert!(served >= alive, "seed {seed}: {served} of {alive}");
+        assert!(
+            granted <= 202,
+            "seed {seed}: {granted} granted in 20 s at 10/s"
+        );
+    }
 }
 
 #[test]
