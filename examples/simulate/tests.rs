@@ -58,7 +58,7 @@ open, Aws, asking again: sent 298 useful 291 throttled 6 finished 290 failed 0 r
 open, Aws, in line: sent 298 useful 291 throttled 6 finished 290 failed 0 refused 0 wakes 106100 sleeps 6 p50 16 p99 4294967296 events 111526 checksum 23a0ccbb0de5f18e
 open, Paced: sent 2355 useful 2334 throttled 9 finished 2322 failed 0 refused 0 wakes 10370 sleeps 9 p50 134217728 p99 536870912 events 19833 checksum a109cf7f3278a294
 open, Paced, shared: sent 2338 useful 2321 throttled 6 finished 2306 failed 0 refused 0 wakes 10624 sleeps 6 p50 150994944 p99 536870912 events 20074 checksum e3cecb56bce20111
-open, Paced, exclusive: sent 2309 useful 2284 throttled 12 finished 2268 failed 0 refused 0 wakes 10618 sleeps 12 p50 142606336 p99 503316480 events 19981 checksum 47c0eaca1bfc8171
+open, Paced, exclusive: sent 2347 useful 2320 throttled 12 finished 2309 failed 0 refused 0 wakes 10241 sleeps 12 p50 130023424 p99 503316480 events 19725 checksum 0e6634fd8a8d8de8
 open, Paced, bulk: sent 2293 useful 2227 throttled 55 finished 2214 failed 0 refused 0 wakes 26121 sleeps 55 p50 402653184 p99 1409286144 events 35497 checksum 583cf39275b1e236
 open, told the limit: sent 2315 useful 2304 throttled 0 finished 2289 failed 0 refused 0 wakes 2312 sleeps 0 p50 234881024 p99 603979776 events 11732 checksum 96cf752588c5d88d
 near-and-far, nothing: sent 22723 useful 1989 throttled 20437 finished 1966 failed 4322 refused 0 wakes 0 sleeps 0 p50 41943040 p99 905969664 events 45149 checksum 7e42f23db7fcff40

@@ -265,14 +265,17 @@ impl Law for Controller {
 }
 
 impl Controller {
-    /// Returns the rate that `state` begins with, for a caller at `now`, and the time from which it
-    /// holds; zero if nothing is limited.
+    /// Returns the rate that a caller at `now` has to let `state` begin with, and the time from which
+    /// it holds; zero if nothing is limited.
+    ///
+    /// A rate that moves with time holds from `now`: the time of a state may be long past, and what
+    /// was minted since must not be taken back.
     pub(crate) fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
         if !state.is_engaged() {
             return (now, Rate::ZERO);
         }
         let from = if self.moves_with_time() {
-            state.since().min(now) // before the end of a pause
+            now
         } else {
             state.since()
         };

@@ -211,6 +211,29 @@ fn a_light_minute_leaves_the_rate_and_the_limit() {
     }
 }
 
+/// What was granted in a window that is taken back stays granted: after an outage the law begins with
+/// next to no rate, and the time of that cut is moved on.
+#[test]
+fn a_window_that_is_taken_back_leaves_no_debt() {
+    for settings in presets() {
+        let rate = SendRate::paced(settings, at(0));
+        learn(&rate, 60 * SECOND);
+        busy(&rate, 60 * SECOND, 62 * SECOND, |_, _| Outcome::Throttled);
+        busy(&rate, 62 * SECOND, 70 * SECOND, |_, _| {
+            Outcome::NotThrottled
+        });
+        let refused = (0..60 * 40).filter(|step| {
+            let now = 71 * SECOND + step * SECOND / 40;
+            let permit = rate.try_acquire(at(now));
+            if let Ok(permit) = permit {
+                rate.record(at(now + 10 * MILLI), permit, Outcome::NotThrottled);
+            }
+            permit.is_err()
+        });
+        assert_eq!(refused.count(), 0, "{settings:?}");
+    }
+}
+
 /// aws-sdk-go-v2 issue 3413 and vector issue 16798: a service whose every answer is a fault, or a
 /// connection that is refused.
 #[test]
