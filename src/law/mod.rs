@@ -38,6 +38,12 @@ pub(crate) enum Decision {
     End,
 }
 
+impl Decision {
+    pub(crate) const fn is_end(self) -> bool {
+        matches!(self, Self::End)
+    }
+}
+
 /// Responses that were not throttled, and of some laws those that were: the law's reading, and the
 /// sum of all counts.
 #[derive(Clone, Copy, Debug)]
@@ -280,6 +286,15 @@ impl Controller {
             state.since()
         };
         (from, self.rate(state, from, None, cubic::time_to_peak))
+    }
+
+    /// Returns the state after `last` by a decision at `now`. A law under which the limiter may not
+    /// end limits to nothing that matters instead.
+    pub(crate) fn decided(&self, last: State, now: u64, decision: Decision) -> State {
+        match self.unthrottled().later {
+            Some(unlimited) if decision.is_end() => last.next(now, unlimited),
+            _ => last.decided(decision),
+        }
     }
 
     /// Returns the rate after the pause that `state` began with.

@@ -3,7 +3,10 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+use paceline::{
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
+    law::{DeclaredSettings, PacedSettings},
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = SECOND / 1_000;
@@ -363,25 +366,31 @@ fn neither_silence_nor_a_light_load_ends_the_limit() {
     }
 }
 
+/// Also where the declared law hears of no limit, and the paced one decides.
 #[test]
 fn the_law_does_not_end_while_a_place_is_in_line() {
     let settings = PacedSettings::builder().burst(Duration::ZERO).build();
-    let rate = engaged_with(settings.expect("in range"));
-    deliver(&rate, 250, 1, 31);
-    let places: Vec<_> = (0..2_000).map(|_| rate.reserve(at(31 * SECOND))).collect();
-    let deliver_to_others = |from: u64, to: u64| {
-        for step in from * 250..to * 250 {
-            record(&rate, step * 4 * MILLI, Outcome::NotThrottled);
-        }
-    };
-    deliver_to_others(31, 33);
-    assert!(
-        rate.snapshot(at(33 * SECOND)).enabled,
-        "some have not been let go"
-    );
-    drop(places);
-    deliver_to_others(33, 70);
-    assert!(!rate.snapshot(at(70 * SECOND)).enabled);
+    let settings = settings.expect("in range");
+    let declared = DeclaredSettings::new().otherwise(settings);
+    for rate in [
+        SendRate::paced(settings, Timestamp::ZERO),
+        SendRate::declared(declared, Timestamp::ZERO),
+    ] {
+        cut_at_a_hundred(&rate);
+        deliver(&rate, 250, 1, 31);
+        let places: Vec<_> = (0..9_000).map(|_| rate.reserve(at(31 * SECOND))).collect();
+        let deliver_to_others = |from: u64, to: u64| {
+            for step in from * 250..to * 250 {
+                record(&rate, step * 4 * MILLI, Outcome::NotThrottled);
+            }
+        };
+        let is_limited = |second| rate.snapshot(at(second * SECOND)).fill_rate < 1_000.0;
+        deliver_to_others(31, 40);
+        assert!(is_limited(40), "some have not been let go");
+        drop(places);
+        deliver_to_others(40, 70);
+        assert!(!is_limited(70) || !rate.snapshot(at(70 * SECOND)).enabled);
+    }
 }
 
 #[test]

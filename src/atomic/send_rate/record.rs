@@ -427,8 +427,8 @@ impl Engaged<'_> {
             }
             let counted = self.meter.counted();
             let decision = law.decide(last, Event::Window { now, past, counted })?;
-            let next = last.decided(decision);
-            (next.is_engaged() || !self.is_waited_for(now)).then_some(next)
+            let goes_on = !decision.is_end() || !self.is_waited_for(now);
+            goes_on.then(|| law.decided(last, now, decision))
         });
         match recorded {
             // What time alone had added is taken back: that is no throttle.

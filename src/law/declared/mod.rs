@@ -234,23 +234,18 @@ impl Law for Declared {
 
     fn decide(&self, state: State, event: Event) -> Option<Decision> {
         let is_first_contact = Self::is_first_contact(state);
-        // It goes on limiting, so that what is declared holds: to nothing that matters.
-        let unlimited = |since| Decision::Limit {
-            since,
-            memory: self.unlimited(),
-        };
         match event {
-            Event::Window { now, .. } if is_first_contact => Some(unlimited(now)),
+            // It goes on limiting, so that what is declared holds: to nothing that matters.
+            Event::Window { now, .. } if is_first_contact => Some(Decision::Limit {
+                since: now,
+                memory: self.unlimited(),
+            }),
             Event::Response { .. } if is_first_contact => None,
             // To the paced law this is the first throttle: what limits to nothing that matters, or
             // by first contact, is not of its making.
             Event::Throttle(_) if is_first_contact || self.is_free(state) => {
                 self.otherwise.decide(State::NONE, event)
             }
-            Event::Window { now, .. } => match self.otherwise.decide(state, event) {
-                Some(Decision::End) => Some(unlimited(now)),
-                decision => decision,
-            },
             _ => self.otherwise.decide(state, event),
         }
     }
