@@ -70,14 +70,22 @@ impl Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The service did not throttle it: a success, or a failure of another kind.
+    /// The service answered it, and did not throttle it: a success, or an error of the request's own
+    /// such as "not found".
     NotThrottled,
+    /// It failed, and not because of a limit or of what it asked for: a fault of the service, a
+    /// refused connection, a timeout.
+    ///
+    /// To [`ControlLaw::Paced`] and [`ControlLaw::Declared`] it is no throttle and no delivery, so
+    /// that the rate grows by no failure. To [`ControlLaw::Aws`] it is the same as
+    /// [`NotThrottled`](Self::NotThrottled).
+    Failed,
     /// The service throttled it.
     Throttled,
     /// The service throttled it, and said for how long nothing should be sent.
     ///
     /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
-    /// at most: nothing is granted, not even what the bucket holds. Nothing gets through if
+    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set: nothing is granted, not even what the bucket holds. Nothing gets through if
     /// nothing was ever delivered, or nothing since the last cut of the rate although at least
     /// four responses were to be expected, or three such throttles in a row have cut the rate.
     /// Otherwise the hint is for this request only, whose

@@ -31,6 +31,7 @@ impl Paced {
         let response = request.await;
         sent.2 = match status(&response) {
             Some(429 | 503) => Outcome::Throttled,
+            Some(500..) => Outcome::Failed,
             Some(_) => Outcome::NotThrottled,
             None => Outcome::Unknown,
         };

@@ -126,7 +126,8 @@ impl Limiter for Limited {
         let outcome = match reply {
             Reply::Throttled(None) => Outcome::Throttled,
             Reply::Throttled(Some(hint)) => Outcome::ThrottledFor(Duration::from_nanos(hint)),
-            Reply::Done | Reply::Failed => Outcome::NotThrottled,
+            Reply::Done => Outcome::NotThrottled,
+            Reply::Failed => Outcome::Failed,
         };
         self.rate.record(at, permit, outcome);
     }

@@ -58,16 +58,16 @@ open, Aws, asking again: sent 298 useful 291 throttled 6 finished 290 failed 0 r
 open, Aws, in line: sent 298 useful 291 throttled 6 finished 290 failed 0 refused 0 wakes 106100 sleeps 6 p50 16 p99 4294967296 events 111526 checksum 23a0ccbb0de5f18e
 open, Paced: sent 2355 useful 2334 throttled 9 finished 2322 failed 0 refused 0 wakes 10370 sleeps 9 p50 134217728 p99 536870912 events 19833 checksum a109cf7f3278a294
 open, Paced, shared: sent 2338 useful 2321 throttled 6 finished 2306 failed 0 refused 0 wakes 10624 sleeps 6 p50 150994944 p99 536870912 events 20074 checksum e3cecb56bce20111
-open, Paced, exclusive: sent 2318 useful 2281 throttled 29 finished 2270 failed 0 refused 0 wakes 9691 sleeps 29 p50 130023424 p99 503316480 events 19085 checksum 1ca3ab4b41413093
+open, Paced, exclusive: sent 2347 useful 2320 throttled 12 finished 2309 failed 0 refused 0 wakes 10241 sleeps 12 p50 130023424 p99 503316480 events 19725 checksum 0e6634fd8a8d8de8
 open, Paced, bulk: sent 2293 useful 2227 throttled 55 finished 2214 failed 0 refused 0 wakes 26121 sleeps 55 p50 402653184 p99 1409286144 events 35497 checksum 583cf39275b1e236
 open, told the limit: sent 2315 useful 2304 throttled 0 finished 2289 failed 0 refused 0 wakes 2312 sleeps 0 p50 234881024 p99 603979776 events 11732 checksum 96cf752588c5d88d
 near-and-far, nothing: sent 22723 useful 1989 throttled 20437 finished 1966 failed 4322 refused 0 wakes 0 sleeps 0 p50 41943040 p99 905969664 events 45149 checksum 7e42f23db7fcff40
 near-and-far, backoff only: sent 9478 useful 1989 throttled 7234 finished 1963 failed 5370 refused 5347 wakes 1505 sleeps 1639 p50 16 p99 1811939328 events 20340 checksum 84e66d6a98b0c7a0
 near-and-far, Aws, asking again: sent 1134 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 1184 sleeps 519 p50 16 p99 1946157056 events 4082 checksum d47936501f7eb1c5
 near-and-far, Aws, in line: sent 1139 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 30808 sleeps 519 p50 16 p99 2550136832 events 33706 checksum cb4295fb864c819f
-near-and-far, Paced: sent 2738 useful 1988 throttled 730 finished 1965 failed 0 refused 0 wakes 26524 sleeps 729 p50 369098752 p99 2415919104 events 32576 checksum 5a299f2f19948bcf
-near-and-far, Paced, shared: sent 2757 useful 1987 throttled 740 finished 1955 failed 0 refused 0 wakes 26313 sleeps 736 p50 352321536 p99 2415919104 events 32371 checksum 8293ba3b2d2c6c1c
-near-and-far, Paced, exclusive: sent 2768 useful 1978 throttled 765 finished 1957 failed 0 refused 0 wakes 26018 sleeps 765 p50 301989888 p99 2415919104 events 32123 checksum 3cad0ac84da1e0b6
+near-and-far, Paced: sent 2737 useful 1975 throttled 742 finished 1955 failed 0 refused 0 wakes 26341 sleeps 742 p50 335544320 p99 2415919104 events 32395 checksum 224e3cf9bb1d6f2d
+near-and-far, Paced, shared: sent 2666 useful 1932 throttled 715 finished 1912 failed 0 refused 0 wakes 26415 sleeps 715 p50 318767104 p99 2415919104 events 32329 checksum 1b7d6fb84473266d
+near-and-far, Paced, exclusive: sent 2782 useful 1984 throttled 775 finished 1961 failed 0 refused 0 wakes 26028 sleeps 774 p50 301989888 p99 2415919104 events 32162 checksum fb3d7370d8bf3716
 near-and-far, Paced, bulk: sent 2206 useful 1912 throttled 274 finished 1881 failed 0 refused 0 wakes 33325 sleeps 273 p50 369098752 p99 2415919104 events 38305 checksum fa3860cfcca16f6e
 near-and-far, told the limit: sent 1500 useful 1459 throttled 0 finished 1418 failed 0 refused 0 wakes 1490 sleeps 0 p50 973078528 p99 1207959552 events 5007 checksum f5ae2272417841f3
 outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 failed 4925 refused 0 wakes 0 sleeps 0 p50 44040192 p99 150994944 events 79390 checksum 7f9fc340691793a7

@@ -197,7 +197,7 @@ impl Law for Aws {
     fn turn(
         &self,
         reading: u128,
-        sum: impl Fn() -> u64,
+        counts: impl Fn() -> (u64, u64),
         _state: State,
         now: u64,
         _sent: u64,
@@ -213,7 +213,7 @@ impl Law for Aws {
                 at: now.max(window.start),
             };
         }
-        let sum = sum();
+        let (sum, _) = counts();
         let passed = index.wrapping_sub(before.window());
         let measured = smoothed(before.measured(), before.counted(sum), passed);
         let window = self.windows.window(index);
@@ -392,7 +392,7 @@ mod tests {
         let law = Aws {
             windows: Windows::new(0),
         };
-        let window = law.turn(reading, || sum, State::NONE, now, now);
+        let window = law.turn(reading, || (sum, 0), State::NONE, now, now);
         (window.next.unwrap_or(reading), window)
     }
 

@@ -38,6 +38,12 @@ pub(crate) enum Decision {
     End,
 }
 
+impl Decision {
+    pub(crate) const fn is_end(self) -> bool {
+        matches!(self, Self::End)
+    }
+}
+
 /// Responses that were not throttled, and of some laws those that were: the law's reading, and the
 /// sum of all counts.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +61,28 @@ pub(crate) struct Window {
     /// Before this time no window ends.
     pub(crate) end: u64,
     /// What the window has counted, if the law wants to look at it: see [`Event::Window`].
-    pub(crate) counted: Option<Rate>,
+    pub(crate) counted: Option<Past>,
     /// When the response counts as recorded: now, or later.
     pub(crate) at: u64,
+}
+
+/// A window that is over: when it began, the rate of the one before, the rate that it counted, and
+/// that of what was done, without what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) began: u64,
+    pub(crate) before: Rate,
+    pub(crate) rate: Rate,
+    pub(crate) done: Rate,
 }
 
 /// What a law decides on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A window is over at `now`, and has counted `rate`.
+    /// A window is over at `now`.
     Window {
         now: u64,
-        rate: Rate,
+        past: Past,
         counted: Counted,
     },
     /// A response at `now` that was not throttled, to a request sent at `sent`, while the rate is
@@ -167,10 +183,11 @@ pub(crate) trait Law {
     fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
 
     /// Looks at the window after a response at `now` has been counted, to a request sent at `sent`.
+    /// `counts` returns the sum of all counts, and how many in this window failed.
     fn turn(
         &self,
         reading: u128,
-        sum: impl Fn() -> u64,
+        counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
@@ -243,7 +260,7 @@ impl Law for Controller {
         fn burst(&self) -> u64;
         fn unthrottled(&self) -> Unthrottled;
         fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
-        fn turn(&self, reading: u128, sum: impl Fn() -> u64, state: State, now: u64, sent: u64) -> Window;
+        fn turn(&self, reading: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
         fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
         fn decide(&self, state: State, event: Event) -> Option<Decision>;
@@ -254,18 +271,30 @@ impl Law for Controller {
 }
 
 impl Controller {
-    /// Returns the rate that `state` begins with, for a caller at `now`, and the time from which it
-    /// holds; zero if nothing is limited.
+    /// Returns the rate that a caller at `now` has to let `state` begin with, and the time from which
+    /// it holds; zero if nothing is limited.
+    ///
+    /// A rate that moves with time holds from `now`: the time of a state may be long past, and what
+    /// was minted since must not be taken back.
     pub(crate) fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
         if !state.is_engaged() {
             return (now, Rate::ZERO);
         }
         let from = if self.moves_with_time() {
-            state.since().min(now) // before the end of a pause
+            now
         } else {
             state.since()
         };
         (from, self.rate(state, from, None, cubic::time_to_peak))
+    }
+
+    /// Returns the state after `last` by a decision at `now`. A law under which the limiter may not
+    /// end limits to nothing that matters instead.
+    pub(crate) fn decided(&self, last: State, now: u64, decision: Decision) -> State {
+        match self.unthrottled().later {
+            Some(unlimited) if decision.is_end() => last.next(now, unlimited),
+            _ => last.decided(decision),
+        }
     }
 
     /// Returns the rate after the pause that `state` began with.

@@ -82,6 +82,12 @@ impl State {
         Self::SINCE.get(self.0)
     }
 
+    /// Returns `true` if this state, entered after `last` at `now`, is no new decision: it has the
+    /// time of the last one, or a time that was moved on, and is past.
+    pub(crate) const fn is_of_same_cut(self, last: Self, now: u64) -> bool {
+        self.since() == last.since() || self.since() < now
+    }
+
     /// Returns what the law remembers; zero before the first throttle.
     pub(crate) const fn memory(self) -> u64 {
         Self::MEMORY.get(self.0)

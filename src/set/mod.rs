@@ -529,7 +529,7 @@ fn record(
     outcome: Outcome,
     is_blamed: bool,
 ) -> Recorded {
-    let outcome = if is_blamed {
+    let outcome = if is_blamed || !outcome.is_throttled() {
         outcome
     } else {
         Outcome::NotThrottled

@@ -127,7 +127,9 @@ impl Adaptive {
     /// [`paced`](Self::paced), and what is throttled is retried until it succeeds.
     ///
     /// - A throttled attempt does not count as one of `max_attempts` and takes nothing from the
-    ///   quota: the send rate holds the next one back. Other failures are limited as ever.
+    ///   quota: the send rate holds the next one back. Other failures are limited as ever: an outage
+    ///   of half a minute loses operations unless each has twenty attempts and each worker 280 of
+    ///   the quota (`.max_attempts(20).quota_capacity(280 * workers)`).
     /// - An operation ends at its deadline, a day unless
     ///   [set](crate::config::StrategyBuilder::deadline); or when everything has been throttled for
     ///   5 minutes ([`stall_timeout`](crate::config::StrategyBuilder::stall_timeout)), with

@@ -201,7 +201,11 @@ impl Failure {
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
         match (failure.throttle, failure.retry_after) {
-            (false, _) => Self::NotThrottled,
+            // The request's own error is an answer like any other.
+            (false, _) => match (failure.fault, failure.safety) {
+                (Fault::Client | Fault::Other, RetrySafety::No) => Self::NotThrottled,
+                _ => Self::Failed,
+            },
             (true, None) => Self::Throttled,
             (true, Some(RetryAfter::AtLeast(hint) | RetryAfter::Clamped(hint))) => {
                 Self::ThrottledFor(hint)

@@ -66,3 +66,27 @@ fn a_ban_that_every_refusal_tells_pauses_everybody() {
     let sent = play(&rate, 60 * SECOND, 60 * SECOND + HOUR, true);
     assert!(sent <= MOST, "{sent} of the declared law");
 }
+
+/// A ban of five minutes, told in each refusal (<https://github.com/rclone/rclone/issues/1788>).
+#[test]
+fn the_longest_pause_is_a_setting() {
+    for (longest, pause) in [(30, 30), (60, 60), (300, 300), (86_400, 300)] {
+        let settings = PacedSettings::builder().max_pause(Duration::from_secs(longest));
+        let rate = SendRate::paced(settings.build().expect("a day at most"), at(0));
+        let refused = Outcome::ThrottledFor(Duration::from_secs(300));
+        rate.record(at(SECOND), SendPermit::sent_at(at(SECOND)), refused);
+        assert_eq!(
+            rate.try_acquire(at(SECOND))
+                .map(drop)
+                .map_err(|wait| wait.as_secs()),
+            Err(pause),
+            "{longest} s at most"
+        );
+    }
+    let day = Duration::from_secs(86_400);
+    let too_long = PacedSettings::builder().max_pause(day + Duration::from_nanos(1));
+    assert_eq!(
+        too_long.build().map_err(|error| error.to_string()),
+        Err("a pause of 86400.000000001s is longer than a day".to_owned())
+    );
+}

@@ -9,6 +9,8 @@
     reason = "numbers of tests: one that overflows fails"
 )]
 
+extern crate alloc;
+
 mod bans;
 mod models;
 mod paced;
@@ -17,3 +19,4 @@ mod paced_traces;
 mod paced_tuned;
 mod published;
 mod published_traces;
+mod unused;

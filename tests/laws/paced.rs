@@ -3,7 +3,10 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+use paceline::{
+    ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
+    law::{DeclaredSettings, PacedSettings},
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = SECOND / 1_000;
@@ -318,49 +321,76 @@ fn what_gets_nothing_starves_and_doubles_its_way_back() {
     assert!(rate.snapshot(at(now + 3 * SECOND)).fill_rate > cut);
 }
 
-/// One response a second from the cut on. Windows end at 2 s, 10 s, 18 s, 26 s and 34 s.
-fn calm(rate: &SendRate, seconds: core::ops::RangeInclusive<u64>) {
-    for second in seconds {
-        record(rate, second * SECOND, Outcome::NotThrottled);
+/// Wants so many a second from `from` to `to`, and delivers what may go.
+fn deliver(rate: &SendRate, per_second: u64, from: u64, to: u64) {
+    for step in from * per_second..to * per_second {
+        let now = step * SECOND / per_second;
+        if let Ok(permit) = rate.try_acquire(at(now)) {
+            rate.record(at(now), permit, Outcome::NotThrottled);
+        }
     }
 }
 
 #[test]
-fn after_half_a_minute_of_calm_nothing_is_limited_until_the_next_throttle() {
+fn twice_the_peak_for_half_a_minute_ends_the_limit_until_the_next_throttle() {
     let rate = engaged();
-    calm(&rate, 1..=33);
-    assert!(rate.snapshot(at(33 * SECOND)).enabled);
-    calm(&rate, 34..=34);
-    assert!(!rate.snapshot(at(34 * SECOND)).enabled);
-    let mut place = rate.reserve(at(34 * SECOND));
+    deliver(&rate, 250, 1, 31);
+    assert!(rate.snapshot(at(31 * SECOND)).enabled);
+    deliver(&rate, 250, 31, 33);
+    assert!(!rate.snapshot(at(33 * SECOND)).enabled);
+    let mut place = rate.reserve(at(33 * SECOND));
     assert!(place.claim(at(0)).is_ok());
-    assert!((0..100_000).all(|_| rate.try_acquire(at(34 * SECOND)).is_ok()));
-    calm(&rate, 35..=60);
+    assert!((0..100_000).all(|_| rate.try_acquire(at(33 * SECOND)).is_ok()));
+    deliver(&rate, 250, 33, 60);
     assert!(!rate.snapshot(at(60 * SECOND)).enabled);
     // The next throttle is a first one: at the rate that was delivered, and the one throttled.
     record(&rate, 60 * SECOND, Outcome::Throttled);
     let got = rate.snapshot(at(60 * SECOND));
     assert!(got.enabled);
-    assert!((1.0..2.0 * 1_024.0).contains(&got.last_max_rate), "{got:?}");
+    assert!((249.0..252.0).contains(&got.last_max_rate), "{got:?}");
     assert!(drain(&rate, 60 * SECOND) < 100);
 }
 
 #[test]
+fn neither_silence_nor_a_light_load_ends_the_limit() {
+    for per_second in [1, 20, 100, 190] {
+        let rate = engaged();
+        deliver(&rate, per_second, 1, 3_600);
+        let got = rate.snapshot(at(3_600 * SECOND));
+        assert!(
+            got.enabled && got.fill_rate <= 400.0,
+            "{per_second}/s: {got:?}"
+        );
+        record(&rate, 7_200 * SECOND, Outcome::NotThrottled);
+        assert!(rate.snapshot(at(7_200 * SECOND)).enabled);
+    }
+}
+
+/// Also where the declared law hears of no limit, and the paced one decides.
+#[test]
 fn the_law_does_not_end_while_a_place_is_in_line() {
     let settings = PacedSettings::builder().burst(Duration::ZERO).build();
-    let rate = engaged_with(settings.expect("in range"));
-    calm(&rate, 1..=33);
-    let places: Vec<_> = (0..3).map(|_| rate.reserve(at(34 * SECOND - 1))).collect();
-    calm(&rate, 34..=34);
-    assert!(
-        rate.snapshot(at(34 * SECOND)).enabled,
-        "two have not been let go"
-    );
-    drop(places);
-    calm(&rate, 35..=41);
-    assert!(rate.snapshot(at(41 * SECOND)).enabled);
-    calm(&rate, 42..=42);
-    assert!(!rate.snapshot(at(42 * SECOND)).enabled);
+    let settings = settings.expect("in range");
+    let declared = DeclaredSettings::new().otherwise(settings);
+    for rate in [
+        SendRate::paced(settings, Timestamp::ZERO),
+        SendRate::declared(declared, Timestamp::ZERO),
+    ] {
+        cut_at_a_hundred(&rate);
+        deliver(&rate, 250, 1, 31);
+        let places: Vec<_> = (0..9_000).map(|_| rate.reserve(at(31 * SECOND))).collect();
+        let deliver_to_others = |from: u64, to: u64| {
+            for step in from * 250..to * 250 {
+                record(&rate, step * 4 * MILLI, Outcome::NotThrottled);
+            }
+        };
+        let is_limited = |second| rate.snapshot(at(second * SECOND)).fill_rate < 1_000.0;
+        deliver_to_others(31, 40);
+        assert!(is_limited(40), "some have not been let go");
+        drop(places);
+        deliver_to_others(40, 70);
+        assert!(!is_limited(70) || !rate.snapshot(at(70 * SECOND)).enabled);
+    }
 }
 
 #[test]
@@ -368,15 +398,15 @@ fn a_limiter_with_a_ceiling_never_ends_and_one_with_an_initial_rate_does() {
     let second = seconds(1);
     let ceiling = PacedSettings::builder().ceiling(1_000, second).build();
     let rate = engaged_with(ceiling.expect("in range"));
-    calm(&rate, 1..=200);
+    deliver(&rate, 250, 1, 200);
     assert!(rate.snapshot(at(200 * SECOND)).enabled);
-    let initial = PacedSettings::builder().initial_rate(1_000, second).build();
+    let initial = PacedSettings::builder().initial_rate(100, second).build();
     let rate = SendRate::paced(initial.expect("in range"), Timestamp::ZERO);
     assert!(rate.snapshot(at(0)).enabled);
-    calm(&rate, 1..=30);
+    deliver(&rate, 300, 0, 30);
     assert!(rate.snapshot(at(30 * SECOND)).enabled);
-    calm(&rate, 31..=40);
-    assert!(!rate.snapshot(at(40 * SECOND)).enabled);
+    deliver(&rate, 300, 30, 33);
+    assert!(!rate.snapshot(at(33 * SECOND)).enabled);
 }
 
 #[test]
@@ -517,11 +547,8 @@ fn a_slow_start_that_is_not_used_up_stays() {
 #[test]
 fn a_slow_start_begins_anew_where_the_law_would_end() {
     let slow = PacedSettings::builder().slow_start(true).build().unwrap();
-    let rate = SendRate::paced(slow, Timestamp::ZERO);
-    record(&rate, 0, Outcome::Throttled);
-    for millis in (10..60_000).step_by(100) {
-        record(&rate, millis * MILLI, Outcome::NotThrottled);
-    }
+    let rate = engaged_with(slow);
+    deliver(&rate, 250, 1, 60);
     let filled = rate.snapshot(at(60 * SECOND)).fill_rate;
-    assert!((23.0..25.0).contains(&filled), "{filled}");
+    assert!((499.0..505.0).contains(&filled), "{filled}");
 }

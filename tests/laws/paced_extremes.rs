@@ -153,7 +153,9 @@ fn no_time_panics_and_none_lets_more_than_the_bucket_go_at_once() {
             latest = latest.max(now);
             let law = rate.snapshot(at(now));
             // An older clock finds what there was, of which it knows nothing.
-            if law.enabled && now == latest && law.capacity < 1_000.0 {
+            // Time stands still at 2⁶² ns, and a pause that is long over ends there in two steps.
+            let moves = now.saturating_sub(start) < u64::MAX >> 2;
+            if law.enabled && now == latest && moves && law.capacity < 1_000.0 {
                 let granted = drain(&rate, now);
                 assert!(
                     granted as f64 <= law.capacity + 1e-6,

@@ -97,8 +97,10 @@ fn a_ceiling_engages_a_limiter_that_limited_nothing_with_an_empty_bucket() {
     // Without one it may end, and does not at once.
     rate.set_paced(PacedSettings::new(), at(108)).unwrap();
     assert!(rate.snapshot(at(108)).enabled);
-    for second in 0..60 {
-        record(&rate, 1_000 * second, Outcome::NotThrottled);
+    for step in 0..60 * 50 {
+        if let Ok(permit) = rate.try_acquire(at(108 + 20 * step)) {
+            rate.record(at(108 + 20 * step), permit, Outcome::NotThrottled);
+        }
     }
     assert!(!rate.snapshot(at(60_000)).enabled);
 }

@@ -349,12 +349,18 @@ fn hooks_hear_of_changes_of_the_send_rate() {
         })
         .build()
         .unwrap();
-    let token = strategy.acquire_initial_token(None).unwrap();
-    drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
-    for _ in 0..6_000 {
+    let succeed = |span| {
         let token = strategy.acquire_initial_token(None).unwrap();
         strategy.record_success(token, Reports::new()).unwrap();
-        clock.sleep(Duration::from_millis(100));
+        clock.sleep(span);
+    };
+    (0..100).for_each(|_| succeed(Duration::from_millis(10)));
+    let token = strategy.acquire_initial_token(None).unwrap();
+    drop(strategy.refresh_retry_token(token, &Failure::throttling(), Reports::new()));
+    // All that the rate allows, until that is four times what was throttled.
+    while strategy.send_rate().snapshot(clock.now()).enabled {
+        let rate = strategy.send_rate().snapshot(clock.now()).fill_rate;
+        succeed(Duration::from_secs_f64(1.0 / rate));
     }
     assert_eq!(*seen.lock().unwrap(), ["enabled", "recovered"]);
 }

@@ -292,3 +292,26 @@ fn a_stall_timeout_without_bulk_is_an_error() {
     assert_eq!(wrong.unwrap_err(), SettingsError::StallTimeoutWithoutBulk);
     assert_eq!(Adaptive::paced().settings().deadline, None);
 }
+
+/// The delays of twenty attempts outlive half a minute of faults, at half of what they can be; those
+/// of ten do not.
+#[test]
+fn twenty_attempts_outlive_an_outage_of_half_a_minute() {
+    for (attempts, outlives) in [(10, false), (20, true)] {
+        let hands = Arc::new(Hands::default());
+        let builder = Adaptive::builder()
+            .bulk()
+            .random(Arc::new(Fixed(u64::MAX / 2)));
+        let builder = builder.clock(Arc::clone(&hands) as Arc<dyn Clock>);
+        let builder = builder.max_attempts(attempts).quota_capacity(280);
+        let strategy = builder.build().unwrap();
+        let (ended, _) = run(&strategy, &hands, |_| {
+            if hands.elapsed() < 30 * SECOND {
+                Err(TRANSIENT)
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(ended.is_ok(), outlives, "{attempts}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::atomic::counter::{Stripe, Stripes};
 use crate::atomic::sync::{
-    AtomicU128,
+    AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::law::{Controller, Counted, Law as _, State, Window};
@@ -11,6 +11,8 @@ use crate::law::{Controller, Counted, Law as _, State, Window};
 pub(super) struct Meter {
     reading: AtomicU128,
     counts: Stripes,
+    /// What failed in this window: few, so in one word.
+    failed: AtomicU64,
 }
 
 impl Meter {
@@ -22,6 +24,7 @@ impl Meter {
         let meter = Self {
             reading: AtomicU128::new(reading),
             counts: Stripes::new(count),
+            failed: AtomicU64::new(0),
         };
         (meter, end)
     }
@@ -29,6 +32,16 @@ impl Meter {
     /// Counts a request that took `weight` tokens: the rate is one of tokens.
     pub(super) fn count(&self, weight: u32) {
         self.counts.add(u64::from(weight));
+    }
+
+    /// Counts a request that failed, and was not throttled: as an answer, and as none that the
+    /// window can show.
+    pub(super) fn count_failed(&self, weight: u32) {
+        // Relaxed, here and where it is read and set to zero: a part of a count that is only looked
+        // at, and that a window which ends at the same time may miss. There is nothing weaker, so no
+        // model. Before the count, so that it is seldom less than its part.
+        self.failed.fetch_add(weight.into(), Relaxed);
+        self.count(weight);
     }
 
     /// Counts one request at `now`, and may allow for some without the time.
@@ -82,6 +95,7 @@ impl Meter {
             .is_ok();
         if replaced {
             self.counts.forget_meetings();
+            self.failed.store(0, Relaxed);
         }
         replaced
     }
@@ -101,7 +115,8 @@ impl Meter {
         loop {
             let reading = self.reading();
             // The sum after the load, see there.
-            let window = law.turn(reading, || self.sum(), state, now, sent);
+            let counts = || (self.sum(), self.failed.load(Relaxed));
+            let window = law.turn(reading, counts, state, now, sent);
             match window.next {
                 None => return (window, reading),
                 Some(next) if self.replace(reading, next) => return (window, next),

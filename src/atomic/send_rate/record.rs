@@ -10,15 +10,12 @@ use super::state::Way;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::{Acquire, Relaxed};
 use crate::bits::LAST_TIME;
-use crate::fixed::{Rate, SECOND};
+use crate::fixed::Rate;
 use crate::law::aws::Aws;
 use crate::law::cubic::Stretch;
 use crate::law::declared::plan::Plan;
-use crate::law::{Controller, Drain, Draining, Event, Law as _, Response, State, Throttled};
+use crate::law::{Controller, Drain, Draining, Event, Law as _, Past, Response, State, Throttled};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
-
-/// The longest pause that a hint brings: a wrong one must not stop a client for good.
-const LONGEST_PAUSE: u64 = SECOND.wrapping_mul(60);
 
 impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
@@ -33,7 +30,10 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         let hint = match outcome {
             Outcome::Unknown => return self.record_unanswered(elapsed, permit),
-            Outcome::NotThrottled => {
+            Outcome::Failed if self.law.published().is_none() => {
+                return self.record_failed(elapsed, permit);
+            }
+            Outcome::NotThrottled | Outcome::Failed => {
                 self.note_answer();
                 self.meter.count(permit.weight());
                 return self.look(elapsed, permit);
@@ -111,7 +111,7 @@ impl SendRate {
         }
         match self.law.published() {
             Some(law) => self.look_along(law, elapsed, permit),
-            None => self.look_closely(elapsed, permit, true),
+            None => self.look_closely(elapsed, permit, Outcome::NotThrottled),
         }
     }
 
@@ -122,7 +122,18 @@ impl SendRate {
         if self.gate.load().is_quiet_for_responses(elapsed) {
             return Recorded::Counted;
         }
-        self.look_closely(elapsed, permit, false)
+        self.look_closely(elapsed, permit, Outcome::Unknown)
+    }
+
+    /// Counts a request that failed for another reason than the limit.
+    #[cold]
+    fn record_failed(&self, elapsed: u64, permit: SendPermit) -> Recorded {
+        self.note_answer();
+        self.meter.count_failed(permit.weight());
+        if self.gate.load().is_quiet_for_responses(elapsed) {
+            return Recorded::Counted;
+        }
+        self.look_closely(elapsed, permit, Outcome::Failed)
     }
 
     /// Moves the rate of the published law along its curve, if that is all that a response has to
@@ -132,7 +143,7 @@ impl SendRate {
     #[inline(never)]
     fn look_along(&self, law: Aws, elapsed: u64, permit: SendPermit) -> Recorded {
         let Some(words) = self.words.get() else {
-            return self.look_closely(elapsed, permit, true);
+            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
         };
         // In this order. A change, a window or a pause that comes after these loads comes after
         // this response, but for what the swap of the head then finds.
@@ -156,12 +167,12 @@ impl SendRate {
         let (head, line) = words.line.read();
         let state = words.state.load();
         if !head.follows(state.version()) || !state.is_engaged() {
-            return self.look_closely(elapsed, permit, true);
+            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
         }
         let reading = self.meter.reading();
         let peak_time = words.curve.time_to_packed(state.memory());
         let Some(stretch) = law.stretch(state, elapsed, reading, peak_time) else {
-            return self.look_closely(elapsed, permit, true);
+            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
         };
         let way = words.promised.way.get_or_make(Way::new);
         if way.claim() {
@@ -188,7 +199,7 @@ impl SendRate {
             let is_fresh = elapsed < line.since.saturating_add(LONGEST);
             let raised = is_fresh.then(|| words.line.raise(elapsed)).flatten();
             let Some(end) = raised else {
-                return self.look_closely(elapsed, permit, true);
+                return self.look_closely(elapsed, permit, Outcome::NotThrottled);
             };
             let minted = line.extended_to(end);
             if !words.holds(&line, minted) {
@@ -222,7 +233,7 @@ impl SendRate {
     }
 
     #[inline(never)]
-    fn look_closely(&self, elapsed: u64, permit: SendPermit, answered: bool) -> Recorded {
+    fn look_closely(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
         let gate = self.gate.look();
         let sent = sent_at(self.start(), permit, elapsed);
         let engaged = self.words();
@@ -238,7 +249,7 @@ impl SendRate {
         }
         engaged.hand_back_own(elapsed);
         engaged.collect(elapsed);
-        if answered {
+        if outcome == Outcome::NotThrottled {
             if permit.is_timed() && !permit.is_earlier() {
                 engaged.note_trip(elapsed.saturating_sub(sent));
             }
@@ -246,11 +257,11 @@ impl SendRate {
         }
         let mut recorded = Recorded::Counted;
         // A request that had no answer says nothing of a service that has said nothing.
-        let is_silent = !answered && engaged.first_contact().is_some();
-        if let Some(rate) = window.counted.filter(|_| !is_silent) {
-            recorded = engaged.end_window(&law, elapsed, rate);
+        let is_silent = outcome == Outcome::Unknown && engaged.first_contact().is_some();
+        if let Some(past) = window.counted.filter(|_| !is_silent) {
+            recorded = engaged.end_window(&law, elapsed, past);
         }
-        if answered {
+        if outcome == Outcome::NotThrottled {
             engaged.step(&law, elapsed, sent);
         }
         if !engaged.state.load().is_engaged() {
@@ -320,7 +331,9 @@ impl Engaged<'_> {
         self.drain(&law, now, permit, true);
         let contradicted = self.refuse(now, permit, hint);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
-        let until = now.saturating_add(pause.min(LONGEST_PAUSE)).min(LAST_TIME);
+        // Of the published law a hint is only looked at.
+        let longest = law.paced().map_or(0, |paced| paced.longest_pause());
+        let until = now.saturating_add(pause.min(longest)).min(LAST_TIME);
         let recorded = self.replace_state(now, |last, fill| {
             let sent = if permit.is_timed() || !last.is_engaged() {
                 sent_at(self.start, permit, now)
@@ -403,20 +416,25 @@ impl Engaged<'_> {
         self.promised.drain.load().of(state.version()).is_some()
     }
 
-    /// Does what the law makes of a window that has counted `rate`.
-    fn end_window(&self, law: &Controller, now: u64, rate: Rate) -> Recorded {
+    /// Does what the law makes of a window that is over.
+    fn end_window(&self, law: &Controller, now: u64, past: Past) -> Recorded {
         if !self.state.load().is_engaged() {
             return Recorded::Counted;
         }
-        self.replace_state(now, |last, _| {
+        let recorded = self.replace_state(now, |last, _| {
             if !last.is_engaged() {
                 return None;
             }
             let counted = self.meter.counted();
-            let decision = law.decide(last, Event::Window { now, rate, counted })?;
-            let next = last.decided(decision);
-            (next.is_engaged() || !self.is_waited_for(now)).then_some(next)
-        })
+            let decision = law.decide(last, Event::Window { now, past, counted })?;
+            let goes_on = !decision.is_end() || !self.is_waited_for(now);
+            goes_on.then(|| law.decided(last, now, decision))
+        });
+        match recorded {
+            // What time alone had added is taken back: that is no throttle.
+            Recorded::Cut => Recorded::Counted,
+            recorded => recorded,
+        }
     }
 
     /// Does what the law makes of a single response, if the rate is used up: the bucket holds less
@@ -572,7 +590,7 @@ impl Engaged<'_> {
             if !self.state.replace(last, next) {
                 continue;
             }
-            if next.since() == last.since() {
+            if next.is_of_same_cut(last, now) {
                 self.promised
                     .baseline
                     .carry(baseline, last.version(), next.version());

@@ -103,7 +103,7 @@ pub use settings::{DeclaredSettings, Spend};
 use core::time::Duration;
 
 use super::paced::PacedSettings;
-use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
+use super::{Counted, Decision, Event, Law, Past, Quiet, Shown, State, Unthrottled, Window};
 use crate::fixed::{Rate, SECOND};
 
 /// The declared law as long as nothing is declared: rule 1, and the paced law.
@@ -190,15 +190,20 @@ impl Law for Declared {
     fn turn(
         &self,
         reading: u128,
-        sum: impl Fn() -> u64,
+        counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
     ) -> Window {
-        let window = self.otherwise.turn(reading, sum, state, now, sent);
+        let window = self.otherwise.turn(reading, counts, state, now, sent);
         if Self::is_first_contact(state) {
             return Window {
-                counted: Some(window.counted.unwrap_or(Rate::ZERO)),
+                counted: window.counted.or(Some(Past {
+                    began: now,
+                    before: Rate::ZERO,
+                    rate: Rate::ZERO,
+                    done: Rate::ZERO,
+                })),
                 end: now,
                 ..window
             };
@@ -229,23 +234,18 @@ impl Law for Declared {
 
     fn decide(&self, state: State, event: Event) -> Option<Decision> {
         let is_first_contact = Self::is_first_contact(state);
-        // It goes on limiting, so that what is declared holds: to nothing that matters.
-        let unlimited = |since| Decision::Limit {
-            since,
-            memory: self.unlimited(),
-        };
         match event {
-            Event::Window { now, .. } if is_first_contact => Some(unlimited(now)),
+            // It goes on limiting, so that what is declared holds: to nothing that matters.
+            Event::Window { now, .. } if is_first_contact => Some(Decision::Limit {
+                since: now,
+                memory: self.unlimited(),
+            }),
             Event::Response { .. } if is_first_contact => None,
             // To the paced law this is the first throttle: what limits to nothing that matters, or
             // by first contact, is not of its making.
             Event::Throttle(_) if is_first_contact || self.is_free(state) => {
                 self.otherwise.decide(State::NONE, event)
             }
-            Event::Window { now, .. } => match self.otherwise.decide(state, event) {
-                Some(Decision::End) => Some(unlimited(now)),
-                decision => decision,
-            },
             _ => self.otherwise.decide(state, event),
         }
     }

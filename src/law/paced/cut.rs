@@ -1,10 +1,11 @@
 //! What the law makes of a throttle, and of what is delivered.
 
-use super::curve::{after_cut, before_cut, rate_at};
+use super::curve::{STEP_BITS, after_cut, before_cut, rate_at};
 use super::cut_state::{CoarseRtt, CutState};
 use super::delivered::Delivered;
 use super::settings::{PacedSettings, Profile};
 use crate::fixed::{Rate, SECOND};
+use crate::law::Past;
 
 /// The last cut: what the law remembers of it, and when it was, in nanoseconds after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,12 @@ pub(crate) fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
             None,
         ),
     };
-    let (peak, ramp) = match doubt {
-        Some(doubt) => (rate, doubt),
-        None => (rate.times_two_to(BLIND_RAMP), BLIND_RAMP),
+    let trip = CoarseRtt::new(trip);
+    let Some(doubt) = doubt else {
+        let peak = settings.within(rate.times_two_to(BLIND_RAMP));
+        return CutState::new(peak, BLIND_RAMP, trip).blind();
     };
-    CutState::new(settings.within(peak), ramp, CoarseRtt::new(trip))
+    CutState::new(settings.within(rate), doubt, trip)
 }
 
 /// Returns the memory of the next step of slow start, after a response at `now` to a request sent
@@ -130,7 +132,12 @@ pub(crate) fn after_throttle(
             return None;
         }
         let ramp = ramp.saturating_add(STARVED_STEP);
-        return Some(remember(settings, peak, ramp, trip));
+        let next = remember(settings, peak, ramp, trip);
+        return Some(if last.memory.is_blind() {
+            next.blind()
+        } else {
+            next
+        });
     }
     // Rule 1. What is throttled after a pause was sent after it.
     let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
@@ -141,7 +148,8 @@ pub(crate) fn after_throttle(
         u32::try_from(count.saturating_add(2)).unwrap_or(u32::MAX),
         span,
     );
-    let sent_at = rate_at(settings, last.memory, last.since, seen.sent);
+    let window = |seen_in: Delivered| (seen.now.saturating_sub(seen_in.elapsed), seen_in.before);
+    let sent_at = rate_within(settings, last, seen.delivered.map(window), seen.sent);
     let peak = if ramp > 0 {
         average.max(sent_at.scaled(7, 10)).min(sent_at)
     } else if average < sustained.scaled(3, 4) && span < RECENT {
@@ -252,17 +260,84 @@ pub(crate) fn after_window(
     Some(CutState::new(peak, 0, trip))
 }
 
-/// Rule 10: whether the law has nothing to do any more: half a minute without a throttle, and a
-/// rate of more than four times what is delivered.
-pub(crate) fn is_over(
+/// Rule 15: returns the rate at `now`, in a window that began at `began` after one of the rate
+/// `before`, zero if there was none.
+pub(crate) fn rate_within(
     settings: &PacedSettings,
     last: Cut,
+    window: Option<(u64, Rate)>,
     now: u64,
-    delivered: &Delivered,
-) -> bool {
+) -> Rate {
+    let rate = rate_at(settings, last.memory, last.since, now);
+    let proven = proven(last.memory);
+    let Some((began, before)) = window.filter(|_| rate > proven) else {
+        return rate;
+    };
+    let doublings = if last.memory.is_blind() { 4 } else { 1 };
+    let first = rate_at(settings, last.memory, last.since, began);
+    let most = match before {
+        Rate::ZERO => Rate::MAX,
+        before => before.max(proven).doubled(),
+    };
+    settings.within(rate.min(first.times_two_to(doublings).min(most).max(proven)))
+}
+
+/// Returns the rate up to which time alone leads back.
+fn proven(memory: CutState) -> Rate {
+    match memory.peak() {
+        peak if memory.is_blind() => Rate::from_raw(u128::from(peak.raw()) >> BLIND_RAMP),
+        peak => peak,
+    }
+}
+
+/// Rule 10: whether twice the peak was delivered in a window, and that is not half of the rate.
+fn is_refuted(peak: Rate, rate: Rate, delivered: Rate) -> bool {
+    delivered >= peak.doubled() && rate >= peak.times_two_to(2)
+}
+
+/// Rule 15: returns the rate at `now` if it has grown beyond the peak since the window began.
+pub(crate) fn grown(
+    settings: &PacedSettings,
+    last: Cut,
+    window: (u64, Rate),
+    now: u64,
+) -> Option<Rate> {
+    let at = |time| rate_at(settings, last.memory, last.since, time);
+    let peak = last.memory.peak();
+    // A peak of as good as all limits nothing.
+    let has_grown = at(now) > peak.max(at(window.0)) && peak < Rate::MAX.half();
+    has_grown.then(|| rate_within(settings, last, Some(window), now))
+}
+
+/// Rule 15: returns the time of the last cut moved on by a window, if less than half of the rate
+/// beyond the peak was used in it.
+pub(crate) fn unused(settings: &PacedSettings, last: Cut, now: u64, past: Past) -> Option<u64> {
+    let rate = grown(settings, last, (past.began, past.before), now)?;
+    let peak = last.memory.peak();
+    let is_used = past.done >= rate.half() || is_refuted(peak, rate, past.done);
+    if is_used || last.memory.is_blind() {
+        return None;
+    }
+    // Up to the peak time counts, used or not: by halvings, to a step of the curve.
+    let is_beyond = |at| rate_at(settings, last.memory, last.since, at) > peak;
+    let (mut from, mut to) = (past.began.max(last.since), now);
+    while !is_beyond(from) && to.saturating_sub(from) > 1 << STEP_BITS {
+        match from.midpoint(to) {
+            at if is_beyond(at) => to = at,
+            at => from = at,
+        }
+    }
+    Some(last.since.saturating_add(now.saturating_sub(from)))
+}
+
+/// Rule 10: whether the law has nothing to do any more.
+pub(crate) fn is_over(settings: &PacedSettings, last: Cut, now: u64, delivered: Rate) -> bool {
     let calm = now.saturating_sub(last.since) > SECOND.wrapping_mul(30);
     let rate = rate_at(settings, last.memory, last.since, now);
-    settings.may_end() && calm && rate > delivered.rate(2).times_two_to(2)
+    settings.may_end()
+        && calm
+        && !last.memory.is_blind()
+        && is_refuted(last.memory.peak(), rate, delivered)
 }
 
 /// Returns the memory of a slow start that begins anew where the law has nothing to do any more.

@@ -14,6 +14,8 @@ impl CoarseRtt {
     const UNIT: u32 = 24;
     /// The largest exponent.
     const LARGEST: u32 = 7;
+    /// Above all trips: half of their numbers, of a cut that knew next to nothing.
+    const BLIND: u8 = 36;
     /// In the place of a trip: the rate has not been throttled yet.
     const SLOW_START: Self = Self(0x3f);
 
@@ -46,7 +48,8 @@ impl CoarseRtt {
 }
 
 /// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a
-/// pause. During slow start the trip is all ones, which no trip is, and the peak is the rate.
+/// pause. During slow start the trip is all ones, which no trip is, and the peak is the rate. After a
+/// cut that knew next to nothing the trip is kept to two bits, above all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutState(u64);
 
@@ -89,6 +92,19 @@ impl CutState {
         self.trip() == CoarseRtt::SLOW_START
     }
 
+    /// Returns the memory of the same cut, of which next to nothing was known.
+    pub(crate) const fn blind(self) -> Self {
+        let trip = self.trip_bits() >> 1;
+        let others = self.0 & !(0x3f << Self::TRIP_SHIFT);
+        Self(others | ((CoarseRtt::BLIND.wrapping_add(trip) as u64) << Self::TRIP_SHIFT))
+    }
+
+    /// Returns `true` if next to nothing was known at the cut.
+    pub(crate) const fn is_blind(self) -> bool {
+        let bits = self.trip_bits();
+        CoarseRtt::BLIND <= bits && bits < CoarseRtt::SLOW_START.0
+    }
+
     /// Returns the memory of the same cut, with a pause until its time.
     pub(crate) const fn with_pause(self) -> Self {
         Self(self.0 | Self::PAUSE)
@@ -121,9 +137,18 @@ impl CutState {
     }
 
     /// Returns the round trip of the request that was throttled.
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
     pub(crate) const fn trip(self) -> CoarseRtt {
-        CoarseRtt((self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f)
+        let bits = self.trip_bits();
+        CoarseRtt(if self.is_blind() {
+            bits.wrapping_sub(CoarseRtt::BLIND) << 1
+        } else {
+            bits
+        })
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
+    const fn trip_bits(self) -> u8 {
+        (self.0 >> Self::TRIP_SHIFT) as u8 & 0x3f
     }
 }
 

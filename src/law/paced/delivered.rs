@@ -35,7 +35,7 @@ pub(crate) struct Delivered {
 pub(crate) enum WindowEnd {
     /// It is not over.
     NotYet,
-    /// It lasted over a silence: what it counted is no rate.
+    /// It lasted over a silence: what it counted is no rate, or a mean that is too low.
     Interrupted,
     /// It counted this rate.
     Counted(Rate),
@@ -96,10 +96,31 @@ impl Delivered {
         saved.then(|| Self { elapsed, ..*self }.rate(1))
     }
 
+    /// Returns the same window without what failed in it.
+    pub(crate) const fn without(self, failed: u64) -> Self {
+        Self {
+            count: self.count.saturating_sub(failed),
+            ..self
+        }
+    }
+
+    /// Returns the rate of the current window alone.
+    pub(crate) fn mean(&self) -> Rate {
+        let count = u32::try_from(self.count).unwrap_or(u32::MAX);
+        Rate::from_ratio(count, self.elapsed)
+    }
+
+    /// Returns `true` if less than half of what was allowed was delivered, and not by chance.
+    pub(crate) fn is_unused(&self, allowed: Rate) -> bool {
+        let expected = allowed.tokens_in(self.elapsed);
+        expected >= ENOUGH && self.count < expected >> 1
+    }
+
     /// Looks whether the current window is over. At low rates it lasts longer, for there to be
     /// something to count.
-    pub(crate) fn end(&self, starved: bool) -> WindowEnd {
-        if self.elapsed < WINDOW || (self.count < ENOUGH && self.elapsed < LONGEST_WINDOW) {
+    pub(crate) fn end(&self, starved: bool, unused: bool) -> WindowEnd {
+        let is_enough = self.count >= ENOUGH || unused || self.elapsed >= LONGEST_WINDOW;
+        if self.elapsed < WINDOW || !is_enough {
             return WindowEnd::NotYet;
         }
         let long = self.elapsed >= WINDOW << 1;
@@ -108,8 +129,7 @@ impl Delivered {
         if self.before != Rate::ZERO && long && (starved || self.count > ENOUGH) {
             return WindowEnd::Interrupted;
         }
-        let count = u32::try_from(self.count).unwrap_or(u32::MAX);
-        WindowEnd::Counted(Rate::from_ratio(count, self.elapsed))
+        WindowEnd::Counted(self.mean())
     }
 }
 

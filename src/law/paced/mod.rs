@@ -49,7 +49,8 @@
 //!    no burst is a rate.
 //!    With a hint, what came within 100 ms counts as that of 100 ms, and nothing doubles: the
 //!    requests that were refused are silent until the time of the hint, and silence proves nothing.
-//! 9. *A hint* pauses everything until the time that the service gave, a minute at most, if nothing
+//! 9. *A hint* pauses everything until the time that the service gave, a minute at most unless
+//!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing
 //!    gets through: nothing was delivered since the last cut, and four responses were to be
 //!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered. Two
 //!    throttles in a row that make cuts and carry hints starve the law for a step, so that a third
@@ -57,8 +58,10 @@
 //!    Otherwise it is for the request that was throttled, whose retry waits for it: of twenty
 //!    clients on one limit each would stop for one throttle, and a fifth of the limit
 //!    would be lost.
-//! 10. *The end*: half a minute without a cut, no place in line, and a rate of four times what is
-//!     delivered. Without a ceiling the limiter then limits nothing, until the next throttle.
+//! 10. *The end*: half a minute after the cut a window delivers twice the peak or more, the rate is
+//!     four times the peak, and no place is in line: the limit that was found is refuted by use.
+//!     Without a ceiling the limiter then limits nothing, until the next throttle. Neither silence
+//!     nor a light load ends it.
 //!
 //! # Presets
 //!
@@ -116,6 +119,21 @@
 //!     after starvation. Where rule 10 would end, slow start begins again, at twice what is
 //!     delivered.
 //!
+//! # Time that is not used
+//!
+//! 15. *Time proves nothing by itself.* Up to the peak time leads back, for the peak was delivered.
+//!     Beyond it the service has allowed a rate only if that was used. So a window in which less
+//!     than half of the rate was done moves the time of the cut on, and the curve stays where it
+//!     was when the window began, or at the peak. Within a window the rate is at most twice what it
+//!     began with, and twice what the window before delivered, or the peak. The half is that of RFC
+//!     7661 (4.4), where a window of which less than half is used does not grow. CUBIC leaves the
+//!     same time out of its curve (RFC 8312, 5.8; RFC 9438, 5.8). A failure is no delivery here:
+//!     neither a server's fault nor a refused connection raises the rate.
+//!     Where the first cut knew next to nothing (rule 8), no peak was delivered, and only use leads
+//!     back: to 16 times the rate in the first window, and to twice what the last one delivered.
+//!     Jobs of 500 operations by 512 workers on 100/s lose none but in the first job, and 389 in
+//!     each job without this rule.
+//!
 //! # What a shared limit costs
 //!
 //! What a limit that many share costs: let a client be cut at `p·r` a second, and let `p` at rest
@@ -141,8 +159,8 @@ mod settings;
 
 use self::curve::{STEP_BITS, is_starved, rate_at};
 use self::cut::{
-    Cut, Evidence, after_step, after_throttle, after_window, first_cut, is_over, obeys_hint,
-    slow_again, started_at,
+    Cut, Evidence, after_step, after_throttle, after_window, first_cut, grown, is_over, obeys_hint,
+    rate_within, slow_again, started_at, unused,
 };
 use self::cut_state::CutState;
 use self::delivered::{Reading, WINDOW, WindowEnd};
@@ -150,8 +168,8 @@ use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 use super::{
-    Counted, Decision, Drain, Event, Law, Quiet, Response, Shown, State, Throttled, Unthrottled,
-    Window,
+    Counted, Decision, Drain, Event, Law, Past, Quiet, Response, Shown, State, Throttled,
+    Unthrottled, Window,
 };
 use crate::fixed::Rate;
 
@@ -180,16 +198,19 @@ fn on_window(
     settings: &PacedSettings,
     cut: Cut,
     now: u64,
-    rate: Rate,
+    past: Past,
     counted: Counted,
 ) -> Option<Decision> {
-    if let Some(memory) = after_window(settings, cut, now, rate) {
+    if let Some(memory) = after_window(settings, cut, now, past.rate) {
         return Some(limit(now, memory));
     }
-    let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
-    if !is_over(settings, cut, now, &delivered) {
+    if let Some(since) = unused(settings, cut, now, past) {
+        return Some(limit(since, cut.memory));
+    }
+    if !is_over(settings, cut, now, past.done) {
         return None;
     }
+    let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
     Some(if settings.starts_slowly() {
         limit(now, slow_again(settings, &delivered))
     } else {
@@ -260,7 +281,7 @@ impl Law for PacedSettings {
     fn turn(
         &self,
         reading: u128,
-        sum: impl Fn() -> u64,
+        counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
@@ -283,26 +304,40 @@ impl Law for PacedSettings {
         if now < least {
             return window(None, least, None);
         }
-        let sum = sum();
-        let starved = is_starved(CutState::from_bits(state.memory()), state.since(), now);
-        let ended = before
-            .delivered(now, sum)
-            .map_or(WindowEnd::NotYet, |delivered| delivered.end(starved));
+        let (sum, failed) = counts();
+        let Some(delivered) = before.delivered(now, sum) else {
+            return window(None, now, None);
+        };
+        let done = delivered.without(failed);
+        let cut = cut_of(state);
+        let starved = is_starved(cut.memory, cut.since, now);
+        let grown = grown(self, cut, (began, before.before()), now);
+        let unused = state.is_engaged() && grown.is_some_and(|rate| done.is_unused(rate));
+        let ended = delivered.end(starved, unused);
         let next = |rate| Some(Reading::new(rate, now, sum));
+        let past = Some(Past {
+            began,
+            before: before.before(),
+            rate: delivered.mean(),
+            done: done.mean(),
+        });
         let end = now.saturating_add(WINDOW);
         match ended {
             WindowEnd::NotYet => window(None, now, None),
-            WindowEnd::Interrupted => window(next(before.before()), end, None),
-            WindowEnd::Counted(rate) => window(next(rate), end, Some(rate)),
+            WindowEnd::Interrupted if starved => window(next(before.before()), end, None),
+            WindowEnd::Interrupted => window(next(before.before()), end, past),
+            WindowEnd::Counted(rate) => window(next(rate), end, past),
         }
     }
 
-    fn rate(&self, state: State, now: u64, _: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
+    fn rate(&self, state: State, now: u64, reading: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
         let cut = cut_of(state);
         if cut.memory.has_pause() && now < cut.since {
             return Rate::LEAST;
         }
-        rate_at(self, cut.memory, cut.since, now)
+        let reading = reading.map(Reading::from_bits);
+        let window = reading.and_then(|reading| Some((reading.began()?, reading.before())));
+        rate_within(self, cut, window, now)
     }
 
     fn quiet(&self, state: State, now: u64, _: Rate, reading: u128) -> Quiet {
@@ -316,8 +351,8 @@ impl Law for PacedSettings {
 
     fn decide(&self, state: State, event: Event) -> Option<Decision> {
         match event {
-            Event::Window { now, rate, counted } => {
-                on_window(self, cut_of(state), now, rate, counted)
+            Event::Window { now, past, counted } => {
+                on_window(self, cut_of(state), now, past, counted)
             }
             Event::Response { now, sent } => {
                 Some(limit(now, after_step(self, cut_of(state), now, sent)?))

@@ -64,6 +64,8 @@ pub struct PacedSettings {
     /// 32 fraction bits.
     beta: u64,
     burst: u64,
+    /// The longest pause.
+    pause: u64,
     profile: Profile,
 }
 
@@ -89,6 +91,8 @@ const SLOWLY: u32 = 10;
 
 const LONGEST_BURST: Duration = Duration::from_secs(10);
 
+const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
+
 impl Default for PacedSettings {
     fn default() -> Self {
         Self::new()
@@ -107,6 +111,7 @@ impl PacedSettings {
             slope: Rate::MAX,
             beta: fraction(900),
             burst: SECOND.wrapping_div(20),
+            pause: SECOND.wrapping_mul(60),
             profile: Profile::Usual,
         }
     }
@@ -296,12 +301,19 @@ impl PacedSettings {
             "slow start"
         } else if self.slope != other.slope {
             "longest slope"
+        } else if self.pause != other.pause {
+            "longest pause"
         } else if self.profile != other.profile {
             "preset"
         } else {
             return Ok(());
         };
         Err(PacedSettingsError::Unchangeable { setting })
+    }
+
+    /// Returns the longest pause, in nanoseconds.
+    pub(crate) const fn longest_pause(&self) -> u64 {
+        self.pause
     }
 
     /// Returns for which clients the law is.
@@ -482,6 +494,23 @@ impl PacedSettingsBuilder {
         self
     }
 
+    /// Sets the longest pause that a service may ask for with a throttle: a minute unless set, a
+    /// day at most. A longer one counts as this long. Nothing is sent meanwhile; an operation that
+    /// accepts less is refused, and shortens no other's pause.
+    ///
+    /// An operation obeys a hint up to its own `max_retry_after`: set that to as much.
+    pub fn max_pause(mut self, pause: Duration) -> Self {
+        let longest = if pause <= LONGEST_PAUSE {
+            Ok(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
+        } else {
+            Err(PacedSettingsError::Pause { pause })
+        };
+        if let Some(longest) = self.noted(longest) {
+            self.settings.pause = longest;
+        }
+        self
+    }
+
     /// Returns the settings.
     ///
     /// # Errors
@@ -519,6 +548,9 @@ impl fmt::Debug for PacedSettings {
         }
         if self.slow_start {
             shown.field("slow_start", &true);
+        }
+        if self.pause != Self::new().pause {
+            shown.field("max_pause", &Duration::from_nanos(self.pause));
         }
         shown
             .field("beta_permille", &self.permille())
@@ -599,6 +631,12 @@ pub enum PacedSettingsError {
         /// What was given.
         length: Duration,
     },
+    /// A longest pause above a day.
+    #[non_exhaustive]
+    Pause {
+        /// What was given.
+        pause: Duration,
+    },
     /// A setting that a limiter keeps as it was made, was to be changed.
     #[non_exhaustive]
     Unchangeable {
@@ -623,6 +661,7 @@ impl fmt::Display for PacedSettingsError {
                 write!(f, "a beta of {permille}/1000 is not between 500 and 990")
             }
             Self::Burst { length } => write!(f, "a burst of {length:?} is longer than 10 s"),
+            Self::Pause { pause } => write!(f, "a pause of {pause:?} is longer than a day"),
             Self::Unchangeable { setting } => {
                 write!(f, "the {setting} of a limiter stays as it was made")
             }

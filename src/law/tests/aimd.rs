@@ -28,7 +28,7 @@ impl Law for Aimd {
         (0, u64::MAX)
     }
 
-    fn turn(&self, _: u128, _: impl Fn() -> u64, _: State, now: u64, _: u64) -> Window {
+    fn turn(&self, _: u128, _: impl Fn() -> (u64, u64), _: State, now: u64, _: u64) -> Window {
         Window {
             next: None,
             end: u64::MAX,

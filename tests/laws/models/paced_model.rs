@@ -47,6 +47,7 @@ pub(crate) struct Answers {
     paused: u64,
     windows: u64,
     interrupted: u64,
+    held: u64,
     lifted: u64,
     lifted_starved: u64,
     ended: u64,
@@ -58,9 +59,9 @@ impl Answers {
     /// Which of the counts is that of the measured rate.
     pub(crate) const MEASURED: usize = 10;
     /// Which are those of lifts, and of the end.
-    pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [15, 16, 17];
+    pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [16, 17, 18];
 
-    pub(crate) fn counts(self) -> [u64; 20] {
+    pub(crate) fn counts(self) -> [u64; 21] {
         [
             self.first,
             self.blind,
@@ -77,6 +78,7 @@ impl Answers {
             self.paused,
             self.windows,
             self.interrupted,
+            self.held,
             self.lifted,
             self.lifted_starved,
             self.ended,
@@ -94,6 +96,8 @@ struct Cut {
     ramp: u32,
     trip: u64,
     since: u64,
+    /// Whether next to nothing was known.
+    blind: bool,
     /// Whether a pause came with it.
     pause: bool,
 }
@@ -154,8 +158,24 @@ impl PacedModel {
         } else if now < self.cut.since {
             PAUSED
         } else {
-            self.cut.rate(now)
+            self.rate(now)
         }
+    }
+
+    /// The rate in this window: beyond what is proven at most twice what it began with, and four
+    /// times what was delivered in the one before or is proven.
+    fn rate(&self, now: u64) -> f64 {
+        let rate = self.cut.rate(now);
+        let proven = self.cut.proven();
+        let Some(began) = self.window.filter(|_| rate > proven) else {
+            return rate;
+        };
+        let times = if self.cut.blind { 16.0 } else { 2.0 };
+        let mut most = times * self.cut.rate(began);
+        if self.before > 0.0 {
+            most = most.min(2.0 * self.before.max(proven));
+        }
+        rate.min(most.max(proven)).clamp(FLOOR, HIGHEST)
     }
 
     /// A response that was not throttled.
@@ -169,7 +189,14 @@ impl PacedModel {
             return;
         };
         let elapsed = now.saturating_sub(began);
-        if elapsed < SECOND || (self.count < 32 && elapsed < 8 * SECOND) {
+        let allowed = self.rate(now);
+        let expected = (allowed * seconds(elapsed)) as u64;
+        let unused = self.enabled
+            && self.cut.rate(now) > self.cut.peak.max(self.cut.rate(began))
+            && expected >= 32
+            && self.count < expected / 2;
+        let enough = self.count >= 32 || unused || elapsed >= 8 * SECOND;
+        if elapsed < SECOND || !enough {
             return;
         }
         let starved = now.saturating_sub(self.cut.since) < self.cut.ramp_length();
@@ -178,15 +205,53 @@ impl PacedModel {
         let counted = self.count as f64 / seconds(elapsed);
         self.window = Some(window_start(now));
         self.count = 0;
-        if interrupted {
+        if interrupted && starved {
             self.answers.interrupted += 1;
             return;
         }
-        self.answers.windows += 1;
-        self.before = kept(counted);
-        if self.enabled && !self.lift(now, counted) {
-            self.end(now);
+        let at_end = allowed;
+        if interrupted {
+            self.answers.interrupted += 1;
+        } else {
+            self.answers.windows += 1;
+            self.before = kept(counted);
         }
+        if self.enabled && !self.lift(now, counted) && !self.hold((began, now), at_end, counted) {
+            self.end(now, counted);
+        }
+    }
+
+    /// Whether twice the peak was delivered, and that is not half of the rate.
+    fn is_refuted(&self, rate: f64, counted: f64) -> bool {
+        counted >= 2.0 * self.cut.peak && rate >= 4.0 * self.cut.peak
+    }
+
+    /// Takes back what the rate has grown beyond the peak in a window that was not used.
+    fn hold(&mut self, (began, now): (u64, u64), rate: f64, counted: f64) -> bool {
+        let peak = self.cut.peak;
+        if self.cut.blind
+            || self.cut.rate(now) <= peak.max(self.cut.rate(began))
+            || counted >= rate / 2.0
+            || self.is_refuted(rate, counted)
+        {
+            return false;
+        }
+        let (mut from, mut to) = (began.max(self.cut.since), now);
+        while self.cut.rate(from) <= peak && to - from > 1 << 24 {
+            let at = from.midpoint(to);
+            if self.cut.rate(at) > peak {
+                to = at;
+            } else {
+                from = at;
+            }
+        }
+        self.answers.held += 1;
+        self.cut.since += now - from;
+        if self.cut.since == now {
+            self.since_cut = 0; // as at a cut
+        }
+        self.drained = None;
+        true
     }
 
     /// A response that was throttled, with a hint in nanoseconds.
@@ -205,7 +270,16 @@ impl PacedModel {
             Some((peak, ramp))
         };
         if let Some((peak, ramp)) = answer {
+            let blind = if self.enabled {
+                self.cut.blind && ramp > self.cut.ramp
+            } else {
+                ramp == 10
+            };
             self.remember(peak, ramp, now - sent, since);
+            self.cut.blind = blind;
+            if blind {
+                self.cut.trip = two_bits(self.cut.trip);
+            }
             let trip = (now - sent) >> 10 << 10;
             self.drained = (doubt && trip > 0).then_some(Drained {
                 trip,
@@ -364,7 +438,7 @@ impl PacedModel {
             return None;
         }
         let in_a_row = u32::from(hinted && self.since_cut == 0);
-        let sent_at = self.cut.rate(sent);
+        let sent_at = self.rate(sent);
         let average = (self.since_cut + 2) as f64 / seconds(span);
         if ramp > 0 {
             self.answers.on_the_ramp += 1;
@@ -414,12 +488,13 @@ impl PacedModel {
         true
     }
 
-    /// Ends the law if half a minute was calm, and it allows over four times what is delivered.
-    fn end(&mut self, now: u64) {
+    /// Ends the law if half a minute was calm, and twice the peak is delivered.
+    fn end(&mut self, now: u64, counted: f64) {
         let calm = now.saturating_sub(self.cut.since) > 30 * SECOND;
         if self.cut.preset != Preset::Sloped
             && calm
-            && self.cut.rate(now) > 4.0 * self.delivered(now, 2)
+            && !self.cut.blind
+            && self.is_refuted(self.cut.rate(now), counted)
         {
             self.enabled = false;
             self.answers.ended += 1;
@@ -440,6 +515,7 @@ impl PacedModel {
             ramp: if ramp == 1 { 1 } else { ramp.min(most as u32) },
             trip: rounded_trip(trip),
             since: self.cut.since.max(since),
+            blind: false,
             pause: false,
         };
         self.since_cut = 0;
@@ -449,6 +525,15 @@ impl PacedModel {
 }
 
 impl Cut {
+    /// Up to where time alone leads back.
+    fn proven(&self) -> f64 {
+        if self.blind {
+            self.peak / 1_024.0
+        } else {
+            self.peak
+        }
+    }
+
     fn ramp_step(&self) -> u64 {
         (SECOND / 4).max(2 * self.trip)
     }
@@ -551,6 +636,18 @@ fn kept(rate: f64) -> f64 {
 }
 
 /// A trip in units of 2²⁴ ns, to three significant bits, and at most 7 × 2⁷ of them.
+/// A trip of three bits as one of two.
+fn two_bits(nanos: u64) -> u64 {
+    let units = nanos >> 24;
+    let step = (units + 1).next_power_of_two().max(8) / 8;
+    let even = if units < 8 {
+        units & !1
+    } else {
+        units / step / 2 * 2 * step
+    };
+    even << 24
+}
+
 fn rounded_trip(nanos: u64) -> u64 {
     let units = (nanos >> 24).min(1_023);
     let mut step = 1;

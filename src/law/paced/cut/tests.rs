@@ -63,7 +63,7 @@ fn the_first_cut_is_at_the_rate_delivered_and_the_one_throttled() {
     assert_eq!(first_cut(&defaults(), &first), known);
     // With fewer it is no more than a hint, 2¹⁰ times too low and ramped up to.
     first.delivered = Some(delivered(7, SECOND));
-    let blind = memory(per_second(8 * 1_024), 10, 100 * MILLI);
+    let blind = memory(per_second(8 * 1_024), 10, 100 * MILLI).blind();
     assert_eq!(first_cut(&defaults(), &first), blind);
 }
 
@@ -97,6 +97,7 @@ fn a_first_cut_with_a_hint_takes_what_came_at_once_for_100_ms() {
     ] {
         first.delivered = Some(delivered(count, millis * MILLI));
         let begun = memory(per_second(rate), ramp, 40 * MILLI);
+        let begun = if ramp == 10 { begun.blind() } else { begun };
         let cut = first_cut(&defaults(), &first);
         assert_eq!(cut, begun, "{count} in {millis} ms");
     }
@@ -113,7 +114,7 @@ fn a_first_cut_with_nothing_delivered_takes_one_request_in_a_trip() {
     ] {
         let peak = Rate::from_ratio(1, taken).times_two_to(10);
         let first = first_cut(&defaults(), &seen(0, trip, 0));
-        assert_eq!(first, memory(peak, 10, trip), "a trip of {trip} ns");
+        assert_eq!(first, memory(peak, 10, trip).blind(), "a trip of {trip} ns");
     }
     // A request sent later than it was throttled took no time.
     let mut odd = seen(0, 0, 0);

@@ -132,3 +132,16 @@ fn slow_start_is_what_no_trip_is() {
         assert!(!CutState::new(rate, 31, CoarseRtt(bits)).is_slow_start());
     }
 }
+
+#[test]
+fn a_cut_that_knew_next_to_nothing_keeps_all_but_the_last_bit_of_its_trip() {
+    for (nanos, kept) in [(0, 0), (3, 2), (8, 8), (10, 8), (14, 12), (1 << 20, 6 << 7)] {
+        let plain = CutState::new(Rate::MAX, 10, CoarseRtt::new(nanos << 24)).with_pause();
+        let blind = plain.blind();
+        assert!(blind.is_blind() && !plain.is_blind() && !blind.is_slow_start());
+        assert_eq!(blind.trip().nanos() >> 24, kept, "{nanos}");
+        assert_eq!((blind.peak(), blind.ramp()), (plain.peak(), plain.ramp()));
+        assert!(blind.has_pause());
+    }
+    assert!(!CutState::slow_start(Rate::MAX).is_blind());
+}

@@ -106,15 +106,30 @@ fn the_first_64_are_in_doubt_by_a_halving_for_each_halving_of_a_tenth_of_a_secon
 #[test]
 fn a_window_lasts_a_second_and_has_32_responses_or_lasts_eight() {
     let counted = |count, elapsed| WindowEnd::Counted(Rate::from_ratio(count, elapsed));
-    assert_eq!(first(1_000, SECOND - 1).end(false), WindowEnd::NotYet);
-    assert_eq!(first(32, SECOND).end(false), counted(32, SECOND));
-    assert_eq!(first(31, SECOND).end(false), WindowEnd::NotYet);
-    assert_eq!(first(31, 8 * SECOND - 1).end(false), WindowEnd::NotYet);
-    assert_eq!(first(31, 8 * SECOND).end(false), counted(31, 8 * SECOND));
-    assert_eq!(first(0, 8 * SECOND).end(true), counted(0, 8 * SECOND));
-    assert_eq!(first(33, 9 * SECOND).end(true), counted(33, 9 * SECOND));
     assert_eq!(
-        first(1 << 40, u64::MAX).end(false),
+        first(1_000, SECOND - 1).end(false, false),
+        WindowEnd::NotYet
+    );
+    assert_eq!(first(32, SECOND).end(false, false), counted(32, SECOND));
+    assert_eq!(first(31, SECOND).end(false, false), WindowEnd::NotYet);
+    assert_eq!(
+        first(31, 8 * SECOND - 1).end(false, false),
+        WindowEnd::NotYet
+    );
+    assert_eq!(
+        first(31, 8 * SECOND).end(false, false),
+        counted(31, 8 * SECOND)
+    );
+    assert_eq!(
+        first(0, 8 * SECOND).end(true, false),
+        counted(0, 8 * SECOND)
+    );
+    assert_eq!(
+        first(33, 9 * SECOND).end(true, false),
+        counted(33, 9 * SECOND)
+    );
+    assert_eq!(
+        first(1 << 40, u64::MAX).end(false, false),
         counted(u32::MAX, u64::MAX)
     );
 }
@@ -123,11 +138,17 @@ fn a_window_lasts_a_second_and_has_32_responses_or_lasts_eight() {
 fn a_long_window_with_many_responses_or_few_of_the_starved_was_interrupted() {
     let counted =
         |count, millis: u64| WindowEnd::Counted(Rate::from_ratio(count, millis * SECOND / 1_000));
-    assert_eq!(after_ten(33, 1_999).end(false), counted(33, 1_999));
-    assert_eq!(after_ten(33, 2_000).end(false), WindowEnd::Interrupted);
-    assert_eq!(after_ten(32, 2_000).end(false), counted(32, 2_000));
-    assert_eq!(after_ten(32, 2_000).end(true), WindowEnd::Interrupted);
-    assert_eq!(after_ten(32, 1_999).end(true), counted(32, 1_999));
-    assert_eq!(after_ten(3, 8_000).end(false), counted(3, 8_000));
-    assert_eq!(after_ten(3, 8_000).end(true), WindowEnd::Interrupted);
+    assert_eq!(after_ten(33, 1_999).end(false, false), counted(33, 1_999));
+    assert_eq!(
+        after_ten(33, 2_000).end(false, false),
+        WindowEnd::Interrupted
+    );
+    assert_eq!(after_ten(32, 2_000).end(false, false), counted(32, 2_000));
+    assert_eq!(
+        after_ten(32, 2_000).end(true, false),
+        WindowEnd::Interrupted
+    );
+    assert_eq!(after_ten(32, 1_999).end(true, false), counted(32, 1_999));
+    assert_eq!(after_ten(3, 8_000).end(false, false), counted(3, 8_000));
+    assert_eq!(after_ten(3, 8_000).end(true, false), WindowEnd::Interrupted);
 }

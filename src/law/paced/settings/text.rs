@@ -28,6 +28,10 @@ const fn is_off(yes: &bool) -> bool {
     !*yes
 }
 
+fn is_a_minute(pause: &Duration) -> bool {
+    pause.as_secs() == 60 && pause.subsec_nanos() == 0
+}
+
 /// What may stand in a file; what does not is as by default.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -45,6 +49,8 @@ pub(super) struct PacedText {
     max_slope: Option<RateText>,
     beta_permille: u16,
     burst: Duration,
+    #[serde(skip_serializing_if = "is_a_minute")]
+    max_pause: Duration,
 }
 
 impl Default for PacedText {
@@ -73,7 +79,8 @@ impl TryFrom<PacedText> for PacedSettings {
             .floor(text.floor.tokens, text.floor.per)
             .slow_start(text.slow_start)
             .beta_permille(text.beta_permille)
-            .burst(text.burst);
+            .burst(text.burst)
+            .max_pause(text.max_pause);
         if let Some(RateText { tokens, per }) = text.ceiling {
             settings = settings.ceiling(tokens, per);
         }
@@ -98,6 +105,7 @@ impl From<PacedSettings> for PacedText {
             max_slope: settings.slope().map(RateText::from),
             beta_permille: settings.permille(),
             burst: Duration::from_nanos(settings.burst),
+            max_pause: Duration::from_nanos(settings.pause),
         }
     }
 }

@@ -85,43 +85,100 @@ fn a_window_lifts_no_peak_beyond_the_ceiling() {
 }
 
 #[test]
-fn the_law_is_over_after_thirty_calm_seconds_with_a_rate_of_over_four_times_what_is_delivered() {
+fn the_law_is_over_after_thirty_calm_seconds_with_twice_the_peak_delivered() {
     let last = cut(Rate::from_raw(EXACT), 0);
     let settings = defaults();
-    let over = |settings: &PacedSettings, now, delivered| is_over(settings, last, now, &delivered);
     let calm = SINCE + 30 * SECOND;
-    let few = delivered(0, SECOND);
-    assert!(!over(&settings, calm, few));
-    assert!(over(&settings, calm + 1, few));
-    assert!(!over(&settings, SINCE - 1, few), "in a pause");
+    let twice = last.memory.peak().doubled();
+    let over = |settings: &PacedSettings, now, done| is_over(settings, last, now, done);
+    assert!(!over(&settings, calm, twice));
+    assert!(over(&settings, calm + 1, twice));
+    assert!(!over(&settings, SINCE - 1, twice), "in a pause");
+    let less = Rate::from_raw(u128::from(twice.raw()) - 1);
+    assert!(!over(&settings, calm + 1, less));
     let ceiling = settings
         .to_builder()
         .ceiling(1_000_000, Duration::from_secs(1))
         .build();
-    assert!(!over(&ceiling.expect("a ceiling"), calm + 1, few));
-    // Of a rate of 4n/s, n/s is the edge, two of them not counted yet.
-    let rate = rate_at(&settings, last.memory, SINCE, calm + 1);
-    let quarter = rate.tokens_in(SECOND) / 4;
-    assert!(over(&settings, calm + 1, delivered(quarter - 2, SECOND)));
-    assert!(!over(&settings, calm + 1, delivered(quarter - 1, SECOND)));
+    assert!(!over(&ceiling.expect("a ceiling"), calm + 1, twice));
+    let blind = Cut {
+        memory: last.memory.blind(),
+        ..last
+    };
+    assert!(!is_over(&settings, blind, calm + 1, twice));
 }
 
-/// A floor of one in 2²⁴ ns, and 2 in 2²⁷: a quarter, to the bit.
+/// A cut of a service that is near.
+fn near(peak: u32) -> Cut {
+    Cut {
+        memory: memory(per_second(peak), 0, 0),
+        since: SINCE,
+    }
+}
+
+/// A window that began `from` seconds after the cut, in which `done` were done.
+fn past(from: u64, done: u32) -> Past {
+    let done = per_second(done);
+    Past {
+        began: SINCE + from * SECOND,
+        before: per_second(100),
+        rate: done,
+        done,
+    }
+}
+
 #[test]
-fn a_rate_of_just_four_times_what_is_delivered_is_not_over() {
-    let floor = defaults()
-        .to_builder()
-        .floor(1, Duration::from_nanos(1 << 24))
-        .build();
-    let settings = floor.expect("a floor");
+fn beyond_the_peak_the_rate_at_most_doubles_in_a_window() {
+    let settings = defaults();
+    let last = near(100);
+    let peak = last.memory.peak();
+    let within = |began: u64, before, now: u64| {
+        let window = Some((SINCE + began * SECOND, before));
+        rate_within(&settings, last, window, SINCE + now * SECOND)
+    };
+    let at = |now: u64| rate_at(&settings, last.memory, SINCE, SINCE + now * SECOND);
+    // Up to the peak time leads back, however little was delivered.
+    assert_eq!(within(0, per_second(1), 2), at(2));
+    assert_eq!(within(4, Rate::ZERO, 5), at(5));
+    assert_eq!(within(4, Rate::ZERO, 3_600), at(4).doubled());
+    assert_eq!(within(4, per_second(110), 3_600), per_second(220));
+    assert_eq!(within(4, per_second(1), 3_600), peak.doubled());
+}
+
+#[test]
+fn of_a_cut_that_knew_next_to_nothing_only_use_leads_back() {
+    let settings = defaults();
     let last = Cut {
-        memory: memory(per_second(1), 0, u64::MAX),
+        memory: memory(Rate::from_raw(EXACT << 10), 10, 0).blind(),
         since: SINCE,
     };
-    let now = SINCE + 31 * SECOND;
-    assert_eq!(rate_at(&settings, last.memory, SINCE, now).raw(), 1 << 40);
-    assert!(!is_over(&settings, last, now, &delivered(0, 1 << 27)));
-    assert!(is_over(&settings, last, now, &delivered(0, (1 << 27) + 1)));
+    assert!(last.memory.is_blind() && last.memory.ramp() == 10);
+    let later = SINCE + 3_600 * SECOND;
+    let first = rate_at(&settings, last.memory, SINCE, SINCE);
+    let within = |before| rate_within(&settings, last, Some((SINCE, before)), later);
+    assert_eq!(within(Rate::ZERO), first.times_two_to(4));
+    assert_eq!(within(per_second(100)), per_second(200));
+    assert_eq!(unused(&settings, last, later, past(0, 0)), None);
+}
+
+#[test]
+fn a_window_that_was_not_half_used_moves_the_cut_on() {
+    let settings = defaults();
+    let last = near(100);
+    let (began, now) = (SINCE + 4 * SECOND, SINCE + 5 * SECOND);
+    let rate = rate_within(&settings, last, Some((began, per_second(100))), now);
+    let half = u32::try_from(rate.half().tokens_in(SECOND)).expect("few");
+    let moved = |done| unused(&settings, last, now, past(4, done));
+    assert_eq!(moved(half), None);
+    assert_eq!(moved(half - 1), Some(SINCE + SECOND));
+    assert_eq!(moved(0), Some(SINCE + SECOND));
+    // Below the peak it does not.
+    assert_eq!(unused(&settings, last, SINCE + SECOND, past(0, 0)), None);
+    // Where it went through the peak, to there.
+    let later = SINCE + 3_600 * SECOND;
+    let since = unused(&settings, last, later, past(0, 0)).expect("it was not used");
+    let rate = rate_at(&settings, last.memory, since, later);
+    assert!(rate > per_second(99) && rate < per_second(102), "{rate:?}");
 }
 
 #[test]
