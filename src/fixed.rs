@@ -41,10 +41,10 @@ impl Rate {
         }
     }
 
-    /// Returns the rate of `tokens` in `per`, or `None` outside one token in 1,000 s to one in each
+    /// Returns the rate of `tokens` in `per`, or `None` outside one token a day to one in each
     /// nanosecond: what settings may have.
     pub(crate) fn settable(tokens: u32, per: Duration) -> Option<Self> {
-        const SLOWEST: u64 = SECOND.wrapping_mul(1_000);
+        const SLOWEST: u64 = SECOND.wrapping_mul(86_400);
         let nanos = u64::try_from(per.as_nanos()).ok()?;
         let slowest = u64::from(tokens).saturating_mul(SLOWEST);
         let in_range = tokens > 0 && nanos >= u64::from(tokens) && nanos <= slowest;

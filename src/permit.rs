@@ -17,7 +17,8 @@ pub enum ControlLaw {
     Aws,
     /// The law of this crate: it paces at the rate that is delivered, cuts once for each overshoot,
     /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
-    /// the published law uses a third. [`PacedSettings`](crate::law::PacedSettings) has its floor,
+    /// the published law uses a third. Where a service lets nothing through it asks seldom, one
+    /// request at a time, and learns limits a minute, an hour or a day by the mean over each. [`PacedSettings`](crate::law::PacedSettings) has its floor,
     /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
     Paced,
     /// It goes by what the service declares in its responses

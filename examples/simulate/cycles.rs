@@ -1,12 +1,12 @@
-//! Laws that count over whole cycles, from one opening of a shut limit to the next: three sketches
-//! in floating point. `src/law/paced/README.md` derives the third.
+//! A law that counts over whole cycles alone, from one opening of a shut limit to the next, in
+//! floating point. `src/law/paced/README.md` derives it.
 
 #![expect(
     clippy::float_arithmetic,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "sketches of a law"
+    reason = "a sketch of a law"
 )]
 
 use core::cell::RefCell;
@@ -56,148 +56,7 @@ impl Trip {
     }
 }
 
-/// The first sketch: one knocker, and growth in steps of time.
-#[derive(Debug)]
-pub(crate) struct First {
-    rate: Option<f64>,
-    due: f64,
-    /// The last opening, or the first send; and what was accepted since.
-    start: Option<f64>,
-    accepted: f64,
-    shut: Option<Shut>,
-    opened_by: f64,
-    /// How long the long cycles of late were.
-    long: f64,
-    /// The next step of growth, when the last was made, and answers since.
-    growth: f64,
-    grown: f64,
-    since: f64,
-    trip: Trip,
-}
-
-#[derive(Debug)]
-struct Shut {
-    at: f64,
-    heard: f64,
-    refused: f64,
-    gap: f64,
-    next: f64,
-    /// When the knock under way was sent.
-    knock: Option<f64>,
-}
-
-impl Default for First {
-    fn default() -> Self {
-        Self {
-            rate: None,
-            due: 0.0,
-            start: None,
-            accepted: 0.0,
-            shut: None,
-            opened_by: 0.0,
-            long: 0.0,
-            growth: Self::GROWTH,
-            grown: 0.0,
-            since: 0.0,
-            trip: Trip(0.05),
-        }
-    }
-}
-
-impl First {
-    const GROWTH: f64 = 0.005;
-    const LONGEST: f64 = 300.0;
-
-    fn opens(&mut self, now: f64, sent: f64, shut: &Shut) {
-        let at = f64::midpoint(shut.refused.max(shut.at), sent).max(shut.at);
-        let cycle = (at - self.start.unwrap_or(at)).max(1e-3);
-        let mean = self.accepted.max(1.0) / cycle;
-        let rate = self.rate.map_or(mean, |rate| 0.99 * mean.min(rate));
-        let dark = at - shut.at;
-        self.long = if dark > 0.1 * cycle {
-            self.long.max(cycle.min(10.0 * dark))
-        } else {
-            0.9 * self.long
-        };
-        (self.start, self.accepted, self.opened_by) = (Some(at), 1.0, sent);
-        (self.rate, self.due) = (Some(rate), now + 1.0 / rate);
-        (self.growth, self.grown, self.since) = (Self::GROWTH, now, 0.0);
-    }
-}
-
-impl Law for First {
-    fn ask(&mut self, now: f64) -> Result<(), f64> {
-        let start = *self.start.get_or_insert(now);
-        if let Some(shut) = &mut self.shut {
-            if shut.knock.is_some() {
-                return Err(self.trip.0.max(1e-3));
-            }
-            if now < shut.next {
-                return Err(shut.next - now);
-            }
-            shut.knock = Some(now);
-            return Ok(());
-        }
-        let Some(rate) = self.rate else {
-            if now - start > 60.0 {
-                (self.start, self.accepted) = (Some(now), 0.0);
-            }
-            return Ok(());
-        };
-        self.due = self.due.max(now - 1.0 / rate);
-        if self.due > now {
-            return Err(self.due - now);
-        }
-        self.due += 1.0 / rate;
-        Ok(())
-    }
-
-    fn hear(&mut self, now: f64, sent: f64, reply: Reply) {
-        self.trip.hear(now - sent);
-        let accepted = !matches!(reply, Reply::Throttled(_));
-        let Some(mut shut) = self.shut.take() else {
-            if accepted {
-                self.accepted += 1.0;
-                self.since += 1.0;
-                let whole = now - self.grown > self.long.max(4.0 * self.trip.0);
-                if let (Some(rate), true) = (self.rate, whole && self.since > 20.0) {
-                    self.rate = Some(rate * (1.0 + self.growth));
-                    self.growth = (2.0 * self.growth).min(0.5);
-                    (self.grown, self.since) = (now, 0.0);
-                }
-            } else if sent >= self.opened_by {
-                let step = self.rate.map_or(self.trip.0, |rate| 1.0 / rate);
-                let gap = step.max(self.trip.0).clamp(0.1, 2.0);
-                self.shut = Some(Shut {
-                    at: sent,
-                    heard: now,
-                    refused: sent,
-                    gap,
-                    next: now + gap,
-                    knock: None,
-                });
-            }
-            return;
-        };
-        let knock = shut.knock == Some(sent);
-        if knock {
-            shut.knock = None;
-        }
-        if accepted && (knock || sent > shut.heard) {
-            return self.opens(now, sent, &shut);
-        }
-        if accepted {
-            self.accepted += 1.0;
-        } else if knock {
-            shut.refused = sent;
-            shut.gap = (1.5 * shut.gap).min(Self::LONGEST);
-            shut.next = now + shut.gap;
-        }
-        self.shut = Some(shut);
-    }
-}
-
-/// What the second and the third sketch have in common: a rate, and the cycle that is under way.
+/// A rate, and the cycle that is under way.
 #[derive(Debug)]
 struct Cycle {
     /// A second; none: no refusal yet.
@@ -239,108 +98,7 @@ impl Default for Cycle {
     }
 }
 
-/// The second sketch: growth by a cubic in the answers of a calm cycle.
-#[derive(Debug, Default)]
-pub(crate) struct Second(Cycle);
-
-impl Second {
-    const FIRST: f64 = 10.0;
-    const LONGEST: f64 = 100.0;
-
-    fn rate(&self, now: f64) -> Option<f64> {
-        let Cycle { calm, start, .. } = self.0;
-        let rate = self.0.rate?;
-        let x = (now - start.unwrap_or(now)) * rate / calm;
-        Some(rate * (0.99 + 0.01_f64.max(0.4 / calm) * x.powi(3)))
-    }
-
-    fn opens(&mut self, now: f64, sent: f64) {
-        let last = self.rate(self.0.heard);
-        let it = &mut self.0;
-        let count = it.accepted.max(1.0);
-        let at = f64::midpoint(it.refused, sent).min(sent);
-        let mut mean = count / (at - it.start.unwrap_or(at)).max(1e-3);
-        if count <= 2.0 {
-            mean = mean.max(1.0 / (sent - it.refused).max(1e-3));
-        }
-        let rate = match (it.rate, last) {
-            (Some(rate), Some(last)) => {
-                mean = mean.max(rate / 2.0);
-                if count >= 20.0 && mean > 1.3 * rate && last > mean {
-                    mean * (last / mean).powf(0.8)
-                } else {
-                    mean.min(last)
-                }
-            }
-            _ => mean,
-        };
-        it.rate = Some(rate);
-        let share = (50.0 * rate.min(1.0).powf(0.6)).max(1.0);
-        it.calm = share.max((count / 1.5).min(50.0)).max(count / 3.0);
-        (it.open, it.start, it.accepted, it.opened_by) = (true, Some(at), 1.0, sent);
-        self.0.due = now + 1.0 / self.rate(now).unwrap_or(rate);
-    }
-}
-
-impl Law for Second {
-    fn ask(&mut self, now: f64) -> Result<(), f64> {
-        let rate = self.rate(now);
-        let it = &mut self.0;
-        let start = *it.start.get_or_insert(now);
-        if !it.open {
-            if now < it.knock {
-                return Err(it.knock - now);
-            }
-            it.knock = now + it.gap;
-            let factor = if it.calm < 20.0 { 2.0 } else { 1.5 };
-            it.gap = (it.gap * factor).min(Self::LONGEST);
-            return Ok(());
-        }
-        let Some(rate) = rate else {
-            if now - start > 60.0 {
-                (it.start, it.accepted) = (Some(now), 0.0);
-            }
-            return Ok(());
-        };
-        let idle = (now - 1.0 / rate - it.due).max(0.0);
-        (it.due, it.start) = (it.due + idle, Some(start + idle));
-        if it.due > now {
-            return Err(it.due - now);
-        }
-        let step = 1.0 / self.rate(now).unwrap_or(rate);
-        self.0.due += step;
-        Ok(())
-    }
-
-    fn hear(&mut self, now: f64, sent: f64, reply: Reply) {
-        let rate = self.rate(now);
-        let it = &mut self.0;
-        it.trip.hear(now - sent);
-        let hint = match reply {
-            Reply::Throttled(hint) => hint.map(seconds),
-            Reply::Done if !it.open && sent > it.heard => return self.opens(now, sent),
-            _ => {
-                it.accepted += 1.0;
-                return;
-            }
-        };
-        if it.open && sent >= it.opened_by {
-            (it.open, it.heard, it.refused) = (false, now, sent);
-            let own = (now - it.start.unwrap_or(now)) / it.accepted;
-            let step = rate.map_or(own.min(Self::FIRST), |rate| 1.0 / rate);
-            it.gap = step.max(it.trip.0 / 2.0);
-            it.knock = now + it.gap.max(hint.unwrap_or(0.0));
-            if hint.is_none() {
-                it.gap *= 2.0;
-            }
-        } else if !it.open && sent > it.heard {
-            it.refused = it.refused.max(sent);
-            it.knock = it.knock.max(now + hint.unwrap_or(0.0));
-        }
-    }
-}
-
-/// Parts of the third sketch, each of which can be left out to see what it is for.
+/// Parts of the law, each of which can be left out to see what it is for.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Part {
@@ -376,7 +134,7 @@ pub(crate) enum Part {
     Saved,
 }
 
-/// The third sketch. It leaves out a [`Part`], or none: 0.
+/// The law. It leaves out a [`Part`], or none: 0.
 #[derive(Debug, Default)]
 pub(crate) struct Third<const WITHOUT: u8 = 0> {
     cycle: Cycle,
@@ -578,7 +336,7 @@ impl<const WITHOUT: u8> Law for Third<WITHOUT> {
 
 #[cfg(test)]
 mod tests {
-    use super::{First, Law, Second, Third};
+    use super::{Law, Third};
     use crate::limiter::Reply;
 
     const THROTTLED: Reply = Reply::Throttled(None);
@@ -606,21 +364,11 @@ mod tests {
 
     #[test]
     fn the_rate_after_a_cycle_is_what_it_accepted_by_its_length() {
-        // Own spacing 1 s; knocks at 11, then 2, 4, 8, 16, 32 s apart by the second sketch.
-        let mut second = Second::default();
-        let now = minute(&mut second);
-        assert!((now - 73.0).abs() < 1e-9);
-        assert_eq!(second.0.rate, Some(10.0 / 57.0));
-        // By the third the gaps grow by 1 + 1/(1 + 10/400).
+        // Own spacing 1 s, and then the gaps grow by 1 + 1/(1 + 10/400).
         let mut third = Third::<0>::default();
         let now = minute(&mut third);
         let opened = f64::midpoint(third.cycle.refused, now);
         assert_eq!(third.cycle.rate, Some(10.0 / opened));
-        // The first sketch knocks 0.1 s after, and half as late again.
-        let mut first = First::default();
-        let now = minute(&mut first);
-        assert!((60.0..80.0).contains(&now), "{now}");
-        assert!((first.accepted - 1.0).abs() < 1e-9);
     }
 
     /// A client that knows 1/s since `now`.

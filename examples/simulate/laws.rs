@@ -79,7 +79,7 @@ pub(crate) const RIVALS: &[Entry] = &[
     Entry { name: "gax", means: "no limit, drops retries by chance", limiter: |_| Box::new(Gax::default()) },
     Entry { name: "throttle-net, Aimd", means: "throttle-net's limit on requests in flight", limiter: |_| Box::new(InFlight::<OneMore>::new()) },
     Entry { name: "throttle-net, Vegas", means: "the same, by the time that answers take", limiter: |_| Box::new(InFlight::<Vegas>::new()) },
-    Entry { name: "third sketch", means: "a sketch of a law that counts whole cycles", limiter: |_| Box::new(Cycles::<Third>::default()) },
+    Entry { name: "cycles alone", means: "a sketch of a law that counts whole cycles, and no seconds", limiter: |_| Box::new(Cycles::<Third>::default()) },
     Entry { name: "ScyllaDB", means: "ScyllaDB's freeze of four seconds", limiter: |_| Box::new(Freeze::default()) },
 ];
 

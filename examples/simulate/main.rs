@@ -36,7 +36,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod windows;
-mod words;
 
 use std::io;
 use std::process::ExitCode;

@@ -38,27 +38,27 @@ window, nothing: sent 3870 useful 1500 throttled 2341 finished 1500 failed 547 r
 window, backoff only: sent 1718 useful 1500 throttled 218 finished 1500 failed 0 refused 0 wakes 154 sleeps 218 p50 16 p99 1409286144 events 3654 checksum 3961ef7dab4ee847
 window, Aws, asking again: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 121 sleeps 55 p50 16 p99 16 events 1300 checksum c4c2b5152743d59f
 window, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 2697 sleeps 55 p50 16 p99 16 events 3876 checksum 6cf1e86e24e50f2d
-window, Paced: sent 1572 useful 1399 throttled 151 finished 1379 failed 0 refused 0 wakes 1280 sleeps 151 p50 475136 p99 973078528 events 4424 checksum ee742be1919de1f6
-window, Paced, shared: sent 1098 useful 1013 throttled 78 finished 1004 failed 0 refused 0 wakes 2142 sleeps 78 p50 109051904 p99 1140850688 events 4379 checksum 31f641cd417e225c
-window, Paced, exclusive: sent 1688 useful 1500 throttled 167 finished 1495 failed 0 refused 0 wakes 1250 sleeps 149 p50 294912 p99 973078528 events 4625 checksum db444b5407e9ed70
-window, Paced, bulk: sent 1310 useful 1216 throttled 84 finished 1207 failed 0 refused 0 wakes 1940 sleeps 84 p50 10485760 p99 1006632960 events 4595 checksum 16088e60be8720a9
+window, Paced: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
+window, Paced, shared: sent 1116 useful 1030 throttled 78 finished 1022 failed 0 refused 0 wakes 2067 sleeps 78 p50 113246208 p99 1073741824 events 4339 checksum e12240feaead19b3
+window, Paced, exclusive: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
+window, Paced, bulk: sent 1277 useful 1185 throttled 85 finished 1175 failed 0 refused 0 wakes 1989 sleeps 85 p50 8388608 p99 1073741824 events 4583 checksum e672d77991451b65
 window, told the limit: sent 1500 useful 1488 throttled 1 finished 1474 failed 0 refused 0 wakes 1499 sleeps 0 p50 75497472 p99 96468992 events 4526 checksum d52926d2273fa29e
 sliding, nothing: sent 3874 useful 1500 throttled 2342 finished 1500 failed 520 refused 0 wakes 0 sleeps 0 p50 16 p99 52428800 events 7716 checksum c8c5637600777a9e
 sliding, backoff only: sent 1718 useful 1500 throttled 216 finished 1500 failed 0 refused 0 wakes 154 sleeps 194 p50 16 p99 1476395008 events 3628 checksum 939edb2d1344aaa5
 sliding, Aws, asking again: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 121 sleeps 55 p50 16 p99 16 events 1300 checksum c4c2b5152743d59f
 sliding, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 2697 sleeps 55 p50 16 p99 16 events 3876 checksum 6cf1e86e24e50f2d
-sliding, Paced: sent 1294 useful 1124 throttled 152 finished 1105 failed 0 refused 0 wakes 1364 sleeps 152 p50 16 p99 1040187392 events 3961 checksum 925e8b9cbac9a395
-sliding, Paced, shared: sent 1098 useful 1013 throttled 78 finished 1004 failed 0 refused 0 wakes 2142 sleeps 78 p50 109051904 p99 1140850688 events 4379 checksum 31f641cd417e225c
-sliding, Paced, exclusive: sent 1298 useful 1127 throttled 151 finished 1112 failed 0 refused 0 wakes 1339 sleeps 151 p50 16 p99 1073741824 events 3944 checksum 755fe21c9ed123bd
+sliding, Paced: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
+sliding, Paced, shared: sent 1116 useful 1030 throttled 78 finished 1022 failed 0 refused 0 wakes 2067 sleeps 78 p50 113246208 p99 1073741824 events 4339 checksum e12240feaead19b3
+sliding, Paced, exclusive: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
 sliding, Paced, bulk: sent 1125 useful 1040 throttled 77 finished 1031 failed 0 refused 0 wakes 2353 sleeps 77 p50 75497472 p99 1073741824 events 4642 checksum 7ac2f2bc81dbd0c9
 sliding, told the limit: sent 1500 useful 1481 throttled 8 finished 1467 failed 0 refused 0 wakes 1506 sleeps 8 p50 71303168 p99 104857600 events 4534 checksum 2f0c77faf36423bf
 open, nothing: sent 4332 useful 2126 throttled 2180 finished 2112 failed 218 refused 0 wakes 0 sleeps 0 p50 16 p99 150994944 events 13347 checksum 511d8b5b150ae545
 open, backoff only: sent 3074 useful 2268 throttled 790 finished 2258 failed 39 refused 34 wakes 691 sleeps 750 p50 16 p99 2281701376 events 11563 checksum 29b2d95cfd05a2ae
 open, Aws, asking again: sent 298 useful 291 throttled 6 finished 290 failed 0 refused 0 wakes 45175 sleeps 6 p50 16 p99 1409286144 events 50601 checksum 990dd467587989e2
 open, Aws, in line: sent 298 useful 291 throttled 6 finished 290 failed 0 refused 0 wakes 106100 sleeps 6 p50 16 p99 4294967296 events 111526 checksum 23a0ccbb0de5f18e
-open, Paced: sent 2355 useful 2334 throttled 9 finished 2322 failed 0 refused 0 wakes 10370 sleeps 9 p50 134217728 p99 536870912 events 19833 checksum a109cf7f3278a294
+open, Paced: sent 2355 useful 2334 throttled 9 finished 2322 failed 0 refused 0 wakes 10370 sleeps 9 p50 134217728 p99 536870912 events 19833 checksum 64581189f1e20dab
 open, Paced, shared: sent 2338 useful 2321 throttled 6 finished 2306 failed 0 refused 0 wakes 10624 sleeps 6 p50 150994944 p99 536870912 events 20074 checksum e3cecb56bce20111
-open, Paced, exclusive: sent 2347 useful 2320 throttled 12 finished 2309 failed 0 refused 0 wakes 10241 sleeps 12 p50 130023424 p99 503316480 events 19725 checksum 0e6634fd8a8d8de8
+open, Paced, exclusive: sent 2347 useful 2320 throttled 12 finished 2309 failed 0 refused 0 wakes 10241 sleeps 12 p50 130023424 p99 503316480 events 19725 checksum ba29ecb9eb5b5059
 open, Paced, bulk: sent 2293 useful 2227 throttled 55 finished 2214 failed 0 refused 0 wakes 26121 sleeps 55 p50 402653184 p99 1409286144 events 35497 checksum 583cf39275b1e236
 open, told the limit: sent 2315 useful 2304 throttled 0 finished 2289 failed 0 refused 0 wakes 2312 sleeps 0 p50 234881024 p99 603979776 events 11732 checksum 96cf752588c5d88d
 near-and-far, nothing: sent 22723 useful 1989 throttled 20437 finished 1966 failed 4322 refused 0 wakes 0 sleeps 0 p50 41943040 p99 905969664 events 45149 checksum 7e42f23db7fcff40
@@ -66,26 +66,26 @@ near-and-far, backoff only: sent 9478 useful 1989 throttled 7234 finished 1963 f
 near-and-far, Aws, asking again: sent 1134 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 1184 sleeps 519 p50 16 p99 1946157056 events 4082 checksum d47936501f7eb1c5
 near-and-far, Aws, in line: sent 1139 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 30808 sleeps 519 p50 16 p99 2550136832 events 33706 checksum cb4295fb864c819f
 near-and-far, Paced: sent 2737 useful 1975 throttled 742 finished 1955 failed 0 refused 0 wakes 26341 sleeps 742 p50 335544320 p99 2415919104 events 32395 checksum 224e3cf9bb1d6f2d
-near-and-far, Paced, shared: sent 2666 useful 1932 throttled 715 finished 1912 failed 0 refused 0 wakes 26415 sleeps 715 p50 318767104 p99 2415919104 events 32329 checksum 1b7d6fb84473266d
-near-and-far, Paced, exclusive: sent 2782 useful 1984 throttled 775 finished 1961 failed 0 refused 0 wakes 26028 sleeps 774 p50 301989888 p99 2415919104 events 32162 checksum fb3d7370d8bf3716
-near-and-far, Paced, bulk: sent 2206 useful 1912 throttled 274 finished 1881 failed 0 refused 0 wakes 33325 sleeps 273 p50 369098752 p99 2415919104 events 38305 checksum fa3860cfcca16f6e
+near-and-far, Paced, shared: sent 2679 useful 1946 throttled 711 finished 1928 failed 0 refused 0 wakes 26658 sleeps 711 p50 369098752 p99 2415919104 events 32594 checksum e20c3a37759789d7
+near-and-far, Paced, exclusive: sent 2792 useful 1986 throttled 782 finished 1962 failed 0 refused 0 wakes 26099 sleeps 782 p50 352321536 p99 2415919104 events 32251 checksum 2768f01fd5af7f18
+near-and-far, Paced, bulk: sent 2206 useful 1912 throttled 274 finished 1881 failed 0 refused 0 wakes 33325 sleeps 273 p50 369098752 p99 2415919104 events 38305 checksum 56dfce89cc28ac64
 near-and-far, told the limit: sent 1500 useful 1459 throttled 0 finished 1418 failed 0 refused 0 wakes 1490 sleeps 0 p50 973078528 p99 1207959552 events 5007 checksum f5ae2272417841f3
 outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 failed 4925 refused 0 wakes 0 sleeps 0 p50 44040192 p99 150994944 events 79390 checksum 7f9fc340691793a7
 outage-hint, backoff only: sent 13868 useful 10586 throttled 3268 finished 10575 failed 1818 refused 1810 wakes 1411 sleeps 1450 p50 16 p99 1275068416 events 29172 checksum c7aeb3a5b4dcee0f
 outage-hint, Aws, asking again: sent 2625 useful 2565 throttled 60 finished 2565 failed 0 refused 0 wakes 114604 sleeps 60 p50 2031616 p99 8321499136 events 119918 checksum 0de9ea15440cd6f9
 outage-hint, Aws, in line: sent 2626 useful 2566 throttled 60 finished 2566 failed 0 refused 0 wakes 36317 sleeps 60 p50 121634816 p99 4563402752 events 41633 checksum 8138875fe9de14d1
-outage-hint, Paced: sent 10631 useful 10517 throttled 103 finished 10503 failed 0 refused 0 wakes 29778 sleeps 103 p50 75497472 p99 503316480 events 51068 checksum 4486189f4580312c
-outage-hint, Paced, shared: sent 10218 useful 10121 throttled 87 finished 10108 failed 0 refused 0 wakes 29039 sleeps 87 p50 79691776 p99 352321536 events 49506 checksum 3ccc13db113f6342
-outage-hint, Paced, exclusive: sent 10621 useful 10456 throttled 152 finished 10446 failed 0 refused 0 wakes 27165 sleeps 152 p50 71303168 p99 771751936 events 48435 checksum 782442675770d224
-outage-hint, Paced, bulk: sent 10257 useful 10134 throttled 112 finished 10123 failed 0 refused 0 wakes 29628 sleeps 112 p50 75497472 p99 738197504 events 50173 checksum feff688bbc13ffa8
+outage-hint, Paced: sent 10476 useful 10361 throttled 103 finished 10350 failed 0 refused 0 wakes 29877 sleeps 103 p50 75497472 p99 520093696 events 50858 checksum 9780fa2a63fb05eb
+outage-hint, Paced, shared: sent 10083 useful 9984 throttled 87 finished 9971 failed 0 refused 0 wakes 29156 sleeps 87 p50 79691776 p99 436207616 events 49349 checksum 2fa144c14c99e3a3
+outage-hint, Paced, exclusive: sent 10472 useful 10335 throttled 125 finished 10322 failed 0 refused 0 wakes 30194 sleeps 125 p50 71303168 p99 771751936 events 51165 checksum 2b89d40542d07373
+outage-hint, Paced, bulk: sent 10103 useful 9981 throttled 112 finished 9968 failed 0 refused 0 wakes 29850 sleeps 112 p50 75497472 p99 771751936 events 50087 checksum 5b5487dced64a24b
 outage-hint, told the limit: sent 10500 useful 10487 throttled 0 finished 10476 failed 0 refused 0 wakes 10499 sleeps 0 p50 75497472 p99 83886080 events 31526 checksum 95fd4d522e7cd2f5
 classes, nothing: sent 14281 useful 1097 throttled 13145 finished 1095 failed 2904 refused 0 wakes 0 sleeps 0 p50 52428800 p99 159383552 events 29334 checksum 6450e745fbb52907
 classes, backoff only: sent 9572 useful 1097 throttled 8440 finished 1095 failed 8053 refused 8049 wakes 358 sleeps 368 p50 16 p99 905969664 events 20223 checksum 02598c87f9ad9f60
 classes, Aws, asking again: sent 627 useful 582 throttled 44 finished 582 failed 0 refused 0 wakes 129633 sleeps 44 p50 4456448 p99 7247757312 events 131767 checksum 4420007d9161d907
 classes, Aws, in line: sent 627 useful 582 throttled 44 finished 582 failed 0 refused 0 wakes 33116 sleeps 44 p50 2550136832 p99 5368709120 events 35242 checksum f34b1bfbe306bc8d
-classes, Paced: sent 1186 useful 1095 throttled 88 finished 1093 failed 0 refused 0 wakes 17944 sleeps 88 p50 905969664 p99 2147483648 events 21154 checksum bd8f5d81eea1eed8
+classes, Paced: sent 1186 useful 1095 throttled 88 finished 1093 failed 0 refused 0 wakes 17944 sleeps 88 p50 905969664 p99 2147483648 events 21154 checksum 21afe21786658a92
 classes, Paced, shared: sent 1163 useful 1071 throttled 90 finished 1068 failed 0 refused 0 wakes 19120 sleeps 90 p50 939524096 p99 1610612736 events 22315 checksum a182dce5890bbcac
-classes, Paced, exclusive: sent 1188 useful 1092 throttled 94 finished 1089 failed 0 refused 0 wakes 18601 sleeps 94 p50 973078528 p99 2281701376 events 21868 checksum 16bc9430bfd49f4b
+classes, Paced, exclusive: sent 1188 useful 1092 throttled 94 finished 1089 failed 0 refused 0 wakes 18601 sleeps 94 p50 973078528 p99 2281701376 events 21868 checksum 9c40166e1c700518
 classes, Paced, bulk: sent 1126 useful 1075 throttled 48 finished 1072 failed 0 refused 0 wakes 18849 sleeps 48 p50 905969664 p99 1677721600 events 21940 checksum bfe40e7a89cb1e7d
 classes, Paced, two classes: sent 1190 useful 1094 throttled 93 finished 1091 failed 0 refused 0 wakes 11946 sleeps 93 p50 419430400 p99 2080374784 events 15205 checksum ed1b67a89ad43f63
 classes, told the limit: sent 1000 useful 998 throttled 0 finished 996 failed 0 refused 0 wakes 999 sleeps 0 p50 973078528 p99 1040187392 events 3865 checksum d302f37329eb47fd

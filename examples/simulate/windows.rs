@@ -12,14 +12,13 @@ use alloc::rc::Rc;
 use fastrand::Rng;
 use paceline::{Class, RetryQuota, law::LimitReports};
 
-use crate::cycles::{Cycles, First, Part, Second, Third};
+use crate::cycles::{Cycles, Part, Third};
 use crate::limiter::{Limiter, Reply, Retry, Unlimited, Want};
 use crate::number::{jain, number, share};
 use crate::options::Options;
 use crate::policer::{Counting, Policer};
 use crate::sharing::{Aatb, Atb, Learner, Nall, Telemetry};
 use crate::time::{self, MILLI, SECOND, now};
-use crate::words::Words;
 use crate::world::turn;
 
 /// A limit: how it counts, how many a window of so many seconds, and what a bucket of it holds.
@@ -615,11 +614,8 @@ pub(crate) const LAWS: &[(&str, Makes)] = &[
     ("Aws", |n| each(n, || crate::laws::sdk_alone())),
     ("Paced", |n| each(n, || crate::laws::polling(false))),
     ("Paced, bulk", |n| each(n, || crate::laws::polling(true))),
-    ("first sketch", |n| each(n, || Box::new(Cycles::<First>::default()))),
-    ("second sketch", |n| each(n, || Box::new(Cycles::<Second>::default()))),
-    ("third sketch", |n| each(n, || Box::new(Cycles::<Third>::default()))),
-    ("third, in words", |n| each(n, || Box::new(Cycles::<Words>::default()))),
-    ("third, half saved up", third::<{ Part::Saved as u8 }>),
+    ("cycles alone", |n| each(n, || Box::new(Cycles::<Third>::default()))),
+    ("cycles, half saved up", third::<{ Part::Saved as u8 }>),
     ("ATB", |n| each(n, || Box::new(Atb::default()))),
     ("AATB", |n| {
         let all = Telemetry::new(n);
@@ -633,7 +629,7 @@ fn third<const WITHOUT: u8>(clients: u32) -> Vec<Box<dyn Limiter>> {
     each(clients, || Box::new(Cycles::<Third<WITHOUT>>::default()))
 }
 
-/// The third sketch without a part: only if asked for.
+/// Cycles alone, without a part: only if asked for.
 #[rustfmt::skip]
 const ABLATION: &[(&str, Makes)] = &[
     ("without idle", third::<{ Part::Idle as u8 }>),

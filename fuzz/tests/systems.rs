@@ -206,6 +206,8 @@ fn reports_that_cannot_be_used_are_as_good_as_none() {
     for name in HARD {
         assert_eq!(summary.count(name), 0, "{name}");
     }
+    let more = summary.mean_throttled_more();
+    assert!(more <= 0.01, "{more}");
 }
 
 #[test]

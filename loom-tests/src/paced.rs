@@ -31,14 +31,21 @@ fn blind() -> SendRate {
     rate
 }
 
-/// What there is to see at `now`: the law's state, and what the line makes a caller wait.
-fn seen(rate: &SendRate, now: u64) -> (bool, u64, u64, Result<SendPermit, Duration>) {
+/// What there is to see at `now`: the law's state and cycle, and what the line makes a caller wait,
+/// who then goes.
+fn seen(rate: &SendRate, now: u64) -> (bool, u64, u64, u128, Result<SendPermit, Duration>) {
     let state = rate.snapshot(at(now));
+    let asked = rate.try_acquire(at(now));
+    if let Err(wait) = asked {
+        let later = at(now).saturating_add(wait);
+        assert!(rate.try_acquire(later).is_ok(), "{wait:?} of {state:?}");
+    }
     (
         state.enabled,
         state.fill_rate.to_bits(),
         state.last_max_rate.to_bits(),
-        rate.try_acquire(at(now)),
+        rate.cycle(),
+        asked,
     )
 }
 
@@ -111,6 +118,30 @@ fn a_window_never_undoes_a_throttle() {
         |rate| record(rate, 3_140, 3_000, Outcome::Throttled),
         |rate| record(rate, 3_150, 3_100, Outcome::NotThrottled),
         3_200,
+    );
+}
+
+/// A limiter whose service was shut at 8 s, and refused a knock at 16.5 s. The next one may go at
+/// 32.5 s.
+fn shut() -> SendRate {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    record(&rate, 100, 50, Outcome::NotThrottled);
+    for refused in [2_000, 8_000, 16_500] {
+        record(&rate, refused, refused - 50, Outcome::Throttled);
+    }
+    rate
+}
+
+/// Of a knock that is done and another one that is refused, the first to be heard says whether the
+/// service is open, and begins or moves the cycle. Of the other one nothing is left.
+#[test]
+fn an_opening_and_a_refusal_leave_the_state_and_the_cycle_of_one() {
+    either_order(
+        1,
+        shut,
+        |rate| record(rate, 33_100, 33_000, Outcome::NotThrottled),
+        |rate| record(rate, 33_100, 33_050, Outcome::Throttled),
+        33_200,
     );
 }
 

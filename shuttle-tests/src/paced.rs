@@ -73,8 +73,9 @@ fn five_throttles_of_one_overshoot_cut_once() {
         let once = limited();
         record(&once, 700, 550, Outcome::Throttled);
         let (got, wanted) = (rate.snapshot(at(800)), once.snapshot(at(800)));
-        // Who was first has measured up to five milliseconds more.
-        let near = |got: f64, wanted: f64| (got / wanted - 1.0).abs() < 0.02;
+        // Who was first has measured up to five milliseconds more. A shut service is asked after
+        // half of a trip, which is kept in six bits.
+        let near = |got: f64, wanted: f64| (got / wanted - 1.0).abs() < 0.06;
         assert!(
             near(got.last_max_rate, wanted.last_max_rate) && near(got.fill_rate, wanted.fill_rate),
             "{got:?}, alone {wanted:?}"

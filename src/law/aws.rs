@@ -197,6 +197,7 @@ impl Law for Aws {
     fn turn(
         &self,
         reading: u128,
+        _: u128,
         counts: impl Fn() -> (u64, u64),
         _state: State,
         now: u64,
@@ -211,6 +212,7 @@ impl Law for Aws {
                 end: window.end,
                 counted: None,
                 at: now.max(window.start),
+                cycle: None,
             };
         }
         let (sum, _) = counts();
@@ -222,6 +224,7 @@ impl Law for Aws {
             end: window.end,
             counted: None,
             at: now.max(window.start),
+            cycle: None,
         }
     }
 
@@ -266,6 +269,7 @@ impl Law for Aws {
         Some(Decision::Limit {
             since: throttled.now,
             memory: peak.to_bits(),
+            cycle: None,
         })
     }
 
@@ -276,6 +280,7 @@ impl Law for Aws {
             is_measured: measured != Rate::ZERO,
             peak: Rate::from_bits(state.memory()),
             is_peak_seen: state.memory() != 0,
+            is_shut: false,
             idle: self.rate(state, now, Some(counted.reading), time_to_peak),
         }
     }
@@ -392,7 +397,7 @@ mod tests {
         let law = Aws {
             windows: Windows::new(0),
         };
-        let window = law.turn(reading, || (sum, 0), State::NONE, now, now);
+        let window = law.turn(reading, 0, || (sum, 0), State::NONE, now, now);
         (window.next.unwrap_or(reading), window)
     }
 

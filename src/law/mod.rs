@@ -33,7 +33,12 @@ use declared::Declared;
 pub(crate) enum Decision {
     /// It limits from `since` on, with `memory`. In between there is a pause if `since` is later
     /// than now.
-    Limit { since: u64, memory: u64 },
+    Limit {
+        since: u64,
+        memory: u64,
+        /// The cycle that has begun with it.
+        cycle: Option<u128>,
+    },
     /// It limits nothing until the next throttle.
     End,
 }
@@ -51,6 +56,7 @@ pub(crate) struct Counted {
     pub(crate) reading: u128,
     /// Wraps. It was read after `reading`, so that it is not behind what that knows of it.
     pub(crate) sum: u64,
+    pub(crate) cycle: u128,
 }
 
 /// What a response does to the window that is being counted.
@@ -64,16 +70,21 @@ pub(crate) struct Window {
     pub(crate) counted: Option<Past>,
     /// When the response counts as recorded: now, or later.
     pub(crate) at: u64,
+    /// The cycle, if the window has changed it.
+    pub(crate) cycle: Option<u128>,
 }
 
 /// A window that is over: when it began, the rate of the one before, the rate that it counted, and
 /// that of what was done, without what failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Past {
     pub(crate) began: u64,
     pub(crate) before: Rate,
     pub(crate) rate: Rate,
     pub(crate) done: Rate,
+    /// Of a cycle: the calms before its end, and the time in it that was not used.
+    pub(crate) calms: u64,
+    pub(crate) idle: u64,
 }
 
 /// What a law decides on.
@@ -86,8 +97,12 @@ pub(crate) enum Event {
         counted: Counted,
     },
     /// A response at `now` that was not throttled, to a request sent at `sent`, while the rate is
-    /// used up.
-    Response { now: u64, sent: u64 },
+    /// used up or nothing gets through; and what had been counted before it.
+    Response {
+        now: u64,
+        sent: u64,
+        counted: Counted,
+    },
     /// A throttle.
     Throttle(Throttled),
 }
@@ -158,6 +173,8 @@ pub(crate) struct Shown {
     pub(crate) peak: Rate,
     /// Whether that is of a throttle, and not what the law begins with.
     pub(crate) is_peak_seen: bool,
+    /// Whether nothing gets through at the moment, so that the rate says nothing.
+    pub(crate) is_shut: bool,
     /// The fill rate while nothing is limited.
     pub(crate) idle: Rate,
 }
@@ -187,6 +204,7 @@ pub(crate) trait Law {
     fn turn(
         &self,
         reading: u128,
+        cycle: u128,
         counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
@@ -260,7 +278,7 @@ impl Law for Controller {
         fn burst(&self) -> u64;
         fn unthrottled(&self) -> Unthrottled;
         fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
-        fn turn(&self, reading: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
+        fn turn(&self, reading: u128, cycle: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
         fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
         fn decide(&self, state: State, event: Event) -> Option<Decision>;

@@ -45,7 +45,7 @@ impl State {
     /// Returns the next state, as the law decides.
     pub(crate) fn decided(self, decision: Decision) -> Self {
         match decision {
-            Decision::Limit { since, memory } => self.next(since, memory),
+            Decision::Limit { since, memory, .. } => self.next(since, memory),
             Decision::End => self.ended(),
         }
     }

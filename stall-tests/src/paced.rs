@@ -110,6 +110,19 @@ const CALLS: &[Setting] = &[
         ],
     },
     Setting {
+        name: "shut",
+        limiter: shut,
+        now: 33_100,
+        calls: &[
+            ("opening", |rate| {
+                record(rate, 33_100, 33_000, Outcome::NotThrottled);
+            }),
+            ("refusal", |rate| {
+                record(rate, 33_100, 33_050, Outcome::Throttled);
+            }),
+        ],
+    },
+    Setting {
         name: "paused",
         limiter: paused,
         now: 4_200,
@@ -225,6 +238,42 @@ fn two_stop(setting: &Setting, first: Call, step: u64, second: Call) -> bool {
         setting.name
     );
     first_done
+}
+
+/// A service that was shut at 8 s, and has refused a knock at 16.5 s: one goes at 32.5 s.
+fn shut() -> SendRate {
+    let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    record(&rate, 100, 50, Outcome::NotThrottled);
+    for refused in [2_000, 8_000, 16_500] {
+        record(&rate, refused, refused - 50, Outcome::Throttled);
+    }
+    rate
+}
+
+/// Wherever the thread stops that hears that a knock was done, as between the state and the cycle,
+/// and though the knock of the next one never comes back: others get a token after the wait, and
+/// after another.
+#[test]
+fn a_thread_stopped_while_it_opens_and_a_knock_that_is_lost_stop_no_other() {
+    let stopped = (0..=2 * MOST).find(|step| {
+        let rate = shut();
+        let open = || record(&rate, 33_100, 33_000, Outcome::NotThrottled);
+        let finished = stopped_at(*step, open).is_some();
+        let mut now = at(33_200);
+        // The first is the knock that is lost.
+        for _ in 0..3 {
+            if let Err(wait) = take(&rate, now) {
+                // A knock waits no longer than that.
+                assert!(wait <= Duration::from_secs(150), "{wait:?} at {step}");
+                now = later(now, wait);
+                assert_eq!(take(&rate, now), Ok(()), "at {step}");
+            }
+        }
+        finished
+    });
+    let steps = stopped.expect("the call finishes");
+    assert!(steps > 2, "{steps} steps");
+    println!("opening: {steps} steps");
 }
 
 /// A bucket that holds a thousand tokens, a second's worth, and is full.

@@ -139,9 +139,9 @@ fn play(numbers: &mut Numbers) -> Result<(), String> {
     held.clear();
     for rate in [&one, &two] {
         // What was owed is minted by then, whatever the rate is.
-        now = now.saturating_add(Duration::from_secs(600));
+        now = now.saturating_add(Duration::from_secs(86_400));
         rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
-        now = now.saturating_add(Duration::from_secs(600));
+        now = now.saturating_add(Duration::from_secs(86_400));
         let left = rate.snapshot(now);
         if left.waiting > 0 || left.background.waiting > 0 {
             return Err(format!("{:?} {left} after {done}", rate.law()));

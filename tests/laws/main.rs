@@ -12,6 +12,8 @@
 extern crate alloc;
 
 mod bans;
+mod cycles;
+mod knocks;
 mod models;
 mod paced;
 mod paced_extremes;
@@ -20,3 +22,4 @@ mod paced_tuned;
 mod published;
 mod published_traces;
 mod unused;
+mod windows;

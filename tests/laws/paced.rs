@@ -289,36 +289,48 @@ fn a_later_hint_prolongs_a_pause_and_none_shortens_it() {
     }
 }
 
-#[test]
-fn what_gets_nothing_starves_and_doubles_its_way_back() {
-    let rate = engaged();
+/// A throttle of what was sent after the cut, with nothing done in between.
+fn shut(rate: &SendRate) -> u64 {
     let now = CUT + 10 * SECOND;
+    record_sent(rate, now, now - MILLI, Outcome::Throttled);
+    now
+}
+
+/// The first wait is the mean spacing of what was done, and the next ones are longer.
+#[test]
+fn what_gets_nothing_is_shut_and_asked_by_one_request_at_a_time() {
+    let rate = engaged();
+    let mut now = shut(&rate);
     let peak = rate.snapshot(at(now)).last_max_rate;
-    let cut = rate.snapshot(at(CUT)).fill_rate;
-    record_sent(&rate, now, now - MILLI, Outcome::Throttled);
-    for (millis, part) in [(0, 4.0), (250, 2.0), (500, 1.0)] {
-        let got = rate.snapshot(at(now + millis * MILLI + 17 * MILLI));
-        assert_eq!(got.last_max_rate.to_bits(), peak.to_bits());
-        let want = cut / part;
-        assert!(
-            (want..want * 1.15).contains(&got.fill_rate),
-            "{got:?}, {want}"
-        );
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let wait = rate.try_acquire(at(now)).expect_err("shut");
+        waits.push(wait);
+        now += nanos(wait);
+        let knock = rate.try_acquire(at(now)).expect("a knock");
+        assert!(rate.try_acquire(at(now)).is_err(), "one at a time");
+        rate.record(at(now), knock, Outcome::Throttled);
+        assert_near(rate.snapshot(at(now)).last_max_rate, peak);
     }
-    // Nothing again: two more halvings; and so on to the floor.
-    let mut now = now + MILLI;
-    record_sent(&rate, now, now, Outcome::Throttled);
-    assert_near(rate.snapshot(at(now)).fill_rate, cut / 16.0);
-    for _ in 0..10 {
-        now += MILLI;
-        record_sent(&rate, now, now, Outcome::Throttled);
-    }
-    assert_near(rate.snapshot(at(now)).fill_rate, 0.5);
-    assert_eq!(
-        rate.snapshot(at(now)).last_max_rate.to_bits(),
-        peak.to_bits()
+    assert!(waits.is_sorted(), "{waits:?}");
+    assert!(
+        waits[0] < seconds(1) && waits[11] > seconds(10),
+        "{waits:?}"
     );
-    assert!(rate.snapshot(at(now + 3 * SECOND)).fill_rate > cut);
+}
+
+/// What is sent before the refusal was heard is no knock.
+#[test]
+fn only_a_knock_that_is_done_opens() {
+    let rate = engaged();
+    let now = shut(&rate);
+    record_sent(&rate, now + MILLI, now - 2 * MILLI, Outcome::NotThrottled);
+    assert!(rate.snapshot(at(now + MILLI)).fill_rate < 1e-9, "a pause");
+    let wait = nanos(rate.try_acquire(at(now + MILLI)).expect_err("shut"));
+    let knock = now + MILLI + wait;
+    record_sent(&rate, knock + MILLI, knock, Outcome::NotThrottled);
+    let open = rate.snapshot(at(knock + MILLI));
+    assert!(open.fill_rate > 1.0, "{open:?}");
 }
 
 /// Wants so many a second from `from` to `to`, and delivers what may go.

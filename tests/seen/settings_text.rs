@@ -96,7 +96,7 @@ fn config_has_the_keys_of_profile_files() {
 fn paced_settings_come_back_as_they_were() {
     is_text(
         &PacedSettings::new(),
-        r#"{"floor":{"tokens":1,"per":{"secs":2,"nanos":0}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
+        r#"{"floor":{"tokens":1,"per":{"secs":86399,"nanos":790513594}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
     );
     let settings = PacedSettings::builder()
         .ceiling(1_000, ONE_SECOND)
@@ -143,11 +143,11 @@ fn wrong_paced_settings_are_refused_by_the_builder() {
     for (text, expected) in [
         (
             format!(r#"{{"floor":{{"tokens":0,"per":{second}}}}}"#),
-            "the floor of 0 tokens in 1s is not between one in 1000 s and one in 1 ns",
+            "the floor of 0 tokens in 1s is not between one a day and one in 1 ns",
         ),
         (
             format!(r#"{{"ceiling":{{"tokens":0,"per":{second}}}}}"#),
-            "the ceiling of 0 tokens in 1s is not between one in 1000 s and one in 1 ns",
+            "the ceiling of 0 tokens in 1s is not between one a day and one in 1 ns",
         ),
         (
             format!(

@@ -17,6 +17,9 @@ pub(super) const STOP_LEAST: u64 = 10_000;
 pub(super) const STARVE_TIMES: u64 = 4;
 /// ... and so many windows.
 pub(super) const STARVE_WINDOWS: u64 = 6;
+/// Where nothing is declared a waiter waits so many milliseconds more: for a few knocks at a service
+/// that other clients have used up, each 150 s after the last.
+pub(super) const STARVE_KNOCKS: u64 = 4 * 150_000;
 /// The rate gives a whole limit in so many nanoseconds at the fastest.
 pub(super) const FASTEST: u64 = 1_000_000;
 /// Tokens that what is left may be off by when all is answered, and the part of the limit.
@@ -34,6 +37,8 @@ pub(super) const RESETS: u64 = 2;
 pub(super) const GAP_OPERATIONS: u64 = 5_000;
 /// Before the first answer under the declared law, a burst goes every so many milliseconds.
 pub(super) const FIRST_BURSTS: u64 = 10_000;
+/// Under the paced law a client that was only refused yet asks again after so many milliseconds.
+pub(super) const UNHEARD: u64 = 4_000;
 /// Operations in line look so often at least, in milliseconds.
 pub(super) const LOOK: u64 = 50;
 /// After so many milliseconds an attempt without an answer is cut off.
@@ -43,7 +48,7 @@ pub(super) const LEASE: u64 = 1 << 18;
 /// A caller that is refused comes again after so many milliseconds at most.
 pub(super) const REFUSED: u64 = 200;
 /// Where reports cannot be used, a larger part of the requests by so much may be refused than under
-/// the paced law, ...
-pub(super) const MORE: f64 = 0.01;
+/// the paced law, which by chance counts seconds in a run, or cycles, ...
+pub(super) const MORE: f64 = 0.3;
 /// ... and by so many standard deviations of what is drawn.
 pub(super) const CHANCE: f64 = 4.0;

@@ -116,8 +116,8 @@ pub(super) struct World<'a> {
     pub(super) unlimited: u64,
     /// Until when the service has asked for silence.
     pub(super) pause: u64,
-    /// When the client began, and whether an answer has come since.
-    begun: u64,
+    /// When the client began, and whether an answer has come since that tells it how fast to send.
+    pub(super) begun: u64,
     pub(super) is_answered: bool,
     /// How long none had come while use was measured, and when that was looked at last.
     unanswered: u64,
@@ -315,7 +315,7 @@ impl World<'_> {
     fn all_back(&mut self, now: u64) {
         self.service.restart();
         let mut now = now + 2 * SECOND + 2 * self.system.window_nanos();
-        let end = now + bounds::GAP_OPERATIONS * MILLI;
+        let end = now + bounds::GAP_OPERATIONS * MILLI + self.first_wait();
         let class = if self.system.background > 0 {
             Class::Background
         } else {
@@ -384,19 +384,28 @@ impl World<'_> {
         let could = now >= self.pause
             && !self.is_out(now)
             && lightest.is_some_and(|weight| self.service.has(now, self.coming + weight));
-        // Until an answer comes, a client sends a burst every ten seconds.
-        let is_first = self.system.law == 0 && !self.is_answered;
+        let is_first = self.first_wait() > 0;
         let since = self.looked.max(self.steady());
         if is_first {
             self.unanswered += now.saturating_sub(since);
         }
         self.looked = now;
         let first = if is_first {
-            self.begun.max(self.waiting.last_send) + bounds::FIRST_BURSTS * MILLI
+            self.begun.max(self.waiting.last_send) + self.first_wait()
         } else {
             0
         };
         self.waiting.note(now, could, first);
+    }
+
+    /// Returns for how long a client sends nothing that knows nothing of the service yet.
+    const fn first_wait(&self) -> u64 {
+        match self.system.law {
+            _ if self.is_answered => 0,
+            0 => bounds::FIRST_BURSTS * MILLI,
+            2 | 4 | 5 => bounds::UNHEARD * MILLI,
+            _ => 0,
+        }
     }
 
     pub(super) fn one_in_thousand(&mut self, share: u64) -> bool {

@@ -274,7 +274,11 @@ impl World<'_> {
             self.rest(now, task);
             return self.check_quota();
         }
-        self.is_answered |= !answer.failure.as_ref().is_some_and(Failure::is_timeout);
+        // The paced law knows no rate by a refusal, nor by what comes after it of a first burst.
+        let is_known = self.system.law == 0 || now > self.begun + bounds::CUT_OFF * MILLI;
+        self.is_answered |= answer.failure.as_ref().map_or(is_known, |failure| {
+            !failure.is_timeout() && (self.system.law == 0 || is_known && !failure.is_throttle())
+        });
         let mut reports = Reports::at(&*clock);
         if let Some(limits) = &answer.reports {
             reports = reports.declaring(limits);

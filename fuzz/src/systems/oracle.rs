@@ -139,6 +139,8 @@ pub struct Played {
     pub wait: u64,
     /// By how many tokens what a snapshot showed was off when all was answered; the worst.
     pub off: f64,
+    /// The refused part under the paced law, where reports cannot be used.
+    pub paced: Option<f64>,
 }
 
 /// The names of the promises, those that matter most first.
@@ -237,7 +239,12 @@ pub(super) fn stopped(system: &System) -> u64 {
 /// Returns the longest wait of a request with `ahead` tokens before it, itself included.
 pub(super) fn longest_wait(system: &System, ahead: u64, limit: u64) -> u64 {
     let windows = ahead.div_ceil(limit.max(1)) * bounds::STARVE_TIMES + bounds::STARVE_WINDOWS;
-    windows * believed(system) + bounds::FIRST_CONTACT * MILLI
+    let knocks = if system.unusable > 0 || matches!(system.law, 2 | 4 | 5) {
+        bounds::STARVE_KNOCKS
+    } else {
+        0
+    };
+    windows * believed(system) + (bounds::FIRST_CONTACT + knocks) * MILLI
 }
 
 /// Returns the highest rate that is plausible, in tokens per second.

@@ -44,6 +44,15 @@ impl Summary {
         shares
     }
 
+    /// Returns by how much a larger part of the requests is refused than under the paced law: the
+    /// mean of the runs in which reports cannot be used.
+    #[must_use]
+    pub fn mean_throttled_more(&self) -> f64 {
+        let more = |run: &(u64, System, Played)| Some(run.2.throttled() - run.2.paced?);
+        let more: Vec<_> = self.runs.iter().filter_map(more).collect();
+        more.iter().sum::<f64>() / more.len().max(1) as f64
+    }
+
     /// Returns the mean share used.
     #[must_use]
     pub fn mean_used(&self) -> f64 {

@@ -186,6 +186,7 @@ pub fn play(system: &System) -> Played {
             law: 2,
             ..system.clone()
         });
+        played.paced = Some(paced.throttled());
         if oracle::is_throttled_more(&played, &paced) {
             let permille = |played: &Played| played.refused * 1_000 / played.sent.max(1);
             played.fault(Fault::Throttled(permille(&played), permille(&paced)));

@@ -163,6 +163,7 @@ impl SendRate {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
+        self.meter.forget_cycle();
         engaged.restart_trickle();
         engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
         engaged.wake_all(elapsed);

@@ -10,6 +10,8 @@ use crate::law::{Controller, Counted, Law as _, State, Window};
 /// Counts requests, and keeps the law's reading of the counts.
 pub(super) struct Meter {
     reading: AtomicU128,
+    /// The law's cycle.
+    cycle: AtomicU128,
     counts: Stripes,
     /// What failed in this window: few, so in one word.
     failed: AtomicU64,
@@ -23,6 +25,7 @@ impl Meter {
         let (reading, end) = law.begin(None, count, 0);
         let meter = Self {
             reading: AtomicU128::new(reading),
+            cycle: AtomicU128::new(0),
             counts: Stripes::new(count),
             failed: AtomicU64::new(0),
         };
@@ -79,7 +82,12 @@ impl Meter {
         let reading = self.reading();
         // After the load, see there.
         let sum = self.sum();
-        Counted { reading, sum }
+        let cycle = self.cycle.load(Relaxed);
+        Counted {
+            reading,
+            sum,
+            cycle,
+        }
     }
 
     /// Replaces `seen` by `next`. False if another thread has replaced it first.
@@ -116,17 +124,39 @@ impl Meter {
             let reading = self.reading();
             // The sum after the load, see there.
             let counts = || (self.sum(), self.failed.load(Relaxed));
-            let window = law.turn(reading, counts, state, now, sent);
+            let cycle = self.cycle.load(Relaxed);
+            let window = law.turn(reading, cycle, counts, state, now, sent);
             match window.next {
                 None => return (window, reading),
-                Some(next) if self.replace(reading, next) => return (window, next),
+                Some(next) if self.replace(reading, next) => {
+                    if let Some(next) = window.cycle {
+                        self.change_cycle(cycle, next);
+                    }
+                    return (window, next);
+                }
                 Some(_) => {}
             }
         }
     }
 
-    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none.
+    /// Replaces the cycle, unless another thread has. Called after the state that goes with it.
+    pub(super) fn change_cycle(&self, seen: u128, next: u128) {
+        // Relaxed, here and where it is read: the word is whole in itself, and nothing else is
+        // read by it. There is nothing weaker. After the state, so that a call that lost the
+        // state leaves no cycle. A state beside an older cycle makes the next mean one over
+        // two cycles. Model:
+        // `paced::an_opening_and_a_refusal_leave_the_state_and_the_cycle_of_one`.
+        let _ = self.cycle.compare_exchange(seen, next, Relaxed, Relaxed);
+    }
+    pub(super) fn forget_cycle(&self) {
+        // Relaxed: see `change_cycle`.
+        self.cycle.store(0, Relaxed);
+    }
+
+    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none. The cycle
+    /// is forgotten.
     pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
+        self.forget_cycle();
         loop {
             let counted = self.counted();
             let (next, end) = law.begin(Some(counted.reading), counted.sum, now);

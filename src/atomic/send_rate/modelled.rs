@@ -1,5 +1,6 @@
 //! What the models look at of the send rate's words: only under `--cfg loom`.
 
+use super::SendRate;
 use super::behind::Behind;
 use super::gate;
 use super::head::LineWords;
@@ -48,6 +49,14 @@ stand_ins! {
     Burst(limits::Burst) {
         let of(gone: u64) = limits::Burst::of(gone);
         is_one_of(most: u64) -> bool;
+    }
+}
+
+impl SendRate {
+    /// Returns the word of the law's cycle.
+    #[must_use]
+    pub fn cycle(&self) -> u128 {
+        self.meter.counted().cycle
     }
 }
 

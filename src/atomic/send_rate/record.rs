@@ -14,7 +14,10 @@ use crate::fixed::Rate;
 use crate::law::aws::Aws;
 use crate::law::cubic::Stretch;
 use crate::law::declared::plan::Plan;
-use crate::law::{Controller, Drain, Draining, Event, Law as _, Past, Response, State, Throttled};
+use crate::law::{
+    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
+    Throttled,
+};
 use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
 
 impl SendRate {
@@ -261,8 +264,9 @@ impl SendRate {
         if let Some(past) = window.counted.filter(|_| !is_silent) {
             recorded = engaged.end_window(&law, elapsed, past);
         }
-        if outcome == Outcome::NotThrottled {
-            engaged.step(&law, elapsed, sent);
+        // A request without a time was sent while nothing was limited: it opens nothing.
+        if outcome == Outcome::NotThrottled && permit.is_timed() {
+            engaged.step(&law, elapsed, sent, permit.weight());
         }
         if !engaged.state.load().is_engaged() {
             engaged.hold(elapsed);
@@ -275,6 +279,28 @@ impl SendRate {
         }
         engaged.wake_due(window.at);
         recorded
+    }
+}
+
+/// The state that replaces another one, and the cycle that the law had seen with the one that begins.
+pub(super) struct Next {
+    state: State,
+    cycle: Option<(u128, u128)>,
+}
+
+impl Next {
+    fn with(state: State, seen: &Counted, decision: Decision) -> Self {
+        let cycle = match decision {
+            Decision::Limit { cycle, .. } => cycle.map(|next| (seen.cycle, next)),
+            Decision::End => None,
+        };
+        Self { state, cycle }
+    }
+}
+
+impl From<State> for Next {
+    fn from(state: State) -> Self {
+        Self { state, cycle: None }
     }
 }
 
@@ -362,7 +388,7 @@ impl Engaged<'_> {
                     self.promised.drain.begin(next.version(), counts);
                 }
             }
-            Some(next)
+            Some(Next::with(next, &throttled.counted, decision))
         });
         self.follow_limits(now);
         if contradicted {
@@ -437,18 +463,25 @@ impl Engaged<'_> {
         }
     }
 
-    /// Does what the law makes of a single response, if the rate is used up: the bucket holds less
-    /// than half of what it can, or no token.
-    fn step(&self, law: &Controller, now: u64, sent: u64) {
-        let step = |state: State| law.decide(state, Event::Response { now, sent });
-        if step(self.state.load()).is_none() {
+    /// Does what the law makes of a single response, if a cycle begins with it, or the rate is used
+    /// up: the bucket holds less than half of what it can, or no token.
+    fn step(&self, law: &Controller, now: u64, sent: u64, weight: u32) {
+        let step = |last: State| {
+            let mut counted = self.meter.counted();
+            // What had been counted before it.
+            counted.sum = counted.sum.wrapping_sub(weight.into());
+            let decision = law.decide(last, Event::Response { now, sent, counted })?;
+            Some(Next::with(last.decided(decision), &counted, decision))
+        };
+        let Some(next) = step(self.state.load()) else {
             return;
-        }
+        };
         let (_, line) = self.read();
         let little = u128::from(line.capacity().wrapping_div(2).max(TOKEN)) << FINER;
         // Background leaves some of a known rate alone, and uses it up all the same.
-        if self.available(&line, now) < little || self.is_background_waiting() {
-            self.replace_state(now, |last, _| Some(last.decided(step(last)?)));
+        let is_used_up = self.available(&line, now) < little || self.is_background_waiting();
+        if is_used_up || next.cycle.is_some() {
+            self.replace_state(now, |last, _| step(last));
         }
     }
 
@@ -562,10 +595,10 @@ impl Engaged<'_> {
     ///
     /// What is recorded is never lost: the call ends when it, or a later state, has taken effect,
     /// or when `next` makes nothing of the state.
-    pub(super) fn replace_state(
+    pub(super) fn replace_state<N: Into<Next>>(
         &self,
         now: u64,
-        next: impl Fn(State, Rate) -> Option<State>,
+        next: impl Fn(State, Rate) -> Option<N>,
     ) -> Recorded {
         loop {
             let last = self.state.load();
@@ -581,7 +614,7 @@ impl Engaged<'_> {
             }
             let baseline = self.promised.baseline.load();
             let fill = head.rate();
-            let Some(next) = next(last, fill) else {
+            let Some(Next { state: next, cycle }) = next(last, fill).map(Into::into) else {
                 return Recorded::Counted;
             };
             // Before and after: see `Gate`, and `lease`.
@@ -589,6 +622,9 @@ impl Engaged<'_> {
             self.gate.disturb();
             if !self.state.replace(last, next) {
                 continue;
+            }
+            if let Some((seen, next)) = cycle {
+                self.meter.change_cycle(seen, next);
             }
             if next.is_of_same_cut(last, now) {
                 self.promised

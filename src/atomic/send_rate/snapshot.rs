@@ -35,10 +35,10 @@ pub struct SendRateSnapshot {
     /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
     pub available: f64,
     /// The measured rate of requests, per second; of the paced law, of those that were not
-    /// throttled.
+    /// throttled, and where it counts windows their mean over the last cycle.
     pub measured_rate: f64,
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first
-    /// one. Of the paced law the peak it returns to.
+    /// one. Of the paced law the peak it returns to, and where it counts windows their mean.
     pub last_max_rate: f64,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) is_measured: bool,
@@ -192,10 +192,11 @@ impl SendRate {
             return None;
         }
         let (head, line) = engaged.read();
-        let peak = law.shown(state, self.meter.counted(), elapsed).peak;
+        let shown = law.shown(state, self.meter.counted(), elapsed);
         let rate = match self.fill(state, head, &line, elapsed) {
-            Rate::LEAST => peak, // in a pause
-            fill => fill.min(peak),
+            Rate::LEAST => shown.peak, // in a pause
+            _ if shown.is_shut => shown.peak,
+            fill => fill.min(shown.peak),
         };
         Some(LearnedRate::new(rate))
     }

@@ -224,6 +224,21 @@ fn a_request_without_a_time_was_sent_before_the_last_cut() {
 }
 
 #[test]
+fn a_request_without_a_time_opens_nothing() {
+    let rate = paced(1_000);
+    for second in 1..4 {
+        throttle(&rate, second * SECOND, second * SECOND);
+    }
+    let now = 3 * SECOND + MS;
+    let fill = || rate.snapshot(at(now)).fill_rate;
+    assert_eq!(fill().to_bits(), 0, "it is shut");
+    rate.record(at(now), SendPermit::NO_TIME, Outcome::NotThrottled);
+    assert_eq!(fill().to_bits(), 0, "still");
+    succeed(&rate, now, now);
+    assert!(fill() > 0.0);
+}
+
+#[test]
 fn round_trips_are_averaged_over_eight() {
     let start = 7 * SECOND;
     let rate = SendRate::new(ControlLaw::Paced, at(start));

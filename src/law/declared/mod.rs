@@ -190,19 +190,20 @@ impl Law for Declared {
     fn turn(
         &self,
         reading: u128,
+        cycle: u128,
         counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
     ) -> Window {
-        let window = self.otherwise.turn(reading, counts, state, now, sent);
+        let window = self
+            .otherwise
+            .turn(reading, cycle, counts, state, now, sent);
         if Self::is_first_contact(state) {
             return Window {
                 counted: window.counted.or(Some(Past {
                     began: now,
-                    before: Rate::ZERO,
-                    rate: Rate::ZERO,
-                    done: Rate::ZERO,
+                    ..Past::default()
                 })),
                 end: now,
                 ..window
@@ -239,6 +240,7 @@ impl Law for Declared {
             Event::Window { now, .. } if is_first_contact => Some(Decision::Limit {
                 since: now,
                 memory: self.unlimited(),
+                cycle: None,
             }),
             Event::Response { .. } if is_first_contact => None,
             // To the paced law this is the first throttle: what limits to nothing that matters, or

@@ -49,7 +49,11 @@ fn throttled(sent: u64) -> Throttled {
         sent,
         until: 12 * SECOND,
         fill: Rate::from_ratio(10, SECOND),
-        counted: Counted { reading, sum: 0 },
+        counted: Counted {
+            reading,
+            sum: 0,
+            cycle: 0,
+        },
         since_change: Some(0),
     }
 }
@@ -111,12 +115,9 @@ fn first_contact_is_none_where_the_rate_is_told() {
 }
 
 fn nothing(began: u64) -> Past {
-    let [before, rate, done] = [Rate::ZERO; 3];
     Past {
         began,
-        before,
-        rate,
-        done,
+        ..Past::default()
     }
 }
 
@@ -125,7 +126,14 @@ fn the_first_answer_without_a_report_ends_first_contact() {
     let law = law(PacedSettings::new(), 1);
     let counted = throttled(0).counted;
     let first = first_contact();
-    let window = law.turn(counted.reading, || (1, 0), first, 12 * SECOND, 12 * SECOND);
+    let window = law.turn(
+        counted.reading,
+        0,
+        || (1, 0),
+        first,
+        12 * SECOND,
+        12 * SECOND,
+    );
     assert_eq!(
         (window.counted, window.end),
         (Some(nothing(12 * SECOND)), 12 * SECOND)
@@ -133,7 +141,14 @@ fn the_first_answer_without_a_report_ends_first_contact() {
     let (now, memory) = (11 * SECOND, law.unlimited());
     let past = nothing(now);
     let decision = law.decide(first, Event::Window { now, past, counted });
-    assert_eq!(decision, Some(Decision::Limit { since: now, memory }));
+    assert_eq!(
+        decision,
+        Some(Decision::Limit {
+            since: now,
+            memory,
+            cycle: None
+        })
+    );
     assert!(law.is_free(first.next(now, memory)));
 }
 
@@ -162,7 +177,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         let (first, _) = first;
         // Until a response has begun a window there is none to begin again.
         assert_eq!(law.begin(Some(first), 5, 12 * SECOND), (first, 0));
-        let begun = law.turn(first, || (6, 0), initial, 12 * SECOND, 11_500_000_000);
+        let begun = law.turn(first, 0, || (6, 0), initial, 12 * SECOND, 11_500_000_000);
         let reading = begun.next.expect("the first response begins a window");
         let again = law.begin(Some(reading), 7, 13 * SECOND);
         assert_eq!(again, paced.begin(Some(reading), 7, 13 * SECOND));
@@ -179,6 +194,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         let response = Event::Response {
             now: 12 * SECOND,
             sent: 11 * SECOND,
+            counted: throttled(0).counted,
         };
         let step = law.decide(initial, response);
         assert_eq!(step, paced.decide(initial, response));

@@ -179,7 +179,7 @@ fn along(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
 }
 
 /// The longest slope: returns `low` and what it has gained by `slope` a second, `elapsed` after.
-fn sloped(low: Rate, slope: Rate, elapsed: u64) -> Rate {
+pub(super) fn sloped(low: Rate, slope: Rate, elapsed: u64) -> Rate {
     let gained = u128::from(slope.raw())
         .wrapping_mul(u128::from(elapsed))
         .wrapping_div(1_000_000_000);

@@ -2,6 +2,7 @@
 
 use super::curve::{STEP_BITS, after_cut, before_cut, rate_at};
 use super::cut_state::{CoarseRtt, CutState};
+use super::cycle::FEW_A_SECOND;
 use super::delivered::Delivered;
 use super::settings::{PacedSettings, Profile};
 use crate::fixed::{Rate, SECOND};
@@ -37,7 +38,7 @@ const FIRST_FEW: u64 = 8;
 /// How many responses make a measured peak.
 const MEASURED: u64 = 6;
 /// How many halvings starvation adds at a time.
-const STARVED_STEP: u32 = 2;
+pub(super) const STARVED_STEP: u32 = 2;
 /// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing
 /// to estimate from.
 pub(crate) const BLIND_RAMP: u32 = 10;
@@ -106,14 +107,24 @@ fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Evidence) -> C
     remember(settings, rate, ramp, seen.now.saturating_sub(seen.sent))
 }
 
-/// Returns the memory of the next cut, or `None` if the throttle says nothing new.
+/// What a throttle says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The rate was too high: the memory of the next cut.
+    Cut(CutState),
+    /// The service lets nothing through at the moment: rule 6.
+    Shut,
+}
+
+/// Returns what a throttle says, or `None` if that is nothing new.
 pub(crate) fn after_throttle(
     settings: &PacedSettings,
     last: Cut,
     seen: &Evidence,
-) -> Option<CutState> {
+) -> Option<Verdict> {
     if last.memory.is_slow_start() {
-        return Some(end_of_slow_start(settings, last.memory.peak(), seen));
+        let next = end_of_slow_start(settings, last.memory.peak(), seen);
+        return Some(Verdict::Cut(next));
     }
     // Rule 1: what was sent before the cut was sent too fast, as is known. Nothing is sent in a
     // pause, so what was sent when it ended was sent after it.
@@ -126,21 +137,15 @@ pub(crate) fn after_throttle(
     let sustained = rate_at(settings, last.memory, last.since, seen.now).min(peak);
     let expected = sustained.tokens_in(span);
     let count = seen.since_cut.unwrap_or(expected);
-    if (ramp > 0 && count == 0) || (ramp == 0 && is_next_to_nothing(count, expected)) {
-        // The service has said when it ends: the rate is right then, unless that was said before.
-        if seen.hinted && !last.memory.has_pause() {
-            return None;
-        }
-        let ramp = ramp.saturating_add(STARVED_STEP);
-        let next = remember(settings, peak, ramp, trip);
-        return Some(if last.memory.is_blind() {
-            next.blind()
-        } else {
-            next
-        });
-    }
     // Rule 1. What is throttled after a pause was sent after it.
     let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
+    let is_starved = (ramp > 0 && count == 0) || (ramp == 0 && is_next_to_nothing(count, expected));
+    let few = Rate::from_ratio(FEW_A_SECOND, SECOND);
+    let seconds = seen.delivered.map(|delivered| delivered.rate(0));
+    let is_slow = !is_dead && seconds.map_or(peak, |rate| rate.min(peak)) < few;
+    if (is_starved || is_slow) && peak > settings.lowest() {
+        return Some(Verdict::Shut);
+    }
     if (expected < FEW && span < SAME_CUT) || is_dead {
         return None;
     }
@@ -161,13 +166,10 @@ pub(crate) fn after_throttle(
             Profile::Shared => sent_at,
         }
     };
-    // Rule 9: what was refused twice in a row, with a hint, is starved for a step.
-    let ramp = u32::from(seen.hinted && seen.since_cut == Some(0));
-    Some(CutState::new(
-        settings.within(peak),
-        ramp,
-        CoarseRtt::new(trip),
-    ))
+    // Rule 6: what was refused twice in a row is starved for a step.
+    let ramp = u32::from(seen.since_cut == Some(0));
+    let next = CutState::new(settings.within(peak), ramp, CoarseRtt::new(trip));
+    Some(Verdict::Cut(next))
 }
 
 /// Rule 1: returns for how long after a cut a throttle belongs to it. Of a shared limit that is one
@@ -222,7 +224,7 @@ fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
 }
 
 /// Returns the memory of a cut. There are no more halvings than lead to the floor.
-fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> CutState {
+pub(super) fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> CutState {
     let peak = settings.within(peak);
     let most = peak.halvings_to(settings.lowest());
     CutState::new(peak, ramp.min(most), CoarseRtt::new(trip))
@@ -283,7 +285,7 @@ pub(crate) fn rate_within(
 }
 
 /// Returns the rate up to which time alone leads back.
-fn proven(memory: CutState) -> Rate {
+pub(super) fn proven(memory: CutState) -> Rate {
     match memory.peak() {
         peak if memory.is_blind() => Rate::from_raw(u128::from(peak.raw()) >> BLIND_RAMP),
         peak => peak,

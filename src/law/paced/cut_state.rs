@@ -1,5 +1,6 @@
 //! What the law remembers of the last cut, besides its time: 49 bits.
 
+use crate::bits::Field;
 use crate::fixed::Rate;
 
 /// How many times the starved rate is halved at most.
@@ -18,6 +19,9 @@ impl CoarseRtt {
     const BLIND: u8 = 36;
     /// In the place of a trip: the rate has not been throttled yet.
     const SLOW_START: Self = Self(0x3f);
+    /// In the place of a trip: the law counts cycles, and the service is shut or open.
+    const SHUT: Self = Self(0x3e);
+    const OPEN: Self = Self(0x3d);
 
     /// Returns the trip of `nanos`, rounded down to one of 36 lengths.
     pub(crate) fn new(nanos: u64) -> Self {
@@ -92,6 +96,34 @@ impl CutState {
         self.trip() == CoarseRtt::SLOW_START
     }
 
+    /// Returns what is below the trip, in 42 bits.
+    fn low(bits: u128) -> u64 {
+        Field::lowest(Self::TRIP_SHIFT).get(bits)
+    }
+
+    /// Returns the memory of a service that is open, in 42 bits.
+    pub(super) fn open(bits: u128) -> Self {
+        Self(Self::low(bits) | (u64::from(CoarseRtt::OPEN.0) << Self::TRIP_SHIFT))
+    }
+
+    /// Returns the memory of a service that is shut, in 42 bits.
+    pub(super) fn shut(bits: u128) -> Self {
+        Self(Self::low(bits) | (u64::from(CoarseRtt::SHUT.0) << Self::TRIP_SHIFT))
+    }
+
+    pub(super) const fn is_open(self) -> bool {
+        self.trip_bits() == CoarseRtt::OPEN.0
+    }
+
+    /// Returns `true` if cycles are counted: the service is open or shut.
+    pub(super) const fn is_of_cycle(self) -> bool {
+        self.is_open() || self.is_shut()
+    }
+
+    pub(super) const fn is_shut(self) -> bool {
+        self.trip_bits() == CoarseRtt::SHUT.0
+    }
+
     /// Returns the memory of the same cut, of which next to nothing was known.
     pub(crate) const fn blind(self) -> Self {
         let trip = self.trip_bits() >> 1;
@@ -102,7 +134,7 @@ impl CutState {
     /// Returns `true` if next to nothing was known at the cut.
     pub(crate) const fn is_blind(self) -> bool {
         let bits = self.trip_bits();
-        CoarseRtt::BLIND <= bits && bits < CoarseRtt::SLOW_START.0
+        CoarseRtt::BLIND <= bits && bits < CoarseRtt::OPEN.0
     }
 
     /// Returns the memory of the same cut, with a pause until its time.

@@ -137,14 +137,15 @@ impl Delivered {
 ///
 /// | bits | field |
 /// |---|---|
-/// | 37 | the rate of the last whole window, 32 significant bits; zero if there was none |
+/// | 36 | the rate of the last whole window, 31 significant bits; zero if there was none. Or calms |
+/// | 1 | whether they are calms |
 /// | 46 | when the current one began, in 2¹⁶ ns after the start, at least 1; 0 before the first |
 /// | 45 | base: the sum of the counts when it began, wrapping |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading(u128);
 
 /// What a rate loses when it is packed into 37 bits.
-const DROPPED: u32 = Rate::BITS.wrapping_sub(37);
+const DROPPED: u32 = Rate::BITS.wrapping_sub(36);
 /// What a time loses.
 const COARSER: u32 = 16;
 
@@ -167,8 +168,9 @@ impl Reading {
         Self::BASE.get(self.0)
     }
 
-    const BEFORE: Field = Field::lowest(37);
-    const BEGAN: Field = Self::BEFORE.above(TIME_BITS.wrapping_sub(COARSER));
+    const BEFORE: Field = Field::lowest(36);
+    const CALM: Field = Self::BEFORE.above(1);
+    const BEGAN: Field = Self::CALM.above(TIME_BITS.wrapping_sub(COARSER));
     const BASE: Field = Self::BEGAN.above(45);
 
     pub(super) fn new(before: Rate, began: u64, base: u64) -> Self {
@@ -179,7 +181,24 @@ impl Reading {
         )
     }
 
+    /// A window of a cycle that has been calm for so long.
+    pub(super) fn of_cycle(calms: u64, began: u64, base: u64) -> Self {
+        let window = Self::new(Rate::ZERO, began, base);
+        Self(window.0 | Self::BEFORE.put(calms) | Self::CALM.put(1))
+    }
+
+    /// Returns when the window began and the calms before it, if it is one of the cycle that was
+    /// opened at `since`.
+    pub(super) fn calms(self, since: u64) -> Option<(u64, u64)> {
+        let began = Self::BEGAN.get(self.0);
+        let is_of_it = Self::CALM.get(self.0) == 1 && began >= since >> COARSER;
+        is_of_it.then(|| (began << COARSER, Self::BEFORE.get(self.0)))
+    }
+
     pub(super) const fn before(self) -> Rate {
+        if Self::CALM.get(self.0) == 1 {
+            return Rate::ZERO;
+        }
         Rate::from_bits(Self::BEFORE.get(self.0) << DROPPED)
     }
 

@@ -34,30 +34,29 @@
 //!    the rate that the request was sent at; that rate alone if far less was delivered, for then it
 //!    was not the service that held it back. Within two seconds of a cut, if less than three
 //!    quarters of the rate was delivered since then, it is `(n + 2)/t`.
-//! 6. *Starvation*: of four responses or more to be expected none came, or fewer than an eighth of
-//!    32 or more. The service lets nothing through at the moment, which says nothing of its limit:
-//!    the peak stays, the rate is quartered, again at each further throttle, and doubles every 250
-//!    ms (or two round trips) on its way back. The first throttle after that ends it: the peak is
-//!    `(n + 2)/t` or 0.7 times the rate, if that is more.
+//! 6. *Shut*: of four responses or more to be expected none came, or fewer than an eighth of 32 or
+//!    more; or nothing was delivered after two cuts in a row. The service lets nothing through at
+//!    the moment, which says nothing of its rate: rules 16 to 21. So is a throttle at a peak below
+//!    one a second, where a law of seconds has too few responses. A peak at the floor is never
+//!    shut.
 //! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was
-//!    delivered is the peak of a new cut. After starvation, when it may be far less than is
-//!    allowed, the old peak stays if a quarter of it was delivered, and a fifth of it in any case.
+//!    delivered is the peak of a new cut. While the rate doubles on its way back, when it may be
+//!    far less than is allowed, the old peak stays if a quarter of it was delivered, and a fifth
+//!    of it in any case.
 //! 8. *The first cut* takes `D` with one response on top for the peak. If there were fewer than
-//!    eight, it knows next to nothing: it begins there, and doubles as after starvation. If the
-//!    first 64 or more came within 100 ms, the service may have saved them up: it begins at half of
-//!    `D`, at a quarter below 50 ms, at an eighth below 25 ms, and doubles likewise, for what was
-//!    no burst is a rate.
-//!    With a hint, what came within 100 ms counts as that of 100 ms, and nothing doubles: the
-//!    requests that were refused are silent until the time of the hint, and silence proves nothing.
+//!    eight, it knows next to nothing: it begins there, and doubles every 250 ms, or two round
+//!    trips. If the first 64 or more came within 100 ms, the service may have saved them up: it
+//!    begins at half of `D`, at a quarter below 50 ms, at an eighth below 25 ms, and doubles
+//!    likewise, for what was no burst is a rate. With a hint, what came within 100 ms counts as
+//!    that of 100 ms, and nothing doubles: the requests that were refused are silent until the
+//!    time of the hint, and silence proves nothing.
 //! 9. *A hint* pauses everything until the time that the service gave, a minute at most unless
-//!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing
-//!    gets through: nothing was delivered since the last cut, and four responses were to be
-//!    expected, or it came with a pause, or the law is starved; or nothing was ever delivered. Two
-//!    throttles in a row that make cuts and carry hints starve the law for a step, so that a third
-//!    one pauses: at rates too low for four responses a ban of hours is found so.
-//!    Otherwise it is for the request that was throttled, whose retry waits for it: of twenty
-//!    clients on one limit each would stop for one throttle, and a fifth of the limit
-//!    would be lost.
+//!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing gets through: nothing was
+//!    delivered since the last cut, and four responses were to be expected, or it came with a
+//!    pause, or the rate doubles on its way back; or nothing was ever delivered. The service is
+//!    shut until then. Otherwise it is for the request that was throttled, whose retry waits for
+//!    it: of twenty clients on one limit each would stop for one throttle, and a fifth of the
+//!    limit would be lost.
 //! 10. *The end*: half a minute after the cut a window delivers twice the peak or more, the rate is
 //!     four times the peak, and no place is in line: the limit that was found is refuted by use.
 //!     Without a ceiling the limiter then limits nothing, until the next throttle. Neither silence
@@ -115,8 +114,8 @@
 //!     for 92.2.
 //!
 //!     The first throttle ends it. The rate that was throttled is the peak, but most of it was what
-//!     had been saved up: the rate begins where halvings of the peak reach `D`, and doubles as
-//!     after starvation. Where rule 10 would end, slow start begins again, at twice what is
+//!     had been saved up: the rate begins where halvings of the peak reach `D`, and doubles as by
+//!     rule 8. Where rule 10 would end, slow start begins again, at twice what is
 //!     delivered.
 //!
 //! # Time that is not used
@@ -133,6 +132,43 @@
 //!     back: to 16 times the rate in the first window, and to twice what the last one delivered.
 //!     Jobs of 500 operations by 512 workers on 100/s lose none but in the first job, and 389 in
 //!     each job without this rule.
+//!
+//! # Windows
+//!
+//! A window of a minute gives out its forty in the first seconds, and then nothing: what is measured
+//! in seconds is ten a second, and each request at the shut door would be a cut. Over a whole cycle,
+//! from one opening to the next, the mean is the limit, for a window of any length, a bucket or a
+//! log. The README beside this file derives these rules and has what is worse without each.
+//!
+//! 16. *Shut* is asked by one request at a time, a knock. After a pause of a sixteenth of the wait
+//!     the bucket is empty, and mints one token in the rest of it. The first wait is the mean
+//!     spacing of what was accepted, from half a trip to 60 s, or 4 s if nothing ever was. From an
+//!     opening on it is one token at the rate. The second is twice as long, and each later one
+//!     longer by `1/(1 + n/400)`, `n` the answers of the cycle: to 150 s, or a 32nd of the cycle.
+//!     After the curve waits double up to half a second, and `n` counts to 1,200. A hint pauses
+//!     until its time, and the knock comes a wait later. What was sent before the refusal was heard
+//!     is no knock. Time in which a knock could have gone, and nothing was asked for, is in no
+//!     cycle.
+//! 17. *An opening* is a knock that was done. It was between the last knock that was refused and
+//!     this one: in the middle. The next rate is the mean, what was accepted since the last
+//!     opening by the time since then; at least half of the rate before, at most the rate that was
+//!     refused. A cycle of two or fewer is no slower than its last gap.
+//! 18. *Short cycles* say little: one of `m` answers, or as many as its rate allows in its time,
+//!     lets those before count with a weight of `1 − m/2C`.
+//! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` a hundredth or `1/C`,
+//!     `p = 1 + 2·min(1, C/40)`. Only what was done counts. Time in which the rate was not used
+//!     moves the cycle's start on, and `x` begins anew; the mean of what it grew stays, at most
+//!     doubled.
+//! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
+//!     `n/1.5` up to the full calm, and `n/2` beyond. After a cycle of more than four calms, or of
+//!     a third more than the rate, the mean lags: the next rate is the root of the mean times the
+//!     rate refused.
+//! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or fewer,
+//!     at a peak of one a second or more, nothing was shut. So it is once, and later if eight
+//!     answers came between. If it was light for longer than dark, it was an outage: the old peak stays, and the rate doubles from
+//!     a quarter of it; unless the last cycle was as long, to a quarter: then it is a window. And
+//!     at two a second or more, where the rate has grown by half and twice the time of the cycle
+//!     before has passed, no window holds it.
 //!
 //! # What a shared limit costs
 //!
@@ -152,17 +188,19 @@
 mod curve;
 mod cut;
 mod cut_state;
+mod cycle;
 mod delivered;
 mod drain;
 mod learned;
 mod settings;
 
-use self::curve::{STEP_BITS, is_starved, rate_at};
+use self::curve::{STEP_BITS, is_starved, rate_at, sloped};
 use self::cut::{
-    Cut, Evidence, after_step, after_throttle, after_window, first_cut, grown, is_over, obeys_hint,
-    rate_within, slow_again, started_at, unused,
+    Cut, Evidence, Verdict, after_step, after_throttle, after_window, first_cut, grown, is_over,
+    obeys_hint, proven, rate_within, slow_again, started_at, unused,
 };
 use self::cut_state::CutState;
+use self::cycle::{Cycle, MOST_CALMS, Open, Seen, Shut};
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
@@ -190,6 +228,16 @@ const fn limit(since: u64, memory: CutState) -> Decision {
     Decision::Limit {
         since,
         memory: memory.to_bits(),
+        cycle: None,
+    }
+}
+
+/// Returns the decision to limit from `since` on, with `memory` and `cycle`.
+const fn limit_anew(since: u64, memory: CutState, cycle: Cycle) -> Decision {
+    Decision::Limit {
+        since,
+        memory: memory.to_bits(),
+        cycle: Some(cycle.to_bits()),
     }
 }
 
@@ -201,6 +249,16 @@ fn on_window(
     past: Past,
     counted: Counted,
 ) -> Option<Decision> {
+    if let Some(open) = Open::of(cut.memory) {
+        if past.idle > 0 {
+            return Some(limit(cut.since, open.rested(past.calms)?));
+        }
+        let rate = open.rate_after(past.calms);
+        return Some(limit(now, started_at(settings, rate)));
+    }
+    if cut.memory.is_shut() {
+        return None;
+    }
     if let Some(memory) = after_window(settings, cut, now, past.rate) {
         return Some(limit(now, memory));
     }
@@ -223,30 +281,77 @@ fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) ->
     let Throttled {
         now, sent, until, ..
     } = *throttled;
-    let Counted { reading, sum } = throttled.counted;
+    let Counted {
+        reading,
+        sum,
+        cycle,
+    } = throttled.counted;
+    let last = state.is_engaged().then(|| cut_of(state));
+    let heard = Seen {
+        now,
+        sent,
+        until,
+        cycle: Cycle::from_bits(cycle),
+        sum,
+    };
+    let reading = Reading::from_bits(reading);
+    if let Some(last) = last.filter(|last| last.memory.is_of_cycle()) {
+        return refused(settings, last, reading, &heard);
+    }
     let seen = Evidence {
         now,
         sent,
         hinted: until > now,
         since_cut: throttled.since_change,
-        delivered: Reading::from_bits(reading).delivered(now, sum),
+        delivered: reading.delivered(now, sum),
     };
-    let last = state.is_engaged().then(|| cut_of(state));
-    let memory = match last {
+    let verdict = match last {
         Some(last) => after_throttle(settings, last, &seen),
-        None => Some(first_cut(settings, &seen)),
+        None => Some(Verdict::Cut(first_cut(settings, &seen))),
     };
     let pauses = until > now && obeys_hint(settings, last, &seen);
-    // Nothing new but the pause, perhaps.
-    let memory = match memory {
-        None if pauses && until > state.since() => cut_of(state).memory,
-        memory => memory?,
+    let memory = match (verdict, last) {
+        (Some(Verdict::Shut), Some(last)) => return Some(shut(settings, last, &heard)),
+        (_, Some(last)) if pauses && last.memory.peak() > settings.lowest() => {
+            return Some(shut(settings, last, &heard));
+        }
+        (Some(Verdict::Cut(memory)), _) => memory,
+        // Nothing new but the pause, perhaps.
+        _ if pauses && until > state.since() => cut_of(state).memory,
+        _ => return None,
     };
     Some(if pauses {
         limit(until, memory.with_pause())
     } else {
         limit(now, memory)
     })
+}
+
+/// Decides that the service is shut, under the law of seconds until now.
+fn shut(settings: &PacedSettings, last: Cut, heard: &Seen) -> Decision {
+    let (since, memory, cycle) = Shut::first(settings, proven(last.memory), heard);
+    limit_anew(since, memory, cycle)
+}
+
+/// Returns what a throttle makes of a service whose cycles are counted.
+fn refused(
+    settings: &PacedSettings,
+    last: Cut,
+    reading: Reading,
+    heard: &Seen,
+) -> Option<Decision> {
+    if let Some(open) = Open::of(last.memory) {
+        let calms = reading.calms(last.since).map_or(0, |(_, calms)| calms);
+        return (heard.sent >= last.since).then(|| {
+            let (since, memory) = Shut::after(settings, open, calms, heard);
+            limit(since, memory)
+        });
+    }
+    let shut = Shut::of(last.memory)?;
+    if let Some((since, memory, cycle)) = shut.knocked(settings, last.since, heard) {
+        return Some(limit_anew(since, memory, cycle));
+    }
+    Shut::paused(last, heard).map(|(since, memory)| limit(since, memory))
 }
 
 impl Law for PacedSettings {
@@ -281,25 +386,69 @@ impl Law for PacedSettings {
     fn turn(
         &self,
         reading: u128,
+        cycle: u128,
         counts: impl Fn() -> (u64, u64),
         state: State,
         now: u64,
         sent: u64,
     ) -> Window {
         let before = Reading::from_bits(reading);
+        let cycle = Cycle::from_bits(cycle);
         let window = |next: Option<Reading>, end, counted| Window {
             next: next.map(Reading::to_bits),
             end,
             counted,
             at: now,
+            cycle: None,
         };
         let Some(began) = before.began() else {
             // The first window begins with its first request, so that the first estimate is about
             // right.
             let began = sent.max(now.saturating_sub(WINDOW));
             let next = Reading::new(Rate::ZERO, began, before.base());
-            return window(Some(next), began.saturating_add(WINDOW), None);
+            // A refusal may have begun the cycle.
+            let none = cycle.start().is_none();
+            return Window {
+                cycle: none.then(|| Cycle::new(began, before.base()).to_bits()),
+                ..window(Some(next), began.saturating_add(WINDOW), None)
+            };
         };
+        if state.is_engaged() && cut_of(state).memory.is_shut() {
+            return window(None, now, None);
+        }
+        if let Some(open) = Open::of(cut_of(state).memory).filter(|_| state.is_engaged()) {
+            let (sum, failed) = counts();
+            let Some((began, calms)) = before.calms(state.since()) else {
+                return window(Some(Reading::of_cycle(0, now, sum)), now, None);
+            };
+            let count = before.delivered(now, sum).map_or(0, |seen| seen.count);
+            if count < open.step() {
+                return window(None, now, None);
+            }
+            let rate = open.rate_after(calms);
+            let token = rate.nanos_per_token();
+            let idle = now
+                .saturating_sub(began)
+                .saturating_sub(token.saturating_mul(count));
+            let past = |idle| Past {
+                began,
+                calms,
+                idle,
+                ..Past::default()
+            };
+            if idle > token.max(now.saturating_sub(sent)) {
+                return Window {
+                    cycle: Some(cycle.moved(idle).to_bits()),
+                    ..window(Some(Reading::of_cycle(0, now, sum)), now, Some(past(idle)))
+                };
+            }
+            let calms = calms
+                .saturating_add(open.calms(count.saturating_sub(failed)))
+                .min(MOST_CALMS);
+            let beyond = open.is_beyond(calms, cycle, sum, now);
+            let past = beyond.then(|| Past { calms, ..past(0) });
+            return window(Some(Reading::of_cycle(calms, now, sum)), now, past);
+        }
         let least = began.saturating_add(WINDOW);
         if now < least {
             return window(None, least, None);
@@ -320,8 +469,21 @@ impl Law for PacedSettings {
             before: before.before(),
             rate: delivered.mean(),
             done: done.mean(),
+            ..Past::default()
         });
         let end = now.saturating_add(WINDOW);
+        // Where nothing is limited of the last minute at least; and after a silence.
+        let (since, longest) = if state.is_engaged() {
+            (Some(began), WINDOW * 16)
+        } else {
+            (cycle.start(), WINDOW * 60)
+        };
+        let is_long = since.is_none_or(|since| now.saturating_sub(since) > longest);
+        let anew = is_long || cycle.start().is_none();
+        let window = |next, end, counted| Window {
+            cycle: anew.then(|| cycle.anew(now, sum).to_bits()),
+            ..window(next, end, counted)
+        };
         match ended {
             WindowEnd::NotYet => window(None, now, None),
             WindowEnd::Interrupted if starved => window(next(before.before()), end, None),
@@ -332,8 +494,19 @@ impl Law for PacedSettings {
 
     fn rate(&self, state: State, now: u64, reading: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
         let cut = cut_of(state);
-        if cut.memory.has_pause() && now < cut.since {
+        let shut = Shut::of(cut.memory);
+        if (shut.is_some() || cut.memory.has_pause()) && now < cut.since {
             return Rate::LEAST;
+        }
+        if let Some(shut) = shut {
+            return self.within(shut.rate());
+        }
+        if let Some(open) = Open::of(cut.memory) {
+            let calms = reading.and_then(|reading| Reading::from_bits(reading).calms(cut.since));
+            let rate = open.rate_after(calms.map_or(0, |(_, calms)| calms));
+            let elapsed = now.saturating_sub(cut.since);
+            let slope = self.slope().map(|slope| sloped(open.rate, slope, elapsed));
+            return self.within(slope.map_or(rate, |most| rate.min(most)));
         }
         let reading = reading.map(Reading::from_bits);
         let window = reading.and_then(|reading| Some((reading.began()?, reading.before())));
@@ -341,6 +514,18 @@ impl Law for PacedSettings {
     }
 
     fn quiet(&self, state: State, now: u64, _: Rate, reading: u128) -> Quiet {
+        let memory = cut_of(state).memory;
+        if state.is_engaged() && memory.is_of_cycle() {
+            return Quiet {
+                rate: if now < state.since() {
+                    state.since()
+                } else {
+                    u64::MAX
+                },
+                window: 0,
+                each: true,
+            };
+        }
         let began = Reading::from_bits(reading).began();
         Quiet {
             rate: ((now >> STEP_BITS).wrapping_add(1)) << STEP_BITS,
@@ -354,7 +539,20 @@ impl Law for PacedSettings {
             Event::Window { now, past, counted } => {
                 on_window(self, cut_of(state), now, past, counted)
             }
-            Event::Response { now, sent } => {
+            Event::Response { now, sent, counted } if cut_of(state).memory.is_shut() => {
+                let seen = Seen {
+                    now,
+                    sent,
+                    until: now,
+                    cycle: Cycle::from_bits(counted.cycle),
+                    sum: counted.sum,
+                };
+                let shut = Shut::of(cut_of(state).memory)?;
+                let (memory, cycle) = shut.opened(self, state.since(), &seen)?;
+                Some(limit_anew(now, memory, cycle))
+            }
+            Event::Response { .. } if cut_of(state).memory.is_open() => None,
+            Event::Response { now, sent, .. } => {
                 Some(limit(now, after_step(self, cut_of(state), now, sent)?))
             }
             Event::Throttle(throttled) => on_throttle(self, state, &throttled),
@@ -376,6 +574,18 @@ impl Law for PacedSettings {
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
         let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum);
         let memory = cut_of(state).memory;
+        let cycle = Open::of(memory).map(|open| open.rate);
+        let cycle = cycle.or_else(|| Shut::of(memory).map(|shut| shut.rate));
+        if let Some(rate) = cycle.filter(|_| state.is_engaged()) {
+            return Shown {
+                measured: rate,
+                is_measured: rate != Rate::ZERO,
+                peak: rate,
+                is_peak_seen: rate != Rate::ZERO,
+                is_shut: memory.is_shut(),
+                idle: Rate::MAX,
+            };
+        }
         let started = self.start().map(|rate| started_at(self, rate));
         Shown {
             measured: delivered.map_or(Rate::ZERO, |delivered| delivered.rate(0)),
@@ -387,6 +597,7 @@ impl Law for PacedSettings {
                 && Some(memory) != started
                 && memory.ramp() < cut::BLIND_RAMP
                 && memory.peak() < Rate::MAX.half(),
+            is_shut: false,
             idle: Rate::MAX,
         }
     }

@@ -17,11 +17,11 @@ use crate::fixed::{Rate, SECOND};
 /// | setting | default | range |
 /// |---|---|---|
 /// | preset | for any client | [`new`](Self::new), [`shared`](Self::shared), [`exclusive`](Self::exclusive) |
-/// | floor | 0.5 tokens/s | one token in 1,000 s to 10⁹/s, at most the ceiling |
+/// | floor | one token a day | one token a day to 10⁹/s, at most the ceiling |
 /// | ceiling | none | the same, at least the floor |
 /// | initial rate | none: unlimited until the first throttle; 10 tokens/s with slow start | between floor and ceiling |
 /// | slow start | off | on, off |
-/// | longest slope | none | a second's rise between one token in 1,000 s and 10⁹/s |
+/// | longest slope | none | a second's rise between one token a day and 10⁹/s |
 /// | β, what a cut leaves of the rate | 90 % | 50 % to 99 % |
 /// | burst, the capacity as a time at the fill rate | 50 ms, and at least one token | up to 10 s |
 ///
@@ -104,7 +104,7 @@ impl PacedSettings {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            floor: Rate::from_ratio(1, SECOND << 1),
+            floor: Rate::from_ratio(1, SECOND * 86_400),
             ceiling: None,
             initial: None,
             slow_start: false,
@@ -135,8 +135,7 @@ impl PacedSettings {
     ///
     /// The rate returns from a cut, and probes beyond its peak, in half the time: it follows a
     /// limit that rises sooner, for some more throttled requests. Where clients share a limit
-    /// their parts become less equal; and of a service that counts whole seconds less is used
-    /// than with [`new`](Self::new): 0.85 of the limit in simulation, not 0.94.
+    /// their parts become less equal.
     #[must_use]
     pub fn exclusive() -> Self {
         Self {
@@ -573,6 +572,13 @@ struct PerSecond(Rate);
 impl fmt::Debug for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millionths = self.0.tokens_in(SECOND.wrapping_mul(1_000_000));
+        if millionths < 10_000 {
+            return write!(
+                f,
+                "1 in {} s",
+                self.0.nanos_per_token().saturating_add(SECOND >> 1) / SECOND
+            );
+        }
         let thousandths = millionths.saturating_add(500).wrapping_div(1_000);
         let (whole, rest) = (thousandths / 1_000, thousandths % 1_000);
         match rest {
@@ -601,7 +607,7 @@ fn rate(setting: &'static str, tokens: u32, per: Duration) -> Result<Rate, Paced
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PacedSettingsError {
-    /// A rate outside one token in 1,000 s to one in each nanosecond.
+    /// A rate outside one token a day to one in each nanosecond.
     #[non_exhaustive]
     Rate {
         /// Which one.
@@ -654,7 +660,7 @@ impl fmt::Display for PacedSettingsError {
                 per,
             } => write!(
                 f,
-                "the {setting} of {tokens} tokens in {per:?} is not between one in 1000 s and one in 1 ns"
+                "the {setting} of {tokens} tokens in {per:?} is not between one a day and one in 1 ns"
             ),
             Self::Order { above, below } => write!(f, "the {above} is above the {below}"),
             Self::Beta { permille } => {

@@ -28,12 +28,21 @@ impl Law for Aimd {
         (0, u64::MAX)
     }
 
-    fn turn(&self, _: u128, _: impl Fn() -> (u64, u64), _: State, now: u64, _: u64) -> Window {
+    fn turn(
+        &self,
+        _: u128,
+        _: u128,
+        _: impl Fn() -> (u64, u64),
+        _: State,
+        now: u64,
+        _: u64,
+    ) -> Window {
         Window {
             next: None,
             end: u64::MAX,
             counted: None,
             at: now,
+            cycle: None,
         }
     }
 
@@ -67,6 +76,7 @@ impl Law for Aimd {
         Some(Decision::Limit {
             since: throttled.now,
             memory: rate.to_bits(),
+            cycle: None,
         })
     }
 
@@ -75,6 +85,7 @@ impl Law for Aimd {
             measured: Rate::ZERO,
             is_measured: true,
             is_peak_seen: true,
+            is_shut: false,
             peak: Rate::from_bits(state.memory()),
             idle: Rate::MAX,
         }

@@ -4,14 +4,17 @@
 //! Where the law counts, the model counts: times are whole nanoseconds, and what was expected is
 //! rounded down to whole requests. Where the words of the limiter round, it rounds alike: window
 //! starts down to 2¹⁶ ns, times after the first cut down to 2¹⁰ ns, the clock of the curve down to
-//! 2²⁴ ns, trips to three bits, peaks and delivered rates to 32 bits and to steps of 2.2 × 10⁻⁷ per
-//! second. What is left is the rounding of rates to 44 bits and of products to 32 fraction bits.
+//! 2²⁴ ns, trips to three bits, peaks to 32 bits and steps of 2.2 × 10⁻⁷ per second, delivered
+//! rates to 31 bits and twice such steps. What is left is the rounding of rates to 44 bits and of
+//! products to 32 fraction bits. Cycles are in `cycle_model`.
+
+use super::cycle_model::{Cycle, Open, Opened, Seen, Shut, within};
 
 const SECOND: u64 = 1_000_000_000;
 /// What a rate of one unit is, per second.
 const UNIT: f64 = 1e9 / 18_446_744_073_709_551_616.0;
-/// The floor, as rates hold it: within 2 × 10⁻¹¹ of 0.5.
-const FLOOR: f64 = 9_223_372_037.0 * UNIT;
+/// The floor, as rates hold it: one in a day.
+const FLOOR: f64 = 213_504.0 * UNIT;
 /// The highest rate, one in a nanosecond.
 const HIGHEST: f64 = 1e9;
 /// The rate of a pause: one unit.
@@ -38,13 +41,11 @@ pub(crate) struct Answers {
     at_once: u64,
     sent_before: u64,
     too_soon: u64,
-    said: u64,
-    starved: u64,
+    shut: u64,
     on_the_ramp: u64,
     average: u64,
     measured: u64,
     sent_at: u64,
-    paused: u64,
     windows: u64,
     interrupted: u64,
     held: u64,
@@ -53,15 +54,69 @@ pub(crate) struct Answers {
     ended: u64,
     drained: u64,
     corrected: u64,
+    pub(crate) cycles: Cycles,
+}
+
+/// How often each rule of cycles has answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cycles {
+    /// A knock was refused, with a hint and without.
+    knocked: u64,
+    knocked_hinted: u64,
+    /// One that was refused had been sent late.
+    late: u64,
+    /// What was no knock was refused, with a longer hint.
+    paused: u64,
+    /// A knock was done, and what it opened was a window, for the first time or again.
+    opened: u64,
+    opened_again: u64,
+    /// It was no window: something short, or an outage.
+    short: u64,
+    outage: u64,
+    /// A step of growth, also beyond a calm.
+    grown: u64,
+    grown_far: u64,
+    /// A time without use that left the rate, and one that moved it.
+    idle: u64,
+    rested: u64,
+    /// What was sent since the opening was refused.
+    ended: u64,
+    /// No window held the rate back any more; and it was shut again after that.
+    left: u64,
+    came_back: u64,
+}
+
+impl Cycles {
+    pub(crate) fn counts(self) -> [(&'static str, u64); 15] {
+        [
+            ("knocked", self.knocked),
+            ("knocked_hinted", self.knocked_hinted),
+            ("late", self.late),
+            ("paused", self.paused),
+            ("opened", self.opened),
+            ("opened_again", self.opened_again),
+            ("short", self.short),
+            ("outage", self.outage),
+            ("grown", self.grown),
+            ("grown_far", self.grown_far),
+            ("idle", self.idle),
+            ("rested", self.rested),
+            ("ended", self.ended),
+            ("left", self.left),
+            ("came_back", self.came_back),
+        ]
+    }
 }
 
 impl Answers {
+    /// How many rules are counted.
+    pub(crate) const RULES: usize = 19;
     /// Which of the counts is that of the measured rate.
-    pub(crate) const MEASURED: usize = 10;
+    pub(crate) const MEASURED: usize = 9;
     /// Which are those of lifts, and of the end.
-    pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [16, 17, 18];
+    pub(crate) const LIFTED_AND_ENDED: [usize; 3] = [14, 15, 16];
 
-    pub(crate) fn counts(self) -> [u64; 21] {
+    pub(crate) fn counts(self) -> [u64; Self::RULES] {
         [
             self.first,
             self.blind,
@@ -69,13 +124,11 @@ impl Answers {
             self.at_once,
             self.sent_before,
             self.too_soon,
-            self.said,
-            self.starved,
+            self.shut,
             self.on_the_ramp,
             self.average,
             self.measured,
             self.sent_at,
-            self.paused,
             self.windows,
             self.interrupted,
             self.held,
@@ -113,11 +166,34 @@ struct Drained {
     last: u64,
 }
 
+/// What a throttle says.
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    /// The peak and the halvings of the next cut.
+    Cut(f64, u32),
+    Shut,
+}
+
+/// By which rules the rate is found.
+#[derive(Clone, Copy, Debug, Default)]
+enum Phase {
+    #[default]
+    Seconds,
+    Open(Open),
+    Shut(Shut),
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacedModel {
     pub(crate) enabled: bool,
     pub(crate) answers: Answers,
+    phase: Phase,
     cut: Cut,
+    /// All responses, and the cycle that is counted.
+    sum: u64,
+    cycle: Cycle,
+    /// The calms before the current window, 1,024 in each, if the window is one of a cycle.
+    calms: Option<u64>,
     /// When the current window began, and the responses in it.
     window: Option<u64>,
     count: u64,
@@ -140,26 +216,206 @@ impl PacedModel {
     }
 
     pub(crate) fn last_max_rate(&self) -> f64 {
-        self.cut.peak
+        self.cycle_rate().unwrap_or(self.cut.peak)
+    }
+
+    /// The rate at the last opening, or the peak before it was shut.
+    fn cycle_rate(&self) -> Option<f64> {
+        match self.phase {
+            Phase::Seconds => None,
+            Phase::Open(open) => Some(open.rate * UNIT),
+            Phase::Shut(shut) => Some(shut.rate * UNIT),
+        }
+    }
+
+    /// The rate below which an error is not relative: the law of seconds holds rates in steps.
+    pub(crate) fn least(&self) -> f64 {
+        self.cycle_rate().map_or(1.0, |_| 0.001)
     }
 
     /// Goes on from this peak.
     pub(crate) fn take_over(&mut self, peak: f64) {
-        self.cut.peak = peak;
+        match &mut self.phase {
+            Phase::Seconds => self.cut.peak = peak,
+            Phase::Open(Open { rate, .. }) | Phase::Shut(Shut { rate, .. }) => {
+                *rate = (peak / UNIT).round();
+            }
+        }
     }
 
     pub(crate) fn measured_rate(&self, now: u64) -> f64 {
-        self.window.map_or(0.0, |_| self.delivered(now, 0))
+        let delivered = || self.window.map_or(0.0, |_| self.delivered(now, 0));
+        self.cycle_rate().unwrap_or_else(delivered)
     }
 
     pub(crate) fn fill_rate(&self, now: u64) -> f64 {
         if !self.enabled {
-            HIGHEST
-        } else if now < self.cut.since {
-            PAUSED
-        } else {
-            self.rate(now)
+            return HIGHEST;
         }
+        if now < self.paused_until() {
+            return PAUSED;
+        }
+        match self.phase {
+            Phase::Seconds => self.rate(now),
+            Phase::Open(open) => {
+                let rate = open.rate_after(self.calms().unwrap_or(0));
+                let rate = within(rate) * UNIT;
+                match self.cut.preset {
+                    Preset::Sloped => {
+                        let elapsed = now.saturating_sub(self.cut.since);
+                        rate.min(open.rate * UNIT + 20.0 * seconds(elapsed))
+                    }
+                    _ => rate,
+                }
+            }
+            Phase::Shut(shut) => shut.rate() * UNIT,
+        }
+    }
+
+    /// When the last pause ends or ended, 0 if there was none.
+    pub(crate) fn paused_until(&self) -> u64 {
+        let pauses = matches!(self.phase, Phase::Shut(_)) || self.cut.pause;
+        if self.enabled && pauses {
+            self.cut.since
+        } else {
+            0
+        }
+    }
+
+    /// The calms of the window, if it is one of this opening.
+    fn calms(&self) -> Option<u64> {
+        let began = self.window? >> 16;
+        self.calms.filter(|_| began >= self.cut.since >> 16)
+    }
+
+    fn seen(&self, now: u64, sent: u64, until: u64) -> Seen {
+        Seen {
+            now,
+            sent,
+            until,
+            cycle: self.cycle,
+            sum: self.sum,
+        }
+    }
+
+    /// Begins a window of a cycle.
+    fn window_of_cycle(&mut self, now: u64, calms: u64) {
+        self.window = Some(window_start(now));
+        self.count = 0;
+        self.before = 0.0;
+        self.calms = Some(calms);
+    }
+
+    /// Enters the next state. Its time never goes back.
+    fn enter(&mut self, since: u64, now: u64, phase: Phase) {
+        let since = self.cut.since.max(since);
+        // A time that was moved on, and is past, is that of the same cut.
+        if since != self.cut.since && since >= now {
+            self.since_cut = 0;
+        }
+        self.cut.since = since;
+        self.cut.pause = false;
+        self.phase = phase;
+        self.drained = None;
+    }
+
+    /// A response while a cycle is open.
+    fn grow(&mut self, open: Open, now: u64, sent: u64) {
+        let Some(calms) = self.calms() else {
+            return self.window_of_cycle(now, 0);
+        };
+        let count = self.count;
+        if count < open.step() {
+            return;
+        }
+        let token = super::cycle_model::nanos(open.rate_after(calms));
+        let elapsed = now.saturating_sub(self.window.unwrap_or(now));
+        let idle = elapsed.saturating_sub(token.saturating_mul(count));
+        if idle > token.max(now - sent) {
+            self.cycle = self.cycle.moved(idle);
+            self.window_of_cycle(now, 0);
+            self.answers.cycles.idle += 1;
+            if let Some(rested) = open.rested(calms) {
+                self.answers.cycles.rested += 1;
+                self.enter(self.cut.since, now, Phase::Open(rested));
+            }
+            return;
+        }
+        let calms = (calms + open.calms(count)).min(64 << 10);
+        self.window_of_cycle(now, calms);
+        self.answers.cycles.grown += 1;
+        self.answers.cycles.grown_far += u64::from(calms > 1 << 10);
+        if !open.is_free(calms, &self.cycle, self.sum, now) {
+            return;
+        }
+        self.answers.cycles.left += 1;
+        let rate = open.rate_after(calms) * UNIT;
+        let peak = (0..100).fold(rate, |peak, _| rate * peak / self.cut.after_cut(peak));
+        self.enter(now, now, Phase::Seconds);
+        (self.cut.peak, self.cut.ramp, self.cut.trip) = (kept(peak), 0, 0);
+        self.cut.blind = false;
+    }
+
+    /// A response while it is shut.
+    fn knock_done(&mut self, shut: Shut, now: u64, sent: u64) {
+        let opened = shut.opened(self.cut.since, &self.seen(now, sent, now));
+        let cycles = &mut self.answers.cycles;
+        match opened {
+            None => {}
+            Some(Opened::Window(open, cycle)) => {
+                let again = shut.is_of_windows();
+                cycles.opened += u64::from(!again);
+                cycles.opened_again += u64::from(again);
+                self.cycle = cycle;
+                self.enter(now, now, Phase::Open(open));
+            }
+            Some(Opened::Seconds { cycle, outage }) => {
+                cycles.short += u64::from(!outage);
+                cycles.outage += u64::from(outage);
+                self.cycle = cycle;
+                self.phase = Phase::Seconds;
+                self.remember((shut.rate * UNIT, 2), now - sent, now, now);
+            }
+        }
+    }
+
+    /// It is shut, under the law of seconds until now.
+    fn shut(&mut self, seen: &Seen) {
+        self.answers.shut += 1;
+        self.answers.cycles.came_back += u64::from(self.answers.cycles.left > 0);
+        let (since, shut, cycle) = Shut::first((self.cut.proven() / UNIT).floor(), seen);
+        self.cycle = cycle;
+        self.enter(since, seen.now, Phase::Shut(shut));
+    }
+
+    /// A throttle while cycles are counted.
+    fn refused(&mut self, seen: &Seen) {
+        let next = match self.phase {
+            Phase::Seconds => return,
+            Phase::Open(open) => {
+                if seen.sent < self.cut.since {
+                    return;
+                }
+                self.answers.cycles.ended += 1;
+                Shut::after(&open, self.calms().unwrap_or(0), seen)
+            }
+            Phase::Shut(shut) => {
+                if let Some((since, next, cycle)) = shut.knocked(self.cut.since, seen) {
+                    let hinted = u64::from(next.hinted);
+                    self.answers.cycles.knocked_hinted += hinted;
+                    self.answers.cycles.knocked += 1 - hinted;
+                    self.answers.cycles.late += u64::from(cycle.start != self.cycle.start);
+                    self.cycle = cycle;
+                    (since, next)
+                } else if seen.until > seen.now.max(self.cut.since) {
+                    self.answers.cycles.paused += 1;
+                    (seen.until, shut.paused())
+                } else {
+                    return;
+                }
+            }
+        };
+        self.enter(next.0, seen.now, Phase::Shut(next.1));
     }
 
     /// The rate in this window: beyond what is proven at most twice what it began with, and four
@@ -180,14 +436,31 @@ impl PacedModel {
 
     /// A response that was not throttled.
     pub(crate) fn succeed(&mut self, now: u64, sent: u64) {
+        self.sum += 1;
         self.count += 1;
         self.since_cut += 1;
         self.drain(now, sent, false);
-        let Some(began) = self.window else {
+        if self.window.is_none() {
             let began = sent.max(now.saturating_sub(SECOND));
             self.window = Some(window_start(began));
+            if self.cycle.start.is_none() {
+                self.cycle = Cycle::begun(began, 0);
+            }
+            if let Phase::Shut(shut) = self.phase {
+                self.knock_done(shut, now, sent);
+            }
             return;
-        };
+        }
+        match self.phase {
+            Phase::Seconds => self.deliver(now),
+            Phase::Open(open) => self.grow(open, now, sent),
+            Phase::Shut(shut) => self.knock_done(shut, now, sent),
+        }
+    }
+
+    /// A response under the law of seconds.
+    fn deliver(&mut self, now: u64) {
+        let began = self.window.unwrap_or(now);
         let elapsed = now.saturating_sub(began);
         let allowed = self.rate(now);
         let expected = (allowed * seconds(elapsed)) as u64;
@@ -205,6 +478,15 @@ impl PacedModel {
         let counted = self.count as f64 / seconds(elapsed);
         self.window = Some(window_start(now));
         self.count = 0;
+        self.calms = None;
+        let anew = if self.enabled {
+            elapsed > 16 * SECOND
+        } else {
+            now.saturating_sub(self.cycle.start.unwrap_or(0)) > 60 * SECOND
+        };
+        if anew {
+            self.cycle = self.cycle.anew(now, self.sum);
+        }
         if interrupted && starved {
             self.answers.interrupted += 1;
             return;
@@ -214,7 +496,7 @@ impl PacedModel {
             self.answers.interrupted += 1;
         } else {
             self.answers.windows += 1;
-            self.before = kept(counted);
+            self.before = significant(counted, 31);
         }
         if self.enabled && !self.lift(now, counted) && !self.hold((began, now), at_end, counted) {
             self.end(now, counted);
@@ -258,24 +540,29 @@ impl PacedModel {
     pub(crate) fn throttle(&mut self, now: u64, sent: u64, hint: u64) {
         self.drain(now, sent, true);
         let until = now + hint.min(60 * SECOND);
+        let seen = self.seen(now, sent, until);
+        if !matches!(self.phase, Phase::Seconds) {
+            return self.refused(&seen);
+        }
         let hinted = until > now;
         let pauses = hinted && self.obeys_hint(now);
         let since = if pauses { until } else { now };
-        let mut doubt = false;
+        let (mut doubt, mut blind) = (false, false);
         let answer = if self.enabled {
-            self.next_cut(now, sent, hinted)
+            let answer = self.next_cut(now, sent);
+            let is_shut = pauses || matches!(answer, Some(Verdict::Shut));
+            if is_shut && self.cut.peak > FLOOR {
+                return self.shut(&seen);
+            }
+            answer
         } else {
             let (peak, ramp) = self.first_cut(now, sent, hinted);
-            doubt = (1..=3).contains(&ramp);
-            Some((peak, ramp))
+            (doubt, blind) = ((1..=3).contains(&ramp), ramp == 10);
+            Some(Verdict::Cut(peak, ramp))
         };
-        if let Some((peak, ramp)) = answer {
-            let blind = if self.enabled {
-                self.cut.blind && ramp > self.cut.ramp
-            } else {
-                ramp == 10
-            };
-            self.remember(peak, ramp, now - sent, since);
+        // A peak at the floor, which may get a pause and nothing else, is in no trace.
+        if let Some(Verdict::Cut(peak, ramp)) = answer {
+            self.remember((peak, ramp), now - sent, since, now);
             self.cut.blind = blind;
             if blind {
                 self.cut.trip = two_bits(self.cut.trip);
@@ -287,15 +574,8 @@ impl PacedModel {
                 throttled: 0,
                 last: 0,
             });
-        } else if pauses && until > self.cut.since {
-            self.answers.paused += 1;
-            self.cut.since = until;
-            self.since_cut = 0;
-            self.drained = None;
-        } else {
-            return;
+            self.cut.pause = pauses;
         }
-        self.cut.pause = pauses;
     }
 
     /// Counts what was sent before the first cut, and corrects that when all has come back.
@@ -402,8 +682,8 @@ impl PacedModel {
         ((rate * 1_024.0).min(HIGHEST), 10)
     }
 
-    /// The peak and the halvings of the next cut, if the throttle says anything new.
-    fn next_cut(&mut self, now: u64, sent: u64, hinted: bool) -> Option<(f64, u32)> {
+    /// What a throttle says, if that is anything new.
+    fn next_cut(&mut self, now: u64, sent: u64) -> Option<Verdict> {
         let Cut {
             peak,
             ramp,
@@ -422,39 +702,37 @@ impl PacedModel {
         } else {
             self.is_next_to_nothing(expected)
         };
-        if starved && hinted && !self.cut.pause {
-            self.answers.said += 1;
-            return None;
-        }
-        if starved {
-            self.answers.starved += 1;
-            return Some((peak, ramp + 2));
-        }
         let shared = self.cut.preset == Preset::Shared;
         let trips = if shared { 0 } else { 2 };
         let is_dead = !pause && span < trips * (now - sent);
+        // Below one a second there is too little in a second for its law.
+        let delivered = self.window.map_or(peak, |_| self.delivered(now, 0));
+        let is_slow = delivered.min(peak) < 1.0 && !is_dead;
+        if (starved || is_slow) && peak > FLOOR {
+            return Some(Verdict::Shut);
+        }
         if (expected < 32 && span < SECOND / 10) || is_dead {
             self.answers.too_soon += 1;
             return None;
         }
-        let in_a_row = u32::from(hinted && self.since_cut == 0);
+        let in_a_row = u32::from(self.since_cut == 0);
         let sent_at = self.rate(sent);
         let average = (self.since_cut + 2) as f64 / seconds(span);
         if ramp > 0 {
             self.answers.on_the_ramp += 1;
-            return Some((average.max(0.7 * sent_at).min(sent_at), 0));
+            return Some(Verdict::Cut(average.max(0.7 * sent_at).min(sent_at), 0));
         }
         if average < 0.75 * allowed && span < 2 * SECOND {
             self.answers.average += 1;
-            return Some((average, in_a_row));
+            return Some(Verdict::Cut(average, in_a_row));
         }
         let delivered = self.delivered(now, 0);
         if shared || self.responses() < 6 || delivered < 0.57 * sent_at {
             self.answers.sent_at += 1;
-            return Some((sent_at, in_a_row));
+            return Some(Verdict::Cut(sent_at, in_a_row));
         }
         self.answers.measured += 1;
-        Some((delivered.min(sent_at), in_a_row))
+        Some(Verdict::Cut(delivered.min(sent_at), in_a_row))
     }
 
     /// Lifts the rate to what a window has counted, if that is more.
@@ -484,7 +762,7 @@ impl PacedModel {
         } else {
             (proven.max(0.2 * peak), 0)
         };
-        self.remember(peak, ramp, trip, now);
+        self.remember((peak, ramp), trip, now, now);
         true
     }
 
@@ -501,26 +779,23 @@ impl PacedModel {
         }
     }
 
-    fn remember(&mut self, peak: f64, ramp: u32, trip: u64, since: u64) {
+    fn remember(&mut self, (peak, ramp): (f64, u32), trip: u64, since: u64, now: u64) {
         let peak = peak.clamp(FLOOR, HIGHEST);
         // No more halvings than lead to the floor, but for a first cut.
         let mut most = if self.enabled { 0 } else { 31 };
         while self.enabled && peak / 2_f64.powi(most) > FLOOR {
             most += 1;
         }
+        self.enter(since, now, Phase::Seconds);
         self.cut = Cut {
-            preset: self.cut.preset,
             peak: kept(peak),
             // Of throttles in a row there is one in any case.
             ramp: if ramp == 1 { 1 } else { ramp.min(most as u32) },
             trip: rounded_trip(trip),
-            since: self.cut.since.max(since),
             blind: false,
-            pause: false,
+            ..self.cut
         };
-        self.since_cut = 0;
         self.enabled = true;
-        self.drained = None;
     }
 }
 
@@ -629,8 +904,15 @@ fn window_start(nanos: u64) -> u64 {
 
 /// A rate with 32 significant bits, in steps of 4,096 units at least, rounded down.
 fn kept(rate: f64) -> f64 {
+    significant(rate, 32)
+}
+
+/// A rate with so many significant bits of its 44, rounded down. No step is finer than those that
+/// are dropped.
+fn significant(rate: f64, bits: i32) -> f64 {
     let units = rate / UNIT;
-    let step = 2_f64.powi(units.max(1.0).log2() as i32 - 31).max(4_096.0);
+    let step = (units.max(1.0).log2() as i32 - bits + 1).max(44 - bits);
+    let step = 2_f64.powi(step);
     // What was kept before stays: floats that are off by 2⁻⁵³ do not take a step.
     (units / step + 1e-4).floor() * step * UNIT
 }

@@ -55,6 +55,14 @@ fn memory(peak: Rate, ramp: u32, trip: u64) -> CutState {
     CutState::new(peak, ramp, CoarseRtt::new(trip))
 }
 
+/// The memory of a cut, if the throttle makes one.
+fn after_throttle(settings: &PacedSettings, last: Cut, seen: &Evidence) -> Option<CutState> {
+    match super::after_throttle(settings, last, seen)? {
+        Verdict::Cut(memory) => Some(memory),
+        Verdict::Shut => None,
+    }
+}
+
 #[test]
 fn the_first_cut_is_at_the_rate_delivered_and_the_one_throttled() {
     let mut first = seen(0, 100 * MILLI, 0);
@@ -164,11 +172,10 @@ fn what_was_sent_when_a_pause_ended_was_sent_after_it() {
     let mut last = cut(per_second(50), 0);
     let mut at_the_end = seen(200 * MILLI, 200 * MILLI, 0);
     at_the_end.hinted = true;
-    let after = |last| after_throttle(&defaults(), last, &at_the_end);
+    let after = |last| super::after_throttle(&defaults(), last, &at_the_end);
     assert_eq!(after(last), None);
     last.memory = last.memory.with_pause();
-    let starved = memory(per_second(50), 2, 200 * MILLI);
-    assert_eq!(after(last), Some(starved));
+    assert_eq!(after(last), Some(Verdict::Shut));
 }
 
 /// Or a client whose bursts all end in a pause would never be cut.
@@ -185,57 +192,49 @@ fn after_a_pause_the_first_throttle_cuts() {
 
 /// A request must be sent after the cut by the smallest time there is.
 #[test]
-fn a_throttle_of_what_was_sent_right_after_the_cut_may_starve() {
+fn a_starved_law_that_got_nothing_of_what_was_sent_right_after_the_cut_is_shut() {
     let last = cut(per_second(100), 3);
     let span = 10 * MILLI;
-    let sent_at = |after| after_throttle(&defaults(), last, &seen(span, span - after, 0));
-    assert_eq!(sent_at(0), None);
-    assert_eq!(sent_at(1), Some(memory(last.memory.peak(), 5, span - 1)));
-}
-
-#[test]
-fn a_starved_law_that_got_nothing_is_halved_twice_more() {
-    let last = cut(per_second(100), 3);
-    let none = after_throttle(&defaults(), last, &seen(MILLI, 1, 0));
-    assert_eq!(none, Some(memory(last.memory.peak(), 5, 1)));
+    let sent_at = |after| super::after_throttle(&defaults(), last, &seen(span, span - after, 0));
+    assert_eq!([0, 1].map(sent_at), [None, Some(Verdict::Shut)]);
     // Too soon for anything else.
-    let one = after_throttle(&defaults(), last, &seen(MILLI, 1, 1));
+    let one = super::after_throttle(&defaults(), last, &seen(MILLI, 1, 1));
     assert_eq!(one, None);
 }
 
+/// Or a plain limiter, whose floor is its rate, would be shut by a throttle.
 #[test]
-fn there_are_no_more_halvings_than_lead_to_the_floor() {
-    for (peak, ramp, want) in [
-        (1, 1, 1),
-        (2, 1, 2),
-        (100, 6, 8),
-        (100, 8, 8),
-        (1_000_000, 20, 21),
-    ] {
-        let last = cut(per_second(peak), ramp);
-        let next = after_throttle(&defaults(), last, &seen(MILLI, 1, 0)).expect("starved");
-        assert_eq!(next.ramp(), want, "of {peak}/s with {ramp} halvings");
-        assert_eq!(next.peak(), last.memory.peak());
+fn at_the_floor_nothing_is_shut() {
+    let floor = defaults().to_builder().floor(100, Duration::from_secs(1));
+    let none = seen(10 * MILLI, 1, 0);
+    for (peak, says) in [(100, None), (101, Some(Verdict::Shut))] {
+        let settings = floor.build().expect("a floor");
+        let after = super::after_throttle(&settings, cut(per_second(peak), 3), &none);
+        assert_eq!(after, says, "{peak}/s");
     }
-    let low = defaults()
-        .to_builder()
-        .floor(1, Duration::from_secs(1_000))
-        .build()
-        .expect("a floor");
-    let last = cut(Rate::MAX, 30);
-    let next = after_throttle(&low, last, &seen(MILLI, 1, 0)).expect("starved");
-    assert_eq!(next.ramp(), 31);
+}
+
+/// Too few answers in a second for a law of seconds.
+#[test]
+fn a_throttle_below_one_a_second_is_for_the_law_of_windows() {
+    let after = |peak: Rate| {
+        let late = seen(30 * SECOND, SECOND, 25);
+        super::after_throttle(&defaults(), cut(peak, 0), &late)
+    };
+    let below = Rate::from_ratio(999, 1_000 * SECOND);
+    assert_eq!(after(below), Some(Verdict::Shut));
+    assert!(matches!(after(per_second(2)), Some(Verdict::Cut(_))));
 }
 
 /// 8/s is back at its peak after 2.5 s; in four seconds and a microsecond it allows 32.
 #[test]
-fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_starved() {
+fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_shut() {
     let last = cut(per_second(8), 0);
-    let peak = last.memory.peak();
     let span = 4 * SECOND + 1_000;
     let after = |span, count| after_throttle(&defaults(), last, &seen(span, MILLI, count));
     for count in 0..4 {
-        assert_eq!(after(span, count), Some(memory(peak, 2, MILLI)), "{count}");
+        let verdict = super::after_throttle(&defaults(), last, &seen(span, MILLI, count));
+        assert_eq!(verdict, Some(Verdict::Shut), "{count}");
     }
     assert_eq!(after(span, 4).expect("a cut").ramp(), 0);
     let next = after(span - SECOND / 8, 1).expect("a cut");
@@ -248,7 +247,7 @@ fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_starved() {
 }
 
 #[test]
-fn a_law_that_got_none_of_four_is_starved() {
+fn a_law_that_got_none_of_four_is_shut() {
     let last = cut(per_second(8), 0);
     let mut starved = [0; 2];
     for step in 8..60 {
@@ -256,7 +255,7 @@ fn a_law_that_got_none_of_four_is_starved() {
         let allowed = rate_at(&defaults(), last.memory, SINCE, now).min(last.memory.peak());
         let four = allowed.tokens_in(step * STEP) >= 4;
         let after = |count| after_throttle(&defaults(), last, &seen(step * STEP, MILLI, count));
-        assert_eq!(after(0).expect("a cut").ramp() > 0, four, "{step} steps");
+        assert_eq!(after(0).is_none(), four, "{step} steps");
         assert_eq!(after(1).expect("a cut").ramp(), 0, "{step} steps");
         starved[usize::from(four)] += 1;
     }
@@ -337,11 +336,8 @@ fn a_cut_soon_after_the_last_is_at_the_average_if_that_is_under_three_quarters()
 fn what_was_expected_is_at_most_the_peak() {
     let last = cut(per_second(100), 0);
     let span = 60 * SECOND;
-    let starved = |count| {
-        let next = after_throttle(&defaults(), last, &seen(span, STEP, count));
-        next.expect("a cut").ramp() > 0
-    };
-    assert!(starved(749) && !starved(751), "an eighth of 6,000");
+    let is_cut = |count| after_throttle(&defaults(), last, &seen(span, STEP, count)).is_some();
+    assert!(!is_cut(749) && is_cut(751), "an eighth of 6,000");
 }
 
 #[test]
@@ -457,20 +453,6 @@ fn a_hint_is_for_all_if_nothing_was_ever_delivered() {
     assert!(!obeys_hint(&defaults(), Some(start), &first));
     first.delivered = None;
     assert!(obeys_hint(&defaults(), Some(start), &first));
-}
-
-#[test]
-fn a_starved_law_that_was_given_a_time_keeps_its_rate() {
-    let last = cut(per_second(100), 0);
-    let mut none = seen(SECOND, STEP, 0);
-    let quartered = memory(last.memory.peak(), 2, STEP);
-    assert_eq!(after_throttle(&defaults(), last, &none), Some(quartered));
-    none.hinted = true;
-    assert_eq!(after_throttle(&defaults(), last, &none), None);
-    // The time was given before, and was too short.
-    let mut paused = last;
-    paused.memory = paused.memory.with_pause();
-    assert_eq!(after_throttle(&defaults(), paused, &none), Some(quartered));
 }
 
 fn slow(rate: Rate) -> Cut {

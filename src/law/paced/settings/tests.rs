@@ -5,7 +5,7 @@ use alloc::string::ToString;
 use super::*;
 
 const ONE_SECOND: Duration = Duration::from_secs(1);
-const THOUSAND_SECONDS: Duration = Duration::from_secs(1_000);
+const DAY: Duration = Duration::from_secs(86_400);
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
 type Setter = fn(PacedSettingsBuilder, u32, Duration) -> PacedSettingsBuilder;
@@ -20,14 +20,14 @@ const RATES: [(&str, Setter); 4] = [
 
 /// Settings with the lowest floor there is, so that any rate is in order.
 fn lowest() -> PacedSettingsBuilder {
-    PacedSettings::builder().floor(1, THOUSAND_SECONDS)
+    PacedSettings::builder().floor(1, DAY)
 }
 
 #[test]
 fn the_defaults_are_those_of_the_table() {
     let settings = PacedSettings::default();
     assert_eq!(settings, PacedSettings::new());
-    assert_eq!(settings.lowest(), Rate::from_ratio(1, 2 * SECOND));
+    assert_eq!(settings.lowest(), Rate::from_ratio(1, 86_400 * SECOND));
     assert_eq!(settings.start(), None);
     assert!(settings.may_end());
     assert_eq!(settings.beta(), (9 << 32) / 10);
@@ -37,15 +37,15 @@ fn the_defaults_are_those_of_the_table() {
 }
 
 #[test]
-fn every_rate_is_between_one_in_a_thousand_seconds_and_one_in_a_nanosecond() {
-    let over = THOUSAND_SECONDS + NANOSECOND;
+fn every_rate_is_between_one_a_day_and_one_in_a_nanosecond() {
+    let over = DAY + NANOSECOND;
     for (name, set) in RATES {
         for (tokens, per) in [
-            (1, THOUSAND_SECONDS),
-            (7, THOUSAND_SECONDS * 7),
+            (1, DAY),
+            (7, DAY * 7),
             (1, NANOSECOND),
             (u32::MAX, NANOSECOND * u32::MAX),
-            (18_446_744, THOUSAND_SECONDS * 18_446_744), // all of 64 bits
+            (213_503, DAY * 213_503), // all of 64 bits
         ] {
             assert!(
                 set(lowest(), tokens, per).build().is_ok(),
@@ -59,8 +59,8 @@ fn every_rate_is_between_one_in_a_thousand_seconds_and_one_in_a_nanosecond() {
             (1, over),
             (2, NANOSECOND),
             (u32::MAX, NANOSECOND * (u32::MAX - 1)),
-            (7, THOUSAND_SECONDS * 7 + NANOSECOND),
-            (u32::MAX, THOUSAND_SECONDS * u32::MAX),
+            (7, DAY * 7 + NANOSECOND),
+            (u32::MAX, DAY * u32::MAX),
             (1, Duration::MAX),
         ] {
             let setting = name;
@@ -226,11 +226,15 @@ fn an_initial_rate_follows_the_limits_that_are_set_later() {
 fn an_error_names_what_was_given() {
     let error = |builder: PacedSettingsBuilder| builder.build().expect_err("wrong").to_string();
     assert_eq!(
-        error(PacedSettings::builder().floor(7, Duration::from_secs(8_000))),
-        "the floor of 7 tokens in 8000s is not between one in 1000 s and one in 1 ns"
+        error(PacedSettings::builder().floor(7, Duration::from_secs(700_000))),
+        "the floor of 7 tokens in 700000s is not between one a day and one in 1 ns"
     );
     assert_eq!(
-        error(PacedSettings::builder().initial_rate(1, Duration::from_secs(3))),
+        error(
+            PacedSettings::builder()
+                .floor(1, ONE_SECOND)
+                .initial_rate(1, Duration::from_secs(3))
+        ),
         "the floor is above the initial rate"
     );
     assert_eq!(
@@ -248,23 +252,23 @@ fn settings_are_shown_in_rates_and_times() {
     let shown = |settings: PacedSettings| alloc::format!("{settings:?}");
     assert_eq!(
         shown(PacedSettings::new()),
-        "PacedSettings { preset: Usual, floor: 0.5/s, beta_permille: 900, burst: 50ms, .. }"
+        "PacedSettings { preset: Usual, floor: 1 in 86400 s, beta_permille: 900, burst: 50ms, .. }"
     );
     let settings = PacedSettings::exclusive()
         .to_builder()
-        .floor(1, THOUSAND_SECONDS)
+        .floor(1, DAY)
         .initial_rate(5, Duration::from_secs(4))
         .max_slope(2, ONE_SECOND)
         .ceiling(1, NANOSECOND);
     assert_eq!(
         shown(settings.build().expect("in range")),
-        "PacedSettings { preset: Exclusive, floor: 0.001/s, ceiling: 1000000000/s, \
+        "PacedSettings { preset: Exclusive, floor: 1 in 86400 s, ceiling: 1000000000/s, \
          initial_rate: 1.25/s, max_slope: 2/s, beta_permille: 900, burst: 50ms, .. }"
     );
     let slow = PacedSettings::builder().slow_start(true).build();
     assert_eq!(
         shown(slow.expect("in range")),
-        "PacedSettings { preset: Usual, floor: 0.5/s, slow_start: true, beta_permille: 900, \
+        "PacedSettings { preset: Usual, floor: 1 in 86400 s, slow_start: true, beta_permille: 900, \
          burst: 50ms, .. }"
     );
 }

@@ -124,6 +124,7 @@ fn past(from: u64, done: u32) -> Past {
         before: per_second(100),
         rate: done,
         done,
+        ..Past::default()
     }
 }
 

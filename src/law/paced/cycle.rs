@@ -1,0 +1,616 @@
+//! Windows: what is counted from one opening to the next, and how a shut service is asked: rules 16
+//! to 21.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "times are below 2⁶², counts below 2⁴⁵, factors below 2⁴⁰, and products are made in 128 bits"
+)]
+
+use super::cut::{Cut, STARVED_STEP, remember};
+use super::cut_state::CutState;
+use super::settings::PacedSettings;
+use crate::bits::{Field, TIME_BITS};
+use crate::fixed::{Rate, SECOND};
+
+/// One, with 16 fraction bits.
+const ONE: u64 = 1 << 16;
+/// Answers until growth is felt, at one a second and more.
+const CALM: u64 = 40;
+/// The longest calm, in quarters of an answer: the most that the state holds.
+const MOST_CALM: u64 = 63 << 30;
+/// The least growth in a calm, 16 fraction bits.
+const GROWTH: u64 = ONE / 100;
+/// Calms are counted up to this, 10 fraction bits.
+pub(super) const MOST_CALMS: u64 = 64 << 10;
+/// In so many steps of a calm the rate grows.
+const STEPS: u64 = 16;
+/// Answers in a cycle with which the gaps between knocks grow by half.
+const KNOCKS: u64 = 400;
+/// The longest gap between two knocks, unless the cycle is long.
+const LONGEST: u64 = SECOND * 150;
+/// The longest first gap of a client whose rate is not known.
+const FIRST: u64 = SECOND * 60;
+/// The first gap of a client that got nothing yet.
+const UNHEARD: u64 = SECOND * 4;
+/// The part of a wait in which nothing is minted.
+const PAUSE: u64 = 16;
+/// Growth beyond this, by so many answers, shows that no window holds the rate back any more.
+const BEYOND: u64 = ONE / 2;
+const ENOUGH: u64 = 32;
+/// In the place of growth: the shut began under the law of seconds, and the rate is its peak.
+const SECONDS: u64 = 1023;
+/// A shut as short as this is for the law of seconds.
+const SHORT_DARK: u64 = SECOND;
+/// What a cycle lasts at least.
+const SHORTEST_CYCLE: u64 = SECOND / 1_000;
+/// So few accepted say less than the gap between two knocks.
+const FEW: u64 = 2;
+/// A cycle longer than so many calms, 10 fraction bits, and of so many answers has a mean that lags.
+const LONG_CYCLE: u64 = 4 << 10;
+const ENOUGH_TO_LAG: u64 = 20;
+/// So many answers between two shuts are enough for the law of seconds.
+const ENOUGH_TO_GO: u64 = 8;
+/// A rate below this has too few answers in a second for a law of seconds.
+pub(super) const FEW_A_SECOND: u32 = 1;
+
+/// Returns a number of so many significant bits, rounded down, as so many and six more bits.
+fn pack(value: u64, bits: u32) -> u64 {
+    let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
+    (u64::from(exponent) << (bits - 1)) + (value >> exponent)
+}
+
+fn unpack(code: u64, bits: u32) -> u64 {
+    let top = 1 << (bits - 1);
+    match code >> (bits - 1) {
+        0 | 1 => code,
+        exponent => ((code & (top - 1)) | top) << (exponent - 1),
+    }
+}
+
+/// A number of 6 significant bits, rounded up.
+fn coarse(value: u64) -> u64 {
+    let down = pack(value, 6);
+    down + u64::from(unpack(down, 6) < value)
+}
+
+fn from_coarse(code: u64) -> u64 {
+    unpack(code, 6)
+}
+
+/// The significant bits of a rate.
+const SIGNIFICANT: u32 = 14;
+
+/// The unit of waits and of the time that earlier cycles count for, 2²⁰ ns.
+const WAIT_BITS: u32 = 20;
+
+/// What the law remembers while the service is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    /// The rate at the opening.
+    pub(super) rate: Rate,
+    /// The calm, in quarters of an answer.
+    calm: u64,
+}
+
+/// What the law remembers while it is shut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shut {
+    /// The rate at the last opening, or the peak of the law of seconds.
+    pub(super) rate: Rate,
+    /// What it had grown by, 16 fraction bits; `None` under the law of seconds.
+    grown: Option<u64>,
+    /// The knocks that were refused, three at most.
+    knocks: u64,
+    /// The time from the last refusal to the next knock, in nanoseconds.
+    wait: u64,
+    /// Whether the service has said when it opens.
+    pub(super) hinted: bool,
+}
+
+const RATE: Field = Field::lowest(20);
+const CALMS: Field = RATE.above(10);
+const WAIT: Field = RATE.above(10);
+const TRIES: Field = WAIT.above(2);
+const GROWN: Field = TRIES.above(10);
+
+fn rate_of(memory: CutState) -> Rate {
+    Rate::from_raw(unpack(RATE.get(memory.to_bits().into()), SIGNIFICANT).into())
+}
+
+fn rate_bits(rate: Rate) -> u128 {
+    RATE.put(pack(rate.raw(), SIGNIFICANT))
+}
+
+impl Open {
+    pub(super) fn of(memory: CutState) -> Option<Self> {
+        memory.is_open().then(|| Self {
+            rate: rate_of(memory),
+            calm: from_coarse(CALMS.get(memory.to_bits().into())).max(1),
+        })
+    }
+
+    /// Returns the state after an opening, with the calm of rule 20. `count` is what was accepted in
+    /// the cycle before, if that was one of windows.
+    fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
+        // So many are under way, and as many are refused before the first refusal is heard of.
+        let flight = rate.tokens_in(seen.trip().saturating_mul(4));
+        let usual = CALM.saturating_mul(flight.saturating_add(4));
+        let share = narrow((u128::from(usual) * u128::from(three_quarters(rate))) >> 16);
+        let calm = count.map_or(share, |count| {
+            share.max((count * 8 / 3).min(usual)).max(count * 2)
+        });
+        Self {
+            rate,
+            calm: calm.clamp(4, MOST_CALM),
+        }
+    }
+
+    fn memory(self) -> CutState {
+        CutState::open(rate_bits(self.rate) | CALMS.put(coarse(self.calm)))
+    }
+
+    /// Returns by how much the rate has grown after `calms`, which have 10 fraction bits; with 16.
+    fn grown(self, calms: u64) -> u64 {
+        let (growth, line) = (GROWTH.max(ONE * 4 / self.calm), self.cube());
+        let power = power(calms.min(MOST_CALMS) << 6, ONE + 2 * line);
+        narrow((u128::from(growth) * u128::from(power)) >> 16)
+    }
+
+    /// Returns the part of a cube in the growth, beside a line; 16 fraction bits.
+    fn cube(self) -> u64 {
+        ONE.min(self.calm * ONE / (4 * CALM))
+    }
+
+    /// Returns the rate after `calms`.
+    pub(super) fn rate_after(self, calms: u64) -> Rate {
+        more(self.rate, self.grown(calms))
+    }
+
+    /// Returns how many tokens end a step.
+    pub(super) fn step(self) -> u64 {
+        (self.calm / (4 * STEPS)).max(1)
+    }
+
+    /// Returns the calms of so many answers.
+    pub(super) fn calms(self, answers: u64) -> u64 {
+        answers.saturating_mul(4 << 10) / self.calm
+    }
+
+    /// Returns whether it has grown beyond what a window can hide.
+    pub(super) fn is_beyond(self, calms: u64, cycle: Cycle, sum: u64, now: u64) -> bool {
+        let open = now.saturating_sub(cycle.start().unwrap_or(now));
+        cycle.count(sum) >= ENOUGH
+            && self.rate >= Rate::from_ratio(FEW_A_SECOND * 2, SECOND)
+            && self.grown(calms) >= BEYOND
+            && open > 2 * cycle.before()
+    }
+
+    /// Returns the memory after a time in which the rate was not used: the mean of what it grew.
+    pub(super) fn rested(self, calms: u64) -> Option<CutState> {
+        let mean = (self.grown(calms) << 16) / (2 * ONE + 2 * self.cube());
+        (calms > 1 << 10).then(|| {
+            let rate = more(self.rate, mean.min(ONE));
+            Self { rate, ..self }.memory()
+        })
+    }
+}
+
+fn more(rate: Rate, grown: u64) -> Rate {
+    let factor = u128::from(grown.saturating_add(ONE));
+    Rate::from_raw((u128::from(rate.raw()) * factor) >> 16)
+}
+
+/// The cycle: when it began and what had been counted then, and what is known of those before.
+///
+/// | bits | field |
+/// |---|---|
+/// | 46 | when it began, in 2¹⁶ ns |
+/// | 45 | the sum of the counts then, wrapping |
+/// | 11 | how long the cycles before count, 6 significant bits, in 2²⁰ ns |
+/// | 11 | the calm, 6 significant bits, in quarters of an answer |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cycle(u128);
+
+const START: Field = Field::lowest(TIME_BITS - 16);
+const FROM: Field = START.above(45);
+const BEFORE: Field = FROM.above(11);
+const LAST_CALM: Field = BEFORE.above(11);
+const MOST_COARSE: u64 = (1 << 11) - 1;
+
+impl Cycle {
+    pub(super) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    pub(super) const fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    pub(super) fn new(start: u64, from: u64) -> Self {
+        Self(START.put((start >> 16).max(1)) | FROM.put(from))
+    }
+
+    /// Returns when it began; `None` if nothing was counted yet.
+    pub(super) fn start(self) -> Option<u64> {
+        let start = START.get(self.0);
+        (start > 0).then_some(start << 16)
+    }
+
+    /// Returns what was counted since; none if it has not begun.
+    pub(super) fn count(self, sum: u64) -> u64 {
+        if self.start().is_none() {
+            return 0;
+        }
+        let count = FROM.wrapped(sum.wrapping_sub(FROM.get(self.0)));
+        // Of an older sum: none.
+        if count >> 44 == 0 { count } else { 0 }
+    }
+
+    /// Returns the cycle after those that count for so long, with a calm.
+    fn after(self, before: u64, calm: u64) -> Self {
+        let rest = self.0 & !(BEFORE.put(u64::MAX) | LAST_CALM.put(u64::MAX));
+        let before = BEFORE.put(coarse(before >> WAIT_BITS).min(MOST_COARSE));
+        Self(rest | before | LAST_CALM.put(coarse(calm).min(MOST_COARSE)))
+    }
+
+    /// Returns the cycle after it has been light for so long, under the law of seconds.
+    fn dark_after(self, light: u64) -> Self {
+        let rest = self.0 & !LAST_CALM.put(u64::MAX);
+        Self(rest | LAST_CALM.put(coarse(light >> WAIT_BITS).min(MOST_COARSE)))
+    }
+
+    /// Returns for how long the cycles before count.
+    fn before(self) -> u64 {
+        from_coarse(BEFORE.get(self.0)) << WAIT_BITS
+    }
+
+    fn calm(self) -> u64 {
+        from_coarse(LAST_CALM.get(self.0)).clamp(1, MOST_CALM)
+    }
+
+    /// Returns how long it was light, of a cycle under the law of seconds.
+    fn light(self) -> u64 {
+        from_coarse(LAST_CALM.get(self.0)) << WAIT_BITS
+    }
+
+    /// Returns a cycle that begins now, after the same ones.
+    pub(super) fn anew(self, now: u64, sum: u64) -> Self {
+        let rest = self.0 & !(START.put(u64::MAX) | FROM.put(u64::MAX));
+        Self(rest | Self::new(now, sum).0)
+    }
+
+    /// Returns the cycle without time that was not used.
+    pub(super) fn moved(self, idle: u64) -> Self {
+        let start = START.get(self.0);
+        let moved = if start == 0 { 0 } else { start + (idle >> 16) };
+        Self((self.0 & !START.put(u64::MAX)) | START.put(moved))
+    }
+}
+
+/// What is known when something happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) now: u64,
+    pub(super) sent: u64,
+    /// When the pause ends that the service asked for; `now` if it asked for none.
+    pub(super) until: u64,
+    pub(super) cycle: Cycle,
+    pub(super) sum: u64,
+}
+
+impl Seen {
+    fn trip(&self) -> u64 {
+        self.now.saturating_sub(self.sent)
+    }
+
+    fn span(&self) -> u64 {
+        self.now
+            .saturating_sub(self.cycle.start().unwrap_or(self.now))
+    }
+}
+
+impl Shut {
+    pub(super) fn of(memory: CutState) -> Option<Self> {
+        let bits = memory.to_bits().into();
+        memory.is_shut().then(|| Self {
+            rate: rate_of(memory),
+            grown: Some(GROWN.get(bits))
+                .filter(|code| *code != SECONDS)
+                .map(|code| from_coarse(code) << 9),
+            knocks: TRIES.get(bits),
+            wait: from_coarse(WAIT.get(bits)) << WAIT_BITS,
+            hinted: memory.has_pause(),
+        })
+    }
+
+    /// Returns the memory, and the time from which on a knock is minted.
+    fn limit(self, settings: &PacedSettings, seen: &Seen) -> (u64, CutState) {
+        let longest = LONGEST.max(seen.span() / 32);
+        let wait = self
+            .wait
+            .min(longest)
+            .min(settings.lowest().nanos_per_token());
+        let wait = coarse((wait >> WAIT_BITS).max(1)).min(1023);
+        let nanos = from_coarse(wait) << WAIT_BITS;
+        let bits = rate_bits(self.rate)
+            | WAIT.put(wait)
+            | TRIES.put(self.knocks)
+            | GROWN.put(
+                self.grown
+                    .map_or(SECONDS, |grown| coarse(grown >> 9).min(SECONDS - 1)),
+            );
+        let memory = CutState::shut(bits);
+        if seen.until > seen.now {
+            (seen.until, memory.with_pause())
+        } else {
+            (seen.now.saturating_add(nanos / PAUSE), memory)
+        }
+    }
+
+    /// Returns when the last refusal was heard, of a state since `since`.
+    fn heard(self, since: u64) -> u64 {
+        if self.hinted {
+            since
+        } else {
+            since.saturating_sub(self.wait / PAUSE)
+        }
+    }
+
+    /// Returns for how long a knock that was sent at `sent` could have gone, and nothing was asked
+    /// for.
+    fn unasked(self, since: u64, sent: u64) -> u64 {
+        let due = self.heard(since).saturating_add(self.wait);
+        sent.saturating_sub(due)
+    }
+
+    /// Returns the rate at which knocks are minted after the pause.
+    pub(super) fn rate(self) -> Rate {
+        let pause = if self.hinted { 0 } else { self.wait / PAUSE };
+        Rate::from_ratio(1, self.wait - pause)
+    }
+
+    /// The first refusal, of a rate that is not known.
+    pub(super) fn first(
+        settings: &PacedSettings,
+        peak: Rate,
+        seen: &Seen,
+    ) -> (u64, CutState, Cycle) {
+        let own = seen
+            .span()
+            .checked_div(seen.cycle.count(seen.sum))
+            .unwrap_or(if seen.until > seen.now { 0 } else { UNHEARD });
+        let shut = Self {
+            rate: peak,
+            grown: None,
+            knocks: 0,
+            wait: own.max(seen.trip() / 2).min(FIRST),
+            hinted: false,
+        };
+        let (since, memory) = shut.limit(settings, seen);
+        // Where nothing was ever delivered the cycle begins with the refusal.
+        let cycle = match seen.cycle.start() {
+            Some(_) => seen.cycle,
+            None => seen.cycle.anew(seen.now, seen.sum),
+        };
+        (since, memory, cycle.dark_after(seen.span()))
+    }
+
+    /// A refusal of what was sent since the opening.
+    pub(super) fn after(
+        settings: &PacedSettings,
+        open: Open,
+        calms: u64,
+        seen: &Seen,
+    ) -> (u64, CutState) {
+        let shut = Self {
+            rate: open.rate,
+            grown: Some(open.grown(calms)),
+            knocks: 0,
+            wait: open.rate.nanos_per_token().max(seen.trip() / 2),
+            hinted: false,
+        };
+        shut.limit(settings, seen)
+    }
+
+    /// Returns the same memory with a pause until the time that the service gave to a request that
+    /// was no knock, if that is later.
+    pub(super) fn paused(last: Cut, seen: &Seen) -> Option<(u64, CutState)> {
+        let is_later = seen.until > seen.now && seen.until > last.since;
+        is_later.then(|| (seen.until, last.memory.with_pause()))
+    }
+
+    /// Returns `true` for a request that was sent after the last refusal was heard, or from the end
+    /// of a pause on, in a state since `since`.
+    fn is_knock(self, since: u64, sent: u64) -> bool {
+        let heard = self.heard(since);
+        sent > heard || (self.hinted && sent == heard)
+    }
+
+    /// A knock was refused; `None` if it was none. The cycle goes on without the time in which
+    /// nothing was asked for.
+    pub(super) fn knocked(
+        self,
+        settings: &PacedSettings,
+        since: u64,
+        seen: &Seen,
+    ) -> Option<(u64, CutState, Cycle)> {
+        if !self.is_knock(since, seen.sent) {
+            return None;
+        }
+        // Of a cycle that is not known more says nothing.
+        let count = seen.cycle.count(seen.sum);
+        let count = self.grown.map_or(count.min(3 * KNOCKS), |_| count);
+        let longer = if self.knocks == 0 || (self.grown.is_none() && self.wait < SECOND / 2) {
+            self.wait
+        } else {
+            narrow(u128::from(self.wait) * u128::from(KNOCKS) / u128::from(KNOCKS + count))
+        };
+        let next = Self {
+            knocks: (self.knocks + 1).min(3),
+            wait: self.wait.saturating_add(longer),
+            ..self
+        };
+        let cycle = seen.cycle.moved(self.unasked(since, seen.sent));
+        let (since, memory) = next.limit(settings, &Seen { cycle, ..*seen });
+        Some((since, memory, cycle))
+    }
+
+    /// Returns the memory after a knock that was done, and the cycle that begins with it; `None` if
+    /// the request was no knock.
+    pub(super) fn opened(
+        self,
+        settings: &PacedSettings,
+        since: u64,
+        seen: &Seen,
+    ) -> Option<(CutState, Cycle)> {
+        if !self.is_knock(since, seen.sent) {
+            return None;
+        }
+        let heard = self.heard(since);
+        let unasked = self.unasked(since, seen.sent);
+        let asked = seen.sent - unasked;
+        // The last refused knock was sent a trip before the refusal was heard. Of a pause that is
+        // not known.
+        let (refused, gap) = if self.hinted {
+            (heard, u64::MAX)
+        } else {
+            let refused = heard.saturating_sub(seen.trip());
+            (refused, asked.saturating_sub(refused))
+        };
+        let start = seen.cycle.start().unwrap_or(heard);
+        let at = refused.midpoint(asked).max(start);
+        let from = seen.sum;
+        let lasted = Lasted {
+            count: seen.cycle.count(from).max(1),
+            span: (at - start).max(SHORTEST_CYCLE),
+            gap,
+        };
+        let at = at.saturating_add(unasked);
+        let Some(grown) = self.grown else {
+            if let Some(cycle) = self.of_seconds(&lasted, Cycle::new(at, from), seen) {
+                return Some((
+                    remember(settings, self.rate, STARVED_STEP, seen.trip()),
+                    cycle,
+                ));
+            }
+            let open = Open::at(settings.within(lasted.mean()), None, seen);
+            return Some((
+                open.memory(),
+                Cycle::new(at, from).after(lasted.span, open.calm),
+            ));
+        };
+        let (mean, time) = self.mean(&lasted, grown, seen.cycle);
+        let open = Open::at(settings.within(mean), Some(lasted.count), seen);
+        Some((open.memory(), Cycle::new(at, from).after(time, open.calm)))
+    }
+
+    /// Returns the cycle with which the law of seconds goes on, if what was shut was no window:
+    /// rule 21.
+    fn of_seconds(self, lasted: &Lasted, next: Cycle, seen: &Seen) -> Option<Cycle> {
+        let light = seen.cycle.light();
+        let dark = lasted.span.saturating_sub(light);
+        let is_fast = self.rate >= Rate::from_ratio(FEW_A_SECOND, SECOND);
+        let is_short = self.knocks == 0 && (dark < SHORT_DARK || lasted.count <= FEW);
+        // Or it would go to and fro where few get through.
+        let is_first = seen.cycle.before() == 0 || lasted.count >= ENOUGH_TO_GO;
+        let is_same = seen.cycle.before().abs_diff(lasted.span) < lasted.span / 4;
+        let is_outage = dark < light && !is_same;
+        let goes = is_outage || (is_fast && is_short && is_first);
+        goes.then(|| next.after(lasted.span, 1))
+    }
+
+    /// Returns the mean over a cycle, and what earlier ones count for: rules 17 and 18; and for how
+    /// long they will count.
+    fn mean(self, lasted: &Lasted, grown: u64, cycle: Cycle) -> (Rate, u64) {
+        let calm = cycle.calm();
+        // A short cycle says little.
+        let answers = lasted.count.max(self.rate.tokens_in(lasted.span));
+        let kept = ONE.saturating_sub(answers.saturating_mul(2 * ONE) / calm);
+        let before = narrow((u128::from(cycle.before()) * u128::from(kept)) >> 16);
+        let time = lasted.span.saturating_add(before);
+        let tokens = (u128::from(lasted.count) << 64)
+            .saturating_add(u128::from(self.rate.raw()) * u128::from(before));
+        let mean = Rate::from_raw(tokens / u128::from(time.max(1)));
+        let (own, last) = (lasted.own(), more(self.rate, grown));
+        let usual = Open {
+            rate: self.rate,
+            calm,
+        }
+        .grown(LONG_CYCLE);
+        let lags = grown > usual || own > self.rate.scaled(13, 10);
+        let next = if lasted.count >= ENOUGH_TO_LAG && lags && last > own {
+            let ratio = (u128::from(last.raw()) << 16) / u128::from(own.raw().max(1));
+            let root = power(narrow(ratio), ONE / 2);
+            Rate::from_raw((u128::from(own.raw()) * u128::from(root)) >> 16)
+        } else {
+            lasted.at_least_a_gap(mean).max(self.rate.half()).min(last)
+        };
+        (next, time)
+    }
+}
+
+/// A cycle that is over: what was accepted in it, how long it was, and the time between the last
+/// knock that was refused and the one that was done.
+#[derive(Clone, Copy, Debug)]
+struct Lasted {
+    count: u64,
+    span: u64,
+    gap: u64,
+}
+
+impl Lasted {
+    fn own(&self) -> Rate {
+        ratio(self.count, self.span)
+    }
+
+    fn mean(&self) -> Rate {
+        self.at_least_a_gap(self.own())
+    }
+
+    /// Returns a mean of so few that the gap says more than they do.
+    fn at_least_a_gap(&self, mean: Rate) -> Rate {
+        if self.count > FEW {
+            return mean;
+        }
+        mean.max(ratio(1, self.gap))
+    }
+}
+
+fn ratio(tokens: u64, nanos: u64) -> Rate {
+    Rate::from_raw((u128::from(tokens) << 64) / u128::from(nanos.max(1)))
+}
+
+fn narrow(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// Returns `base` to the power of `exponent`, three at most, both with 16 fraction bits: by straight
+/// lines between powers of two, from 16 % below to 7 % above.
+fn power(base: u64, exponent: u64) -> u64 {
+    let Some(top) = base.checked_ilog2() else {
+        return 0;
+    };
+    let fraction = narrow((u128::from(base) << 16) >> top) & (ONE - 1);
+    let log = i128::from((u64::from(top) << 16) | fraction) - (16 << 16);
+    let log = (log * i128::from(exponent)) >> 16;
+    let significand = u128::from(ONE) | (log & 0xffff).unsigned_abs();
+    match log >> 16 {
+        whole @ 0..=64 => narrow(significand << whole),
+        whole @ -16..0 => narrow(significand >> -whole),
+        whole if whole > 0 => u64::MAX,
+        _ => 0,
+    }
+}
+
+/// Returns the rate in tokens a second to the power of three quarters, one at most; 16 fraction
+/// bits.
+fn three_quarters(rate: Rate) -> u64 {
+    // 32 fraction bits.
+    let rate = (u128::from(rate.raw()) * u128::from(SECOND)) >> 32;
+    let rate = rate.min(1 << 32) as u64;
+    let root = rate.isqrt();
+    (root * (root << 16).isqrt()) >> 16
+}
+
+#[cfg(test)]
+mod tests;

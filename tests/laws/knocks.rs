@@ -1,0 +1,74 @@
+//! A service that lets nothing through for a time, and a caller that asks for nothing meanwhile.
+
+use paceline::{Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLI;
+const TRIP: u64 = 100 * MILLI;
+/// When the service shuts.
+const SHUT: u64 = 60 * SECOND;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+/// Sends one at `sent`, which is answered a trip later.
+fn send(rate: &SendRate, sent: u64, outcome: Outcome) {
+    rate.record(at(sent + TRIP), SendPermit::sent_at(at(sent)), outcome);
+}
+
+/// Asks until a request may go, and returns when.
+fn next(rate: &SendRate, mut now: u64) -> u64 {
+    while let Err(wait) = rate.try_acquire(at(now)) {
+        now += u64::try_from(wait.as_nanos()).expect("it is short");
+    }
+    now
+}
+
+/// A limiter that was refused from a minute on, after ten requests a second, and when the next
+/// request may go.
+fn shut() -> (SendRate, u64) {
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    for sent in (0..SHUT).step_by(100_000_000) {
+        send(&rate, sent, Outcome::NotThrottled);
+    }
+    let mut now = SHUT;
+    for _ in 0..4 {
+        send(&rate, now, Outcome::Throttled);
+        now = next(&rate, now + TRIP);
+    }
+    (rate, now)
+}
+
+/// What the rate is after a knock that is refused, and one that is done, each `late` after it could
+/// have gone.
+fn found(late: u64) -> u64 {
+    let (rate, mut due) = shut();
+    send(&rate, due + late, Outcome::Throttled);
+    due = next(&rate, due + late + TRIP);
+    send(&rate, due + late, Outcome::NotThrottled);
+    let shown = rate.snapshot(at(due + late + TRIP));
+    assert!(shown.enabled && shown.fill_rate < 1e6, "{shown:?}");
+    shown.last_max_rate.to_bits()
+}
+
+#[test]
+fn a_time_in_which_nothing_is_asked_for_says_nothing_of_a_shut_service() {
+    assert_eq!(found(0), found(3_600 * SECOND));
+}
+
+/// Of a client that got one answer before the service shut, the answer to a knock makes no rate
+/// that was never seen.
+#[test]
+fn a_knock_after_few_answers_leaves_the_rate_that_was_seen() {
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    send(&rate, 0, Outcome::NotThrottled);
+    let mut now = SECOND;
+    for _ in 0..2 {
+        send(&rate, now, Outcome::Throttled);
+        now = next(&rate, now + TRIP);
+    }
+    send(&rate, now, Outcome::NotThrottled);
+    let shown = rate.snapshot(at(now + TRIP));
+    assert!(shown.enabled && shown.fill_rate < 10.0, "{shown:?}");
+}

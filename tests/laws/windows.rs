@@ -1,0 +1,177 @@
+//! The paced law against limits that are windows of any length, which nobody declares: what is used
+//! of them, and how much is throttled.
+//!
+//! The public cases: 40 requests a minute without headers (arXiv 2510.04516), and 15 in a quarter of
+//! an hour (docs.x.com, rate limits).
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+use core::time::Duration;
+
+use paceline::{Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLI;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// How a service counts.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// From one beginning to the next, by its clock.
+    Aligned,
+    /// From the first request after the last window.
+    FirstUse,
+    /// All of the time before.
+    Log,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    kind: Kind,
+    limit: usize,
+    window: u64,
+    trip: u64,
+    /// Whether a throttle says when there is room again.
+    hints: bool,
+    /// In thousandths: used at least, throttled at most.
+    used: u64,
+    throttled: u64,
+}
+
+const fn scene(
+    kind: Kind,
+    limit: usize,
+    window: u64,
+    trip: u64,
+    used: u64,
+    throttled: u64,
+) -> Scene {
+    Scene {
+        kind,
+        limit,
+        window,
+        trip,
+        hints: false,
+        used,
+        throttled,
+    }
+}
+
+struct Service {
+    scene: Scene,
+    begun: u64,
+    admitted: Vec<u64>,
+}
+
+impl Service {
+    /// Whether a request is admitted at `now`; if not, when there is room again.
+    fn admits(&mut self, now: u64) -> Result<(), u64> {
+        let Scene {
+            kind,
+            window,
+            limit,
+            ..
+        } = self.scene;
+        match kind {
+            Kind::Aligned => self.begun = now / window * window,
+            Kind::FirstUse if now >= self.begun + window => self.begun = now,
+            Kind::FirstUse => {}
+            Kind::Log => self.begun = (now + 1).saturating_sub(window),
+        }
+        self.admitted.retain(|at| *at >= self.begun);
+        if self.admitted.len() < limit {
+            self.admitted.push(now);
+            return Ok(());
+        }
+        Err(match kind {
+            Kind::Log => self.admitted[0] + window,
+            _ => self.begun + window,
+        })
+    }
+}
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+/// Plays 16 workers that always have work. Returns thousandths of the limit that were used, and of
+/// the requests that were throttled, after ten windows and for forty.
+fn play(scene: Scene) -> (u64, u64) {
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    let mut service = Service {
+        scene,
+        begun: 0,
+        admitted: Vec::new(),
+    };
+    let (from, to) = (scene.window.max(MINUTE) * 10, scene.window.max(MINUTE) * 50);
+    let (mut done, mut refused) = (0, 0);
+    let mut events: BinaryHeap<_> = (0..16).map(|worker| Reverse((0, worker, None))).collect();
+    while let Some(Reverse((now, worker, heard))) = events.pop() {
+        if now >= to {
+            break;
+        }
+        if let Some((sent, answer)) = heard {
+            let outcome = match answer {
+                Ok(()) => Outcome::NotThrottled,
+                Err(until) if scene.hints => {
+                    Outcome::ThrottledFor(Duration::from_nanos(until - now.min(until)))
+                }
+                Err(_) => Outcome::Throttled,
+            };
+            rate.record(at(now), SendPermit::sent_at(at(sent)), outcome);
+            if sent >= from {
+                *(if answer.is_ok() {
+                    &mut done
+                } else {
+                    &mut refused
+                }) += 1;
+            }
+        }
+        let next = match rate.try_acquire(at(now)) {
+            // It arrives in the middle of the trip.
+            Ok(_) => Reverse((
+                now + scene.trip,
+                worker,
+                Some((now, service.admits(now + scene.trip / 2))),
+            )),
+            Err(wait) => {
+                let wait = u64::try_from(wait.as_nanos()).expect("short").max(1);
+                Reverse((now + wait, worker, None))
+            }
+        };
+        events.push(next);
+    }
+    let offered = (to - from) / scene.window * scene.limit as u64;
+    (done * 1_000 / offered, refused * 1_000 / (done + refused))
+}
+
+#[test]
+fn windows_of_any_length_are_used_and_seldom_overrun() {
+    use Kind::{Aligned, FirstUse, Log};
+    let hinted = Scene {
+        hints: true,
+        ..scene(Aligned, 40, MINUTE, 500 * MILLI, 950, 10)
+    };
+    for scene in [
+        scene(Aligned, 40, MINUTE, 500 * MILLI, 950, 20),
+        scene(Log, 40, MINUTE, 500 * MILLI, 910, 20),
+        scene(FirstUse, 40, MINUTE, 500 * MILLI, 930, 20),
+        scene(Aligned, 10, MINUTE, 2 * SECOND, 930, 30),
+        scene(Aligned, 15, 15 * MINUTE, SECOND, 930, 50),
+        scene(Aligned, 500, DAY, SECOND, 850, 50),
+        scene(Aligned, 500, MINUTE, 500 * MILLI, 960, 10),
+        scene(Aligned, 3_000, MINUTE, 200 * MILLI, 960, 10),
+        scene(Aligned, 1_000, HOUR, 500 * MILLI, 960, 20),
+        scene(Aligned, 300, 10 * SECOND, 200 * MILLI, 960, 10),
+        scene(Aligned, 5, SECOND, 100 * MILLI, 950, 20),
+        hinted,
+    ] {
+        let (used, throttled) = play(scene);
+        assert!(
+            used >= scene.used && throttled <= scene.throttled,
+            "{scene:?}: {used}, {throttled}"
+        );
+    }
+}
