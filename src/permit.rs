@@ -86,11 +86,11 @@ pub enum Outcome {
     /// The service throttled it, and said for how long nothing should be sent.
     ///
     /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
-    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set: nothing is granted, not even what the bucket holds. Nothing gets through if
-    /// nothing was ever delivered, or nothing since the last cut of the rate although at least
-    /// four responses were to be expected, or three such throttles in a row have cut the rate.
-    /// Otherwise the hint is for this request only, whose
-    /// retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
+    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set: nothing is
+    /// granted, not even what the bucket holds. Nothing gets through if nothing was ever delivered,
+    /// or nothing since the last cut although at least four responses were to be expected. Where
+    /// the law counts windows, each throttle with a hint pauses. Otherwise the hint is for this
+    /// request only, whose retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
     ThrottledFor(Duration),
     /// It was sent, and its caller gave it up before the answer.
     ///

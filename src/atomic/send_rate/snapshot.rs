@@ -35,10 +35,10 @@ pub struct SendRateSnapshot {
     /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
     pub available: f64,
     /// The measured rate of requests, per second; of the paced law, of those that were not
-    /// throttled, and where it counts windows their mean over the last cycle.
+    /// throttled, and where it counts windows the rate at the last opening.
     pub measured_rate: f64,
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first
-    /// one. Of the paced law the peak it returns to, and where it counts windows their mean.
+    /// one. Of the paced law the peak it returns to, and where it counts windows the rate at the last opening.
     pub last_max_rate: f64,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) is_measured: bool,

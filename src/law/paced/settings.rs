@@ -23,6 +23,7 @@ use crate::fixed::{Rate, SECOND};
 /// | slow start | off | on, off |
 /// | longest slope | none | a second's rise between one token a day and 10⁹/s |
 /// | β, what a cut leaves of the rate | 90 % | 50 % to 99 % |
+/// | longest pause | a minute | up to a day |
 /// | burst, the capacity as a time at the fill rate | 50 ms, and at least one token | up to 10 s |
 ///
 /// # Examples
@@ -363,7 +364,7 @@ pub struct PacedSettingsBuilder {
 }
 
 impl PacedSettingsBuilder {
-    /// Sets the lowest fill rate.
+    /// Sets the lowest fill rate. A service that lets nothing through is asked no more seldom.
     pub fn floor(mut self, tokens: u32, per: Duration) -> Self {
         if let Some(floor) = self.noted(rate("floor", tokens, per)) {
             self.settings.floor = floor;
