@@ -72,3 +72,19 @@ fn a_knock_after_few_answers_leaves_the_rate_that_was_seen() {
     let shown = rate.snapshot(at(now + TRIP));
     assert!(shown.enabled && shown.fill_rate < 10.0, "{shown:?}");
 }
+
+/// A plain limiter is never shut, whatever is throttled: its peak is kept above its rate.
+#[test]
+fn a_fixed_rate_is_not_shut_by_throttles() {
+    let settings = PacedSettings::fixed(1, core::time::Duration::from_secs(2)).expect("in range");
+    let rate = SendRate::paced(settings, at(0));
+    for second in 1..40 {
+        rate.record(
+            at(second * 3 * SECOND),
+            SendPermit::sent_at(at(second * 3 * SECOND)),
+            Outcome::Throttled,
+        );
+        let fill = rate.snapshot(at(second * 3 * SECOND)).fill_rate;
+        assert!((0.499..0.501).contains(&fill), "{fill}");
+    }
+}

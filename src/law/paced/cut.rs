@@ -143,7 +143,7 @@ pub(crate) fn after_throttle(
     let few = Rate::from_ratio(FEW_A_SECOND, SECOND);
     let seconds = seen.delivered.map(|delivered| delivered.rate(0));
     let is_slow = !is_dead && seconds.map_or(peak, |rate| rate.min(peak)) < few;
-    if (is_starved || is_slow) && peak > settings.lowest() {
+    if (is_starved || is_slow) && settings.within(peak) > settings.lowest() {
         return Some(Verdict::Shut);
     }
     if (expected < FEW && span < SAME_CUT) || is_dead {

@@ -250,6 +250,10 @@ fn on_window(
     counted: Counted,
 ) -> Option<Decision> {
     if let Some(open) = Open::of(cut.memory) {
+        // A window of this state began with the opening, or later.
+        if past.began >> 16 < cut.since >> 16 {
+            return None;
+        }
         if past.idle > 0 {
             return Some(limit(cut.since, open.rested(past.calms)?));
         }
@@ -312,7 +316,7 @@ fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) ->
     let pauses = until > now && obeys_hint(settings, last, &seen);
     let memory = match (verdict, last) {
         (Some(Verdict::Shut), Some(last)) => return Some(shut(settings, last, &heard)),
-        (_, Some(last)) if pauses && last.memory.peak() > settings.lowest() => {
+        (_, Some(last)) if pauses && settings.within(last.memory.peak()) > settings.lowest() => {
             return Some(shut(settings, last, &heard));
         }
         (Some(Verdict::Cut(memory)), _) => memory,
