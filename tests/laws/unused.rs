@@ -211,8 +211,8 @@ fn a_light_minute_leaves_the_rate_and_the_limit() {
     }
 }
 
-/// What was granted in a window that is taken back stays granted: after an outage the law begins with
-/// next to no rate, and the time of that cut is moved on.
+/// What was granted in a window that is taken back stays granted: after an outage the law begins
+/// with next to no rate, and the time of that cut is moved on.
 #[test]
 fn a_window_that_is_taken_back_leaves_no_debt() {
     for settings in presets() {

@@ -17,8 +17,8 @@ pub(super) const STOP_LEAST: u64 = 10_000;
 pub(super) const STARVE_TIMES: u64 = 4;
 /// ... and so many windows.
 pub(super) const STARVE_WINDOWS: u64 = 6;
-/// Where nothing is declared a waiter waits so many milliseconds more: for a few knocks at a service
-/// that other clients have used up, each 150 s after the last.
+/// Where nothing is declared a waiter waits so many milliseconds more: for a few knocks at a
+/// service that other clients have used up, each 150 s after the last.
 pub(super) const STARVE_KNOCKS: u64 = 4 * 150_000;
 /// The rate gives a whole limit in so many nanoseconds at the fastest.
 pub(super) const FASTEST: u64 = 1_000_000;

@@ -177,8 +177,8 @@ impl Ledger {
         (newer && !is_past).then_some(true)
     }
 
-    /// Returns `true` if a report is the first of a window that has begun at the reset that was told
-    /// before, and says that it brought nothing back. Notes if it did.
+    /// Returns `true` if a report is the first of a window that has begun at the reset that was
+    /// told before, and says that it brought nothing back. Notes if it did.
     fn is_not_back(&mut self, last: &Self, told: &Told, reset: Option<Within>) -> bool {
         let age = told.now.saturating_sub(self.at);
         // Later in the window others may have taken it.
@@ -215,8 +215,8 @@ impl Ledger {
         true
     }
 
-    /// Returns `true` if what a report says is left, with what may have been taken in the window, is
-    /// half of the limit or more.
+    /// Returns `true` if what a report says is left, with what may have been taken in the window,
+    /// is half of the limit or more.
     fn is_back(&self, told: &Told) -> bool {
         let own = after(told.order, self.rolled).max(i64::from(told.weight));
         let others = brought(self.others, told.now.saturating_sub(self.at)) * 2;

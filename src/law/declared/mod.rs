@@ -71,20 +71,20 @@
 //!     window. If more was left, there is another limit that is not declared: for ten windows the
 //!     rate is the paced law's where that is lower. The same holds if it came without a report, and
 //!     the last one is more than a window ago. If a request that was sent at no more than rule 5
-//!     allows, ten seconds after the last pause, is refused by that other limit all the same, rule 5
-//!     does not help against it and no longer holds for it.
+//!     allows, ten seconds after the last pause, is refused by that other limit all the same, rule
+//!     5 does not help against it and no longer holds for it.
 //! 12. *Settled costs.* A debit is a send of as much now, unless a report of its request or a later
 //!     one was taken: that has the true cost in it. A credit waits for the next report.
-//! 13. *What is told is believed as far as what is seen agrees with it.* A reset that is past, or now,
-//!     frees nothing. If two resets in a row bring nothing back, and any reset is soon, the limit is
-//!     given up for an hour, and the paced law decides. A reset that falls by a thousand seconds a
-//!     second is in milliseconds. If a window of a second or two had not begun where it was
-//!     expected, windows begin with their first request, and end a window after its answer. Where
-//!     resets are told that roughly, an answer by which less than half is left shows that the window
-//!     has not begun, and the window is expected after as long as it is late. Two resets by the
-//!     service's clock that are a second apart are one, and the later counts.
-//!     Requests count by what they cost where that is less than half of their estimates, this client
-//!     is alone, and none was refused because of it.
+//! 13. *What is told is believed as far as what is seen agrees with it.* A reset that is past, or
+//!     now, frees nothing. If two resets in a row bring nothing back, and any reset is soon, the
+//!     limit is given up for an hour, and the paced law decides. A reset that falls by a thousand
+//!     seconds a second is in milliseconds. If a window of a second or two had not begun where it
+//!     was expected, windows begin with their first request, and end a window after its answer.
+//!     Where resets are told that roughly, an answer by which less than half is left shows that the
+//!     window has not begun, and the window is expected after as long as it is late. Two resets by
+//!     the service's clock that are a second apart are one, and the later counts. Requests count by
+//!     what they cost where that is less than half of their estimates, this client is alone, and
+//!     none was refused because of it.
 
 pub(crate) mod hear;
 mod infer;
