@@ -18,8 +18,9 @@ pub enum ControlLaw {
     /// The law of this crate: it paces at the rate that is delivered, cuts once for each overshoot,
     /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
     /// the published law uses a third. Where a service lets nothing through it asks seldom, one
-    /// request at a time, and learns limits a minute, an hour or a day by the mean over each. [`PacedSettings`](crate::law::PacedSettings) has its floor,
-    /// ceiling and more; the rules stand in `src/law/paced/mod.rs`.
+    /// request at a time, and learns limits a minute, an hour or a day by the mean over each.
+    /// [`PacedSettings`](crate::law::PacedSettings) has its floor, ceiling and more; the rules
+    /// stand in `src/law/paced/mod.rs`.
     Paced,
     /// It goes by what the service declares in its responses
     /// ([`SendRate::observe`](crate::SendRate::observe)): what remains of a limit lasts until its
@@ -110,9 +111,10 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Recorded {
-    /// It was counted, and at most moved the rate along the law's curve.
+    /// It was counted. The rate may have moved along the law's curve, or risen to what was
+    /// delivered.
     Counted,
-    /// It lowered the rate, or began to limit it.
+    /// It lowered the rate, began to limit it, or was refused by a service that is shut.
     Cut,
     /// It ended the limit: nothing is limited until the next throttle.
     Ended,

@@ -29,27 +29,27 @@ errors, nothing: sent 6432 useful 2588 throttled 3811 finished 2525 failed 405 r
 errors, backoff only: sent 2914 useful 2588 throttled 312 finished 2519 failed 0 refused 0 wakes 331 sleeps 365 p50 16 p99 1006632960 events 6179 checksum 99d73d3fe7d7f7c7
 errors, Aws, asking again: sent 256 useful 221 throttled 34 finished 213 failed 0 refused 0 wakes 2004 sleeps 41 p50 16 p99 4294967296 events 2577 checksum 881c777f19da39ac
 errors, Aws, in line: sent 256 useful 221 throttled 34 finished 213 failed 0 refused 0 wakes 5847 sleeps 41 p50 16 p99 4563402752 events 6420 checksum 6e3fc774eea00ce6
-errors, Paced: sent 2642 useful 2569 throttled 62 finished 2492 failed 0 refused 0 wakes 4434 sleeps 124 p50 67108864 p99 738197504 events 9745 checksum cbe5e452d0617e4d
-errors, Paced, shared: sent 2459 useful 2391 throttled 55 finished 2326 failed 0 refused 0 wakes 4183 sleeps 108 p50 83886080 p99 570425344 events 9127 checksum 61470eab02ebe813
-errors, Paced, exclusive: sent 2660 useful 2580 throttled 66 finished 2511 failed 0 refused 0 wakes 4324 sleeps 124 p50 67108864 p99 771751936 events 9669 checksum 2b9fd767983b2fa5
-errors, Paced, bulk: sent 2118 useful 2051 throttled 56 finished 1998 failed 0 refused 0 wakes 5030 sleeps 100 p50 100663296 p99 738197504 events 9299 checksum 1231977ff21dafa3
+errors, Paced: sent 2642 useful 2567 throttled 63 finished 2500 failed 0 refused 0 wakes 4424 sleeps 117 p50 67108864 p99 704643072 events 9735 checksum a1c65b2c032caf88
+errors, Paced, shared: sent 2426 useful 2359 throttled 55 finished 2300 failed 0 refused 0 wakes 4115 sleeps 103 p50 88080384 p99 570425344 events 8996 checksum 3556076aea8e0aa2
+errors, Paced, exclusive: sent 2655 useful 2576 throttled 66 finished 2510 failed 0 refused 0 wakes 4342 sleeps 120 p50 67108864 p99 771751936 events 9678 checksum 642cfdb8541096ae
+errors, Paced, bulk: sent 2002 useful 1934 throttled 56 finished 1893 failed 0 refused 0 wakes 4899 sleeps 89 p50 117440512 p99 771751936 events 8935 checksum 58a06fd101aa52da
 errors, told the limit: sent 2500 useful 2489 throttled 0 finished 2432 failed 0 refused 0 wakes 2544 sleeps 45 p50 75497472 p99 226492416 events 7574 checksum 288987d7d55aae0d
 window, nothing: sent 3870 useful 1500 throttled 2341 finished 1500 failed 547 refused 0 wakes 0 sleeps 0 p50 16 p99 50331648 events 7711 checksum 5e62f4bf1af51067
 window, backoff only: sent 1718 useful 1500 throttled 218 finished 1500 failed 0 refused 0 wakes 154 sleeps 218 p50 16 p99 1409286144 events 3654 checksum 3961ef7dab4ee847
 window, Aws, asking again: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 121 sleeps 55 p50 16 p99 16 events 1300 checksum c4c2b5152743d59f
 window, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 2697 sleeps 55 p50 16 p99 16 events 3876 checksum 6cf1e86e24e50f2d
-window, Paced: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
-window, Paced, shared: sent 1116 useful 1030 throttled 78 finished 1022 failed 0 refused 0 wakes 2067 sleeps 78 p50 113246208 p99 1073741824 events 4339 checksum e12240feaead19b3
-window, Paced, exclusive: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
-window, Paced, bulk: sent 1277 useful 1185 throttled 85 finished 1175 failed 0 refused 0 wakes 1989 sleeps 85 p50 8388608 p99 1073741824 events 4583 checksum e672d77991451b65
+window, Paced: sent 1359 useful 1268 throttled 80 finished 1256 failed 0 refused 0 wakes 1987 sleeps 80 p50 67108864 p99 1040187392 events 4735 checksum bd9d07d016ab0dfe
+window, Paced, shared: sent 1381 useful 1292 throttled 78 finished 1278 failed 0 refused 0 wakes 2016 sleeps 78 p50 65011712 p99 1040187392 events 4806 checksum b8bf321b598f9fed
+window, Paced, exclusive: sent 1359 useful 1268 throttled 80 finished 1256 failed 0 refused 0 wakes 1987 sleeps 80 p50 67108864 p99 1040187392 events 4735 checksum bd9d07d016ab0dfe
+window, Paced, bulk: sent 1255 useful 1161 throttled 85 finished 1153 failed 0 refused 0 wakes 2105 sleeps 85 p50 7864320 p99 1073741824 events 4653 checksum f58df3fa5bcf03a3
 window, told the limit: sent 1500 useful 1488 throttled 1 finished 1474 failed 0 refused 0 wakes 1499 sleeps 0 p50 75497472 p99 96468992 events 4526 checksum d52926d2273fa29e
 sliding, nothing: sent 3874 useful 1500 throttled 2342 finished 1500 failed 520 refused 0 wakes 0 sleeps 0 p50 16 p99 52428800 events 7716 checksum c8c5637600777a9e
 sliding, backoff only: sent 1718 useful 1500 throttled 216 finished 1500 failed 0 refused 0 wakes 154 sleeps 194 p50 16 p99 1476395008 events 3628 checksum 939edb2d1344aaa5
 sliding, Aws, asking again: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 121 sleeps 55 p50 16 p99 16 events 1300 checksum c4c2b5152743d59f
 sliding, Aws, in line: sent 558 useful 503 throttled 55 finished 502 failed 0 refused 0 wakes 2697 sleeps 55 p50 16 p99 16 events 3876 checksum 6cf1e86e24e50f2d
-sliding, Paced: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
-sliding, Paced, shared: sent 1116 useful 1030 throttled 78 finished 1022 failed 0 refused 0 wakes 2067 sleeps 78 p50 113246208 p99 1073741824 events 4339 checksum e12240feaead19b3
-sliding, Paced, exclusive: sent 1407 useful 1314 throttled 80 finished 1302 failed 0 refused 0 wakes 2027 sleeps 80 p50 62914560 p99 1006632960 events 4867 checksum 8920399e4bc1861a
+sliding, Paced: sent 1359 useful 1268 throttled 80 finished 1256 failed 0 refused 0 wakes 1987 sleeps 80 p50 67108864 p99 1040187392 events 4735 checksum bd9d07d016ab0dfe
+sliding, Paced, shared: sent 1381 useful 1292 throttled 78 finished 1278 failed 0 refused 0 wakes 2016 sleeps 78 p50 65011712 p99 1040187392 events 4806 checksum b8bf321b598f9fed
+sliding, Paced, exclusive: sent 1359 useful 1268 throttled 80 finished 1256 failed 0 refused 0 wakes 1987 sleeps 80 p50 67108864 p99 1040187392 events 4735 checksum bd9d07d016ab0dfe
 sliding, Paced, bulk: sent 1125 useful 1040 throttled 77 finished 1031 failed 0 refused 0 wakes 2353 sleeps 77 p50 75497472 p99 1073741824 events 4642 checksum 7ac2f2bc81dbd0c9
 sliding, told the limit: sent 1500 useful 1481 throttled 8 finished 1467 failed 0 refused 0 wakes 1506 sleeps 8 p50 71303168 p99 104857600 events 4534 checksum 2f0c77faf36423bf
 open, nothing: sent 4332 useful 2126 throttled 2180 finished 2112 failed 218 refused 0 wakes 0 sleeps 0 p50 16 p99 150994944 events 13347 checksum 511d8b5b150ae545
@@ -66,18 +66,18 @@ near-and-far, backoff only: sent 9478 useful 1989 throttled 7234 finished 1963 f
 near-and-far, Aws, asking again: sent 1134 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 1184 sleeps 519 p50 16 p99 1946157056 events 4082 checksum d47936501f7eb1c5
 near-and-far, Aws, in line: sent 1139 useful 615 throttled 519 finished 605 failed 0 refused 0 wakes 30808 sleeps 519 p50 16 p99 2550136832 events 33706 checksum cb4295fb864c819f
 near-and-far, Paced: sent 2737 useful 1975 throttled 742 finished 1955 failed 0 refused 0 wakes 26341 sleeps 742 p50 335544320 p99 2415919104 events 32395 checksum 224e3cf9bb1d6f2d
-near-and-far, Paced, shared: sent 2679 useful 1946 throttled 711 finished 1928 failed 0 refused 0 wakes 26658 sleeps 711 p50 369098752 p99 2415919104 events 32594 checksum e20c3a37759789d7
-near-and-far, Paced, exclusive: sent 2792 useful 1986 throttled 782 finished 1962 failed 0 refused 0 wakes 26099 sleeps 782 p50 352321536 p99 2415919104 events 32251 checksum 2768f01fd5af7f18
+near-and-far, Paced, shared: sent 2676 useful 1933 throttled 717 finished 1910 failed 0 refused 0 wakes 26235 sleeps 717 p50 335544320 p99 2550136832 events 32152 checksum 05fedc4b2c96621a
+near-and-far, Paced, exclusive: sent 2804 useful 1984 throttled 797 finished 1964 failed 0 refused 0 wakes 25705 sleeps 797 p50 301989888 p99 2415919104 events 31887 checksum 959f603f65da9ea8
 near-and-far, Paced, bulk: sent 2206 useful 1912 throttled 274 finished 1881 failed 0 refused 0 wakes 33325 sleeps 273 p50 369098752 p99 2415919104 events 38305 checksum 56dfce89cc28ac64
 near-and-far, told the limit: sent 1500 useful 1459 throttled 0 finished 1418 failed 0 refused 0 wakes 1490 sleeps 0 p50 973078528 p99 1207959552 events 5007 checksum f5ae2272417841f3
 outage-hint, nothing: sent 39712 useful 10589 throttled 29089 finished 10576 failed 4925 refused 0 wakes 0 sleeps 0 p50 44040192 p99 150994944 events 79390 checksum 7f9fc340691793a7
 outage-hint, backoff only: sent 13868 useful 10586 throttled 3268 finished 10575 failed 1818 refused 1810 wakes 1411 sleeps 1450 p50 16 p99 1275068416 events 29172 checksum c7aeb3a5b4dcee0f
 outage-hint, Aws, asking again: sent 2625 useful 2565 throttled 60 finished 2565 failed 0 refused 0 wakes 114604 sleeps 60 p50 2031616 p99 8321499136 events 119918 checksum 0de9ea15440cd6f9
 outage-hint, Aws, in line: sent 2626 useful 2566 throttled 60 finished 2566 failed 0 refused 0 wakes 36317 sleeps 60 p50 121634816 p99 4563402752 events 41633 checksum 8138875fe9de14d1
-outage-hint, Paced: sent 10476 useful 10361 throttled 103 finished 10350 failed 0 refused 0 wakes 29877 sleeps 103 p50 75497472 p99 520093696 events 50858 checksum 9780fa2a63fb05eb
-outage-hint, Paced, shared: sent 10083 useful 9984 throttled 87 finished 9971 failed 0 refused 0 wakes 29156 sleeps 87 p50 79691776 p99 436207616 events 49349 checksum 2fa144c14c99e3a3
-outage-hint, Paced, exclusive: sent 10472 useful 10335 throttled 125 finished 10322 failed 0 refused 0 wakes 30194 sleeps 125 p50 71303168 p99 771751936 events 51165 checksum 2b89d40542d07373
-outage-hint, Paced, bulk: sent 10103 useful 9981 throttled 112 finished 9968 failed 0 refused 0 wakes 29850 sleeps 112 p50 75497472 p99 771751936 events 50087 checksum 5b5487dced64a24b
+outage-hint, Paced: sent 10475 useful 10360 throttled 103 finished 10349 failed 0 refused 0 wakes 29876 sleeps 103 p50 75497472 p99 520093696 events 50855 checksum 8ed3673c23643eb7
+outage-hint, Paced, shared: sent 10082 useful 9983 throttled 87 finished 9972 failed 0 refused 0 wakes 29158 sleeps 87 p50 79691776 p99 436207616 events 49351 checksum 804cbe90b35bd9a5
+outage-hint, Paced, exclusive: sent 10472 useful 10335 throttled 125 finished 10322 failed 0 refused 0 wakes 30195 sleeps 125 p50 71303168 p99 771751936 events 51166 checksum 42e08d9085b74e9b
+outage-hint, Paced, bulk: sent 10103 useful 9979 throttled 112 finished 9968 failed 0 refused 0 wakes 29843 sleeps 112 p50 75497472 p99 771751936 events 50078 checksum 1920735da36e23bd
 outage-hint, told the limit: sent 10500 useful 10487 throttled 0 finished 10476 failed 0 refused 0 wakes 10499 sleeps 0 p50 75497472 p99 83886080 events 31526 checksum 95fd4d522e7cd2f5
 classes, nothing: sent 14281 useful 1097 throttled 13145 finished 1095 failed 2904 refused 0 wakes 0 sleeps 0 p50 52428800 p99 159383552 events 29334 checksum 6450e745fbb52907
 classes, backoff only: sent 9572 useful 1097 throttled 8440 finished 1095 failed 8053 refused 8049 wakes 358 sleeps 368 p50 16 p99 905969664 events 20223 checksum 02598c87f9ad9f60

@@ -74,13 +74,12 @@ pub(crate) struct Window {
     pub(crate) cycle: Option<u128>,
 }
 
-/// A window that is over: when it began, the rate of the one before, the rate that it counted, and
-/// that of what was done, without what failed.
+/// A window that is over: when it began, the rate of the one before, and that of what was done in
+/// it, without what failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Past {
     pub(crate) began: u64,
     pub(crate) before: Rate,
-    pub(crate) rate: Rate,
     pub(crate) done: Rate,
     /// Of a cycle: the calms before its end, and the time in it that was not used.
     pub(crate) calms: u64,
@@ -96,11 +95,12 @@ pub(crate) enum Event {
         past: Past,
         counted: Counted,
     },
-    /// A response at `now` that was not throttled, to a request sent at `sent`, while the rate is
-    /// used up or nothing gets through; and what had been counted before it.
+    /// A response at `now` that was not throttled, to a request of `weight` sent at `sent`, while
+    /// the rate is used up or nothing gets through.
     Response {
         now: u64,
         sent: u64,
+        weight: u32,
         counted: Counted,
     },
     /// A throttle.
@@ -115,6 +115,7 @@ pub(crate) struct Throttled {
     pub(crate) sent: u64,
     /// When the pause ends that the service asked for; `now` if it asked for none.
     pub(crate) until: u64,
+    pub(crate) weight: u32,
     /// The fill rate.
     pub(crate) fill: Rate,
     pub(crate) counted: Counted,
@@ -289,8 +290,8 @@ impl Law for Controller {
 }
 
 impl Controller {
-    /// Returns the rate that a caller at `now` has to let `state` begin with, and the time from which
-    /// it holds; zero if nothing is limited.
+    /// Returns the rate that a caller at `now` has to let `state` begin with, and the time from
+    /// which it holds; zero if nothing is limited.
     ///
     /// A rate that moves with time holds from `now`: the time of a state may be long past, and what
     /// was minted since must not be taken back.

@@ -73,6 +73,62 @@ fn a_knock_after_few_answers_leaves_the_rate_that_was_seen() {
     assert!(shown.enabled && shown.fill_rate < 10.0, "{shown:?}");
 }
 
+/// The law of seconds goes on: what has little to send is not measured by one throttle.
+#[test]
+fn a_throttle_of_a_client_that_sends_little_does_not_shut_it() {
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    for sent in (0..SHUT).step_by(10_000_000) {
+        send(&rate, sent, Outcome::NotThrottled);
+    }
+    send(&rate, SHUT, Outcome::Throttled);
+    let light = SHUT + 600 * SECOND;
+    for sent in (SHUT + 30 * SECOND..light).step_by(30_000_000_000) {
+        send(&rate, sent, Outcome::NotThrottled);
+    }
+    send(&rate, light, Outcome::Throttled);
+    let shown = rate.snapshot(at(light + 2 * TRIP));
+    assert!(shown.fill_rate > 1.0, "{shown:?}");
+}
+
+/// A server's fault is no delivery, though a window that delivered as much lifts the rate.
+#[test]
+fn failures_do_not_lift_a_rate() {
+    let lifted = |outcome| {
+        let rate = SendRate::paced(PacedSettings::new(), at(0));
+        for sent in (0..SHUT).step_by(100_000_000) {
+            send(&rate, sent, Outcome::NotThrottled);
+        }
+        send(&rate, SHUT, Outcome::Throttled);
+        for sent in (SHUT + SECOND..SHUT + 3 * SECOND).step_by(5_000_000) {
+            send(&rate, sent, outcome);
+        }
+        rate.snapshot(at(SHUT + 3 * SECOND)).last_max_rate
+    };
+    let (failed, done) = (lifted(Outcome::Failed), lifted(Outcome::NotThrottled));
+    assert!(failed < 12.0 && done > 100.0, "{failed}, {done}");
+}
+
+/// A reset forgets when the cycle began. The answer to a knock that was sent within a trip of the
+/// refusal then makes no rate of a moment.
+#[test]
+fn an_opening_after_a_reset_takes_the_rate_that_was_known() {
+    let trip = 10 * SECOND;
+    let rate = SendRate::paced(PacedSettings::new(), at(0));
+    let heard = |sent, outcome| {
+        rate.record(at(sent + trip), SendPermit::sent_at(at(sent)), outcome);
+    };
+    for sent in (0..SHUT).step_by(2_000_000_000) {
+        heard(sent, Outcome::NotThrottled);
+    }
+    heard(SHUT, Outcome::Throttled);
+    heard(SHUT + 5 * trip, Outcome::Throttled);
+    rate.reset(at(SHUT + 6 * trip));
+    let knock = next(&rate, SHUT + 6 * trip);
+    heard(knock, Outcome::NotThrottled);
+    let shown = rate.snapshot(at(knock + trip));
+    assert!(shown.enabled && shown.fill_rate < 1.0, "{shown:?}");
+}
+
 /// A plain limiter is never shut, whatever is throttled: its peak is kept above its rate.
 #[test]
 fn a_fixed_rate_is_not_shut_by_throttles() {

@@ -412,7 +412,8 @@ impl Engaged<'_> {
         (head, Line { least, ..line })
     }
 
-    /// Lets the bucket hold at least `tokens`, of a limiter that obeys declared limits.
+    /// Lets the bucket hold at least `tokens`: a try at a limiter that obeys declared limits, or a
+    /// request that a shut service has refused.
     pub(super) fn make_room(&self, tokens: u32) {
         // Relaxed: a number that publishes nothing. A caller that has not seen it yet finds fewer
         // tokens. What it brings back of what was discarded is no more than itself.

@@ -41,8 +41,8 @@ impl Meter {
     /// window can show.
     pub(super) fn count_failed(&self, weight: u32) {
         // Relaxed, here and where it is read and set to zero: a part of a count that is only looked
-        // at, and that a window which ends at the same time may miss. There is nothing weaker, so no
-        // model. Before the count, so that it is seldom less than its part.
+        // at, and that a window which ends at the same time may miss. There is nothing weaker, so
+        // no model. Before the count, so that it is seldom less than its part.
         self.failed.fetch_add(weight.into(), Relaxed);
         self.count(weight);
     }
@@ -111,30 +111,21 @@ impl Meter {
     /// Ends the window if it is over at `now`, when a response to a request sent at `sent` has been
     /// counted. The first thread to end it has done so for all: the sum that one window ends
     /// with is the base of the next.
-    ///
-    /// Returns what the window is, and the reading.
-    pub(super) fn turn(
-        &self,
-        law: &Controller,
-        state: State,
-        now: u64,
-        sent: u64,
-    ) -> (Window, u128) {
+    pub(super) fn turn(&self, law: &Controller, state: State, now: u64, sent: u64) -> Window {
         loop {
             let reading = self.reading();
             // The sum after the load, see there.
             let counts = || (self.sum(), self.failed.load(Relaxed));
             let cycle = self.cycle.load(Relaxed);
             let window = law.turn(reading, cycle, counts, state, now, sent);
-            match window.next {
-                None => return (window, reading),
-                Some(next) if self.replace(reading, next) => {
-                    if let Some(next) = window.cycle {
-                        self.change_cycle(cycle, next);
-                    }
-                    return (window, next);
+            let Some(next) = window.next else {
+                return window;
+            };
+            if self.replace(reading, next) {
+                if let Some(next) = window.cycle {
+                    self.change_cycle(cycle, next);
                 }
-                Some(_) => {}
+                return window;
             }
         }
     }
@@ -148,13 +139,15 @@ impl Meter {
         // `paced::an_opening_and_a_refusal_leave_the_state_and_the_cycle_of_one`.
         let _ = self.cycle.compare_exchange(seen, next, Relaxed, Relaxed);
     }
+
+    /// Forgets the cycle.
     pub(super) fn forget_cycle(&self) {
         // Relaxed: see `change_cycle`.
         self.cycle.store(0, Relaxed);
     }
 
-    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none. The cycle
-    /// is forgotten.
+    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none. The
+    /// cycle is forgotten.
     pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
         self.forget_cycle();
         loop {

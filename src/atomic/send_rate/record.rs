@@ -242,7 +242,7 @@ impl SendRate {
         let engaged = self.words();
         let law = self.law.get();
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
-        let (window, _) = self.meter.turn(&law, state, elapsed, sent);
+        let window = self.meter.turn(&law, state, elapsed, sent);
         let Some(engaged) = engaged else {
             self.gate.quiet_until(gate, window.end, false);
             return Recorded::Counted;
@@ -282,7 +282,7 @@ impl SendRate {
     }
 }
 
-/// The state that replaces another one, and the cycle that the law had seen with the one that begins.
+/// The state that replaces another one, and the cycle that was seen, with the one that begins.
 pub(super) struct Next {
     state: State,
     cycle: Option<(u128, u128)>,
@@ -351,7 +351,7 @@ impl Engaged<'_> {
         let mut now = now;
         if !law.moves_with_time() {
             self.meter.count(permit.weight());
-            let (window, _) = self.meter.turn(&law, self.state.load(), now, now);
+            let window = self.meter.turn(&law, self.state.load(), now, now);
             now = window.at;
         }
         self.drain(&law, now, permit, true);
@@ -370,6 +370,7 @@ impl Engaged<'_> {
                 now,
                 sent,
                 until,
+                weight: permit.weight(),
                 fill,
                 counted: self.meter.counted(),
                 since_change: self.promised.baseline.since(last.version(), self.meter),
@@ -390,6 +391,14 @@ impl Engaged<'_> {
             }
             Some(Next::with(next, &throttled.counted, decision))
         });
+        // A shut service is asked by requests as heavy as the refused one, or by none.
+        if permit.weight() > 1
+            && law
+                .shown(self.state.load(), self.meter.counted(), now)
+                .is_shut
+        {
+            self.make_room(permit.weight());
+        }
         self.follow_limits(now);
         if contradicted {
             return Recorded::Contradicted;
@@ -467,10 +476,14 @@ impl Engaged<'_> {
     /// up: the bucket holds less than half of what it can, or no token.
     fn step(&self, law: &Controller, now: u64, sent: u64, weight: u32) {
         let step = |last: State| {
-            let mut counted = self.meter.counted();
-            // What had been counted before it.
-            counted.sum = counted.sum.wrapping_sub(weight.into());
-            let decision = law.decide(last, Event::Response { now, sent, counted })?;
+            let counted = self.meter.counted();
+            let event = Event::Response {
+                now,
+                sent,
+                weight,
+                counted,
+            };
+            let decision = law.decide(last, event)?;
             Some(Next::with(last.decided(decision), &counted, decision))
         };
         let Some(next) = step(self.state.load()) else {

@@ -38,7 +38,8 @@ pub struct SendRateSnapshot {
     /// throttled, and where it counts windows the rate at the last opening.
     pub measured_rate: f64,
     /// The rate that the last throttle was taken to have come at, per second; 0 before the first
-    /// one. Of the paced law the peak it returns to, and where it counts windows the rate at the last opening.
+    /// one. Of the paced law the peak it returns to, and where it counts windows the rate at the
+    /// last opening.
     pub last_max_rate: f64,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) is_measured: bool,

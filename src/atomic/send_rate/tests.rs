@@ -660,9 +660,8 @@ fn a_window_of_the_paced_law_ends_at_its_time_and_no_sooner() {
     }
     let limited = rate.about_to_limit();
     let turn = |now| {
-        let (window, _) = rate
-            .meter
-            .turn(&rate.law.get(), limited.state.load(), now, now);
+        let state = limited.state.load();
+        let window = rate.meter.turn(&rate.law.get(), state, now, now);
         (window.next.is_some(), window.end)
     };
     let (_, end) = turn(0);

@@ -48,6 +48,7 @@ fn throttled(sent: u64) -> Throttled {
         now: 12 * SECOND,
         sent,
         until: 12 * SECOND,
+        weight: 1,
         fill: Rate::from_ratio(10, SECOND),
         counted: Counted {
             reading,
@@ -194,6 +195,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         let response = Event::Response {
             now: 12 * SECOND,
             sent: 11 * SECOND,
+            weight: 1,
             counted: throttled(0).counted,
         };
         let step = law.decide(initial, response);

@@ -29,12 +29,24 @@ pub(crate) struct Evidence {
     pub(crate) delivered: Option<Delivered>,
 }
 
+impl Evidence {
+    /// Rule 6: whether `count` since the last cut is so much less than `expected` that the service
+    /// lets nothing through at the moment.
+    fn is_next_to_nothing(&self, last: Cut, count: u64, expected: u64) -> bool {
+        let trips = self.now.saturating_sub(self.sent).saturating_mul(4);
+        // Later a client that got few may have sent few.
+        let is_recent = self.now.saturating_sub(last.since) < RECENT.max(trips);
+        (expected >= NOTHING_OF && count == 0)
+            || (is_recent && expected >= FEW && count.saturating_mul(8) < expected)
+    }
+}
+
 /// Fewer responses than this say little.
 const FEW: u64 = 32;
 /// None of so many that were to be expected says that nothing is allowed at the moment.
 const NOTHING_OF: u64 = 4;
 /// How many responses make a first estimate.
-const FIRST_FEW: u64 = 8;
+pub(super) const FIRST_FEW: u64 = 8;
 /// How many responses make a measured peak.
 const MEASURED: u64 = 6;
 /// How many halvings starvation adds at a time.
@@ -49,7 +61,7 @@ const SAME_CUT: u64 = SECOND.wrapping_div(10);
 const INITIAL_WINDOW: u64 = 10;
 /// How long a step takes at least.
 const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
-/// How long what came since a cut says more than the windows.
+/// How long what came since a cut says more than the windows, and what did not come says something.
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
 /// Returns the memory of the first cut: rule 8.
@@ -139,9 +151,14 @@ pub(crate) fn after_throttle(
     let count = seen.since_cut.unwrap_or(expected);
     // Rule 1. What is throttled after a pause was sent after it.
     let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
-    let is_starved = (ramp > 0 && count == 0) || (ramp == 0 && is_next_to_nothing(count, expected));
+    let is_starved =
+        (ramp > 0 && count == 0) || (ramp == 0 && seen.is_next_to_nothing(last, count, expected));
     let few = Rate::from_ratio(FEW_A_SECOND, SECOND);
-    let seconds = seen.delivered.map(|delivered| delivered.rate(0));
+    let known = |delivered: &Delivered| delivered.responses() >= MEASURED;
+    let seconds = seen
+        .delivered
+        .filter(known)
+        .map(|delivered| delivered.rate(0));
     let is_slow = !is_dead && seconds.map_or(peak, |rate| rate.min(peak)) < few;
     if (is_starved || is_slow) && settings.within(peak) > settings.lowest() {
         return Some(Verdict::Shut);
@@ -198,15 +215,9 @@ pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Evi
     let sustained = rate_at(settings, last.memory, last.since, seen.now).min(last.memory.peak());
     let expected = sustained.tokens_in(span);
     let nothing_before = last.memory.has_pause() || last.memory.ramp() > 0;
-    let starves = |count| (nothing_before && count == 0) || is_next_to_nothing(count, expected);
+    let starves =
+        |count| (nothing_before && count == 0) || seen.is_next_to_nothing(last, count, expected);
     seen.since_cut.map_or(!ever, starves)
-}
-
-/// Rule 6: whether `count` is so much less than `expected` that the service lets nothing through at
-/// the moment.
-const fn is_next_to_nothing(count: u64, expected: u64) -> bool {
-    (expected >= NOTHING_OF && count == 0)
-        || (expected >= FEW && count.saturating_mul(8) < expected)
 }
 
 /// Rule 5: returns the rate that was delivered, if that is known, and at most the rate the request

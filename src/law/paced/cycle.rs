@@ -3,7 +3,7 @@
 
 #![allow(
     clippy::arithmetic_side_effects,
-    reason = "times are below 2⁶², counts below 2⁴⁵, factors below 2⁴⁰, and products are made in 128 bits"
+    reason = "times are below 2⁶², counts and factors below 2⁴⁵, and products are made in 128 bits"
 )]
 
 use super::cut::{Cut, STARVED_STEP, remember};
@@ -38,14 +38,14 @@ const PAUSE: u64 = 16;
 const BEYOND: u64 = ONE / 2;
 const ENOUGH: u64 = 32;
 /// In the place of growth: the shut began under the law of seconds, and the rate is its peak.
-const SECONDS: u64 = 1023;
+const SECONDS: u64 = (1 << 7) - 1;
 /// A shut as short as this is for the law of seconds.
 const SHORT_DARK: u64 = SECOND;
 /// What a cycle lasts at least.
 const SHORTEST_CYCLE: u64 = SECOND / 1_000;
 /// So few accepted say less than the gap between two knocks.
 const FEW: u64 = 2;
-/// A cycle longer than so many calms, 10 fraction bits, and of so many answers has a mean that lags.
+/// A cycle of more calms than this, 10 fraction bits, and so many answers has a mean that lags.
 const LONG_CYCLE: u64 = 4 << 10;
 const ENOUGH_TO_LAG: u64 = 20;
 /// So many answers between two shuts are enough for the law of seconds.
@@ -53,7 +53,8 @@ const ENOUGH_TO_GO: u64 = 8;
 /// A rate below this has too few answers in a second for a law of seconds.
 pub(super) const FEW_A_SECOND: u32 = 1;
 
-/// Returns a number of so many significant bits, rounded down, as so many and six more bits.
+/// Returns a number rounded down to `bits` significant ones, with its exponent above `bits - 1` of
+/// them.
 fn pack(value: u64, bits: u32) -> u64 {
     let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (u64::from(exponent) << (bits - 1)) + (value >> exponent)
@@ -67,18 +68,18 @@ fn unpack(code: u64, bits: u32) -> u64 {
     }
 }
 
-/// A number of 6 significant bits, rounded up.
-fn coarse(value: u64) -> u64 {
-    let down = pack(value, 6);
-    down + u64::from(unpack(down, 6) < value)
+/// As [`pack`], rounded up.
+fn pack_up(value: u64, bits: u32) -> u64 {
+    let down = pack(value, bits);
+    down + u64::from(unpack(down, bits) < value)
 }
 
-fn from_coarse(code: u64) -> u64 {
-    unpack(code, 6)
-}
-
-/// The significant bits of a rate.
-const SIGNIFICANT: u32 = 14;
+/// The significant bits of a rate, of a calm and of the time that earlier cycles count for, of a
+/// wait, and of growth.
+const OF_RATE: u32 = 14;
+const OF_CALM: u32 = 6;
+const OF_WAIT: u32 = 5;
+const OF_GROWTH: u32 = 4;
 
 /// The unit of waits and of the time that earlier cycles count for, 2²⁰ ns.
 const WAIT_BITS: u32 = 20;
@@ -99,42 +100,46 @@ pub(super) struct Shut {
     pub(super) rate: Rate,
     /// What it had grown by, 16 fraction bits; `None` under the law of seconds.
     grown: Option<u64>,
-    /// The knocks that were refused, three at most.
-    knocks: u64,
+    /// Whether a knock was refused.
+    knocked: bool,
     /// The time from the last refusal to the next knock, in nanoseconds.
     wait: u64,
+    /// The tokens of a knock, a power of two: those of the request that was refused, rounded up.
+    weight: u64,
     /// Whether the service has said when it opens.
-    pub(super) hinted: bool,
+    hinted: bool,
 }
 
 const RATE: Field = Field::lowest(20);
 const CALMS: Field = RATE.above(10);
-const WAIT: Field = RATE.above(10);
-const TRIES: Field = WAIT.above(2);
-const GROWN: Field = TRIES.above(10);
+const WAIT: Field = RATE.above(9);
+const KNOCKED: Field = WAIT.above(1);
+const GROWN: Field = KNOCKED.above(7);
+const MOST_WAIT: u64 = (1 << 9) - 1;
+const WEIGHT: Field = GROWN.above(5);
 
 fn rate_of(memory: CutState) -> Rate {
-    Rate::from_raw(unpack(RATE.get(memory.to_bits().into()), SIGNIFICANT).into())
+    Rate::from_raw(unpack(RATE.get(memory.to_bits().into()), OF_RATE).into())
 }
 
 fn rate_bits(rate: Rate) -> u128 {
-    RATE.put(pack(rate.raw(), SIGNIFICANT))
+    RATE.put(pack(rate.raw(), OF_RATE))
 }
 
 impl Open {
     pub(super) fn of(memory: CutState) -> Option<Self> {
         memory.is_open().then(|| Self {
             rate: rate_of(memory),
-            calm: from_coarse(CALMS.get(memory.to_bits().into())).max(1),
+            calm: unpack(CALMS.get(memory.to_bits().into()), OF_CALM).max(1),
         })
     }
 
-    /// Returns the state after an opening, with the calm of rule 20. `count` is what was accepted in
-    /// the cycle before, if that was one of windows.
+    /// Returns the state after an opening, with the calm of rule 20. `count` is what was accepted
+    /// in the cycle before, if that was one of windows.
     fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
         // So many are under way, and as many are refused before the first refusal is heard of.
         let flight = rate.tokens_in(seen.trip().saturating_mul(4));
-        let usual = CALM.saturating_mul(flight.saturating_add(4));
+        let usual = CALM.saturating_mul(flight.saturating_add(4 * seen.weight));
         let share = narrow((u128::from(usual) * u128::from(three_quarters(rate))) >> 16);
         let calm = count.map_or(share, |count| {
             share.max((count * 8 / 3).min(usual)).max(count * 2)
@@ -146,13 +151,13 @@ impl Open {
     }
 
     fn memory(self) -> CutState {
-        CutState::open(rate_bits(self.rate) | CALMS.put(coarse(self.calm)))
+        CutState::open(rate_bits(self.rate) | CALMS.put(pack_up(self.calm, OF_CALM)))
     }
 
     /// Returns by how much the rate has grown after `calms`, which have 10 fraction bits; with 16.
     fn grown(self, calms: u64) -> u64 {
         let (growth, line) = (GROWTH.max(ONE * 4 / self.calm), self.cube());
-        let power = power(calms.min(MOST_CALMS) << 6, ONE + 2 * line);
+        let power = power(calms << 6, ONE + 2 * line);
         narrow((u128::from(growth) * u128::from(power)) >> 16)
     }
 
@@ -249,28 +254,30 @@ impl Cycle {
     /// Returns the cycle after those that count for so long, with a calm.
     fn after(self, before: u64, calm: u64) -> Self {
         let rest = self.0 & !(BEFORE.put(u64::MAX) | LAST_CALM.put(u64::MAX));
-        let before = BEFORE.put(coarse(before >> WAIT_BITS).min(MOST_COARSE));
-        Self(rest | before | LAST_CALM.put(coarse(calm).min(MOST_COARSE)))
+        // Rounded down, or the weight of earlier cycles would never fade; 0 is that of none.
+        let before = pack((before >> WAIT_BITS).max(1), OF_CALM).min(MOST_COARSE);
+        let calm = pack_up(calm, OF_CALM).min(MOST_COARSE);
+        Self(rest | BEFORE.put(before) | LAST_CALM.put(calm))
     }
 
     /// Returns the cycle after it has been light for so long, under the law of seconds.
     fn dark_after(self, light: u64) -> Self {
         let rest = self.0 & !LAST_CALM.put(u64::MAX);
-        Self(rest | LAST_CALM.put(coarse(light >> WAIT_BITS).min(MOST_COARSE)))
+        Self(rest | LAST_CALM.put(pack(light >> WAIT_BITS, OF_CALM).min(MOST_COARSE)))
     }
 
     /// Returns for how long the cycles before count.
     fn before(self) -> u64 {
-        from_coarse(BEFORE.get(self.0)) << WAIT_BITS
+        unpack(BEFORE.get(self.0), OF_CALM) << WAIT_BITS
     }
 
     fn calm(self) -> u64 {
-        from_coarse(LAST_CALM.get(self.0)).clamp(1, MOST_CALM)
+        unpack(LAST_CALM.get(self.0), OF_CALM).clamp(1, MOST_CALM)
     }
 
     /// Returns how long it was light, of a cycle under the law of seconds.
     fn light(self) -> u64 {
-        from_coarse(LAST_CALM.get(self.0)) << WAIT_BITS
+        unpack(LAST_CALM.get(self.0), OF_CALM) << WAIT_BITS
     }
 
     /// Returns a cycle that begins now, after the same ones.
@@ -295,7 +302,10 @@ pub(super) struct Seen {
     /// When the pause ends that the service asked for; `now` if it asked for none.
     pub(super) until: u64,
     pub(super) cycle: Cycle,
+    /// What was counted, of a knock that was done before it.
     pub(super) sum: u64,
+    /// The tokens of the request.
+    pub(super) weight: u64,
 }
 
 impl Seen {
@@ -316,29 +326,33 @@ impl Shut {
             rate: rate_of(memory),
             grown: Some(GROWN.get(bits))
                 .filter(|code| *code != SECONDS)
-                .map(|code| from_coarse(code) << 9),
-            knocks: TRIES.get(bits),
-            wait: from_coarse(WAIT.get(bits)) << WAIT_BITS,
+                .map(|code| unpack(code, OF_GROWTH) << 9),
+            knocked: KNOCKED.get(bits) == 1,
+            wait: unpack(WAIT.get(bits), OF_WAIT) << WAIT_BITS,
+            weight: 1 << WEIGHT.get(bits),
             hinted: memory.has_pause(),
         })
+    }
+
+    /// Returns `true` if there was an opening before.
+    pub(super) fn is_of_windows(self) -> bool {
+        self.grown.is_some()
     }
 
     /// Returns the memory, and the time from which on a knock is minted.
     fn limit(self, settings: &PacedSettings, seen: &Seen) -> (u64, CutState) {
         let longest = LONGEST.max(seen.span() / 32);
-        let wait = self
-            .wait
-            .min(longest)
-            .min(settings.lowest().nanos_per_token());
-        let wait = coarse((wait >> WAIT_BITS).max(1)).min(1023);
-        let nanos = from_coarse(wait) << WAIT_BITS;
+        let floor = settings.lowest().nanos_per_token();
+        let weight = seen.weight.clamp(1, 1 << 31).next_power_of_two();
+        let wait = self.wait.min(longest).min(floor.saturating_mul(weight));
+        let wait = pack_up(wait.div_ceil(1 << WAIT_BITS).max(1), OF_WAIT).min(MOST_WAIT);
+        let nanos = unpack(wait, OF_WAIT) << WAIT_BITS;
+        let growth = |grown: u64| pack_up(grown.div_ceil(1 << 9), OF_GROWTH).min(SECONDS - 1);
         let bits = rate_bits(self.rate)
             | WAIT.put(wait)
-            | TRIES.put(self.knocks)
-            | GROWN.put(
-                self.grown
-                    .map_or(SECONDS, |grown| coarse(grown >> 9).min(SECONDS - 1)),
-            );
+            | KNOCKED.put(self.knocked.into())
+            | GROWN.put(self.grown.map_or(SECONDS, growth))
+            | WEIGHT.put(weight.ilog2().into());
         let memory = CutState::shut(bits);
         if seen.until > seen.now {
             (seen.until, memory.with_pause())
@@ -366,7 +380,7 @@ impl Shut {
     /// Returns the rate at which knocks are minted after the pause.
     pub(super) fn rate(self) -> Rate {
         let pause = if self.hinted { 0 } else { self.wait / PAUSE };
-        Rate::from_ratio(1, self.wait - pause)
+        ratio(self.weight, self.wait - pause)
     }
 
     /// The first refusal, of a rate that is not known.
@@ -375,15 +389,17 @@ impl Shut {
         peak: Rate,
         seen: &Seen,
     ) -> (u64, CutState, Cycle) {
-        let own = seen
-            .span()
-            .checked_div(seen.cycle.count(seen.sum))
-            .unwrap_or(if seen.until > seen.now { 0 } else { UNHEARD });
+        let own = match seen.cycle.count(seen.sum) {
+            0 if seen.until > seen.now => 0, // a hint says enough
+            0 => UNHEARD,
+            count => narrow(u128::from(seen.span()) * u128::from(seen.weight) / u128::from(count)),
+        };
         let shut = Self {
             rate: peak,
             grown: None,
-            knocks: 0,
+            knocked: false,
             wait: own.max(seen.trip() / 2).min(FIRST),
+            weight: 1,
             hinted: false,
         };
         let (since, memory) = shut.limit(settings, seen);
@@ -395,18 +411,21 @@ impl Shut {
         (since, memory, cycle.dark_after(seen.span()))
     }
 
-    /// A refusal of what was sent since the opening.
+    /// A refusal of what was sent since the opening, at `rate`.
     pub(super) fn after(
         settings: &PacedSettings,
         open: Open,
-        calms: u64,
+        rate: Rate,
         seen: &Seen,
     ) -> (u64, CutState) {
+        let grown = (u128::from(rate.raw()) << 16) / u128::from(open.rate.raw().max(1));
+        let own = open.rate.nanos_per_token().saturating_mul(seen.weight);
         let shut = Self {
             rate: open.rate,
-            grown: Some(open.grown(calms)),
-            knocks: 0,
-            wait: open.rate.nanos_per_token().max(seen.trip() / 2),
+            grown: Some(narrow(grown).saturating_sub(ONE)),
+            knocked: false,
+            wait: own.max(seen.trip() / 2),
+            weight: 1,
             hinted: false,
         };
         shut.limit(settings, seen)
@@ -437,16 +456,17 @@ impl Shut {
         if !self.is_knock(since, seen.sent) {
             return None;
         }
-        // Of a cycle that is not known more says nothing.
-        let count = seen.cycle.count(seen.sum);
+        // More than this says nothing of a cycle that is not known yet.
+        let count = seen.cycle.count(seen.sum) / seen.weight.max(1);
         let count = self.grown.map_or(count.min(3 * KNOCKS), |_| count);
-        let longer = if self.knocks == 0 || (self.grown.is_none() && self.wait < SECOND / 2) {
+        let doubles = !self.knocked || (self.grown.is_none() && self.wait < SECOND / 2);
+        let longer = if doubles {
             self.wait
         } else {
             narrow(u128::from(self.wait) * u128::from(KNOCKS) / u128::from(KNOCKS + count))
         };
         let next = Self {
-            knocks: (self.knocks + 1).min(3),
+            knocked: true,
             wait: self.wait.saturating_add(longer),
             ..self
         };
@@ -455,8 +475,8 @@ impl Shut {
         Some((since, memory, cycle))
     }
 
-    /// Returns the memory after a knock that was done, and the cycle that begins with it; `None` if
-    /// the request was no knock.
+    /// Returns the memory after a knock that was done, and the cycle that begins at the opening;
+    /// `None` if the request was no knock.
     pub(super) fn opened(
         self,
         settings: &PacedSettings,
@@ -481,9 +501,10 @@ impl Shut {
         let at = refused.midpoint(asked).max(start);
         let from = seen.sum;
         let lasted = Lasted {
-            count: seen.cycle.count(from).max(1),
+            count: seen.cycle.count(from).max(seen.weight),
             span: (at - start).max(SHORTEST_CYCLE),
             gap,
+            weight: seen.weight.max(1),
         };
         let at = at.saturating_add(unasked);
         let Some(grown) = self.grown else {
@@ -493,7 +514,9 @@ impl Shut {
                     cycle,
                 ));
             }
-            let open = Open::at(settings.within(lasted.mean()), None, seen);
+            // Of a cycle that has been forgotten nothing is known but the peak.
+            let mean = seen.cycle.start().map_or(self.rate, |_| lasted.mean());
+            let open = Open::at(settings.within(mean), None, seen);
             return Some((
                 open.memory(),
                 Cycle::new(at, from).after(lasted.span, open.calm),
@@ -510,9 +533,9 @@ impl Shut {
         let light = seen.cycle.light();
         let dark = lasted.span.saturating_sub(light);
         let is_fast = self.rate >= Rate::from_ratio(FEW_A_SECOND, SECOND);
-        let is_short = self.knocks == 0 && (dark < SHORT_DARK || lasted.count <= FEW);
+        let is_short = !self.knocked && (dark < SHORT_DARK || lasted.answers() <= FEW);
         // Or it would go to and fro where few get through.
-        let is_first = seen.cycle.before() == 0 || lasted.count >= ENOUGH_TO_GO;
+        let is_first = seen.cycle.before() == 0 || lasted.answers() >= ENOUGH_TO_GO;
         let is_same = seen.cycle.before().abs_diff(lasted.span) < lasted.span / 4;
         let is_outage = dark < light && !is_same;
         let goes = is_outage || (is_fast && is_short && is_first);
@@ -538,13 +561,14 @@ impl Shut {
         }
         .grown(LONG_CYCLE);
         let lags = grown > usual || own > self.rate.scaled(13, 10);
-        let next = if lasted.count >= ENOUGH_TO_LAG && lags && last > own {
+        let next = if lasted.answers() >= ENOUGH_TO_LAG && lags && last > own {
             let ratio = (u128::from(last.raw()) << 16) / u128::from(own.raw().max(1));
             let root = power(narrow(ratio), ONE / 2);
             Rate::from_raw((u128::from(own.raw()) * u128::from(root)) >> 16)
         } else {
-            lasted.at_least_a_gap(mean).max(self.rate.half()).min(last)
+            lasted.at_least_a_gap(mean)
         };
+        let next = next.max(self.rate.half()).min(last);
         (next, time)
     }
 }
@@ -556,9 +580,15 @@ struct Lasted {
     count: u64,
     span: u64,
     gap: u64,
+    /// The tokens of that knock.
+    weight: u64,
 }
 
 impl Lasted {
+    fn answers(&self) -> u64 {
+        self.count / self.weight
+    }
+
     fn own(&self) -> Rate {
         ratio(self.count, self.span)
     }
@@ -569,10 +599,10 @@ impl Lasted {
 
     /// Returns a mean of so few that the gap says more than they do.
     fn at_least_a_gap(&self, mean: Rate) -> Rate {
-        if self.count > FEW {
+        if self.answers() > FEW {
             return mean;
         }
-        mean.max(ratio(1, self.gap))
+        mean.max(ratio(self.weight, self.gap))
     }
 }
 
@@ -584,8 +614,8 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Returns `base` to the power of `exponent`, three at most, both with 16 fraction bits: by straight
-/// lines between powers of two, from 16 % below to 7 % above.
+/// Returns `base` to the power of `exponent`, three at most, both with 16 fraction bits: by
+/// straight lines between powers of two, from 16 % below to 7 % above.
 fn power(base: u64, exponent: u64) -> u64 {
     let Some(top) = base.checked_ilog2() else {
         return 0;

@@ -137,7 +137,7 @@ impl Delivered {
 ///
 /// | bits | field |
 /// |---|---|
-/// | 36 | the rate of the last whole window, 31 significant bits; zero if there was none. Or calms |
+/// | 36 | the rate of the last whole window, 31 significant bits; 0 if there was none. Or calms |
 /// | 1 | whether they are calms |
 /// | 46 | when the current one began, in 2¹⁶ ns after the start, at least 1; 0 before the first |
 /// | 45 | base: the sum of the counts when it began, wrapping |

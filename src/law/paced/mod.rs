@@ -35,10 +35,11 @@
 //!    was not the service that held it back. Within two seconds of a cut, if less than three
 //!    quarters of the rate was delivered since then, it is `(n + 2)/t`.
 //! 6. *Shut*: of four responses or more to be expected none came, or fewer than an eighth of 32 or
-//!    more; or nothing was delivered after two cuts in a row. The service lets nothing through at
-//!    the moment, which says nothing of its rate: rules 16 to 21. So is a throttle at a peak below
-//!    one a second, where a law of seconds has too few responses. A peak at the floor is never
-//!    shut.
+//!    more, within two seconds of a cut or four trips; or nothing was delivered since a cut after
+//!    which the rate doubles on its way back. The service lets nothing through at the moment, which
+//!    says nothing of its rate: rules 16 to 21. So is a throttle where the peak is below one a
+//!    second, or `D`, if it is made of six responses or more: a law of seconds has too few there. A
+//!    peak at the floor is never shut.
 //! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was
 //!    delivered is the peak of a new cut. While the rate doubles on its way back, when it may be
 //!    far less than is allowed, the old peak stays if a quarter of it was delivered, and a fifth
@@ -54,9 +55,9 @@
 //!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing gets through: nothing was
 //!    delivered since the last cut, and four responses were to be expected, or it came with a
 //!    pause, or the rate doubles on its way back; or nothing was ever delivered. The service is
-//!    shut until then. Otherwise it is for the request that was throttled, whose retry waits for
-//!    it: of twenty clients on one limit each would stop for one throttle, and a fifth of the
-//!    limit would be lost.
+//!    shut until then. So it is with each hint while cycles are counted. Otherwise it is for the
+//!    request that was throttled, whose retry waits for it: of twenty clients on one limit each
+//!    would stop for one throttle, and a fifth of the limit would be lost.
 //! 10. *The end*: half a minute after the cut a window delivers twice the peak or more, the rate is
 //!     four times the peak, and no place is in line: the limit that was found is refuted by use.
 //!     Without a ceiling the limiter then limits nothing, until the next throttle. Neither silence
@@ -135,40 +136,43 @@
 //!
 //! # Windows
 //!
-//! A window of a minute gives out its forty in the first seconds, and then nothing: what is measured
-//! in seconds is ten a second, and each request at the shut door would be a cut. Over a whole cycle,
-//! from one opening to the next, the mean is the limit, for a window of any length, a bucket or a
-//! log. The README beside this file derives these rules and has what is worse without each.
+//! A window of a minute gives out its forty in the first seconds, and then nothing. What is
+//! measured in seconds is ten a second, and each request at the shut door would be a cut. Over a
+//! whole cycle, from one opening to the next, the mean is the limit, for a window of any length, a
+//! bucket or a log. The README beside this file derives these rules and has what is worse without
+//! each.
 //!
-//! 16. *Shut* is asked by one request at a time, a knock. After a pause of a sixteenth of the wait
-//!     the bucket is empty, and mints one token in the rest of it. The first wait is the mean
-//!     spacing of what was accepted, from half a trip to 60 s, or 4 s if nothing ever was. From an
-//!     opening on it is one token at the rate. The second is twice as long, and each later one
-//!     longer by `1/(1 + n/400)`, `n` the answers of the cycle: to 150 s, or a 32nd of the cycle.
-//!     After the curve waits double up to half a second, and `n` counts to 1,200. A hint pauses
-//!     until its time, and the knock comes a wait later. What was sent before the refusal was heard
-//!     is no knock. Time in which a knock could have gone, and nothing was asked for, is in no
-//!     cycle.
+//! 16. *Shut* is asked by one request at a time, a knock, as heavy as the one that was refused.
+//!     After a pause of a sixteenth of the wait the bucket is empty, and mints the knock in the
+//!     rest of the wait. The first wait is the mean spacing of what was accepted, 60 s at most, or
+//!     4 s if nothing was in this cycle. From an opening on it is one knock at the rate. It is half
+//!     a trip at least, and with a hint no more before anything was accepted. The second wait is
+//!     twice as long, and each later one longer by `1/(1 + n/400)`, `n` the answers of the cycle:
+//!     to 150 s, or a 32nd of the cycle, and no longer than a knock takes at the floor. After the
+//!     curve waits double up to half a second, and `n` counts to 1,200. A hint pauses until its
+//!     time, and the knock comes a wait later. What was sent before the refusal was heard is no
+//!     knock. Time in which a knock could have gone, and nothing was asked for, is in no cycle.
 //! 17. *An opening* is a knock that was done. It was between the last knock that was refused and
-//!     this one: in the middle. The next rate is the mean, what was accepted since the last
-//!     opening by the time since then; at least half of the rate before, at most the rate that was
-//!     refused. A cycle of two or fewer is no slower than its last gap.
+//!     this one: in the middle. The next rate is the mean: what was answered without a throttle
+//!     since the last opening, failures too, by the time since then. A cycle of two or fewer is no
+//!     slower than its last gap. The rate is at least half of the one before, and at most the rate
+//!     that was refused; after the curve both are not known.
 //! 18. *Short cycles* say little: one of `m` answers, or as many as its rate allows in its time,
 //!     lets those before count with a weight of `1 − m/2C`.
 //! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` a hundredth or `1/C`,
 //!     `p = 1 + 2·min(1, C/40)`. Only what was done counts. Time in which the rate was not used
 //!     moves the cycle's start on, and `x` begins anew; the mean of what it grew stays, at most
-//!     doubled.
+//!     doubled. With a longest slope the rate is no higher than that allows since the opening.
 //! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
-//!     `n/1.5` up to the full calm, and `n/2` beyond. After a cycle of more than four calms, or of
-//!     a third more than the rate, the mean lags: the next rate is the root of the mean times the
-//!     rate refused.
-//! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or fewer,
-//!     at a peak of one a second or more, nothing was shut. So it is once, and later if eight
-//!     answers came between. If it was light for longer than dark, it was an outage: the old peak stays, and the rate doubles from
-//!     a quarter of it; unless the last cycle was as long, to a quarter: then it is a window. And
-//!     at two a second or more, where the rate has grown by half and twice the time of the cycle
-//!     before has passed, no window holds it.
+//!     `n/1.5` up to the full calm, and `n/2` beyond. After a cycle of twenty answers or more that
+//!     grew for more than four calms, or whose mean is 1.3 times the rate, the mean lags: the next
+//!     rate is the root of the mean times the rate that was refused.
+//! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or
+//!     fewer, at a peak of one a second or more, nothing was shut. So it is once, and later if
+//!     eight answers came between. If it was light for longer than dark, it was an outage: the old
+//!     peak stays, and the rate doubles from a quarter of it; unless the last cycle was as long, to
+//!     a quarter: then it is a window. And at two a second or more, where the rate has grown by
+//!     half and twice the time of the cycle before has passed, no window holds it.
 //!
 //! # What a shared limit costs
 //!
@@ -241,6 +245,16 @@ const fn limit_anew(since: u64, memory: CutState, cycle: Cycle) -> Decision {
     }
 }
 
+/// Returns the rate at `now` of a service that was opened at `since`, after `calms`.
+fn open_rate(settings: &PacedSettings, open: Open, since: u64, calms: u64, now: u64) -> Rate {
+    let rate = open.rate_after(calms);
+    let elapsed = now.saturating_sub(since);
+    let slope = settings
+        .slope()
+        .map(|slope| sloped(open.rate, slope, elapsed));
+    settings.within(slope.map_or(rate, |most| rate.min(most)))
+}
+
 /// Decides on a window that is over.
 fn on_window(
     settings: &PacedSettings,
@@ -255,7 +269,11 @@ fn on_window(
             return None;
         }
         if past.idle > 0 {
-            return Some(limit(cut.since, open.rested(past.calms)?));
+            // The slope begins with the opening.
+            let rested = open
+                .rested(past.calms)
+                .filter(|_| settings.slope().is_none());
+            return Some(limit(cut.since, rested?));
         }
         let rate = open.rate_after(past.calms);
         return Some(limit(now, started_at(settings, rate)));
@@ -263,7 +281,7 @@ fn on_window(
     if cut.memory.is_shut() {
         return None;
     }
-    if let Some(memory) = after_window(settings, cut, now, past.rate) {
+    if let Some(memory) = after_window(settings, cut, now, past.done) {
         return Some(limit(now, memory));
     }
     if let Some(since) = unused(settings, cut, now, past) {
@@ -283,7 +301,11 @@ fn on_window(
 /// Decides on a throttle.
 fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) -> Option<Decision> {
     let Throttled {
-        now, sent, until, ..
+        now,
+        sent,
+        until,
+        weight,
+        ..
     } = *throttled;
     let Counted {
         reading,
@@ -297,6 +319,7 @@ fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) ->
         until,
         cycle: Cycle::from_bits(cycle),
         sum,
+        weight: weight.into(),
     };
     let reading = Reading::from_bits(reading);
     if let Some(last) = last.filter(|last| last.memory.is_of_cycle()) {
@@ -347,7 +370,8 @@ fn refused(
     if let Some(open) = Open::of(last.memory) {
         let calms = reading.calms(last.since).map_or(0, |(_, calms)| calms);
         return (heard.sent >= last.since).then(|| {
-            let (since, memory) = Shut::after(settings, open, calms, heard);
+            let rate = open_rate(settings, open, last.since, calms, heard.sent);
+            let (since, memory) = Shut::after(settings, open, rate, heard);
             limit(since, memory)
         });
     }
@@ -429,7 +453,7 @@ impl Law for PacedSettings {
             if count < open.step() {
                 return window(None, now, None);
             }
-            let rate = open.rate_after(calms);
+            let rate = open_rate(self, open, state.since(), calms, now);
             let token = rate.nanos_per_token();
             let idle = now
                 .saturating_sub(began)
@@ -449,7 +473,7 @@ impl Law for PacedSettings {
             let calms = calms
                 .saturating_add(open.calms(count.saturating_sub(failed)))
                 .min(MOST_CALMS);
-            let beyond = open.is_beyond(calms, cycle, sum, now);
+            let beyond = self.slope().is_none() && open.is_beyond(calms, cycle, sum, now);
             let past = beyond.then(|| Past { calms, ..past(0) });
             return window(Some(Reading::of_cycle(calms, now, sum)), now, past);
         }
@@ -471,7 +495,6 @@ impl Law for PacedSettings {
         let past = Some(Past {
             began,
             before: before.before(),
-            rate: delivered.mean(),
             done: done.mean(),
             ..Past::default()
         });
@@ -507,10 +530,8 @@ impl Law for PacedSettings {
         }
         if let Some(open) = Open::of(cut.memory) {
             let calms = reading.and_then(|reading| Reading::from_bits(reading).calms(cut.since));
-            let rate = open.rate_after(calms.map_or(0, |(_, calms)| calms));
-            let elapsed = now.saturating_sub(cut.since);
-            let slope = self.slope().map(|slope| sloped(open.rate, slope, elapsed));
-            return self.within(slope.map_or(rate, |most| rate.min(most)));
+            let calms = calms.map_or(0, |(_, calms)| calms);
+            return open_rate(self, open, cut.since, calms, now);
         }
         let reading = reading.map(Reading::from_bits);
         let window = reading.and_then(|reading| Some((reading.began()?, reading.before())));
@@ -543,13 +564,19 @@ impl Law for PacedSettings {
             Event::Window { now, past, counted } => {
                 on_window(self, cut_of(state), now, past, counted)
             }
-            Event::Response { now, sent, counted } if cut_of(state).memory.is_shut() => {
+            Event::Response {
+                now,
+                sent,
+                weight,
+                counted,
+            } if cut_of(state).memory.is_shut() => {
                 let seen = Seen {
                     now,
                     sent,
                     until: now,
                     cycle: Cycle::from_bits(counted.cycle),
-                    sum: counted.sum,
+                    sum: counted.sum.wrapping_sub(weight.into()),
+                    weight: weight.into(),
                 };
                 let shut = Shut::of(cut_of(state).memory)?;
                 let (memory, cycle) = shut.opened(self, state.since(), &seen)?;
@@ -578,30 +605,35 @@ impl Law for PacedSettings {
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {
         let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum);
         let memory = cut_of(state).memory;
-        let cycle = Open::of(memory).map(|open| open.rate);
-        let cycle = cycle.or_else(|| Shut::of(memory).map(|shut| shut.rate));
-        if let Some(rate) = cycle.filter(|_| state.is_engaged()) {
+        let shut = Shut::of(memory).filter(|_| state.is_engaged());
+        let opened = shut
+            .filter(|shut| shut.is_of_windows())
+            .map(|shut| shut.rate);
+        let opened = Open::of(memory).map(|open| open.rate).or(opened);
+        if let Some(rate) = opened.filter(|_| state.is_engaged()) {
             return Shown {
                 measured: rate,
-                is_measured: rate != Rate::ZERO,
+                is_measured: true,
                 peak: rate,
-                is_peak_seen: rate != Rate::ZERO,
-                is_shut: memory.is_shut(),
+                is_peak_seen: true,
+                is_shut: shut.is_some(),
                 idle: Rate::MAX,
             };
         }
+        let cycle = Cycle::from_bits(counted.cycle);
         let started = self.start().map(|rate| started_at(self, rate));
         Shown {
             measured: delivered.map_or(Rate::ZERO, |delivered| delivered.rate(0)),
             is_measured: delivered
                 .is_some_and(|seen| seen.before != Rate::ZERO || seen.elapsed >= WINDOW),
-            peak: memory.peak(),
-            is_peak_seen: state.is_engaged()
+            peak: shut.map_or(memory.peak(), |shut| shut.rate),
+            is_peak_seen: shut.is_none_or(|_| cycle.count(counted.sum) >= cut::FIRST_FEW)
+                && state.is_engaged()
                 && !memory.is_slow_start()
                 && Some(memory) != started
-                && memory.ramp() < cut::BLIND_RAMP
-                && memory.peak() < Rate::MAX.half(),
-            is_shut: false,
+                && (shut.is_some()
+                    || (memory.ramp() < cut::BLIND_RAMP && memory.peak() < Rate::MAX.half())),
+            is_shut: shut.is_some(),
             idle: Rate::MAX,
         }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Shut {
     pub(crate) rate: f64,
     /// By how much the rate had grown; `None` after the law of seconds.
     grown: Option<f64>,
-    knocks: u32,
+    knocked: bool,
     wait: u64,
     pub(crate) hinted: bool,
 }
@@ -115,7 +115,7 @@ impl Open {
         }
         Self {
             rate: fourteen_bits(rate),
-            calm: coarse(calm.max(4.0) as u64),
+            calm: up(calm.max(4.0) as u64, 6),
         }
     }
 
@@ -174,7 +174,7 @@ impl Shut {
         let shut = Self {
             rate: fourteen_bits(peak),
             grown: None,
-            knocks: 0,
+            knocked: false,
             wait: own.max(seen.trip() / 2).min(60 * SECOND),
             hinted: false,
         };
@@ -182,17 +182,19 @@ impl Shut {
             Some(_) => seen.cycle,
             None => seen.cycle.anew(seen.now, seen.sum),
         };
-        let light = coarse(cycle.lasted(seen.now) / TICK) * TICK;
+        let light = whole(cycle.lasted(seen.now) / TICK, 6) * TICK;
         let (since, shut) = shut.waiting(seen);
         (since, shut, Cycle { light, ..cycle })
     }
 
-    /// The refusal of what was sent since the opening: the spacing of that rate, or half a trip.
-    pub(crate) fn after(open: &Open, calms: u64, seen: &Seen) -> (u64, Self) {
+    /// The refusal of what was sent since the opening, at `rate`: the spacing of the rate at the
+    /// opening, or half a trip.
+    pub(crate) fn after(open: &Open, rate: f64, seen: &Seen) -> (u64, Self) {
+        let grown = down(rate / open.rate - 1.0).max(0.0);
         let shut = Self {
             rate: open.rate,
-            grown: Some(growth_kept(open.grown(calms))),
-            knocks: 0,
+            grown: Some(growth_kept(grown)),
+            knocked: false,
             wait: nanos(open.rate).max(seen.trip() / 2),
             hinted: false,
         };
@@ -203,7 +205,7 @@ impl Shut {
     fn waiting(self, seen: &Seen) -> (u64, Self) {
         let longest = (150 * SECOND).max(seen.cycle.lasted(seen.now) / 32);
         let wait = self.wait.min(longest).min(nanos(LOWEST));
-        let wait = coarse((wait / TICK).max(1)) * TICK;
+        let wait = up(wait.div_ceil(TICK).max(1), 5) * TICK;
         let hinted = seen.until > seen.now;
         let since = if hinted {
             seen.until
@@ -268,14 +270,14 @@ impl Shut {
         if self.grown.is_none() {
             accepted = accepted.min(1_200);
         }
-        let doubles = self.knocks == 0 || (self.grown.is_none() && self.wait < SECOND / 2);
+        let doubles = !self.knocked || (self.grown.is_none() && self.wait < SECOND / 2);
         let more = if doubles {
             self.wait
         } else {
             (self.wait as f64 * 400.0 / (400.0 + accepted as f64)).floor() as u64
         };
         let next = Self {
-            knocks: (self.knocks + 1).min(3),
+            knocked: true,
             wait: self.wait + more,
             ..*self
         };
@@ -307,19 +309,23 @@ impl Shut {
         let span = (middle - begun).max(SECOND / 1_000);
         let at = middle + unasked;
         let next = |before: u64, open: &Open| Cycle {
-            before: coarse(before / TICK) * TICK,
+            before: whole((before / TICK).max(1), 6) * TICK,
             calm: open.calm,
             ..Cycle::begun(at, from)
         };
         let Some(grown) = self.grown else {
             if let Some(outage) = self.is_of_seconds(count, span, seen) {
                 let cycle = Cycle {
-                    before: coarse(span / TICK) * TICK,
+                    before: whole((span / TICK).max(1), 6) * TICK,
                     ..Cycle::begun(at, from)
                 };
                 return Some(Opened::Seconds { cycle, outage });
             }
-            let mean = at_least_a_gap(per(count, span), count, gap);
+            // Of what was forgotten nothing is known but the peak.
+            let mean = match seen.cycle.start {
+                Some(_) => at_least_a_gap(per(count, span), count, gap),
+                None => self.rate,
+            };
             let open = Open::at(within(mean), None, seen.trip());
             return Some(Opened::Window(open, next(span, &open)));
         };
@@ -338,7 +344,7 @@ impl Shut {
         if dark < light && !is_window {
             return Some(true);
         }
-        let is_short = self.knocks == 0 && (dark < SECOND || count <= 2);
+        let is_short = !self.knocked && (dark < SECOND || count <= 2);
         let comes_again = before > 0 && count < 8;
         (is_short && self.rate * 1e9 >= TOKEN && !comes_again).then_some(false)
     }
@@ -366,10 +372,9 @@ impl Shut {
         let next = if count >= 20 && lags && last > own {
             nearest((own * power(down(last / own), 0.5)).floor())
         } else {
-            let mean = at_least_a_gap(mean, count, gap);
-            mean.max((self.rate / 2.0).floor()).min(last)
+            at_least_a_gap(mean, count, gap)
         };
-        (next, time as u64)
+        (next.max((self.rate / 2.0).floor()).min(last), time as u64)
     }
 }
 
@@ -400,18 +405,31 @@ pub(crate) fn within(rate: f64) -> f64 {
     rate.clamp(LOWEST, HIGHEST)
 }
 
-/// Six significant bits, rounded up.
-fn coarse(value: u64) -> u64 {
+/// The last place of so many significant bits.
+fn place(value: u64, bits: u32) -> u64 {
     let mut unit = 1;
-    while value / unit >= 64 {
+    while value / unit >= 1 << bits {
         unit *= 2;
     }
+    unit
+}
+
+/// So many significant bits, rounded up.
+fn up(value: u64, bits: u32) -> u64 {
+    let unit = place(value, bits);
     value.div_ceil(unit) * unit
 }
 
-/// What is remembered of growth: 7 fraction bits, then six significant ones, rounded up.
+/// So many significant bits, rounded down.
+fn whole(value: u64, bits: u32) -> u64 {
+    let unit = place(value, bits);
+    value / unit * unit
+}
+
+/// What is remembered of growth: 7 fraction bits, then four significant ones, rounded up; 1,792 at
+/// most.
 fn growth_kept(grown: f64) -> f64 {
-    coarse((grown * 128.0).floor() as u64) as f64 / 128.0
+    (up((grown * 128.0).ceil() as u64, 4) as f64 / 128.0).min(1_792.0)
 }
 
 /// 14 significant bits, rounded down. What had so many stays.

@@ -244,8 +244,11 @@ impl PacedModel {
     }
 
     pub(crate) fn measured_rate(&self, now: u64) -> f64 {
-        let delivered = || self.window.map_or(0.0, |_| self.delivered(now, 0));
-        self.cycle_rate().unwrap_or_else(delivered)
+        match self.phase {
+            Phase::Open(open) => open.rate * UNIT,
+            Phase::Shut(shut) if shut.is_of_windows() => shut.rate * UNIT,
+            _ => self.window.map_or(0.0, |_| self.delivered(now, 0)),
+        }
     }
 
     pub(crate) fn fill_rate(&self, now: u64) -> f64 {
@@ -257,18 +260,20 @@ impl PacedModel {
         }
         match self.phase {
             Phase::Seconds => self.rate(now),
-            Phase::Open(open) => {
-                let rate = open.rate_after(self.calms().unwrap_or(0));
-                let rate = within(rate) * UNIT;
-                match self.cut.preset {
-                    Preset::Sloped => {
-                        let elapsed = now.saturating_sub(self.cut.since);
-                        rate.min(open.rate * UNIT + 20.0 * seconds(elapsed))
-                    }
-                    _ => rate,
-                }
-            }
+            Phase::Open(open) => self.open_rate(open, self.calms().unwrap_or(0), now) * UNIT,
             Phase::Shut(shut) => shut.rate() * UNIT,
+        }
+    }
+
+    /// The rate since the opening, in the units of cycles.
+    fn open_rate(&self, open: Open, calms: u64, now: u64) -> f64 {
+        let rate = within(open.rate_after(calms));
+        match self.cut.preset {
+            Preset::Sloped => {
+                let elapsed = now.saturating_sub(self.cut.since);
+                rate.min(open.rate + 20.0 * seconds(elapsed) / UNIT)
+            }
+            _ => rate,
         }
     }
 
@@ -328,14 +333,15 @@ impl PacedModel {
         if count < open.step() {
             return;
         }
-        let token = super::cycle_model::nanos(open.rate_after(calms));
+        let token = super::cycle_model::nanos(self.open_rate(open, calms, now));
         let elapsed = now.saturating_sub(self.window.unwrap_or(now));
         let idle = elapsed.saturating_sub(token.saturating_mul(count));
         if idle > token.max(now - sent) {
             self.cycle = self.cycle.moved(idle);
             self.window_of_cycle(now, 0);
             self.answers.cycles.idle += 1;
-            if let Some(rested) = open.rested(calms) {
+            let is_sloped = self.cut.preset == Preset::Sloped;
+            if let Some(rested) = open.rested(calms).filter(|_| !is_sloped) {
                 self.answers.cycles.rested += 1;
                 self.enter(self.cut.since, now, Phase::Open(rested));
             }
@@ -345,7 +351,7 @@ impl PacedModel {
         self.window_of_cycle(now, calms);
         self.answers.cycles.grown += 1;
         self.answers.cycles.grown_far += u64::from(calms > 1 << 10);
-        if !open.is_free(calms, &self.cycle, self.sum, now) {
+        if self.cut.preset == Preset::Sloped || !open.is_free(calms, &self.cycle, self.sum, now) {
             return;
         }
         self.answers.cycles.left += 1;
@@ -397,7 +403,8 @@ impl PacedModel {
                     return;
                 }
                 self.answers.cycles.ended += 1;
-                Shut::after(&open, self.calms().unwrap_or(0), seen)
+                let rate = self.open_rate(open, self.calms().unwrap_or(0), seen.sent);
+                Shut::after(&open, rate, seen)
             }
             Phase::Shut(shut) => {
                 if let Some((since, next, cycle)) = shut.knocked(self.cut.since, seen) {
@@ -465,7 +472,7 @@ impl PacedModel {
         let allowed = self.rate(now);
         let expected = (allowed * seconds(elapsed)) as u64;
         let unused = self.enabled
-            && self.cut.rate(now) > self.cut.peak.max(self.cut.rate(began))
+            && self.has_grown(began, now)
             && expected >= 32
             && self.count < expected / 2;
         let enough = self.count >= 32 || unused || elapsed >= 8 * SECOND;
@@ -508,11 +515,17 @@ impl PacedModel {
         counted >= 2.0 * self.cut.peak && rate >= 4.0 * self.cut.peak
     }
 
+    /// Whether the rate has grown beyond its peak, if that is not as good as all.
+    fn has_grown(&self, began: u64, now: u64) -> bool {
+        let peak = self.cut.peak;
+        self.cut.rate(now) > peak.max(self.cut.rate(began)) && peak < HIGHEST / 2.0
+    }
+
     /// Takes back what the rate has grown beyond the peak in a window that was not used.
     fn hold(&mut self, (began, now): (u64, u64), rate: f64, counted: f64) -> bool {
         let peak = self.cut.peak;
         if self.cut.blind
-            || self.cut.rate(now) <= peak.max(self.cut.rate(began))
+            || !self.has_grown(began, now)
             || counted >= rate / 2.0
             || self.is_refuted(rate, counted)
         {
@@ -545,7 +558,7 @@ impl PacedModel {
             return self.refused(&seen);
         }
         let hinted = until > now;
-        let pauses = hinted && self.obeys_hint(now);
+        let pauses = hinted && self.obeys_hint(now, sent);
         let since = if pauses { until } else { now };
         let (mut doubt, mut blind) = (false, false);
         let answer = if self.enabled {
@@ -615,13 +628,13 @@ impl PacedModel {
     }
 
     /// Whether nothing gets through.
-    fn obeys_hint(&self, now: u64) -> bool {
+    fn obeys_hint(&self, now: u64, sent: u64) -> bool {
         if !self.enabled {
             return self.window.is_none() || self.responses() == 0;
         }
         let nothing_before = self.cut.pause || self.cut.ramp > 0;
         let (_, expected) = self.expected(now);
-        (nothing_before && self.since_cut == 0) || self.is_next_to_nothing(expected)
+        (nothing_before && self.since_cut == 0) || self.is_next_to_nothing(expected, now, sent)
     }
 
     /// The rate that was allowed since the last cut, at most its peak, and how many responses that
@@ -632,8 +645,10 @@ impl PacedModel {
         (allowed, (allowed * seconds(span)) as u64)
     }
 
-    fn is_next_to_nothing(&self, expected: u64) -> bool {
-        (expected >= 4 && self.since_cut == 0) || (expected >= 32 && self.since_cut * 8 < expected)
+    fn is_next_to_nothing(&self, expected: u64, now: u64, sent: u64) -> bool {
+        let is_recent = now.saturating_sub(self.cut.since) < (2 * SECOND).max(4 * (now - sent));
+        (expected >= 4 && self.since_cut == 0)
+            || (is_recent && expected >= 32 && self.since_cut * 8 < expected)
     }
 
     /// The rate of the window before, for eight responses or a second, and of the current one.
@@ -700,14 +715,15 @@ impl PacedModel {
         let starved = if ramp > 0 {
             self.since_cut == 0
         } else {
-            self.is_next_to_nothing(expected)
+            self.is_next_to_nothing(expected, now, sent)
         };
         let shared = self.cut.preset == Preset::Shared;
         let trips = if shared { 0 } else { 2 };
         let is_dead = !pause && span < trips * (now - sent);
         // Below one a second there is too little in a second for its law.
         let delivered = self.window.map_or(peak, |_| self.delivered(now, 0));
-        let is_slow = delivered.min(peak) < 1.0 && !is_dead;
+        let is_known = self.responses() >= 6;
+        let is_slow = (peak < 1.0 || (is_known && delivered < 1.0)) && !is_dead;
         if (starved || is_slow) && peak > FLOOR {
             return Some(Verdict::Shut);
         }

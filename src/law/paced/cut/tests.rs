@@ -231,16 +231,19 @@ fn a_throttle_below_one_a_second_is_for_the_law_of_windows() {
 fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_shut() {
     let last = cut(per_second(8), 0);
     let span = 4 * SECOND + 1_000;
-    let after = |span, count| after_throttle(&defaults(), last, &seen(span, MILLI, count));
+    let trip = span / 4 + 1;
+    let after = |span, count| after_throttle(&defaults(), last, &seen(span, trip, count));
     for count in 0..4 {
-        let verdict = super::after_throttle(&defaults(), last, &seen(span, MILLI, count));
+        let verdict = super::after_throttle(&defaults(), last, &seen(span, trip, count));
         assert_eq!(verdict, Some(Verdict::Shut), "{count}");
     }
     assert_eq!(after(span, 4).expect("a cut").ramp(), 0);
     let next = after(span - SECOND / 8, 1).expect("a cut");
     assert_eq!(next.ramp(), 0, "one of 31");
+    let next = after(4 * trip, 1).expect("a cut");
+    assert_eq!(next.ramp(), 0, "after two seconds, and four trips");
     // Uncounted, it is taken to have got what it allowed.
-    let mut uncounted = seen(span, MILLI, 0);
+    let mut uncounted = seen(span, trip, 0);
     uncounted.since_cut = None;
     let next = after_throttle(&defaults(), last, &uncounted);
     assert_eq!(next.expect("a cut").ramp(), 0);
@@ -336,7 +339,8 @@ fn a_cut_soon_after_the_last_is_at_the_average_if_that_is_under_three_quarters()
 fn what_was_expected_is_at_most_the_peak() {
     let last = cut(per_second(100), 0);
     let span = 60 * SECOND;
-    let is_cut = |count| after_throttle(&defaults(), last, &seen(span, STEP, count)).is_some();
+    let trip = 16 * SECOND;
+    let is_cut = |count| after_throttle(&defaults(), last, &seen(span, trip, count)).is_some();
     assert!(!is_cut(749) && is_cut(751), "an eighth of 6,000");
 }
 

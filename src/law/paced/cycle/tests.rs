@@ -5,7 +5,7 @@ use super::*;
 /// The unit of waits.
 const TICK: u64 = 1 << WAIT_BITS;
 /// When the last refusal was heard, or the cycle opened.
-const SINCE: u64 = SECOND * 10_000;
+const SINCE: u64 = (SECOND * 10_000) >> WAIT_BITS << WAIT_BITS;
 /// What was counted until then.
 const SUM: u64 = 10_000;
 
@@ -26,6 +26,7 @@ fn seen(now: u64, trip: u64, cycle: Cycle) -> Seen {
         until: now,
         cycle,
         sum: SUM,
+        weight: 1,
     }
 }
 
@@ -36,14 +37,20 @@ fn open(rate: Rate, calm: u64) -> Open {
 }
 
 /// A service that was found shut at [`SINCE`], and the next knock `wait` after that.
-fn shut(rate: Rate, grown: Option<u64>, knocks: u64, wait: u64) -> Shut {
+fn shut(rate: Rate, grown: Option<u64>, knocked: bool, wait: u64) -> Shut {
     Shut {
         rate,
         grown,
-        knocks,
+        knocked,
         wait,
+        weight: 1,
         hinted: false,
     }
+}
+
+/// A wait, as a word holds it, in its units.
+fn ticks(nanos: u64) -> u64 {
+    unpack(pack_up(nanos / TICK, OF_WAIT), OF_WAIT)
 }
 
 /// A rate of one in `nanos`, as a word holds it.
@@ -52,7 +59,7 @@ fn one_in(nanos: u64) -> Rate {
 }
 
 fn kept(rate: Rate) -> Rate {
-    Rate::from_raw(unpack(pack(rate.raw(), SIGNIFICANT), SIGNIFICANT).into())
+    Rate::from_raw(unpack(pack(rate.raw(), OF_RATE), OF_RATE).into())
 }
 
 /// The time from which a limit mints, and what is remembered.
@@ -84,15 +91,15 @@ fn a_coarse_number_is_rounded_up_and_a_rate_down() {
         (1_000_000, 1_015_808, 1_000_000),
         (63 << 30, 63 << 30, 63 << 30),
     ] {
-        assert_eq!(from_coarse(coarse(value)), up, "{value} up");
-        let code = pack(value, SIGNIFICANT);
-        assert_eq!(unpack(code, SIGNIFICANT), down, "{value} down");
+        assert_eq!(unpack(pack_up(value, OF_CALM), OF_CALM), up, "{value} up");
+        let code = pack(value, OF_RATE);
+        assert_eq!(unpack(code, OF_RATE), down, "{value} down");
     }
     for code in 0..1_024 {
-        assert_eq!(coarse(from_coarse(code)), code);
+        assert_eq!(pack_up(unpack(code, OF_CALM), OF_CALM), code);
     }
-    for code in (0..=pack(u64::MAX, SIGNIFICANT)).step_by(97) {
-        assert_eq!(pack(unpack(code, SIGNIFICANT), SIGNIFICANT), code);
+    for code in (0..=pack(u64::MAX, OF_RATE)).step_by(97) {
+        assert_eq!(pack(unpack(code, OF_RATE), OF_RATE), code);
     }
 }
 
@@ -170,13 +177,33 @@ fn a_calm_is_at_most_what_a_word_holds() {
 fn a_shut_service_is_remembered() {
     let open = open(one_in(SECOND / 3), 160);
     let now = seen(SINCE, 0, cycle(SECOND, 9));
-    // After two calms: a fifth, which is 25 parts of 128.
-    let (since, shut) = waits(Shut::after(&settings(), open, 2 << 10, &now));
-    let wait = (SECOND / 3 / TICK).next_multiple_of(8) * TICK;
+    // After two calms: a fifth, which is 26 parts of 128 in four bits.
+    let (since, shut) = waits(Shut::after(
+        &settings(),
+        open,
+        open.rate_after(2 << 10),
+        &now,
+    ));
+    let wait = (SECOND / 3 / TICK).next_multiple_of(16) * TICK;
     assert_eq!(since, SINCE + wait / 16);
-    assert_eq!(shut, self::shut(open.rate, Some(25 << 9), 0, wait));
+    assert_eq!(shut, self::shut(open.rate, Some(26 << 9), false, wait));
     assert_eq!(shut.rate(), Rate::from_ratio(1, wait / 16 * 15));
     assert_eq!(shut.heard(since), SINCE);
+}
+
+#[test]
+fn a_knock_is_as_heavy_as_the_request_that_was_refused_in_powers_of_two() {
+    let weighed = |weight| {
+        let now = Seen {
+            weight,
+            ..seen(SINCE, 0, cycle(SECOND, 9))
+        };
+        let last = shut(one_in(SECOND), Some(0), true, SECOND);
+        waits(last.limit(&settings(), &now)).1.weight
+    };
+    let most = weighed(u32::MAX.into());
+    assert_eq!([1, 2, 3, 1_000].map(weighed).map(u64::ilog2), [0, 1, 2, 10]);
+    assert_eq!(most, 1 << 31, "the most that a word holds");
 }
 
 #[test]
@@ -185,7 +212,7 @@ fn the_first_wait_is_the_own_spacing() {
     let first = |trip, cycle| {
         let (since, memory, _) = Shut::first(&settings(), peak, &seen(SINCE, trip, cycle));
         let (_, shut) = waits((since, memory));
-        assert_eq!((shut.rate, shut.grown, shut.knocks), (peak, None, 0));
+        assert_eq!((shut.rate, shut.grown, shut.knocked), (peak, None, false));
         shut.wait / TICK
     };
     assert_eq!(first(0, cycle(TICK << 16, 32)), (1 << 16) / 32);
@@ -194,7 +221,6 @@ fn the_first_wait_is_the_own_spacing() {
         1 << 12,
         "half a trip"
     );
-    let ticks = |nanos: u64| from_coarse(coarse(nanos / TICK));
     assert_eq!(first(0, cycle(SECOND * 1_000, 2)), ticks(SECOND * 60));
     assert_eq!(first(0, cycle(SECOND * 1_000, 0)), ticks(SECOND * 4));
     // Nothing was counted yet, or it was forgotten.
@@ -215,32 +241,32 @@ fn where_nothing_was_delivered_a_cycle_begins_with_the_refusal() {
 #[test]
 fn the_second_wait_is_twice_the_first_and_later_ones_grow_by_what_was_accepted() {
     let rate = one_in(SECOND);
-    let next = |grown, knocks, wait, accepted| {
+    let next = |grown, knocked, wait, accepted| {
         let since = SINCE + wait / PAUSE;
         let now = seen(since + wait, 0, cycle(SECOND, accepted));
-        let shut = knocked(shut(rate, grown, knocks, wait), since, &now).expect("a knock");
-        (shut.knocks, shut.wait / TICK)
+        let shut = self::knocked(shut(rate, grown, knocked, wait), since, &now).expect("a knock");
+        assert!(shut.knocked);
+        shut.wait / TICK
     };
     let wait = TICK << 10;
-    assert_eq!(next(Some(0), 0, wait, 400), (1, 2 << 10));
-    assert_eq!(next(Some(0), 1, wait, 400), (2, 1_536));
-    assert_eq!(next(Some(0), 2, wait, 0), (3, 2 << 10));
-    assert_eq!(next(Some(0), 3, wait, 1_200), (3, 1_280));
-    assert_eq!(next(Some(0), 3, wait, 400 * 15), (3, 1_088));
+    assert_eq!(next(Some(0), false, wait, 400), 2 << 10);
+    assert_eq!(next(Some(0), true, wait, 400), 1_536);
+    assert_eq!(next(Some(0), true, wait, 0), 2 << 10);
+    assert_eq!(next(Some(0), true, wait, 1_200), 1_280);
+    assert_eq!(next(Some(0), true, wait, 400 * 15), 1_088);
     // Under the law of seconds until now: as if 1,200 were accepted, and below half a second twice.
-    assert_eq!(next(None, 1, wait, 400 * 15), (2, 1_280));
-    assert_eq!(next(None, 1, TICK << 8, 1_200), (2, 2 << 8));
-    assert_eq!(next(None, 1, TICK << 9, 1_200), (2, 640));
+    assert_eq!(next(None, true, wait, 400 * 15), 1_280);
+    assert_eq!(next(None, true, TICK << 8, 1_200), 2 << 8);
+    assert_eq!(next(None, true, TICK << 9, 1_200), 640);
 }
 
 #[test]
 fn the_longest_wait_is_150_seconds_or_a_thirtysecond_of_the_cycle_or_what_the_floor_takes() {
     let limited = |settings: &PacedSettings, span| {
         let now = seen(SINCE, 0, cycle(span, 9));
-        let long = shut(one_in(SECOND), Some(0), 3, SECOND * 1_000);
+        let long = shut(one_in(SECOND), Some(0), true, SECOND * 1_000);
         waits(long.limit(settings, &now)).1.wait / TICK
     };
-    let ticks = |nanos: u64| from_coarse(coarse(nanos / TICK));
     assert_eq!(limited(&settings(), SECOND * 100), ticks(SECOND * 150));
     assert_eq!(limited(&settings(), SECOND * 9_600), ticks(SECOND * 300));
     let floor = PacedSettings::builder().floor(1, core::time::Duration::from_secs(7));
@@ -252,7 +278,7 @@ fn the_longest_wait_is_150_seconds_or_a_thirtysecond_of_the_cycle_or_what_the_fl
 fn a_hint_pauses_until_its_time_and_the_knock_comes_a_wait_later() {
     let until = SINCE + SECOND * 33 + 7;
     let wait = TICK << 10;
-    let (last, nine) = (shut(one_in(SECOND), Some(0), 0, wait), cycle(SECOND, 9));
+    let (last, nine) = (shut(one_in(SECOND), Some(0), false, wait), cycle(SECOND, 9));
     let hint = Seen {
         until,
         ..seen(SINCE, 0, nine)
@@ -285,7 +311,7 @@ fn a_hint_pauses_until_its_time_and_the_knock_comes_a_wait_later() {
 fn what_was_sent_before_the_refusal_was_heard_opens_nothing_and_is_no_knock() {
     let wait = TICK << 10;
     let since = SINCE + wait / PAUSE;
-    let last = shut(one_in(SECOND), Some(0), 0, wait);
+    let last = shut(one_in(SECOND), Some(0), false, wait);
     for (sent, is_knock) in [(SINCE - 1, false), (SINCE, false), (SINCE + 1, true)] {
         let now = seen(SINCE + SECOND, SINCE + SECOND - sent, cycle(SECOND, 9));
         assert_eq!(knocked(last, since, &now).is_some(), is_knock);
@@ -297,18 +323,16 @@ fn what_was_sent_before_the_refusal_was_heard_opens_nothing_and_is_no_knock() {
 fn the_next_rate_is_the_mean_of_the_cycle() {
     let wait = TICK << 12;
     let since = SINCE + wait / PAUSE;
-    let last = shut(one_in(SECOND * 2), Some(ONE / 2), 0, wait);
+    let last = shut(one_in(SECOND * 2), Some(ONE / 2), false, wait);
     // 40 in 64 s: the opening is between the refusal and the knock, 4 s later.
-    let now = Seen {
-        ..seen(SINCE + SECOND * 4, 0, cycle(SECOND * 62, 40).after(0, 640))
-    };
+    let now = seen(SINCE + SECOND * 4, 0, cycle(SECOND * 62, 40).after(0, 640));
     let (open, next) = opened(last, since, &now).expect("a window");
     let start = now.cycle.start().expect("begun");
     let at = SINCE + SECOND * 2;
     assert_eq!(open.rate, kept(ratio(40, at - start)));
     assert_eq!(next.start(), Some(at >> 16 << 16));
-    assert_eq!((next.count(SUM + 1), next.before() / TICK), (1, 61_440));
-    assert_eq!((at - start) / TICK, 61_035, "rounded up");
+    assert_eq!((next.count(SUM + 1), next.before() / TICK), (1, 60_416));
+    assert_eq!((at - start) / TICK, 61_035, "rounded down");
     // Those before count in part: 40 of a calm of 160 leave seven eighths.
     let short = Seen {
         cycle: now.cycle.after(TICK << 16, 640),
@@ -321,7 +345,7 @@ fn the_next_rate_is_the_mean_of_the_cycle() {
     assert_eq!(open.rate, kept(mean));
     assert_eq!(
         next.before() / TICK,
-        from_coarse(coarse(61_035 + (7 << 13)))
+        unpack(pack(61_035 + (7 << 13), OF_CALM), OF_CALM)
     );
 }
 
@@ -330,10 +354,8 @@ fn a_cycle_of_two_is_no_slower_than_its_last_gap_and_no_rate_falls_by_more_than_
     let wait = TICK << 15;
     let since = SINCE + wait / PAUSE;
     let mean = |rate, grown, count, span, gap| {
-        let now = Seen {
-            ..seen(SINCE + gap, 0, cycle(span, count).after(0, 4))
-        };
-        let (open, _) = opened(shut(rate, Some(grown), 1, wait), since, &now)?;
+        let now = seen(SINCE + gap, 0, cycle(span, count).after(0, 4));
+        let (open, _) = opened(shut(rate, Some(grown), true, wait), since, &now)?;
         Some(open.rate)
     };
     let (slow, fast) = (one_in(SECOND * 30), one_in(SECOND / 10));
@@ -355,11 +377,9 @@ fn where_a_cycle_beats_its_rate_the_mean_lags() {
     let rate = Rate::from_raw(1 << 34); // a little below 1/s
     let next = |grown, count, nanos| {
         let cycle = cycle(nanos, count).after(0, 4);
-        let now = Seen {
-            ..seen(SINCE + 2, 0, cycle)
-        };
+        let now = seen(SINCE + 2, 0, cycle);
         let own = ratio(count, now.sent - 1 - cycle.start().expect("begun"));
-        let open = opened(shut(rate, Some(grown), 1, wait), since, &now)?.0;
+        let open = opened(shut(rate, Some(grown), true, wait), since, &now)?.0;
         Some((own, open.rate))
     };
     // Twice the rate in the mean, and eight times at the end: the root of that is about four.
@@ -374,47 +394,43 @@ fn where_a_cycle_beats_its_rate_the_mean_lags() {
 #[test]
 fn an_outage_is_for_the_law_of_seconds_unless_the_last_cycle_was_as_long() {
     let peak = one_in(SECOND / 100);
-    let play = |cycle: Cycle, knocks, dark| {
+    let play = |cycle: Cycle, knocked, dark| {
         let first = seen(SINCE, 0, cycle);
         let (_, _, cycle) = Shut::first(&settings(), peak, &first);
         let wait = TICK << 18;
-        let (shut, since) = (shut(peak, None, knocks, wait), SINCE + wait / PAUSE);
-        let now = Seen {
-            ..seen(SINCE + 2 * dark, 0, cycle)
-        };
+        let (shut, since) = (shut(peak, None, knocked, wait), SINCE + wait / PAUSE);
+        let now = seen(SINCE + 2 * dark, 0, cycle);
         let (memory, next) = shut.opened(&settings(), since, &now).expect("a knock");
         let seconds = remember(&settings(), peak, STARVED_STEP, 0);
         assert_eq!(memory == seconds, !memory.is_open());
         (memory.is_open(), next, cycle)
     };
     let light = cycle(SECOND * 100, 500);
-    let (is_window, next, _) = play(light, 1, SECOND * 50);
+    let (is_window, next, _) = play(light, true, SECOND * 50);
     assert!(!is_window);
     assert_eq!(next.start(), Some((SINCE + SECOND * 50) >> 16 << 16));
     assert_eq!(
         next.before() / TICK,
-        from_coarse(coarse(SECOND * 150 / TICK))
+        unpack(pack(SECOND * 150 / TICK, OF_CALM), OF_CALM)
     );
     // Once more after as long, and after twice as long.
     let again = next.anew(SINCE - SECOND * 100, SUM - 500);
-    assert!(play(again, 1, SECOND * 50).0);
+    assert!(play(again, true, SECOND * 50).0);
     let longer = next.anew(SINCE - SECOND * 250, SUM - 500);
-    assert!(!play(longer, 1, SECOND * 50).0);
+    assert!(!play(longer, true, SECOND * 50).0);
     // Dark for longer than light.
-    assert!(play(light, 1, SECOND * 110).0);
+    assert!(play(light, true, SECOND * 110).0);
 }
 
 #[test]
 fn what_is_shut_for_less_than_a_second_is_for_the_law_of_seconds_but_not_twice_for_few() {
     let play = |rate: Rate, cycle: Cycle, count, dark| {
-        let cycle = Cycle::new(SINCE - SECOND / 4, SUM - count).after(cycle.before(), 1);
+        let cycle = cycle.anew(SINCE - SECOND / 4, SUM - count);
         let first = seen(SINCE, 0, cycle);
         let (_, _, cycle) = Shut::first(&settings(), rate, &first);
         let wait = TICK << 12;
-        let (shut, since) = (shut(rate, None, 0, wait), SINCE + wait / PAUSE);
-        let now = Seen {
-            ..seen(SINCE + 2 * dark, 0, cycle)
-        };
+        let (shut, since) = (shut(rate, None, false, wait), SINCE + wait / PAUSE);
+        let now = seen(SINCE + 2 * dark, 0, cycle);
         let (memory, next) = shut.opened(&settings(), since, &now).expect("a knock");
         (memory.is_open(), next)
     };
@@ -450,7 +466,7 @@ fn a_count_of_a_cycle_is_none_before_it_began() {
 fn time_in_which_no_knock_was_sent_is_no_part_of_a_cycle() {
     let (wait, late) = (TICK << 12, TICK << 22);
     let since = SINCE + wait / PAUSE;
-    let last = shut(one_in(SECOND * 2), Some(ONE / 2), 1, wait);
+    let last = shut(one_in(SECOND * 2), Some(ONE / 2), true, wait);
     let at = |sent| seen(sent, 0, cycle(SECOND * 62, 40).after(0, 640));
     let refused = |sent| {
         last.knocked(&settings(), since, &at(sent))
@@ -475,8 +491,9 @@ fn a_knock_at_the_end_of_a_pause_is_no_rate() {
     let shut = Shut {
         rate: Rate::from_ratio(1, SECOND * 30),
         grown: None,
-        knocks: 2,
+        knocked: true,
         wait: SECOND * 30,
+        weight: 1,
         hinted: true,
     };
     let seen = Seen {
@@ -485,6 +502,7 @@ fn a_knock_at_the_end_of_a_pause_is_no_rate() {
         until: since,
         cycle: Cycle::new(SECOND, 0).dark_after(SECOND * 60),
         sum: 2,
+        weight: 1,
     };
     let opened = shut.opened(&PacedSettings::new(), since, &seen);
     let (memory, _) = opened.expect("it was a knock");

@@ -122,7 +122,6 @@ fn past(from: u64, done: u32) -> Past {
     Past {
         began: SINCE + from * SECOND,
         before: per_second(100),
-        rate: done,
         done,
         ..Past::default()
     }
