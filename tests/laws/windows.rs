@@ -30,11 +30,11 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct Scene {
     kind: Kind,
-    limit: usize,
+    limit: u64,
     window: u64,
     trip: u64,
-    /// The tokens of a request. The limit counts requests.
-    weight: u32,
+    /// The least and the most tokens of a request. The limit is so many of the mean.
+    weight: (u32, u32),
     /// Whether a throttle says when there is room again.
     hints: bool,
     /// In thousandths: used at least, throttled at most.
@@ -42,54 +42,51 @@ struct Scene {
     throttled: u64,
 }
 
-const fn scene(
-    kind: Kind,
-    limit: usize,
-    window: u64,
-    trip: u64,
-    used: u64,
-    throttled: u64,
-) -> Scene {
+const fn scene(kind: Kind, limit: u64, window: u64, trip: u64, used: u64, throttled: u64) -> Scene {
     Scene {
         kind,
         limit,
         window,
         trip,
-        weight: 1,
+        weight: (1, 1),
         hints: false,
         used,
         throttled,
     }
 }
 
+impl Scene {
+    fn tokens(&self) -> u64 {
+        let (least, most) = self.weight;
+        self.limit * u64::from(least + most) / 2
+    }
+}
+
 struct Service {
     scene: Scene,
     begun: u64,
-    admitted: Vec<u64>,
+    /// When, and how many tokens.
+    admitted: Vec<(u64, u32)>,
 }
 
 impl Service {
     /// Whether a request is admitted at `now`; if not, when there is room again.
-    fn admits(&mut self, now: u64) -> Result<(), u64> {
-        let Scene {
-            kind,
-            window,
-            limit,
-            ..
-        } = self.scene;
+    fn admits(&mut self, now: u64, weight: u32) -> Result<(), u64> {
+        let Scene { kind, window, .. } = self.scene;
         match kind {
             Kind::Aligned => self.begun = now / window * window,
             Kind::FirstUse if now >= self.begun + window => self.begun = now,
             Kind::FirstUse => {}
             Kind::Log => self.begun = (now + 1).saturating_sub(window),
         }
-        self.admitted.retain(|at| *at >= self.begun);
-        if self.admitted.len() < limit {
-            self.admitted.push(now);
+        self.admitted.retain(|(at, _)| *at >= self.begun);
+        let used: u64 = self.admitted.iter().map(|(_, w)| u64::from(*w)).sum();
+        if used + u64::from(weight) <= self.scene.tokens() {
+            self.admitted.push((now, weight));
             return Ok(());
         }
         Err(match kind {
-            Kind::Log => self.admitted[0] + window,
+            Kind::Log => self.admitted[0].0 + window,
             _ => self.begun + window,
         })
     }
@@ -106,7 +103,7 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
     let settings = PacedSettings::builder()
         .burst(Duration::from_secs(10))
         .build();
-    let settings = if scene.weight > 1 {
+    let settings = if scene.weight.1 > 1 {
         settings.expect("in range")
     } else {
         PacedSettings::new()
@@ -120,6 +117,9 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
     let (from, to) = (scene.window.max(MINUTE) * 10, scene.window.max(MINUTE) * 50);
     let (mut done, mut refused, mut looks) = (0, 0, 0);
     let mut random = fastrand::Rng::with_seed(seed);
+    let mut weigh = fastrand::Rng::with_seed(seed);
+    let mut weigh = || weigh.u32(scene.weight.0..=scene.weight.1);
+    let mut weights: Vec<_> = (0..16).map(|_| weigh()).collect();
     let mut places: Vec<_> = (0..16).map(|_| None).collect();
     let mut events: BinaryHeap<_> = (0..16).map(|worker| Reverse((0, worker, None))).collect();
     while let Some(Reverse((now, worker, heard))) = events.pop() {
@@ -134,14 +134,21 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
                 }
                 Err(_) => Outcome::Throttled,
             };
-            let permit = SendPermit::sent_at(at(sent)).costing(scene.weight);
-            rate.record(at(now), permit, outcome);
+            let weight = weights[worker];
+            rate.record(
+                at(now),
+                SendPermit::sent_at(at(sent)).costing(weight),
+                outcome,
+            );
             if sent >= from {
                 *(if answer.is_ok() {
                     &mut done
                 } else {
                     &mut refused
-                }) += 1;
+                }) += u64::from(weight);
+            }
+            if answer.is_ok() {
+                weights[worker] = weigh();
             }
         }
         // One in a thousand looks gives its place up, and takes another.
@@ -149,16 +156,17 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
         if looks % 1_000 == 0 {
             places[worker] = None;
         }
-        let reserve = || {
-            rate.reserve_n(at(now), scene.weight)
-                .expect("not too heavy")
-        };
-        let next = match places[worker].get_or_insert_with(reserve).claim(at(now)) {
+        // While the bucket does not hold as much the worker asks again, as a strategy does.
+        if places[worker].is_none() {
+            places[worker] = rate.reserve_n(at(now), weights[worker]).ok();
+        }
+        let claimed = places[worker].as_mut().map(|place| place.claim(at(now)));
+        let next = match claimed.unwrap_or(Err(Duration::MAX)) {
             // It arrives in the middle of the trip.
             Ok(_) => {
                 places[worker] = None;
                 let trip = random.u64(scene.trip * 3 / 4..=scene.trip * 5 / 4);
-                let answer = service.admits(now + trip / 2);
+                let answer = service.admits(now + trip / 2, weights[worker]);
                 Reverse((now + trip, worker, Some((now, answer))))
             }
             // Woken when the rate rises, or a little later.
@@ -170,7 +178,7 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
         };
         events.push(next);
     }
-    let offered = (to - from) / scene.window * scene.limit as u64;
+    let offered = (to - from) / scene.window * scene.tokens();
     (done * 1_000 / offered, refused * 1_000 / (done + refused))
 }
 
@@ -181,17 +189,24 @@ fn windows_of_any_length_are_used_and_seldom_overrun() {
         hints: true,
         ..scene(Aligned, 40, MINUTE, 500 * MILLI, 950, 15)
     };
+    let mixed = |scene| Scene {
+        weight: (1, 1_000),
+        ..scene
+    };
     let heavy = Scene {
-        weight: 1_000,
+        weight: (1_000, 1_000),
         ..scene(Aligned, 40, MINUTE, 500 * MILLI, 940, 30)
     };
     for scene in [
         heavy,
         // Its waits are longer than the bucket, which a knock would not fit.
         Scene {
-            weight: 1_000,
+            weight: (1_000, 1_000),
             ..scene(Aligned, 15, 15 * MINUTE, SECOND, 930, 50)
         },
+        mixed(scene(Aligned, 500, MINUTE, 500 * MILLI, 960, 20)),
+        mixed(scene(Log, 40, MINUTE, 500 * MILLI, 900, 20)),
+        mixed(scene(Aligned, 1_000, HOUR, 500 * MILLI, 900, 50)),
         scene(Aligned, 40, MINUTE, 500 * MILLI, 950, 20),
         scene(Log, 40, MINUTE, 500 * MILLI, 930, 20),
         scene(FirstUse, 40, MINUTE, 500 * MILLI, 950, 20),
