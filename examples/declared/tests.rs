@@ -77,9 +77,12 @@ fn few_first_minutes_throttle() {
 #[test]
 fn a_limit_that_is_not_told_throttles_little() {
     for name in ["h1", "h2", "h3"] {
-        let declared = figures(name, "Declared", 7);
-        assert!(declared.throttled <= 0.015, "{name}: {declared:?}");
-        assert!(declared.jain >= 0.97, "{name}: {declared:?}");
+        let declared: Vec<_> = (1..=8)
+            .map(|seed| figures(name, "Declared", seed))
+            .collect();
+        let mean = |of: fn(&Figures) -> f64| declared.iter().map(of).sum::<f64>() / 8.0;
+        assert!(mean(|one| one.throttled) <= 0.015, "{name}: {declared:?}");
+        assert!(mean(|one| one.jain) >= 0.97, "{name}: {declared:?}");
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) const STARVE_WINDOWS: u64 = 6;
 /// Where nothing is declared a waiter waits so many milliseconds more: for a few knocks at a
 /// service that other clients have used up, each 150 s after the last.
 pub(super) const STARVE_KNOCKS: u64 = 4 * 150_000;
+/// Twice that beside clients that forget what they learned: each of them uses up a window at once.
+pub(super) const STARVE_AMNESIA: u64 = 2;
 /// The rate gives a whole limit in so many nanoseconds at the fastest.
 pub(super) const FASTEST: u64 = 1_000_000;
 /// Tokens that what is left may be off by when all is answered, and the part of the limit.

@@ -240,7 +240,12 @@ pub(super) fn stopped(system: &System) -> u64 {
 pub(super) fn longest_wait(system: &System, ahead: u64, limit: u64) -> u64 {
     let windows = ahead.div_ceil(limit.max(1)) * bounds::STARVE_TIMES + bounds::STARVE_WINDOWS;
     let knocks = if system.unusable > 0 || matches!(system.law, 2 | 4 | 5) {
-        bounds::STARVE_KNOCKS
+        let times = if system.amnesia > 0 && system.clients > 1 {
+            bounds::STARVE_AMNESIA
+        } else {
+            1
+        };
+        bounds::STARVE_KNOCKS * times
     } else {
         0
     };
