@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 /// Plays what was asked for, and returns how many scenes that were.
 fn compare(options: &Options) -> io::Result<usize> {
     if options.windows {
-        let table = windows::compare(options);
+        let table = windows::compare(options)?;
         println!("{}", table::text(&table, options.markdown));
         return Ok(table.len() - 1);
     }

@@ -56,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) markdown: bool,
 
-    /// Writes one chart for each scene into this folder
+    /// Writes one chart for each scene into this folder; of windows, for those that count minutes
     #[arg(long, value_name = "FOLDER")]
     pub(crate) svg: Option<PathBuf>,
 }

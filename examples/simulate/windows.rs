@@ -6,8 +6,11 @@
 
 #![expect(clippy::float_arithmetic, reason = "figures for people")]
 
+mod minutes;
+
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
+use std::io;
 
 use fastrand::Rng;
 use paceline::{Class, RetryQuota, law::LimitReports};
@@ -17,6 +20,7 @@ use crate::limiter::{Limiter, Reply, Retry, Unlimited, Want};
 use crate::number::{jain, number, share};
 use crate::options::Options;
 use crate::policer::{Counting, Policer};
+use crate::run;
 use crate::sharing::{Aatb, Atb, Learner, Nall, Telemetry};
 use crate::time::{self, MILLI, SECOND, now};
 use crate::world::turn;
@@ -331,10 +335,10 @@ impl Service {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     sent: u64,
-    refused: u64,
-    /// Accepted, of each client and in each second.
+    /// Accepted, of each client and in each second; and refused.
     parts: Vec<u64>,
     seconds: Vec<u64>,
+    refused: Vec<u64>,
     sends: Vec<u64>,
     waits: Vec<u64>,
     end: u64,
@@ -514,7 +518,7 @@ impl World {
             let tally = &mut *self.tally.borrow_mut();
             tally.sent += 1;
             if matches!(reply, Reply::Throttled(_)) {
-                tally.refused += 1;
+                add(&mut tally.refused, now() / SECOND);
             } else if scene.down_at(now()).is_none() {
                 tally.parts[client] += 1;
                 add(&mut tally.seconds, now() / SECOND);
@@ -544,14 +548,18 @@ impl Tally {
         self.parts.iter().sum()
     }
 
+    fn refused(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
     /// Returns the figures of a scene, at most three.
     fn figures(&mut self, scene: &Scene) -> Vec<f64> {
-        let throttled = 100.0 * share(self.refused, self.sent);
+        let throttled = 100.0 * share(self.refused(), self.sent);
         let used = number(self.done()) / scene.allowed();
         let end = number(self.end / MILLI) / 1e3;
         match scene.show {
             Show::Used => vec![used, throttled],
-            Show::Ends => vec![share(self.refused, self.done()), end],
+            Show::Ends => vec![share(self.refused(), self.done()), end],
             Show::Dead => vec![number(self.dead), end],
             Show::Lost => vec![number(self.lost.iter().skip(1).copied().max().unwrap_or(0))],
             Show::Jain => vec![jain(&self.parts), throttled],
@@ -564,7 +572,7 @@ impl Tally {
                 });
                 vec![
                     used,
-                    number(self.refused),
+                    number(self.refused()),
                     number(later.unwrap_or(scene.seconds.1) - back),
                 ]
             }
@@ -648,8 +656,9 @@ const ABLATION: &[(&str, Makes)] = &[
     ("without dark", third::<{ Part::Dark as u8 }>),
 ];
 
-/// Plays what was asked for, and returns the table: a row for each scene.
-pub(crate) fn compare(options: &Options) -> Vec<Vec<String>> {
+/// Plays what was asked for, and returns the table: a row for each scene. Limits that count minutes
+/// are drawn, too, if charts were asked for.
+pub(crate) fn compare(options: &Options) -> io::Result<Vec<Vec<String>>> {
     let named = |law: &&(&str, Makes)| options.names(law.0);
     let parts = ABLATION.iter().filter(|_| options.chooses()).filter(named);
     let laws: Vec<_> = LAWS.iter().filter(named).chain(parts).collect();
@@ -675,8 +684,14 @@ pub(crate) fn compare(options: &Options) -> Vec<Vec<String>> {
         });
         let row: Vec<_> = [scene.name.to_owned()].into_iter().chain(cells).collect();
         table.push(row);
+        if let Some(folder) = &options.svg
+            && let Some(chart) = minutes::chart(scene, &laws, options.seed)
+        {
+            let name = scene.name.replace(", ", "-").replace(' ', "-");
+            run::write(&folder.join(format!("{name}.svg")), &chart)?;
+        }
     }
-    table
+    Ok(table)
 }
 
 #[cfg(test)]
