@@ -88,8 +88,8 @@ impl Limiter for Unlimited {
 #[derive(Debug)]
 pub(crate) struct Limited {
     pub(crate) rate: SendRate,
-    /// The longest that a waiter with a place in line sleeps. `None`: there is no line, as in the
-    /// AWS SDKs; a refused request sleeps and asks again.
+    /// The longest that a waiter with a place in line sleeps; 0: an eighth of its wait. `None`:
+    /// there is no line, as in the AWS SDKs; a refused request sleeps and asks again.
     pub(crate) reask: Option<u64>,
     /// Whether requests that can wait are background.
     pub(crate) classes: bool,
@@ -117,7 +117,10 @@ impl Limiter for Limited {
             return self.rate.try_acquire(at).map_err(nanos);
         };
         let place = seat.place.get_or_insert_with(|| self.reserve(at, want));
-        place.claim(at).map_err(|wait| nanos(wait).min(reask))
+        place.claim(at).map_err(|wait| match (nanos(wait), reask) {
+            (wait, 0) => wait / 8 + 1_000_000,
+            (wait, longest) => wait.min(longest),
+        })
     }
 
     fn record(&self, now: u64, permit: SendPermit, reply: Reply, reports: &LimitReports) {

@@ -60,13 +60,14 @@ pub(crate) fn sdk_alone() -> Box<dyn Limiter> {
     })
 }
 
-/// Returns the limiter of a client that asks again, by the paced law, with a slow start or without.
-pub(crate) fn polling(slow: bool) -> Box<dyn Limiter> {
+/// Returns the limiter of a client whose waits may be hours, by the paced law, with a slow start or
+/// without.
+pub(crate) fn for_hours(slow: bool) -> Box<dyn Limiter> {
     let settings = PacedSettings::builder().slow_start(slow).build();
     let settings = settings.expect("10/s is above the floor");
     Box::new(Limited {
         rate: SendRate::paced(settings, Timestamp::ZERO),
-        reask: None,
+        reask: Some(0),
         classes: false,
     })
 }

@@ -620,8 +620,8 @@ fn each(clients: u32, make: impl Fn() -> Box<dyn Limiter>) -> Vec<Box<dyn Limite
 pub(crate) const LAWS: &[(&str, Makes)] = &[
     ("backoff only", |n| each(n, || Box::new(Unlimited(Retry::Backoff)))),
     ("Aws", |n| each(n, || crate::laws::sdk_alone())),
-    ("Paced", |n| each(n, || crate::laws::polling(false))),
-    ("Paced, bulk", |n| each(n, || crate::laws::polling(true))),
+    ("Paced", |n| each(n, || crate::laws::for_hours(false))),
+    ("Paced, bulk", |n| each(n, || crate::laws::for_hours(true))),
     ("cycles alone", |n| each(n, || Box::new(Cycles::<Third>::default()))),
     ("cycles, half saved up", third::<{ Part::Saved as u8 }>),
     ("ATB", |n| each(n, || Box::new(Atb::default()))),

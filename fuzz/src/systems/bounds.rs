@@ -18,8 +18,8 @@ pub(super) const STARVE_TIMES: u64 = 4;
 /// ... and so many windows.
 pub(super) const STARVE_WINDOWS: u64 = 6;
 /// Where nothing is declared a waiter waits so many milliseconds more: for a few knocks at a
-/// service that other clients have used up, each 150 s after the last.
-pub(super) const STARVE_KNOCKS: u64 = 4 * 150_000;
+/// service that other clients have used up, each 100 s after the last.
+pub(super) const STARVE_KNOCKS: u64 = 4 * 100_000;
 /// Twice that beside clients that forget what they learned: each of them uses up a window at once.
 pub(super) const STARVE_AMNESIA: u64 = 2;
 /// The rate gives a whole limit in so many nanoseconds at the fastest.

@@ -64,8 +64,24 @@ const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
 /// How long what came since a cut says more than the windows, and what did not come says something.
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
+/// Returns what the first throttle says, and the memory of the first cut: rules 6 and 8.
+pub(crate) fn first_throttle(settings: &PacedSettings, seen: &Evidence) -> (Verdict, CutState) {
+    let memory = first_cut(settings, seen);
+    let is_above = settings.within(memory.peak()) > settings.lowest();
+    let verdict = match seen.delivered {
+        Some(_) if is_slow(proven(memory)) && is_above => Verdict::Shut,
+        _ => Verdict::Cut(memory),
+    };
+    (verdict, memory)
+}
+
+/// Returns whether a law of seconds has too few answers at this rate.
+fn is_slow(rate: Rate) -> bool {
+    rate < Rate::from_ratio(FEW_A_SECOND, SECOND)
+}
+
 /// Returns the memory of the first cut: rule 8.
-pub(crate) fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
+fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
     let trip = seen.now.saturating_sub(seen.sent);
     let at_once = seen.delivered.and_then(|delivered| delivered.at_once());
     let (rate, doubt) = match (seen.delivered, at_once) {
@@ -153,13 +169,12 @@ pub(crate) fn after_throttle(
     let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
     let is_starved =
         (ramp > 0 && count == 0) || (ramp == 0 && seen.is_next_to_nothing(last, count, expected));
-    let few = Rate::from_ratio(FEW_A_SECOND, SECOND);
     let known = |delivered: &Delivered| delivered.responses() >= MEASURED;
     let seconds = seen
         .delivered
         .filter(known)
         .map(|delivered| delivered.rate(0));
-    let is_slow = !is_dead && seconds.map_or(peak, |rate| rate.min(peak)) < few;
+    let is_slow = !is_dead && is_slow(seconds.map_or(peak, |rate| rate.min(peak)));
     if (is_starved || is_slow) && settings.within(peak) > settings.lowest() {
         return Some(Verdict::Shut);
     }

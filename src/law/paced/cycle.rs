@@ -27,7 +27,7 @@ const STEPS: u64 = 16;
 /// Answers in a cycle with which the gaps between knocks grow by half.
 const KNOCKS: u64 = 400;
 /// The longest gap between two knocks, unless the cycle is long.
-const LONGEST: u64 = SECOND * 150;
+const LONGEST: u64 = SECOND * 100;
 /// The longest first gap of a client whose rate is not known.
 const FIRST: u64 = SECOND * 60;
 /// The first gap of a client that got nothing yet.
@@ -377,6 +377,11 @@ impl Shut {
         sent.saturating_sub(due)
     }
 
+    /// Returns whether a knock was refused after the longest wait.
+    fn has_missed(self) -> bool {
+        self.knocked && self.wait >= LONGEST
+    }
+
     /// Returns the rate at which knocks are minted after the pause.
     pub(super) fn rate(self) -> Rate {
         let pause = if self.hinted { 0 } else { self.wait / PAUSE };
@@ -503,7 +508,7 @@ impl Shut {
         let lasted = Lasted {
             count: seen.cycle.count(from).max(seen.weight),
             span: (at - start).max(SHORTEST_CYCLE),
-            gap,
+            gap: if self.has_missed() { gap / 2 } else { gap },
             weight: seen.weight.max(1),
         };
         let at = at.saturating_add(unasked);
@@ -516,7 +521,9 @@ impl Shut {
             }
             // Of a cycle that has been forgotten nothing is known but the peak.
             let mean = seen.cycle.start().map_or(self.rate, |_| lasted.mean());
-            let open = Open::at(settings.within(mean), None, seen);
+            // An outage is no cycle, and at such rates it looks like one.
+            let is_slow = mean < Rate::from_ratio(FEW_A_SECOND, SECOND);
+            let open = Open::at(settings.within(mean), is_slow.then_some(lasted.count), seen);
             return Some((
                 open.memory(),
                 Cycle::new(at, from).after(lasted.span, open.calm),
@@ -573,14 +580,14 @@ impl Shut {
     }
 }
 
-/// A cycle that is over: what was accepted in it, how long it was, and the time between the last
-/// knock that was refused and the one that was done.
+/// A cycle that is over: what was accepted in it, how long it was, and the time in which a knock
+/// was accepted: since the last that was refused, or half of that.
 #[derive(Clone, Copy, Debug)]
 struct Lasted {
     count: u64,
     span: u64,
     gap: u64,
-    /// The tokens of that knock.
+    /// The tokens of the knock.
     weight: u64,
 }
 

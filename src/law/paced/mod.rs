@@ -38,8 +38,9 @@
 //!    more, within two seconds of a cut or four trips; or nothing was delivered since a cut after
 //!    which the rate doubles on its way back. The service lets nothing through at the moment, which
 //!    says nothing of its rate: rules 16 to 21. So is a throttle where the peak is below one a
-//!    second, or `D`, if it is made of six responses or more: a law of seconds has too few there. A
-//!    peak at the floor is never shut.
+//!    second, or `D`, if it is made of six responses or more: a law of seconds has too few there.
+//!    So is the first throttle, if what was delivered with one response on top is less than one a
+//!    second. A peak at the floor is never shut.
 //! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was
 //!    delivered is the peak of a new cut. While the rate doubles on its way back, when it may be
 //!    far less than is allowed, the old peak stays if a quarter of it was delivered, and a fifth
@@ -148,15 +149,16 @@
 //!     4 s if nothing was in this cycle. From an opening on it is one knock at the rate. It is half
 //!     a trip at least, and with a hint no more before anything was accepted. The second wait is
 //!     twice as long, and each later one longer by `1/(1 + n/400)`, `n` the answers of the cycle:
-//!     to 150 s, or a 32nd of the cycle, and no longer than a knock takes at the floor. After the
+//!     to 100 s, or a 32nd of the cycle, and no longer than a knock takes at the floor. After the
 //!     curve waits double up to half a second, and `n` counts to 1,200. A hint pauses until its
 //!     time, and the knock comes a wait later. What was sent before the refusal was heard is no
 //!     knock. Time in which a knock could have gone, and nothing was asked for, is in no cycle.
 //! 17. *An opening* is a knock that was done. It was between the last knock that was refused and
 //!     this one: in the middle. The next rate is the mean: what was answered without a throttle
 //!     since the last opening, failures too, by the time since then. A cycle of two or fewer is no
-//!     slower than its last gap. The rate is at least half of the one before, and at most the rate
-//!     that was refused; after the curve both are not known.
+//!     slower than its last gap, or half of that after the longest wait. The rate is at least half
+//!     of the one before, and at most the rate that was refused; after the curve both are not
+//!     known.
 //! 18. *Short cycles* say little: one of `m` answers, or as many as its rate allows in its time,
 //!     lets those before count with a weight of `1 − m/2C`.
 //! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` a hundredth or `1/C`,
@@ -164,9 +166,10 @@
 //!     moves the cycle's start on, and `x` begins anew; the mean of what it grew stays, at most
 //!     doubled. With a longest slope the rate is no higher than that allows since the opening.
 //! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
-//!     `n/1.5` up to the full calm, and `n/2` beyond. After a cycle of twenty answers or more that
-//!     grew for more than four calms, or whose mean is 1.3 times the rate, the mean lags: the next
-//!     rate is the root of the mean times the rate that was refused.
+//!     `n/1.5` up to the full calm, and `n/2` beyond; after the curve only at less than one a
+//!     second, where it was no outage. After a cycle of twenty answers or more that grew for more
+//!     than four calms, or whose mean is 1.3 times the rate, the mean lags: the next rate is the
+//!     root of the mean times the rate that was refused.
 //! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or
 //!     fewer, at a peak of one a second or more, nothing was shut. So it is once, and later if
 //!     eight answers came between. If it was light for longer than dark, it was an outage: the old
@@ -200,8 +203,8 @@ mod settings;
 
 use self::curve::{STEP_BITS, is_starved, rate_at, sloped};
 use self::cut::{
-    Cut, Evidence, Verdict, after_step, after_throttle, after_window, first_cut, grown, is_over,
-    obeys_hint, proven, rate_within, slow_again, started_at, unused,
+    Cut, Evidence, Verdict, after_step, after_throttle, after_window, first_throttle, grown,
+    is_over, obeys_hint, proven, rate_within, slow_again, started_at, unused,
 };
 use self::cut_state::CutState;
 use self::cycle::{Cycle, MOST_CALMS, Open, Seen, Shut};
@@ -332,20 +335,23 @@ fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) ->
         since_cut: throttled.since_change,
         delivered: reading.delivered(now, sum),
     };
-    let verdict = match last {
-        Some(last) => after_throttle(settings, last, &seen),
-        None => Some(Verdict::Cut(first_cut(settings, &seen))),
+    let (verdict, last_cut) = match last {
+        Some(last) => (after_throttle(settings, last, &seen), last),
+        None => {
+            let (verdict, memory) = first_throttle(settings, &seen);
+            (Some(verdict), Cut { memory, since: now })
+        }
     };
     let pauses = until > now && obeys_hint(settings, last, &seen);
-    let memory = match (verdict, last) {
-        (Some(Verdict::Shut), Some(last)) => return Some(shut(settings, last, &heard)),
-        (_, Some(last)) if pauses && settings.within(last.memory.peak()) > settings.lowest() => {
-            return Some(shut(settings, last, &heard));
-        }
-        (Some(Verdict::Cut(memory)), _) => memory,
+    let is_limited =
+        last.is_some_and(|last| settings.within(last.memory.peak()) > settings.lowest());
+    let memory = match verdict {
+        Some(Verdict::Shut) => return Some(shut(settings, last_cut, &heard)),
+        _ if pauses && is_limited => return Some(shut(settings, last_cut, &heard)),
+        Some(Verdict::Cut(memory)) => memory,
         // Nothing new but the pause, perhaps.
-        _ if pauses && until > state.since() => cut_of(state).memory,
-        _ => return None,
+        None if pauses && until > state.since() => last_cut.memory,
+        None => return None,
     };
     Some(if pauses {
         limit(until, memory.with_pause())

@@ -203,7 +203,7 @@ impl Shut {
 
     /// The wait as it is kept, and from when on a token is minted.
     fn waiting(self, seen: &Seen) -> (u64, Self) {
-        let longest = (150 * SECOND).max(seen.cycle.lasted(seen.now) / 32);
+        let longest = (100 * SECOND).max(seen.cycle.lasted(seen.now) / 32);
         let wait = self.wait.min(longest).min(nanos(LOWEST));
         let wait = up(wait.div_ceil(TICK).max(1), 5) * TICK;
         let hinted = seen.until > seen.now;
@@ -286,6 +286,11 @@ impl Shut {
         Some((since, next, cycle))
     }
 
+    /// Whether a knock was refused after the longest wait.
+    pub(crate) fn has_missed(&self) -> bool {
+        self.knocked && self.wait >= 100 * SECOND
+    }
+
     /// A knock was done.
     pub(crate) fn opened(&self, since: u64, seen: &Seen) -> Option<Opened> {
         if !self.is_knock(since, seen.sent) {
@@ -302,6 +307,8 @@ impl Shut {
             heard.saturating_sub(seen.trip())
         };
         let gap = (!self.hinted).then(|| asked.saturating_sub(refused));
+        // After the longest wait it was open for half of the gap.
+        let gap = gap.map(|gap| gap / if self.has_missed() { 2 } else { 1 });
         let begun = seen.cycle.start.unwrap_or(heard);
         let middle = refused.midpoint(asked).max(begun);
         let from = seen.sum - 1;
@@ -326,7 +333,8 @@ impl Shut {
                 Some(_) => at_least_a_gap(per(count, span), count, gap),
                 None => self.rate,
             };
-            let open = Open::at(within(mean), None, seen.trip());
+            let accepted = (mean * 1e9 < TOKEN).then_some(count);
+            let open = Open::at(within(mean), accepted, seen.trip());
             return Some(Opened::Window(open, next(span, &open)));
         };
         let (mean, time) = self.mean(grown, (count, span, gap), &seen.cycle);

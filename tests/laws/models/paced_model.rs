@@ -60,6 +60,8 @@ pub(crate) struct Answers {
 /// How often each rule of cycles has answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cycles {
+    /// The first throttle, of fewer than one a second.
+    begun: u64,
     /// A knock was refused, with a hint and without.
     knocked: u64,
     knocked_hinted: u64,
@@ -70,6 +72,8 @@ pub(crate) struct Cycles {
     /// A knock was done, and what it opened was a window, for the first time or again.
     opened: u64,
     opened_again: u64,
+    /// It was after the longest wait.
+    missed: u64,
     /// It was no window: something short, or an outage.
     short: u64,
     outage: u64,
@@ -87,14 +91,16 @@ pub(crate) struct Cycles {
 }
 
 impl Cycles {
-    pub(crate) fn counts(self) -> [(&'static str, u64); 15] {
+    pub(crate) fn counts(self) -> [(&'static str, u64); 17] {
         [
+            ("begun", self.begun),
             ("knocked", self.knocked),
             ("knocked_hinted", self.knocked_hinted),
             ("late", self.late),
             ("paused", self.paused),
             ("opened", self.opened),
             ("opened_again", self.opened_again),
+            ("missed", self.missed),
             ("short", self.short),
             ("outage", self.outage),
             ("grown", self.grown),
@@ -372,6 +378,7 @@ impl PacedModel {
                 let again = shut.is_of_windows();
                 cycles.opened += u64::from(!again);
                 cycles.opened_again += u64::from(again);
+                cycles.missed += u64::from(shut.has_missed());
                 self.cycle = cycle;
                 self.enter(now, now, Phase::Open(open));
             }
@@ -571,6 +578,13 @@ impl PacedModel {
         } else {
             let (peak, ramp) = self.first_cut(now, sent, hinted);
             (doubt, blind) = ((1..=3).contains(&ramp), ramp == 10);
+            let known = if blind { peak / 1_024.0 } else { peak };
+            if self.window.is_some() && known < 1.0 && peak > FLOOR {
+                self.answers.cycles.begun += 1;
+                self.remember((peak, ramp), now - sent, now, now);
+                self.cut.blind = blind;
+                return self.shut(&seen);
+            }
             Some(Verdict::Cut(peak, ramp))
         };
         // A peak at the floor, which may get a pause and nothing else, is in no trace.

@@ -154,6 +154,29 @@ fn a_first_cut_keeps_to_the_limits() {
 }
 
 #[test]
+fn the_first_throttle_of_fewer_than_one_a_second_is_a_shut() {
+    let mut first = seen(0, 100 * MILLI, 0);
+    let shuts = |settings: &PacedSettings, first: &Evidence| {
+        let (verdict, memory) = first_throttle(settings, first);
+        assert_eq!(memory, first_cut(settings, first));
+        assert!([Verdict::Shut, Verdict::Cut(memory)].contains(&verdict));
+        verdict == Verdict::Shut
+    };
+    // With the one that was throttled: 8 in 8.1 s, and in 7.9 s.
+    for (millis, is_shut) in [(8_100, true), (7_900, false)] {
+        first.delivered = Some(delivered(7, millis * MILLI));
+        assert_eq!(shuts(&defaults(), &first), is_shut);
+    }
+    // A trip of two seconds says nothing of the rate.
+    assert!(!shuts(&defaults(), &seen(0, 2 * SECOND, 0)));
+    // Nor is a floor ever shut.
+    let floor = defaults().to_builder().floor(3, Duration::from_secs(4));
+    first.delivered = Some(delivered(19, 40 * SECOND));
+    assert!(shuts(&defaults(), &first));
+    assert!(!shuts(&floor.build().expect("a floor"), &first));
+}
+
+#[test]
 fn a_throttle_of_what_was_sent_before_the_cut_says_nothing() {
     let last = cut(per_second(100), 0);
     let mut late = seen(SECOND, SECOND, 500);

@@ -261,13 +261,13 @@ fn the_second_wait_is_twice_the_first_and_later_ones_grow_by_what_was_accepted()
 }
 
 #[test]
-fn the_longest_wait_is_150_seconds_or_a_thirtysecond_of_the_cycle_or_what_the_floor_takes() {
+fn the_longest_wait_is_100_seconds_or_a_thirtysecond_of_the_cycle_or_what_the_floor_takes() {
     let limited = |settings: &PacedSettings, span| {
         let now = seen(SINCE, 0, cycle(span, 9));
         let long = shut(one_in(SECOND), Some(0), true, SECOND * 1_000);
         waits(long.limit(settings, &now)).1.wait / TICK
     };
-    assert_eq!(limited(&settings(), SECOND * 100), ticks(SECOND * 150));
+    assert_eq!(limited(&settings(), SECOND * 100), ticks(SECOND * 100));
     assert_eq!(limited(&settings(), SECOND * 9_600), ticks(SECOND * 300));
     let floor = PacedSettings::builder().floor(1, core::time::Duration::from_secs(7));
     let floor = floor.build().expect("in range");
@@ -362,6 +362,15 @@ fn a_cycle_of_two_is_no_slower_than_its_last_gap_and_no_rate_falls_by_more_than_
     let gap = SECOND * 20;
     assert_eq!(mean(slow, ONE, 2, SECOND * 600, gap), Some(one_in(gap)));
     assert_eq!(mean(slow, ONE, 3, SECOND * 600, gap), Some(slow.half()));
+    // After the longest wait the opening is half a gap ago.
+    let longest = TICK * ticks(LONGEST);
+    let since = SINCE + longest / PAUSE;
+    for (knocked, part) in [(true, 2), (false, 1)] {
+        let now = seen(SINCE + longest, 0, cycle(SECOND * 600, 2).after(0, 4));
+        let slow = one_in(SECOND * 90);
+        let (open, _) = opened(shut(slow, Some(ONE), knocked, longest), since, &now).expect("open");
+        assert_eq!(open.rate, one_in(longest / part));
+    }
     assert_eq!(mean(fast, 0, 30, SECOND * 600, gap), Some(fast.half()));
     // It is at most what was refused.
     assert_eq!(
