@@ -282,6 +282,7 @@ impl Law for Aws {
             is_peak_seen: state.memory() != 0,
             is_shut: false,
             idle: self.rate(state, now, Some(counted.reading), time_to_peak),
+            cycle: None,
         }
     }
 }

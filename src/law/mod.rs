@@ -24,6 +24,8 @@ pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsE
 
 pub(crate) use state::{Draining, State};
 
+use core::num::NonZeroU64;
+
 use crate::fixed::Rate;
 use aws::Aws;
 use declared::Declared;
@@ -178,6 +180,8 @@ pub(crate) struct Shown {
     pub(crate) is_shut: bool,
     /// The fill rate while nothing is limited.
     pub(crate) idle: Rate,
+    /// How long a cycle of windows takes, in nanoseconds, if there was one.
+    pub(crate) cycle: Option<NonZeroU64>,
 }
 
 /// One law, with its settings.

@@ -217,3 +217,90 @@ async fn it_is_no_worse_than_without() {
         }
     }
 }
+
+/// Plays a service of 40 in each whole minute for some minutes, from a time on. Four workers always
+/// have work, and a request takes 100 ms. Returns how many were admitted, and how many refused.
+fn minutes(rate: &SendRate, from: u64, minutes: u64) -> (u32, u32) {
+    const MINUTE: u64 = 60_000_000_000;
+    const TRIP: u64 = 100_000_000;
+    let (end, mut window, mut used) = (from + minutes * MINUTE, 0, 0);
+    let (mut done, mut refused) = (0, 0);
+    let mut places: Vec<_> = (0..4).map(|_| None).collect();
+    let mut now = from;
+    while now < end {
+        if now / MINUTE != window {
+            (window, used) = (now / MINUTE, 0);
+        }
+        let at = |now| Timestamp::from_nanos(now - from);
+        for place in &mut places {
+            let held = place.get_or_insert_with(|| rate.reserve(at(now)));
+            let Ok(permit) = held.claim(at(now)) else {
+                continue;
+            };
+            *place = None;
+            used += 1;
+            let admitted = used <= 40;
+            let outcome = if admitted {
+                Outcome::NotThrottled
+            } else {
+                Outcome::Throttled
+            };
+            (done, refused) = (done + u32::from(admitted), refused + u32::from(!admitted));
+            rate.record(at(now + TRIP), permit, outcome);
+        }
+        now += TRIP;
+    }
+    (done, refused)
+}
+
+#[test]
+fn a_process_that_starts_again_keeps_its_cycles() {
+    let first = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
+    let _ = minutes(&first, 0, 60);
+    let learned = first
+        .learned(Timestamp::from_nanos(3_600_000_000_000))
+        .unwrap();
+    let kept = serde_json::to_value(learned).unwrap();
+    let cycle: Duration = serde_json::from_value(kept["cycle"].clone()).unwrap();
+    assert_eq!(cycle.as_secs(), 118, "two windows, rounded down");
+    // The next process begins in the middle of a minute.
+    let again = |learned| {
+        let settings = PacedSettings::builder().learned(learned, HOUR);
+        let rate = SendRate::paced(settings.build().unwrap(), Timestamp::ZERO);
+        assert_eq!(rate.learned(Timestamp::ZERO).unwrap(), learned);
+        minutes(&rate, 30_000_000_000, 10)
+    };
+    let read = serde_json::from_value(kept.clone()).unwrap();
+    assert_eq!(learned, read);
+    let with = again(read);
+    let mut without = kept;
+    without.as_object_mut().unwrap().remove("cycle");
+    let rate: LearnedRate = serde_json::from_value(without).unwrap();
+    let settings = PacedSettings::builder()
+        .learned(rate, HOUR)
+        .build()
+        .unwrap();
+    let without = minutes(
+        &SendRate::paced(settings, Timestamp::ZERO),
+        30_000_000_000,
+        10,
+    );
+    assert_eq!((with, without), ((399, 9), (408, 23)));
+}
+
+#[test]
+fn a_cycle_is_between_a_nanosecond_and_a_year() {
+    let read = |cycle| {
+        let text = format!(r#"{{"tokens":2,"per":{{"secs":3,"nanos":0}},"cycle":{cycle}}}"#);
+        serde_json::from_str::<LearnedRate>(&text).map_err(|error| error.to_string())
+    };
+    let year = r#"{"secs":31622400,"nanos":0}"#;
+    assert!(read(year).is_ok() && read(r#"{"secs":0,"nanos":1}"#).is_ok());
+    for (cycle, shown) in [
+        (r#"{"secs":31622400,"nanos":1}"#, "31622400.000000001s"),
+        (r#"{"secs":0,"nanos":0}"#, "0ns"),
+    ] {
+        let error = format!("a cycle of {shown} is not between 1 ns and 366 days");
+        assert_eq!(read(cycle), Err(error));
+    }
+}

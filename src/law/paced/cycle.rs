@@ -6,6 +6,8 @@
     reason = "times are below 2⁶², counts and factors below 2⁴⁵, and products are made in 128 bits"
 )]
 
+use core::num::NonZeroU64;
+
 use super::cut::{Cut, STARVED_STEP, remember};
 use super::cut_state::CutState;
 use super::settings::PacedSettings;
@@ -139,7 +141,16 @@ impl Open {
     fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
         // So many are under way, and as many are refused before the first refusal is heard of.
         let flight = rate.tokens_in(seen.trip().saturating_mul(4));
-        let usual = CALM.saturating_mul(flight.saturating_add(4 * seen.weight));
+        Self::new(rate, count, flight.saturating_add(4 * seen.weight))
+    }
+
+    /// Returns the state at the first request of all, after cycles of this length.
+    pub(super) fn learned(rate: Rate, length: NonZeroU64) -> Self {
+        Self::new(rate, Some(rate.tokens_in(length.get())), 4)
+    }
+
+    fn new(rate: Rate, count: Option<u64>, flight: u64) -> Self {
+        let usual = CALM.saturating_mul(flight);
         let share = narrow((u128::from(usual) * u128::from(three_quarters(rate))) >> 16);
         let calm = count.map_or(share, |count| {
             share.max((count * 8 / 3).min(usual)).max(count * 2)
@@ -150,7 +161,7 @@ impl Open {
         }
     }
 
-    fn memory(self) -> CutState {
+    pub(super) fn memory(self) -> CutState {
         CutState::open(rate_bits(self.rate) | CALMS.put(pack_up(self.calm, OF_CALM)))
     }
 
@@ -266,8 +277,13 @@ impl Cycle {
         Self(rest | LAST_CALM.put(pack(light >> WAIT_BITS, OF_CALM).min(MOST_COARSE)))
     }
 
+    /// Returns the first cycle, after those that a limiter has learned of.
+    pub(super) fn learned(self, open: Open, length: NonZeroU64) -> Self {
+        self.after(length.get(), open.calm)
+    }
+
     /// Returns for how long the cycles before count.
-    fn before(self) -> u64 {
+    pub(super) fn before(self) -> u64 {
         unpack(BEFORE.get(self.0), OF_CALM) << WAIT_BITS
     }
 

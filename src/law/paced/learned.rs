@@ -1,5 +1,6 @@
-//! What outlives a process: the rate that a limiter has found.
+//! What outlives a process: the rate that a limiter has found, and how long its cycles are.
 
+use core::num::NonZeroU64;
 use core::time::Duration;
 
 use crate::fixed::Rate;
@@ -13,40 +14,48 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 ///
 /// From [`SendRate::learned`](crate::SendRate::learned), into
 /// [`PacedSettingsBuilder::learned`](crate::law::PacedSettingsBuilder::learned); in between it is a
-/// text (feature `serde`): `{"tokens":100,"per":{"secs":1,"nanos":0}}`. What it belongs to, and how
-/// old it is, is the caller's to know.
+/// text (feature `serde`): `{"tokens":100,"per":{"secs":1,"nanos":0}}`. Of a service that counts
+/// windows it has the time over which the rate was counted besides, in whole cycles:
+/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. A text without it is
+/// read, too. What it belongs to, and how old it is, is the caller's to know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
     serde(
-        try_from = "super::settings::text::RateText",
-        into = "super::settings::text::RateText"
+        try_from = "super::settings::text::LearnedText",
+        into = "super::settings::text::LearnedText"
     )
 )]
-pub struct LearnedRate(pub(super) Rate);
+pub struct LearnedRate {
+    pub(super) rate: Rate,
+    /// In nanoseconds; `None` of a limit a second.
+    pub(super) cycle: Option<NonZeroU64>,
+}
 
 impl LearnedRate {
-    pub(crate) const fn new(rate: Rate) -> Self {
-        Self(rate)
+    pub(crate) const fn new(rate: Rate, cycle: Option<NonZeroU64>) -> Self {
+        Self { rate, cycle }
     }
 
     /// Returns what is left of it at this age: half after each hour, in straight lines between, and
-    /// nothing after a day. Less than `unknown`, at which a limiter begins that has learned
-    /// nothing, is left only if it was less to begin with.
-    pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Rate> {
-        if age > LIFE {
+    /// nothing after a day, or after four cycles if these are longer. Less than `unknown`, at which
+    /// a limiter begins that has learned nothing, is left only if it was less to begin with.
+    pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Self> {
+        let cycle = Duration::from_nanos(self.cycle.map_or(0, NonZeroU64::get));
+        if age > LIFE.max(cycle.saturating_mul(4)) {
             return None;
         }
         let life = HALF_LIFE.as_nanos();
         let halvings = age.as_nanos().checked_div(life)?;
         let rest = age.as_nanos().checked_rem(life)?;
         let left = life.wrapping_mul(2).wrapping_sub(rest);
-        let raw = u128::from(self.0.raw())
+        let raw = u128::from(self.rate.raw())
             .wrapping_mul(left)
             .wrapping_div(7_200_000_000_000);
         let left = raw.checked_shr(u32::try_from(halvings).ok()?).unwrap_or(0);
-        Some(Rate::from_raw(left).max(unknown.min(self.0)))
+        let rate = Rate::from_raw(left).max(unknown.min(self.rate));
+        Some(Self { rate, ..self })
     }
 }
 
@@ -57,10 +66,10 @@ mod tests {
 
     #[test]
     fn half_is_forgotten_in_an_hour_and_all_in_a_day() {
-        let learned = LearnedRate::new(Rate::from_ratio(4_096, SECOND));
+        let learned = LearnedRate::new(Rate::from_ratio(4_096, SECOND), None);
         let left = |seconds| {
             let left = learned.aged(Duration::from_secs(seconds), Rate::ZERO);
-            left.map(|rate| rate.tokens_in(SECOND + 1))
+            left.map(|left| left.rate.tokens_in(SECOND + 1))
         };
         for (hours, tokens) in [(0, 4_096), (1, 2_048), (2, 1_024), (12, 1)] {
             assert_eq!(left(3_600 * hours), Some(tokens), "after {hours} h");
@@ -75,8 +84,21 @@ mod tests {
         let unknown = Rate::from_ratio(10, SECOND);
         for (learned, hours, left) in [(80, 2, 20), (80, 3, 10), (80, 24, 10), (4, 24, 4)] {
             let age = Duration::from_secs(3_600 * hours);
-            let aged = LearnedRate::new(Rate::from_ratio(learned, SECOND)).aged(age, unknown);
-            assert_eq!(aged, Some(Rate::from_ratio(left, SECOND)), "{learned}/s");
+            let aged = LearnedRate::new(Rate::from_ratio(learned, SECOND), None).aged(age, unknown);
+            let left = LearnedRate::new(Rate::from_ratio(left, SECOND), None);
+            assert_eq!(aged, Some(left), "{learned}/s");
+        }
+    }
+
+    #[test]
+    fn cycles_of_more_than_six_hours_are_kept_for_four() {
+        for (hours, days) in [(6, 1), (24, 4)] {
+            let cycle = NonZeroU64::new(SECOND * 3_600 * hours);
+            let learned = LearnedRate::new(Rate::from_ratio(1, SECOND * 60), cycle);
+            let age = Duration::from_secs(86_400 * days);
+            let aged = |age| learned.aged(age, Rate::from_ratio(10, SECOND));
+            assert_eq!(aged(age), Some(learned));
+            assert_eq!(aged(age + Duration::from_nanos(1)), None);
         }
     }
 }

@@ -201,6 +201,8 @@ mod drain;
 mod learned;
 mod settings;
 
+use core::num::NonZeroU64;
+
 use self::curve::{STEP_BITS, is_starved, rate_at, sloped};
 use self::cut::{
     Cut, Evidence, Verdict, after_step, after_throttle, after_window, first_throttle, grown,
@@ -246,6 +248,16 @@ const fn limit_anew(since: u64, memory: CutState, cycle: Cycle) -> Decision {
         memory: memory.to_bits(),
         cycle: Some(cycle.to_bits()),
     }
+}
+
+/// Returns the memory of a limiter that limits from the start: in a cycle, if it has learned of
+/// cycles.
+fn beginning(settings: &PacedSettings) -> Option<CutState> {
+    let rate = settings.start()?;
+    Some(match settings.cycle() {
+        Some(length) => Open::learned(rate, length).memory(),
+        None => started_at(settings, rate),
+    })
 }
 
 /// Returns the rate at `now` of a service that was opened at `since`, after `calms`.
@@ -335,12 +347,11 @@ fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) ->
         since_cut: throttled.since_change,
         delivered: reading.delivered(now, sum),
     };
-    let (verdict, last_cut) = match last {
-        Some(last) => (after_throttle(settings, last, &seen), last),
-        None => {
-            let (verdict, memory) = first_throttle(settings, &seen);
-            (Some(verdict), Cut { memory, since: now })
-        }
+    let (verdict, last_cut) = if let Some(last) = last {
+        (after_throttle(settings, last, &seen), last)
+    } else {
+        let (verdict, memory) = first_throttle(settings, &seen);
+        (Some(verdict), Cut { memory, since: now })
     };
     let pauses = until > now && obeys_hint(settings, last, &seen);
     let is_limited =
@@ -398,7 +409,7 @@ impl Law for PacedSettings {
     }
 
     fn unthrottled(&self) -> Unthrottled {
-        let start = self.start().map(|rate| started_at(self, rate).to_bits());
+        let start = beginning(self).map(CutState::to_bits);
         Unthrottled {
             start,
             later: start.filter(|_| self.highest().is_some()),
@@ -442,8 +453,14 @@ impl Law for PacedSettings {
             let next = Reading::new(Rate::ZERO, began, before.base());
             // A refusal may have begun the cycle.
             let none = cycle.start().is_none();
+            let first = Cycle::new(began, before.base());
+            let open = Open::of(cut_of(state).memory).filter(|_| state.is_engaged());
+            let first = match (open, self.cycle()) {
+                (Some(open), Some(length)) => first.learned(open, length),
+                _ => first,
+            };
             return Window {
-                cycle: none.then(|| Cycle::new(began, before.base()).to_bits()),
+                cycle: none.then(|| first.to_bits()),
                 ..window(Some(next), began.saturating_add(WINDOW), None)
             };
         };
@@ -616,18 +633,19 @@ impl Law for PacedSettings {
             .filter(|shut| shut.is_of_windows())
             .map(|shut| shut.rate);
         let opened = Open::of(memory).map(|open| open.rate).or(opened);
+        let cycle = Cycle::from_bits(counted.cycle);
         if let Some(rate) = opened.filter(|_| state.is_engaged()) {
             return Shown {
                 measured: rate,
                 is_measured: true,
                 peak: rate,
-                is_peak_seen: true,
+                is_peak_seen: Some(memory) != beginning(self),
                 is_shut: shut.is_some(),
                 idle: Rate::MAX,
+                cycle: NonZeroU64::new(cycle.before()).or(self.cycle()),
             };
         }
-        let cycle = Cycle::from_bits(counted.cycle);
-        let started = self.start().map(|rate| started_at(self, rate));
+        let started = beginning(self);
         Shown {
             measured: delivered.map_or(Rate::ZERO, |delivered| delivered.rate(0)),
             is_measured: delivered
@@ -641,6 +659,7 @@ impl Law for PacedSettings {
                     || (memory.ramp() < cut::BLIND_RAMP && memory.peak() < Rate::MAX.half())),
             is_shut: shut.is_some(),
             idle: Rate::MAX,
+            cycle: None,
         }
     }
 
@@ -648,7 +667,10 @@ impl Law for PacedSettings {
         let Some(initial) = self.start() else {
             return false;
         };
-        let began = rate_at(self, started_at(self, initial), 0, 0);
+        let began = match beginning(self).and_then(Open::of) {
+            Some(open) => open.rate,
+            None => rate_at(self, started_at(self, initial), 0, 0),
+        };
         let rate = self.rate(state, now, None, |_| 0);
         began.min(initial) <= rate && rate <= began.max(initial)
     }

@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use core::num::NonZeroU64;
 use core::time::Duration;
 
 use super::LearnedRate;
@@ -59,6 +60,8 @@ pub struct PacedSettings {
     floor: Rate,
     ceiling: Option<Rate>,
     initial: Option<Rate>,
+    /// How long a cycle was at the initial rate, in nanoseconds.
+    cycle: Option<NonZeroU64>,
     slow_start: bool,
     /// What the rate may gain in a second. [`Rate::MAX`] if it may rise at will.
     slope: Rate,
@@ -94,6 +97,9 @@ const LONGEST_BURST: Duration = Duration::from_secs(10);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
+#[cfg(feature = "serde")]
+const LONGEST_CYCLE: Duration = Duration::from_secs(86_400 * 366);
+
 impl Default for PacedSettings {
     fn default() -> Self {
         Self::new()
@@ -108,6 +114,7 @@ impl PacedSettings {
             floor: Rate::from_ratio(1, SECOND * 86_400),
             ceiling: None,
             initial: None,
+            cycle: None,
             slow_start: false,
             slope: Rate::MAX,
             beta: fraction(900),
@@ -177,15 +184,16 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings with a slow start at `learned`, if there is such a rate, as far as
-    /// floor and ceiling allow it.
-    fn beginning_at(self, learned: Option<Rate>) -> Self {
-        let Some(rate) = learned else {
+    /// Returns the settings that begin at `learned`, as far as floor and ceiling allow it: with its
+    /// cycles, or with a slow start.
+    fn beginning_at(self, learned: Option<LearnedRate>) -> Self {
+        let Some(LearnedRate { rate, cycle }) = learned else {
             return self;
         };
         Self {
             initial: Some(self.within(rate)),
-            slow_start: true,
+            cycle,
+            slow_start: self.slow_start || cycle.is_none(),
             ..self
         }
     }
@@ -219,6 +227,11 @@ impl PacedSettings {
             self.slow_start.then(|| self.within(rate))
         };
         self.initial.or_else(slow).or(self.ceiling)
+    }
+
+    /// Returns how long a cycle was at the initial rate, in nanoseconds.
+    pub(crate) const fn cycle(&self) -> Option<NonZeroU64> {
+        self.cycle
     }
 
     /// Returns the settings with a slow start.
@@ -297,6 +310,8 @@ impl PacedSettings {
             && self.initial != other.initial.map(|rate| self.within(rate))
         {
             "initial rate"
+        } else if self.cycle != other.cycle {
+            "cycle"
         } else if self.slow_start != other.slow_start {
             "slow start"
         } else if self.slope != other.slope {
@@ -358,7 +373,7 @@ impl PacedSettings {
 #[must_use = "settings are made by `build`"]
 pub struct PacedSettingsBuilder {
     settings: PacedSettings,
-    learned: Option<Rate>,
+    learned: Option<LearnedRate>,
     /// The first one.
     error: Option<PacedSettingsError>,
 }
@@ -385,6 +400,7 @@ impl PacedSettingsBuilder {
     pub fn initial_rate(mut self, tokens: u32, per: Duration) -> Self {
         if let Some(initial) = self.noted(rate("initial rate", tokens, per)) {
             self.settings.initial = Some(initial);
+            self.settings.cycle = None;
         }
         self
     }
@@ -436,11 +452,12 @@ impl PacedSettingsBuilder {
     }
 
     /// Begins where another limiter has ended, `age` ago: at the rate that it had
-    /// [learned](crate::SendRate::learned), in place of an initial rate, with a [slow
+    /// [learned](crate::SendRate::learned), in place of an initial rate. Of a service that counts
+    /// windows the limiter goes on as if its window had just begun, and else with a [slow
     /// start](Self::slow_start).
     ///
     /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start
-    /// begins that knows nothing, and all after a day. It is kept between floor and ceiling. A rate
+    /// begins that knows nothing, and all after a day, or four windows. It is kept between floor and ceiling. A rate
     /// that has become too low costs the time of a slow start, and one that is too high is cut by
     /// the first throttle, as a rate that was found.
     ///
@@ -546,6 +563,9 @@ impl fmt::Debug for PacedSettings {
                 shown.field(name, &PerSecond(rate));
             }
         }
+        if let Some(cycle) = self.cycle {
+            shown.field("cycle", &Duration::from_nanos(cycle.get()));
+        }
         if self.slow_start {
             shown.field("slow_start", &true);
         }
@@ -561,9 +581,12 @@ impl fmt::Debug for PacedSettings {
 
 impl fmt::Debug for LearnedRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LearnedRate")
-            .field(&PerSecond(self.0))
-            .finish()
+        let mut shown = f.debug_tuple("LearnedRate");
+        shown.field(&PerSecond(self.rate));
+        if let Some(cycle) = self.cycle {
+            shown.field(&Duration::from_nanos(cycle.get()));
+        }
+        shown.finish()
     }
 }
 
@@ -602,6 +625,15 @@ fn rate(setting: &'static str, tokens: u32, per: Duration) -> Result<Rate, Paced
         tokens,
         per,
     })
+}
+
+#[cfg(feature = "serde")]
+fn cycle(cycle: Duration) -> Result<NonZeroU64, PacedSettingsError> {
+    let nanos = u64::try_from(cycle.as_nanos()).ok();
+    nanos
+        .filter(|_| cycle <= LONGEST_CYCLE)
+        .and_then(NonZeroU64::new)
+        .ok_or(PacedSettingsError::Cycle { cycle })
 }
 
 /// A setting of [`PacedSettings`] that is out of its range.
@@ -644,6 +676,12 @@ pub enum PacedSettingsError {
         /// What was given.
         pause: Duration,
     },
+    /// A cycle of no time, or above a year.
+    #[non_exhaustive]
+    Cycle {
+        /// What was given.
+        cycle: Duration,
+    },
     /// A setting that a limiter keeps as it was made, was to be changed.
     #[non_exhaustive]
     Unchangeable {
@@ -669,6 +707,9 @@ impl fmt::Display for PacedSettingsError {
             }
             Self::Burst { length } => write!(f, "a burst of {length:?} is longer than 10 s"),
             Self::Pause { pause } => write!(f, "a pause of {pause:?} is longer than a day"),
+            Self::Cycle { cycle } => {
+                write!(f, "a cycle of {cycle:?} is not between 1 ns and 366 days")
+            }
             Self::Unchangeable { setting } => {
                 write!(f, "the {setting} of a limiter stays as it was made")
             }

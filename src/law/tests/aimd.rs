@@ -88,6 +88,7 @@ impl Law for Aimd {
             is_shut: false,
             peak: Rate::from_bits(state.memory()),
             idle: Rate::MAX,
+            cycle: None,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The settings as they stand in a file: rates as so many tokens in a time, and what is wrong found
 //! by the builder.
 
+use core::num::NonZeroU64;
 use core::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use super::{PacedSettings, PacedSettingsError, Profile, rate};
+use super::{PacedSettings, PacedSettingsError, Profile, cycle, rate};
 use crate::fixed::Rate;
 use crate::law::paced::LearnedRate;
 use crate::text::by_name;
@@ -13,7 +14,7 @@ use crate::text::by_name;
 /// So many tokens in a time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::law::paced) struct RateText {
+struct RateText {
     tokens: u32,
     per: Duration,
 }
@@ -43,6 +44,8 @@ pub(super) struct PacedText {
     ceiling: Option<RateText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     initial_rate: Option<RateText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycle: Option<Duration>,
     #[serde(skip_serializing_if = "is_off")]
     slow_start: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,6 +93,9 @@ impl TryFrom<PacedText> for PacedSettings {
         if let Some(RateText { tokens, per }) = text.max_slope {
             settings = settings.max_slope(tokens, per);
         }
+        if let Some(length) = text.cycle {
+            settings.settings.cycle = settings.noted(cycle(length));
+        }
         settings.build()
     }
 }
@@ -101,6 +107,7 @@ impl From<PacedSettings> for PacedText {
             floor: settings.floor.into(),
             ceiling: settings.ceiling.map(RateText::from),
             initial_rate: settings.initial.map(RateText::from),
+            cycle: settings.cycle.map(span),
             slow_start: settings.slow_start,
             max_slope: settings.slope().map(RateText::from),
             beta_permille: settings.permille(),
@@ -110,17 +117,34 @@ impl From<PacedSettings> for PacedText {
     }
 }
 
-impl From<LearnedRate> for RateText {
+const fn span(cycle: NonZeroU64) -> Duration {
+    Duration::from_nanos(cycle.get())
+}
+
+/// What was learned: so many tokens in a time, and the time of a cycle, if it is known.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::law::paced) struct LearnedText {
+    tokens: u32,
+    per: Duration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cycle: Option<Duration>,
+}
+
+impl From<LearnedRate> for LearnedText {
     fn from(learned: LearnedRate) -> Self {
-        learned.0.into()
+        let RateText { tokens, per } = learned.rate.into();
+        let cycle = learned.cycle.map(span);
+        Self { tokens, per, cycle }
     }
 }
 
-impl TryFrom<RateText> for LearnedRate {
+impl TryFrom<LearnedText> for LearnedRate {
     type Error = PacedSettingsError;
 
-    fn try_from(text: RateText) -> Result<Self, PacedSettingsError> {
-        rate("learned rate", text.tokens, text.per).map(Self::new)
+    fn try_from(text: LearnedText) -> Result<Self, PacedSettingsError> {
+        let rate = rate("learned rate", text.tokens, text.per)?;
+        Ok(Self::new(rate, text.cycle.map(cycle).transpose()?))
     }
 }
 
