@@ -82,14 +82,17 @@ fn a_limiter_that_limits_nothing_refuses_no_weight_but_zero() {
     rate.record(ms(0), SendPermit::sent_at(ms(0)), Outcome::Throttled);
     // 0.5 tokens/s, and one at most: it was let in before, and waits its turn.
     assert_eq!(early.claim(ms(0)), Err(wait(6_000)));
-    assert_eq!(rate.reserve_n(ms(0), 3).unwrap_err(), above(3, 1));
+    assert_eq!(rate.try_acquire_n(ms(0), 3), Err(above(3, 1).into()));
+    let mut late = rate.reserve_n(ms(0), 3).expect("a place saves up");
+    assert_eq!(late.claim(ms(0)), Err(wait(12_000)));
     assert_eq!(early.claim(ms(6_000)).map(SendPermit::weight), Ok(3));
+    assert_eq!(late.claim(ms(12_000)).map(SendPermit::weight), Ok(3));
 }
 
-/// The capacity is that of the moment: what is refused at the floor is let in once the rate has
-/// risen.
+/// The capacity is that of the moment. A place saves up for more, up to what the bucket holds at
+/// the ceiling.
 #[test]
-fn the_capacity_moves_with_the_law_and_places_stay_good() {
+fn the_capacity_moves_with_the_law_and_a_place_saves_up_for_more() {
     let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
     for _ in 0..99 {
         rate.record(ms(0), SendPermit::sent_at(ms(0)), Outcome::NotThrottled);
@@ -102,9 +105,18 @@ fn the_capacity_moves_with_the_law_and_places_stay_good() {
     );
     let mut place = rate.reserve_n(ms(500), 112).expect("it fits");
     rate.record(ms(500), SendPermit::sent_at(ms(500)), Outcome::Throttled);
-    assert_eq!(rate.reserve_n(ms(500), 112).unwrap_err(), above(112, 78));
+    assert_eq!(rate.try_acquire_n(ms(500), 112), Err(above(112, 78).into()));
+    let mut heavy = rate.reserve_n(ms(500), 1_000).expect("no ceiling");
     let wait = place.claim(ms(500)).expect_err("112 tokens at 78.4/s");
     assert!(place.claim(ms(500).saturating_add(wait)).is_ok());
+    let wait = heavy.claim(ms(500)).expect_err("1,112 tokens at 78.4/s");
+    assert!(heavy.claim(ms(500).saturating_add(wait)).is_ok());
+    let second = Duration::from_secs(1);
+    let settings = PacedSettings::builder().burst(second).ceiling(50, second);
+    let settings = settings.initial_rate(10, second).build().expect("in range");
+    let rate = SendRate::paced(settings, ms(0));
+    assert_eq!(rate.reserve_n(ms(0), 51).unwrap_err(), above(51, 50));
+    assert!(rate.reserve_n(ms(0), 50).is_ok());
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Scene {
     trip: u64,
     /// The least and the most tokens of a request. The limit is so many of the mean.
     weight: (u32, u32),
+    /// Or one in sixteen has the most of them, and the others the least.
+    is_rare: bool,
     /// Whether a throttle says when there is room again.
     hints: bool,
     /// In thousandths: used at least, throttled at most.
@@ -49,6 +51,7 @@ const fn scene(kind: Kind, limit: u64, window: u64, trip: u64, used: u64, thrott
         window,
         trip,
         weight: (1, 1),
+        is_rare: false,
         hints: false,
         used,
         throttled,
@@ -58,7 +61,12 @@ const fn scene(kind: Kind, limit: u64, window: u64, trip: u64, used: u64, thrott
 impl Scene {
     fn tokens(&self) -> u64 {
         let (least, most) = self.weight;
-        self.limit * u64::from(least + most) / 2
+        self.limit
+            * if self.is_rare {
+                u64::from(15 * least + most) / 16
+            } else {
+                u64::from(least + most) / 2
+            }
     }
 }
 
@@ -118,7 +126,11 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
     let (mut done, mut refused, mut looks) = (0, 0, 0);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut weigh = fastrand::Rng::with_seed(seed);
-    let mut weigh = || weigh.u32(scene.weight.0..=scene.weight.1);
+    let mut weigh = || match scene.weight {
+        (least, most) if !scene.is_rare => weigh.u32(least..=most),
+        (_, most) if weigh.u32(0..16) == 0 => most,
+        (least, _) => least,
+    };
     let mut weights: Vec<_> = (0..16).map(|_| weigh()).collect();
     let mut places: Vec<_> = (0..16).map(|_| None).collect();
     let mut events: BinaryHeap<_> = (0..16).map(|worker| Reverse((0, worker, None))).collect();
@@ -156,12 +168,11 @@ fn play(scene: Scene, seed: u64) -> (u64, u64) {
         if looks % 1_000 == 0 {
             places[worker] = None;
         }
-        // While the bucket does not hold as much the worker asks again, as a strategy does.
-        if places[worker].is_none() {
-            places[worker] = rate.reserve_n(at(now), weights[worker]).ok();
-        }
-        let claimed = places[worker].as_mut().map(|place| place.claim(at(now)));
-        let next = match claimed.unwrap_or(Err(Duration::MAX)) {
+        let place = places[worker].get_or_insert_with(|| {
+            let place = rate.reserve_n(at(now), weights[worker]);
+            place.expect("a place saves up for what the bucket does not hold")
+        });
+        let next = match place.claim(at(now)) {
             // It arrives in the middle of the trip.
             Ok(_) => {
                 places[worker] = None;
@@ -197,9 +208,17 @@ fn windows_of_any_length_are_used_and_seldom_overrun() {
         weight: (1_000, 1_000),
         ..scene(Aligned, 40, MINUTE, 500 * MILLI, 940, 30)
     };
+    let rare = |scene| Scene {
+        is_rare: true,
+        ..mixed(scene)
+    };
     for scene in [
         heavy,
-        // Its waits are longer than the bucket, which a knock would not fit.
+        rare(scene(Aligned, 500, MINUTE, 500 * MILLI, 850, 20)),
+        rare(scene(Aligned, 1_000, HOUR, 500 * MILLI, 950, 20)),
+        rare(scene(Log, 500, MINUTE, 500 * MILLI, 820, 20)),
+        rare(scene(Aligned, 3_000, 10 * MINUTE, 500 * MILLI, 920, 20)),
+        // Its waits are longer than the bucket, which holds no request.
         Scene {
             weight: (1_000, 1_000),
             ..scene(Aligned, 15, 15 * MINUTE, SECOND, 930, 50)

@@ -19,7 +19,7 @@ use crate::law::declared::{
     Declared, DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::law::{Controller, Law as _, State};
-use crate::line::{Head, Line, Place, TOKEN};
+use crate::line::{Head, Line, Place, TOKEN, capacity};
 
 /// So long after the start a request goes for which others have left no turn.
 const FIRST_SILENCE: u64 = 20 * SECOND;
@@ -190,13 +190,16 @@ impl Engaged<'_> {
         listens
     }
 
-    /// Refuses a weight above the capacity to a request that waits. With declared limits it is paid
-    /// for while it stands in line, where what is declared may be less than its weight in a moment.
+    /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
+    /// lower one, and with declared limits, it is saved up for while it stands in line.
     pub(super) fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        if self.law.listens() {
-            return Ok(());
+        let paced = self.law.get().paced();
+        match paced.and_then(|paced| paced.highest()) {
+            Some(highest) if !self.law.listens() => {
+                self.weigh_in(elapsed, weight, |line| capacity(highest, line.burst))
+            }
+            _ => Ok(()),
         }
-        self.weigh(elapsed, weight)
     }
 
     /// Returns the tokens that declared limits leave over.

@@ -25,10 +25,9 @@ impl SendRate {
     /// # Errors
     ///
     /// [`AcquireError::NotInTime`] if there are fewer. [`WeightError::Zero`], and
-    /// [`WeightError::AboveCapacity`] if the bucket does not hold as many at today's rate: at a
-    /// higher one it may, and with [`ControlLaw::Declared`](crate::ControlLaw::Declared) a
-    /// [place in line](Self::reserve_n) saves them up. A limiter that limits nothing lets any other
-    /// weight go.
+    /// [`WeightError::AboveCapacity`] if the bucket does not hold as many at today's rate: a [place
+    /// in line](Self::reserve_n) saves them up. A limiter that limits nothing lets any other weight
+    /// go.
     ///
     /// # Examples
     ///
@@ -91,13 +90,13 @@ impl SendRate {
     /// Takes a place in line for `weight` tokens at once.
     ///
     /// It holds up those behind it for as long as that many tokens take, and gives them all back if
-    /// it is dropped. The weight is checked now: a place stays good if the capacity falls below
-    /// it afterwards. While the limiter limits nothing, the place is taken when it is claimed,
+    /// it is dropped. It may be for more than the bucket holds at today's rate. While the limiter limits nothing, the place is taken when it is claimed,
     /// and its weight is not checked any more.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire_n`](Self::try_acquire_n), but for the wait.
+    /// [`WeightError::Zero`], and [`WeightError::AboveCapacity`] if the bucket does not hold as many
+    /// at the [ceiling](crate::law::PacedSettingsBuilder::ceiling), or a service has declared less.
     ///
     /// # Examples
     ///
@@ -390,6 +389,23 @@ impl Engaged<'_> {
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
     pub(super) fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        self.weigh_in(elapsed, weight, |line| {
+            if line.is_paused() {
+                let state = self.state.load();
+                capacity(self.law.get().resumed(state), line.burst)
+            } else {
+                line.capacity()
+            }
+        })
+    }
+
+    /// Refuses a weight above what the bucket holds.
+    pub(super) fn weigh_in(
+        &self,
+        elapsed: u64,
+        weight: u32,
+        held: impl Fn(&Line) -> u64,
+    ) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {
             return Ok(());
@@ -397,12 +413,7 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(());
         };
-        let held = if line.is_paused() {
-            let state = self.state.load();
-            capacity(self.law.get().resumed(state), line.burst).max(line.least)
-        } else {
-            line.capacity()
-        };
+        let held = held(&line).max(line.least);
         let capacity = u32::try_from(held >> TOKEN.trailing_zeros()).unwrap_or(u32::MAX);
         if weight > capacity {
             return Err(WeightError::AboveCapacity { weight, capacity });

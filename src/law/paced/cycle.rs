@@ -492,7 +492,14 @@ impl Shut {
             ..self
         };
         let cycle = seen.cycle.moved(self.unasked(since, seen.sent));
-        let (since, memory) = next.limit(settings, &Seen { cycle, ..*seen });
+        // A heavy one may be next in line; if none is, the knocks become lighter.
+        let weight = seen.weight.max(self.weight / 2);
+        let next_seen = Seen {
+            cycle,
+            weight,
+            ..*seen
+        };
+        let (since, memory) = next.limit(settings, &next_seen);
         Some((since, memory, cycle))
     }
 
@@ -504,7 +511,10 @@ impl Shut {
         since: u64,
         seen: &Seen,
     ) -> Option<(CutState, Cycle)> {
-        if !self.is_knock(since, seen.sent) {
+        // One that is far lighter than what was refused opens nothing before its time.
+        let due = self.heard(since).saturating_add(self.wait);
+        let is_light = seen.weight < self.weight / 2 && seen.sent < due;
+        if is_light || !self.is_knock(since, seen.sent) {
             return None;
         }
         let heard = self.heard(since);

@@ -152,8 +152,10 @@
 //!     to 100 s, or a 32nd of the cycle, and no longer than a knock takes at the floor. After the
 //!     curve waits double up to half a second, and `n` counts to 1,200. A hint pauses until its
 //!     time, and the knock comes a wait later. What was sent before the refusal was heard is no
-//!     knock. Time in which a knock could have gone, and nothing was asked for, is in no cycle.
-//! 17. *An opening* is a knock that was done. It was between the last knock that was refused and
+//!     knock. A lighter one that is refused halves the weight of the next. Time in which a knock
+//!     could have gone, and nothing was asked for, is in no cycle.
+//! 17. *An opening* is a knock that was done, half as heavy as the one that was refused or more, or
+//!     sent after the wait. It was between the last knock that was refused and
 //!     this one: in the middle. The next rate is the mean: what was answered without a throttle
 //!     since the last opening, failures too, by the time since then. A cycle of two or fewer is no
 //!     slower than its last gap, or half of that after the longest wait. The rate is at least half

@@ -207,6 +207,47 @@ fn a_knock_is_as_heavy_as_the_request_that_was_refused_in_powers_of_two() {
 }
 
 #[test]
+fn a_light_request_opens_nothing_before_the_time_of_a_heavy_knock() {
+    let wait = TICK << 15;
+    let since = SINCE + wait / PAUSE;
+    let heavy = Shut {
+        weight: 1 << 10,
+        ..shut(one_in(SECOND), Some(0), true, wait)
+    };
+    let opens = |weight, sent| {
+        let now = Seen {
+            weight,
+            ..seen(sent, 0, cycle(SECOND, 9))
+        };
+        opened(heavy, since, &now).is_some()
+    };
+    let due = SINCE + wait;
+    assert_eq!(
+        [511, 512].map(|weight| opens(weight, due - 1)),
+        [false, true]
+    );
+    assert!(opens(1, due));
+}
+
+#[test]
+fn a_light_knock_that_is_refused_halves_the_weight_of_the_next() {
+    let wait = TICK << 15;
+    let since = SINCE + wait / PAUSE;
+    let heavy = Shut {
+        weight: 1 << 10,
+        ..shut(one_in(SECOND), Some(0), true, wait)
+    };
+    let next = |weight| {
+        let now = Seen {
+            weight,
+            ..seen(SINCE + wait, 0, cycle(SECOND, 9))
+        };
+        knocked(heavy, since, &now).expect("a knock").weight
+    };
+    assert_eq!([1, 512, 513, 3_000].map(next), [512, 512, 1_024, 4_096]);
+}
+
+#[test]
 fn the_first_wait_is_the_own_spacing() {
     let peak = one_in(SECOND / 100);
     let first = |trip, cycle| {
