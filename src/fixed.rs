@@ -84,12 +84,6 @@ impl Rate {
         self.0
     }
 
-    /// Returns the rate that is `raw` in its units, as [`raw`](Self::raw) has returned it.
-    #[inline]
-    pub(crate) const fn of_raw(raw: u64) -> Self {
-        Self(raw)
-    }
-
     /// Returns the unit of its last place.
     pub(crate) const fn last_place(self) -> u64 {
         1 << Self::excess(self.0)

@@ -35,7 +35,6 @@ mod stripes;
 mod teeth;
 mod usage;
 mod waiters;
-mod way;
 
 /// Runs `model` over every interleaving, or over those with at most `bound` preemptions.
 ///

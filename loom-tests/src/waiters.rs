@@ -21,7 +21,6 @@ use paceline::{
 };
 
 use crate::explore;
-use crate::way::on_the_curve;
 
 /// A clock that the model sets, which is none of loom's business.
 #[derive(Clone, Debug, Default)]
@@ -217,8 +216,24 @@ fn a_faster_rate_is_seen_by_background_or_wakes_it() {
     a_faster_rate_meets(Scene::waiter_behind, 1);
 }
 
+/// A limiter that has measured 12.8 requests a second, with a throttle at 550 ms. Its fill rate is
+/// 7.84 a second then, and 9.4 on the curve at 950 ms. The window ends at a second.
+fn on_the_curve() -> SendRate {
+    let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+    let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+    for (millis, weight, outcome) in [
+        (100, 7, Outcome::NotThrottled),
+        (500, 1, Outcome::NotThrottled),
+        (550, 1, Outcome::Throttled),
+    ] {
+        let permit = SendPermit::sent_at(at(millis)).costing(weight);
+        rate.record(at(millis), permit, outcome);
+    }
+    rate
+}
+
 /// A response moves the rate along its curve while a waiter takes its stand behind five others: it
-/// is woken, or its timer is of the new rate. The response has no fence: the head orders the two.
+/// is woken, or its timer is of the new rate.
 #[test]
 fn a_response_is_seen_by_the_waiter_or_wakes_it() {
     explore(Some(2), || {

@@ -3,9 +3,7 @@
 //! Source: the AWS SDKs and Tools reference guide, "Retry behavior", and botocore's
 //! `retries/adaptive.py`; the curve itself is in [`cubic`](crate::law::cubic).
 
-use super::cubic::{
-    HORIZON, Stretch, at_least_floor, in_fractions, rate_at, reduced, time_to_peak,
-};
+use super::cubic::{at_least_floor, rate_at, reduced, time_to_peak};
 use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Window};
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
@@ -94,44 +92,6 @@ pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Aws {
     pub(crate) windows: Windows,
-}
-
-impl Aws {
-    /// Returns the stretch around `now` in which responses have nothing to do but to move the rate
-    /// along its curve; `None` if there is none.
-    pub(crate) fn stretch(
-        self,
-        state: State,
-        now: u64,
-        reading: u128,
-        peak_time: u64,
-    ) -> Option<Stretch> {
-        let reading = Reading(reading);
-        let window = self.windows.window(reading.window());
-        let since = state.since();
-        let from = window.start.max(since);
-        let end = window.end.min(since.saturating_add(HORIZON));
-        let whole = Stretch {
-            from,
-            length: end.saturating_sub(from),
-            peak: Rate::from_bits(state.memory()),
-            peak_at: in_fractions(since).wrapping_add(peak_time),
-        };
-        let measured = reading.measured().raw();
-        let is_below = |at| whole.rate_at(at).raw() >> 1 < measured;
-        if !whole.holds(now) || !is_below(now) {
-            return None;
-        }
-        // The curve only rises.
-        if is_below(end.wrapping_sub(1)) {
-            return Some(whole);
-        }
-        Some(Stretch {
-            from: now,
-            length: 1,
-            ..whole
-        })
-    }
 }
 
 /// What the law has counted. Low bits first:
@@ -326,59 +286,6 @@ mod tests {
             after_success(peak, time_to_peak(peak), 0, Rate::ZERO),
             Rate::from_ratio(1, 2 * SECOND)
         );
-    }
-
-    /// The short way of a response goes by the same law, or leaves it to the long one.
-    #[test]
-    fn a_stretch_is_the_law_until_the_window_ends_or_twice_the_measured_rate_holds() {
-        let windows = Windows::new(SECOND / 4);
-        let law = Aws { windows };
-        for peak in [0, 1, 10, 1_000, 4_000_000_000].map(per_second) {
-            let state = State::NONE.next(3 * SECOND, peak.to_bits());
-            for measured in [0, 1, 9, 1_400, 4_000_000_000].map(per_second) {
-                for step in 0..200 {
-                    let now = 3 * SECOND + step * 51_515_151;
-                    let reading = Reading::new(measured, windows.index(now), 0).0;
-                    let stretch = law.stretch(state, now, reading, time_to_peak(peak));
-                    let most = at_least_floor(measured.doubled());
-                    let by_law = |at| law.rate(state, at, Some(reading), time_to_peak);
-                    assert_eq!(stretch.is_some(), by_law(now) < most, "{now}");
-                    let Some(stretch) = stretch else { continue };
-                    assert!(stretch.holds(now));
-                    let last = stretch.from + (stretch.length - 1);
-                    for at in [stretch.from, now, last] {
-                        assert!(windows.index(at) == windows.index(now) && by_law(at) < most);
-                        assert_eq!(stretch.rate_at(at), by_law(at), "{at}");
-                    }
-                    // As long as it can be, or it is worked out for each response.
-                    let end = windows.window(windows.index(now)).end;
-                    let is_whole = by_law(end - 1) < most;
-                    assert_eq!(stretch.length > 1, is_whole, "{now}");
-                    assert!(!is_whole || last == end - 1);
-                    // The window is over, or has yet to begin; the state is of a later time.
-                    for other in [windows.index(now) - 1, windows.index(now) + 1] {
-                        let reading = Reading::new(measured, other, 0).0;
-                        assert_eq!(law.stretch(state, now, reading, time_to_peak(peak)), None);
-                    }
-                }
-            }
-            let reading = Reading::new(per_second(9), windows.index(SECOND), 0).0;
-            assert_eq!(law.stretch(state, SECOND, reading, 0), None);
-        }
-    }
-
-    #[test]
-    fn a_stretch_ends_where_the_curve_does() {
-        let law = Aws {
-            windows: Windows::new(0),
-        };
-        let state = State::NONE.next(0, per_second(1).to_bits());
-        let last = HORIZON - 1;
-        let reading = Reading::new(Rate::MAX, law.windows.index(last), 0).0;
-        let stretch = |now| law.stretch(state, now, reading, time_to_peak(per_second(1)));
-        let (before, after) = (stretch(last), stretch(HORIZON));
-        assert_eq!(after, None);
-        assert!(before.is_none_or(|stretch| !stretch.holds(HORIZON)));
     }
 
     /// What must be read first: a sum that is older than the base would wrap to 2⁴⁵ requests.

@@ -7,7 +7,7 @@
 use crate::fixed::{Rate, SECOND, cube_root, multiply_high, shift_right_rounding, to_signed};
 
 /// Elapsed time past which the curve is far above every rate there is, 2⁴² ns or 73 minutes.
-pub(crate) const HORIZON: u64 = 1 << 42;
+const HORIZON: u64 = 1 << 42;
 /// The fraction bits of a time inside the curve.
 const TIME_FRACTION: u32 = 20;
 /// `∛(0.75 × 10³⁶ / 2⁴) × 2²⁵`: from the cube root of a rate to `K` in 2⁻²⁰ ns, see
@@ -34,22 +34,8 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 /// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and
 /// is flat after 73 minutes, where every peak there is has long been passed.
 pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
-    rate_beside(
-        peak,
-        in_fractions(elapsed.min(HORIZON)).wrapping_sub(peak_time),
-    )
-}
-
-/// Returns `nanos` in the units of the curve, wrapping: 2⁻²⁰ ns.
-#[inline]
-pub(crate) const fn in_fractions(nanos: u64) -> u64 {
-    nanos << TIME_FRACTION
-}
-
-/// Returns the rate `after` its peak, in 2⁻²⁰ ns and two's complement: 73 minutes at most, and
-/// before it no more than [`time_to_peak`].
-#[inline]
-pub(crate) fn rate_beside(peak: Rate, after: u64) -> Rate {
+    let elapsed = elapsed.min(HORIZON) << TIME_FRACTION;
+    let after = elapsed.wrapping_sub(peak_time);
     let raw = peak.raw();
     Rate::rounded(if to_signed(after) < 0 {
         raw.saturating_sub(rise(after.wrapping_neg()))
@@ -94,35 +80,6 @@ const fn rise(span: u64) -> u64 {
         (below >> 1).wrapping_add(below & 1)
     } else {
         0
-    }
-}
-
-/// A stretch of time that lies in one window, and in which the curve of one cut is below twice the
-/// measured rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    /// Where it begins, in nanoseconds.
-    pub(crate) from: u64,
-    /// How long it is.
-    pub(crate) length: u64,
-    pub(crate) peak: Rate,
-    /// When the curve is at its peak, in the units of the curve, wrapping.
-    pub(crate) peak_at: u64,
-}
-
-impl Stretch {
-    /// Whether `now` lies in it.
-    #[inline]
-    pub(crate) const fn holds(&self, now: u64) -> bool {
-        now.wrapping_sub(self.from) < self.length
-    }
-
-    /// Returns the rate after a response at `now`, which lies in it: it is that of the law
-    /// then.
-    #[inline]
-    pub(crate) fn rate_at(&self, now: u64) -> Rate {
-        let after = in_fractions(now).wrapping_sub(self.peak_at);
-        at_least_floor(rate_beside(self.peak, after))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::case::{
     stage,
 };
 use crate::path::Path::{Engaged, EngagedRequest};
-use crate::target::Bound::{Nanos, TimeOf, TotalOf};
+use crate::target::Bound::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -88,14 +88,9 @@ pub(super) fn cases() -> Vec<Case> {
             published(ON_THE_CURVE)
         })
         .target(
-            &[
-                TimeOf(1.1, STD_MUTEX),
-                TimeOf(1.1, PARKING_LOT),
-                TotalOf(1.4, STD_MUTEX),
-            ],
-            "each response moves the rate: of 16 bytes one word is loaded and swapped, by way of a pointer, and `since` \
-             is raised, where the twin stores a few words between two swaps; on two threads these two words change hands. \
-             503 instructions: 168 for a token without a lease, 335 for the curve, its rounding and the swaps",
+            &[Nanos(100.0)],
+            "each response moves the rate: it goes the way of all laws, where the twin stores a few words between two \
+             swaps; on two threads `since` and `head` change hands",
         ),
         case(
             Ours,

@@ -44,7 +44,6 @@ mod threads {
     pub(in crate::atomic) fn stand_in(_number: usize, _work: impl FnOnce()) {}
 }
 
-pub(super) use owner::Owner;
 #[cfg(all(loom, feature = "loom"))]
 pub(super) use slots::Slots;
 pub(super) use stripes::{Stripe, Stripes, cores, own_words};

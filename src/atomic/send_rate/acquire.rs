@@ -12,7 +12,7 @@ use super::lease::{Lease, Leases};
 use super::limits::Burst;
 use super::meter::Meter;
 use super::permit::Order;
-use super::state::{CurveCache, CutBaseline, DrainWord, LastState, Way};
+use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
 use super::waiters::{Agreed, Waiters};
 use crate::Timestamp;
 use crate::atomic::lazy::Lazy;
@@ -33,7 +33,7 @@ pub(super) struct Words {
     pub(super) waiters: Waiters,
     /// What every limited request writes, in its own cache line.
     pub(super) promised: Padded<Promised>,
-    /// How often what threads keep for themselves has been voided: see `lease` and `way`.
+    /// How often what threads keep for themselves has been voided: see `lease`.
     pub(super) changes: AtomicU64,
     /// Made when a thread first takes tokens ahead.
     pub(super) leases: Lazy<Leases>,
@@ -62,8 +62,6 @@ pub(super) struct Promised {
     pub(super) trip: AtomicU64,
     /// The second line. It stands here for the same reason.
     pub(super) behind: MaybeBehind,
-    /// Made when a thread first keeps what it has worked out of the published law's curve.
-    pub(super) way: Lazy<Way>,
 }
 
 /// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
@@ -98,7 +96,6 @@ impl Words {
                 baseline: CutBaseline::new(),
                 trip: AtomicU64::new(0),
                 behind: MaybeBehind::new(),
-                way: Lazy::new(Way::new),
             }),
             changes: AtomicU64::new(0),
             leases: Lazy::new(Leases::new),

@@ -6,19 +6,16 @@ use super::SendRate;
 use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
 use super::permit::{Outcome, Recorded, SendPermit};
-use super::state::Way;
 use crate::Timestamp;
-use crate::atomic::sync::Ordering::{Acquire, Relaxed};
+use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::aws::Aws;
-use crate::law::cubic::Stretch;
 use crate::law::declared::plan::Plan;
 use crate::law::{
     Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
     Throttled,
 };
-use crate::line::{FINER, Head, LONGEST, Line, Minted, TOKEN};
+use crate::line::{FINER, Head, Line, TOKEN};
 
 impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
@@ -112,10 +109,7 @@ impl SendRate {
         if gate.is_quiet_for_responses(elapsed) {
             return Recorded::Counted;
         }
-        match self.law.published() {
-            Some(law) => self.look_along(law, elapsed, permit),
-            None => self.look_closely(elapsed, permit, Outcome::NotThrottled),
-        }
+        self.look_closely(elapsed, permit, Outcome::NotThrottled)
     }
 
     /// Counts a request that was given up before it was answered.
@@ -139,102 +133,6 @@ impl SendRate {
         self.look_closely(elapsed, permit, Outcome::Failed)
     }
 
-    /// Moves the rate of the published law along its curve, if that is all that a response has to
-    /// do: it ends no window, and nothing else is new. Else it looks closely.
-    ///
-    /// It does what [`look_closely`](Self::look_closely) does, with each word loaded once.
-    #[inline(never)]
-    fn look_along(&self, law: Aws, elapsed: u64, permit: SendPermit) -> Recorded {
-        let Some(words) = self.words.get() else {
-            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
-        };
-        // In this order. A change, a window or a pause that comes after these loads comes after
-        // this response, but for what the swap of the head then finds.
-        let (head, line) = words.line.read();
-        let changes = words.changes.load(Relaxed);
-        let kept = words.promised.way.get();
-        match kept.and_then(|way| way.get(changes, head, elapsed)) {
-            Some(stretch) => self.move_along(words, head, line, stretch, elapsed, permit),
-            None => self.find_way(law, words, elapsed, permit),
-        }
-    }
-
-    /// As [`look_along`](Self::look_along), along a stretch that it works out, and keeps if it can.
-    #[inline(never)]
-    fn find_way(&self, law: Aws, words: &Words, elapsed: u64, permit: SendPermit) -> Recorded {
-        // Before the state and the reading, with acquire: what they come to is good until the next
-        // count. One that is counted after a change finds what has changed; one before it, and not
-        // the change, is followed by another count. A thread that finds a head of two states later
-        // finds a later count, too. Model: `way::two_cuts_end_what_a_thread_has_kept`.
-        let changes = words.changes.load(Acquire);
-        let (head, line) = words.line.read();
-        let state = words.state.load();
-        if !head.follows(state.version()) || !state.is_engaged() {
-            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
-        }
-        let reading = self.meter.reading();
-        let peak_time = words.curve.time_to_packed(state.memory());
-        let Some(stretch) = law.stretch(state, elapsed, reading, peak_time) else {
-            return self.look_closely(elapsed, permit, Outcome::NotThrottled);
-        };
-        let way = words.promised.way.get_or_make(Way::new);
-        if way.claim() {
-            way.keep(changes, state.version(), stretch);
-        }
-        self.move_along(words, head, line, stretch, elapsed, permit)
-    }
-
-    /// Moves the rate of `line` along `stretch`. One try, see `follow_law`.
-    #[expect(clippy::inline_always, reason = "what it is given stays in registers")]
-    #[inline(always)]
-    fn move_along(
-        &self,
-        words: &Words,
-        head: Head,
-        line: Line,
-        stretch: Stretch,
-        elapsed: u64,
-        permit: SendPermit,
-    ) -> Recorded {
-        let rate = stretch.rate_at(elapsed);
-        if rate != line.rate {
-            // Not if it has to be renewed first, or has wrapped.
-            let is_fresh = elapsed < line.since.saturating_add(LONGEST);
-            let raised = is_fresh.then(|| words.line.raise(elapsed)).flatten();
-            let Some(end) = raised else {
-                return self.look_closely(elapsed, permit, Outcome::NotThrottled);
-            };
-            let minted = line.extended_to(end);
-            if !words.holds(&line, minted) {
-                self.with(words).spill(&{ line }, end);
-            }
-            if words.line.replace(head, minted, end, rate, head.throttle()) {
-                words.promised.hint.forget();
-            }
-        }
-        if permit.is_timed() {
-            // Before the start is at the start.
-            let sent = permit
-                .time()
-                .as_nanos()
-                .saturating_sub(self.start.as_nanos());
-            words.note_trip(elapsed.saturating_sub(sent));
-        }
-        // Without a fence: see `LineWords::touch`.
-        if words.waiters.has_gaps() || words.may_be_waited_in() {
-            self.look_after_waiters(words, elapsed);
-        }
-        Recorded::Counted
-    }
-
-    #[inline(never)]
-    fn look_after_waiters(&self, words: &Words, elapsed: u64) {
-        let engaged = self.with(words);
-        let (_, line) = engaged.read();
-        engaged.retire(&line, elapsed);
-        engaged.wake_due(elapsed);
-    }
-
     #[inline(never)]
     fn look_closely(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
         let gate = self.gate.look();
@@ -247,9 +145,6 @@ impl SendRate {
             self.gate.quiet_until(gate, window.end, false);
             return Recorded::Counted;
         };
-        if window.next.is_some() && self.law.published().is_some() {
-            engaged.end_leases(); // there are none: it is for `way`
-        }
         engaged.hand_back_own(elapsed);
         engaged.collect(elapsed);
         if outcome == Outcome::NotThrottled {
@@ -314,12 +209,6 @@ fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
 }
 
 impl Words {
-    /// Returns `true` if there may be waiters, in the line or behind it.
-    #[inline]
-    fn may_be_waited_in(&self) -> bool {
-        !self.waiters.is_empty() || self.promised.behind.get().is_some()
-    }
-
     /// Averages the trip of a request that was looked at into those before. Of two threads at once
     /// one is lost, and the next makes up for it.
     #[inline]
@@ -331,14 +220,6 @@ impl Words {
             last => last.wrapping_sub(last >> 3).wrapping_add(trip >> 3), // at most the larger
         };
         self.promised.trip.store(next.max(1), Relaxed);
-    }
-
-    /// Returns `true` if the bucket of `line` has room for all that is not promised once there are
-    /// `minted` tokens, by a bound that is cheap: it may say no where there is.
-    #[inline]
-    fn holds(&self, line: &Line, minted: Minted) -> bool {
-        let cancelled = self.waiters.total();
-        line.holds(minted, self.issued(), cancelled)
     }
 }
 

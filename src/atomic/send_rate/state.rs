@@ -1,17 +1,14 @@
 //! The words of a law's state: the state, and what is counted and remembered of it.
 
 use super::meter::Meter;
-use crate::atomic::counter::{Owner, number, own_words};
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::bits::Field;
 use crate::fixed::Rate;
-use crate::law::cubic::Stretch;
 use crate::law::cubic::time_to_peak;
 use crate::law::{Draining, State};
-use crate::line::Head;
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
@@ -155,13 +152,9 @@ impl CurveCache {
     }
 
     /// Returns [`time_to_peak`] of `peak`.
-    pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
-        self.time_to_packed(peak.to_bits())
-    }
-
-    /// As [`time_to_peak`](Self::time_to_peak), of a packed peak.
     #[inline]
-    pub(super) fn time_to_packed(&self, peak: u64) -> u64 {
+    pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
+        let peak = peak.to_bits();
         // Relaxed: the argument and the value of a pure function, in one word.
         let known = self.0.load(Relaxed);
         if PEAK.get(known) == peak {
@@ -175,77 +168,6 @@ impl CurveCache {
         let time = time_to_peak(Rate::from_bits(peak));
         self.0.store(PEAK.put(peak) | TIME.put(time), Relaxed);
         time
-    }
-}
-
-/// What a response needs to know to move the rate along the published law's curve, kept by one
-/// thread, the owner.
-///
-/// It follows from the state and from what was measured. Those are words of 16 bytes, and so is the
-/// cache of the curve: each takes 1.3 ns to load where the processor has to be asked whether it
-/// can. What they come to is in words of 8 bytes here, which no other thread reads or writes.
-/// Other threads work it out for each response.
-///
-/// It is good for a stretch of time, in the window that was being counted, and while `changes` is
-/// what it was before the state was loaded. That is raised before and after each change of the
-/// state, as for leases, and once a window has been ended. A head that follows another state has
-/// another version.
-pub(super) struct Way {
-    owner: Owner,
-    changes: AtomicU64,
-    /// The version of the state.
-    version: AtomicU64,
-    from: AtomicU64,
-    length: AtomicU64,
-    peak: AtomicU64,
-    peak_at: AtomicU64,
-}
-
-// Relaxed throughout: only the owner writes and reads what is kept, see `Owner`.
-impl Way {
-    pub(super) fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            owner: Owner::none(),
-            changes: zero(),
-            version: zero(),
-            from: zero(),
-            length: zero(),
-            peak: zero(),
-            peak_at: zero(),
-        }
-    }
-
-    /// Whether the calling thread is the owner. If there is none, it is from now on.
-    pub(super) fn claim(&self) -> bool {
-        let number = number();
-        self.owner.is(number) || (number < own_words() && self.owner.claim(number))
-    }
-
-    /// Returns the stretch that is kept, if it holds `now` and is what a line of `head` follows.
-    /// `changes` were counted after the head was loaded.
-    #[inline]
-    pub(super) fn get(&self, changes: u64, head: Head, now: u64) -> Option<Stretch> {
-        let stretch = Stretch {
-            from: self.from.load(Relaxed),
-            length: self.length.load(Relaxed),
-            peak: Rate::of_raw(self.peak.load(Relaxed)),
-            peak_at: self.peak_at.load(Relaxed),
-        };
-        let is_good = stretch.holds(now)
-            && self.changes.load(Relaxed) == changes
-            && head.follows(self.version.load(Relaxed))
-            && self.owner.is(number());
-        is_good.then_some(stretch)
-    }
-
-    pub(super) fn keep(&self, changes: u64, version: u64, stretch: Stretch) {
-        self.changes.store(changes, Relaxed);
-        self.version.store(version, Relaxed);
-        self.from.store(stretch.from, Relaxed);
-        self.length.store(stretch.length, Relaxed);
-        self.peak.store(stretch.peak.raw(), Relaxed);
-        self.peak_at.store(stretch.peak_at, Relaxed);
     }
 }
 

@@ -309,12 +309,6 @@ impl Table {
         self.tail.load(Relaxed)
     }
 
-    /// Whether no slot has to be looked at.
-    fn is_empty(&self) -> bool {
-        // Relaxed: who looks has acquired what a waiter wrote before it swapped the head.
-        Front(self.front.load(Relaxed)).ticket() == self.tail()
-    }
-
     /// Takes a slot for `word`, and returns its index; `None` if the table is full.
     ///
     /// | | before | after |
@@ -595,16 +589,6 @@ impl Waiters {
         self.retired
             .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
-    }
-
-    /// Returns `true` if no slot has to be looked at. A waiter who stands is found as by a walk
-    /// (rule 5).
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.tables.get().is_none_or(|tables| {
-            let mut tables = tables.iter().filter_map(Lazy::get);
-            tables.all(Table::is_empty)
-        })
     }
 
     /// Returns `true` if places are given up that are not retired.
