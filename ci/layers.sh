@@ -49,8 +49,15 @@ refuse "the atomic types come from src/atomic/sync.rs" '\b(core|std|loom)::sync:
 refuse "clocks are read in src/clock.rs" '\bInstant\b|\bSystemTime\b|\bquanta::' "${not_clock[@]}"
 refuse "floats belong in src/atomic/send_rate/snapshot.rs" '\bf(32|64)\b' "${not_float[@]}"
 refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${not_sync[@]}" # there, in the mock of a word that loom lacks
-# Values know no words, and words know nothing above them.
-upper='clock|random|wait|strategy|scope|config|headers|classify|operation'
+# The layers of src/guide/architecture.md, from the top. Backoffs are values that ask for a random number.
+edges='scope|config|headers|classify|operation|snapshot'
+upper="clock|random|wait|set|strategy|$edges"
+mapfile -t strategies < <(within src/strategy/)
+mapfile -t waits < <(within 'src/(wait|set)/')
+mapfile -t clocks < <(within 'src/(clock|random)\.rs')
+refuse "strategies import upwards" "\\bcrate::($edges)\\b" "${strategies[@]}"
+refuse "waiting imports upwards" "\\bcrate::(strategy|$edges)\\b" "${waits[@]}"
+refuse "sources import upwards" "\\bcrate::(wait|set|strategy|$edges)\\b" "${clocks[@]}"
 refuse "values import upwards" "\\bcrate::(atomic|${upper/random|/})\\b" "${values[@]}"
 refuse "words import upwards" "\\bcrate::($upper)\\b" "${words[@]}"
 

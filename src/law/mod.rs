@@ -3,9 +3,10 @@
 //! [`ControlLaw`](crate::ControlLaw) names the laws. Laws are functions of values: no atomics, no
 //! floats, no clock. All times are nanoseconds after the limiter's start.
 
-// The words of a limiter know a law by `Controller` alone. A law remembers its last decision in 49
+// The words of a limiter call a law through `Controller`. A law remembers its last decision in 49
 // bits beside a time (`State`), and what it has counted in one word (a reading). Settings that
-// change while it is at work are in another word.
+// change while the law is at work are in another word. Declared limits have words of their own,
+// which only the declared law has a use for.
 
 #[cfg(test)]
 #[path = "tests/aimd.rs"]
@@ -26,7 +27,7 @@ pub(crate) use state::{Draining, State};
 
 use core::num::NonZeroU64;
 
-use crate::fixed::Rate;
+use crate::fixed::{Rate, SECOND};
 use aws::Aws;
 use declared::Declared;
 
@@ -167,8 +168,17 @@ pub(crate) struct Quiet {
     pub(crate) each: bool,
 }
 
+impl Quiet {
+    /// Of a law without windows whose rate only a throttle moves.
+    pub(crate) const UNTIL_A_THROTTLE: Self = Self {
+        rate: u64::MAX,
+        window: u64::MAX,
+        each: false,
+    };
+}
+
 /// What a snapshot shows of a law.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) measured: Rate,
     /// Whether that is of a whole window.
@@ -188,33 +198,48 @@ pub(crate) struct Shown {
 ///
 /// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)), decides on
 /// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
-/// last decision.
+/// last decision. A method with a body says what a law does that has no windows, begins with no
+/// limit and corrects no decision; such a law leaves the method out.
 pub(crate) trait Law {
     /// Returns `true` if time alone moves the rate, so that waiters have to look at it. If not,
     /// each response does: then throttled ones are counted too, and turn the window.
     fn moves_with_time(&self) -> bool;
 
     /// Returns how much a bucket holds, in nanoseconds at its rate.
-    fn burst(&self) -> u64;
+    fn burst(&self) -> u64 {
+        SECOND
+    }
 
     /// Returns what it does where there was no throttle.
-    fn unthrottled(&self) -> Unthrottled;
+    fn unthrottled(&self) -> Unthrottled {
+        Unthrottled::default()
+    }
 
     /// Returns the reading of a window that begins at `now` at the count of `sum`, and its end; and
     /// the first one if there is no `last` reading.
-    fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
+    fn begin(&self, _last: Option<u128>, _sum: u64, _now: u64) -> (u128, u64) {
+        (0, u64::MAX)
+    }
 
     /// Looks at the window after a response at `now` has been counted, to a request sent at `sent`.
     /// `counts` returns the sum of all counts, and how many in this window failed.
     fn turn(
         &self,
-        reading: u128,
-        cycle: u128,
-        counts: impl Fn() -> (u64, u64),
-        state: State,
+        _reading: u128,
+        _cycle: u128,
+        _counts: impl Fn() -> (u64, u64),
+        _state: State,
         now: u64,
-        sent: u64,
-    ) -> Window;
+        _sent: u64,
+    ) -> Window {
+        Window {
+            next: None,
+            end: u64::MAX,
+            counted: None,
+            at: now,
+            cycle: None,
+        }
+    }
 
     /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause; and if there is no `reading`
     /// the one that the state begins with. `time_to_peak` is [`cubic::time_to_peak`].
@@ -227,7 +252,9 @@ pub(crate) trait Law {
     ) -> Rate;
 
     /// Returns how long there is nothing to do, where `rate` is the one at `now`.
-    fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
+    fn quiet(&self, _state: State, _now: u64, _rate: Rate, _reading: u128) -> Quiet {
+        Quiet::UNTIL_A_THROTTLE
+    }
 
     /// Decides on `event`. `None` leaves the state as it is.
     fn decide(&self, state: State, event: Event) -> Option<Decision>;

@@ -1,4 +1,11 @@
 //! A line in the word that holds it.
+//!
+//! # Rounding
+//!
+//! The origin has 30 fraction bits and is rounded to nearest. So a change moves `V` by at most 2⁻³¹
+//! token, up or down. A place has 24 fraction bits, and may step back by one unit. So a full bucket
+//! of one token may refuse at the very nanosecond of a change. As long as the bucket is never full,
+//! errors add up like a random walk: to about 3·10⁻⁶ token after 10⁸ changes.
 
 use super::{Line, Minted, TOKEN, tokens_of};
 use crate::bits::Field;

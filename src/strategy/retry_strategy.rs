@@ -177,8 +177,9 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Returns the name by which its events and metrics call the strategy, or the scope that
     /// `token` belongs to. By default `None`.
     ///
-    /// [`StrategyBuilder::name`](crate::config::StrategyBuilder::name) sets it; a scope's is its
-    /// key, unless its strategy was named.
+    /// [`StrategyBuilder::name`](crate::config::StrategyBuilder::name) sets the name of a strategy.
+    /// The name of a scope is its key, unless `ScopesBuilder` was given a function that names the
+    /// scope's strategy.
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
         let _ = token;
         None

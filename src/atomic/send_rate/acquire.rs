@@ -1,4 +1,9 @@
 //! Who may go, and how long the others have to wait.
+//!
+//! `try_acquire_with` loads the words before it reads the clock. A pause or a cut may come between
+//! the loads and the clock. Then that call may be granted one token of the line that it has loaded:
+//! one token for each caller that stands between the two. Stall test:
+//! `a_pause_at_any_step_of_a_call_costs_one_token`.
 
 use core::ops::Deref;
 use core::time::Duration;

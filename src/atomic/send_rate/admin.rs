@@ -1,5 +1,12 @@
 //! What is not part of a request: a change of settings, the ways back, and whether there is
 //! anything to keep.
+//!
+//! A thread may stop in a reset:
+//!
+//! - Between `since` and `head`: the line is extended backwards, which mints less. The next reset
+//!   mends the line.
+//! - Between `retired` and `total`: waiters may go. Callers who try do not see what was written
+//!   off.
 
 use super::SendRate;
 use super::acquire::Engaged;

@@ -1,20 +1,30 @@
 //! The second line, in which background stands: behind the first one, and not in it.
 //!
 //! A place in the first line is a claim on tokens to come, which no request can overtake. So
-//! background has a line whose tokens are *released* to it: tokens of the first line that are
-//! there, that no place waits for, and that are not left alone. A place behind the line is due once
-//! as many tokens have been released as stand before it, itself included, and were not given up:
-//! the rule of the first line, with a count in the place of what time has minted.
+//! background has a line of its own, to which tokens are *released*: tokens of the first line that
+//! are there, that no place waits for, and that are not left alone. A place behind the line is due
+//! once enough tokens have been released for the place and for all before it that were not given
+//! up. That is the rule of the first line, with a count in the place of what time has minted.
 //!
-//! Any thread may release: it takes tokens of the first line by the rule of a try, and then adds
-//! them to `released`. So no token is granted that was not there. Two threads that release for one
-//! waiter take one token too much: the next look finds `released` ahead of the line, moves the line
-//! on and gives the token back. A thread that stops between the two steps has lost what it took.
+//! Any thread may release. The thread takes tokens of the first line by the rule of a try, and then
+//! adds as many to `released`. So `released` never exceeds what was taken, and never goes back. The
+//! live places that have their turn are at most `released` tokens, by the argument of the first
+//! line with `released` in the place of `V`. Each of these tokens was taken once. Two threads that
+//! release for one waiter take too much. The next look finds `released` ahead of the line, moves
+//! the line on and gives the surplus back.
 //!
-//! *The trickle.* Once [`TRICKLE`] tokens have been promised to the foreground since background got
-//! one, or since it began to wait, one token for it stands in the first line as a place. While
-//! background is ahead of its one of 21, by what it got when there was more, it comes after
-//! [`LATEST`] tokens only.
+//! *The trickle.* [`TRICKLE`] tokens are promised to the foreground after background got its last
+//! token, or began to wait. Then one token for background stands in the first line, as a place like
+//! any other, and is released when the place is due. While background is ahead of its one of 21, by
+//! what it got when there was more, the trickle comes after [`LATEST`] tokens only.
+//!
+//! A thread that stops between the take and `released` loses what it took. A thread that stops
+//! between moving the line on and giving the surplus back loses the surplus. A thread that stops
+//! between `mark` and `trickle` loses one token.
+//!
+//! Models: `classes::a_token_goes_to_one_of_two_classes`, `classes::one_token_is_released_once`,
+//! `classes::a_due_trickle_is_released_once`, `classes::the_end_of_the_limit_lets_background_go`.
+//! Of any two steps of the tables below: `classes::two_steps_at_once_are_both_counted`.
 //!
 //! # States of the line
 //!
@@ -36,8 +46,9 @@
 //! | give a surplus of `n` back | `n` written off, after | `+ n` | | `− n` | |
 //!
 //! A place that is given up and is not the last counts in `c`: what was released to it is for those
-//! behind it. Where nothing is limited any more, a place whose turn has not come is given up when it
-//! is claimed: places are claimed in any order, and what was released is of those before them.
+//! behind it. Where nothing is limited any more, a place whose turn has not come is given up when
+//! it is claimed. Places are claimed in any order, and what was released belongs to the places
+//! before.
 //!
 //! # States of the trickle
 //!

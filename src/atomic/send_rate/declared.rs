@@ -1,4 +1,12 @@
-//! Declared limits bound to their words: reports, and what follows from them for the rate.
+//! Declared limits bound to their words: reports, sends, and what follows from both for the rate.
+//!
+//! A send is one compare-and-swap of `sent`, from the position that was compared with the limits.
+//! After a lost swap the new position is compared again. So of two sends with room for one, one
+//! goes. The permit carries the position, so that reports are compared by the order of their sends.
+//!
+//! The rate follows from the limits, `sent` and the time, so any thread that looks may install the
+//! rate. The gate makes threads look every 50 ms and after each report. A thread that stops between
+//! a report and the change of rate leaves that change to the next recorder or waiter.
 
 use core::time::Duration;
 

@@ -24,10 +24,11 @@ use crate::atomic::sync::{
 /// | yes | is over, or cleared | the rate limits, and may be about to change: all look |
 ///
 /// A thread that has looked writes until when there is nothing to do, if the version is still the
-/// one that it read before it looked. A change of the law's state or settings raises the version
-/// and clears the time before it takes effect and once more afterwards: a thread that read the old
-/// state fails at one of the two, unless the changing thread stops in between. Then the time runs
-/// out: it is at most [`LONGEST_QUIET`] off.
+/// one that it read before it looked. A change of the law's state or settings, and tokens given
+/// back, raise the version and clear the time before they take effect and once more afterwards. A
+/// thread that read the old state fails at one of the two, unless the changing thread stops in
+/// between. Then others may go by the old rate until the time runs out: the time is at most
+/// [`LONGEST_QUIET`] off.
 pub(super) struct Gate(AtomicU64);
 
 /// One value of the gate.

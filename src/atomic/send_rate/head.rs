@@ -2,17 +2,52 @@
 //!
 //! `V(t) = origin + rate · t` numbers the tokens that have been minted by `t`. A change of the rate
 //! at `end` is one compare-and-swap, to the line through the same point with the new slope:
-//! `origin' = origin + (rate − rate') · end`. Nothing is left half done by a thread that stops, so
-//! there is nothing to help with, and one load is one line.
+//! `origin' = origin + (rate − rate') · end`. A thread that stops leaves nothing half done. One
+//! load of `head` is a whole line.
 //!
-//! `since` is a time before which no change has been. It is raised before the swap, so that a
-//! change never begins before the line that it replaces; it may be ahead of the line, if the thread
-//! that raised it has stopped or lost.
+//! # `since`
 //!
-//! Places wrap after 2⁴⁰ tokens. A line that has not been changed for 68 s is renewed: `since` is
-//! moved along, and what no longer fits the bucket is written off. If so many tokens have been
-//! minted meanwhile that positions are ambiguous, `since` is marked first, then the line is
-//! moved to where the bucket is full, then the mark is taken away.
+//! No change has been before `since`. A thread raises `since` to `end` before its swap, so that no
+//! change begins before the line that the change replaces. With an older clock the difference of
+//! the two rates would otherwise be minted a second time, for the time in between. `since` may be
+//! later than the beginning of the line, if the thread that raised `since` stopped or lost its
+//! swap. The next change then begins later, which mints the rate that was in force, and no more.
+//!
+//! Readers load `since` before `head`. The line that a reader then loads may begin later than its
+//! `since`. Extended backwards, that line has no more tokens than at its beginning, a time that
+//! some thread has read.
+//!
+//! # Clocks
+//!
+//! A caller whose clock is up to a second before `since` finds `V(since)`: some thread has read
+//! that time. A caller further behind is granted nothing. So a record far in the future mints
+//! nothing for callers at true time.
+//!
+//! # Pauses
+//!
+//! A paused line has the least rate there is, which no law has otherwise. The end of the pause is
+//! the time in the law's state, and not `since`. The change that ends a pause begins at that end,
+//! whenever a caller looks.
+//!
+//! # Renewals and wraps
+//!
+//! Places wrap after 2⁴⁰ tokens. After 68 s without a change, a caller that takes a token renews
+//! the line. The caller spills `issued`, raises `since` and replaces `head`, whose last 8 bits say
+//! when `head` was changed. Reads, claims and places renew the line only once 2³⁷ tokens have been
+//! minted. So a claim by a wrong clock moves nothing.
+//!
+//! After 2³⁸ tokens, a day idle at three million a second, differences of places would alias. Then
+//! a caller marks `since`, and no token is granted. Any thread swaps in the line on which the
+//! bucket is full at the marked time, and takes the mark away. All threads that help compute the
+//! same line, because nothing is granted meanwhile; or a lower line, if a place was given up. A
+//! thread that stops after the mark leaves the rest to the next caller.
+//!
+//! # A word that comes back
+//!
+//! Equal words are the same function of time, so a swap of `head` that succeeds on a word which has
+//! come back is right. Only the version and the beginning of the line may differ. Two lines that
+//! differ in nothing but the beginning come from changes at the same time to 2⁻³⁰ token. `Head`
+//! says how its last field tells such lines apart.
 
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,

@@ -4,8 +4,8 @@
 //! of words that no other thread writes. A lease is a stretch of the line: the positions behind
 //! `cursor`, up to `last`. All of them were due when it was taken. A spend moves `cursor` as a
 //! grant moves `issued`: by one token, from where a full bucket stands if that is further on. So
-//! tokens that a full bucket would have discarded are not spent, and what is left over can be given
-//! back by taking `issued` back to `cursor`, as if the tokens had been granted one by one.
+//! tokens that a full bucket would have discarded are not spent. What is left over is given back by
+//! taking `issued` back to `cursor`, as if the tokens had been granted one by one.
 //!
 //! Where a full bucket stands is a product of two words. A spend does without: it compares the age
 //! of the lease with one of two times, and the rest is reckoned when that fails.
@@ -19,13 +19,11 @@
 //!
 //! - when it is [`LONGEST`] old: so what is granted from `t1` to `t2` is at most what the bucket
 //!   holds and `V(t2) − V(t1 − LONGEST)`;
-//! - when the state or the settings change: `changes` is raised before that and after it. A lease
-//!   keeps the count that was loaded before the head that its tokens are of, and is none if that
-//!   head does not follow the state;
+//! - when the state or the settings change: see `lend`;
 //! - when its thread does anything but take one token more: first it gives back what is left.
 //!
-//! The lease of a thread that has ended is given back by a thread that looks at the law: it takes
-//! the number of the one that ended, which makes it the owner of the words for as long.
+//! A thread that looks at the law gives back the leases of threads that have ended. For as long as
+//! that takes, the thread has the number of the ended thread, and owns the words.
 //!
 //! # States of a lease
 //!
@@ -46,6 +44,45 @@
 //!
 //! A lease is the last if no token was promised behind it. One that is not the last stays where a
 //! place is given up. Another thread changes none of these words: it ends a lease by `changes`.
+//!
+//! # Why leases grant no token twice
+//!
+//! All tokens of a lease come from one swap, and were due by the clock of that take. A lease is
+//! spent by clock readings less than [`LONGEST`] after the take. So readings in `[t1, t2]` spend
+//! only what readings in `[t1 − LONGEST, t2]` took. `try_acquire_with` spends up to seven tokens at
+//! the reading of the token before them: each thread may be granted so many more. What goes back
+//! without being the last is written off in whole tokens. Tests:
+//! `ages_decide_as_a_full_bucket_does`, `linearizability`. Models:
+//! `lease::leases_that_come_and_go_grant_each_token_once`,
+//! `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`.
+//!
+//! # What a full bucket keeps
+//!
+//! Let `c(p)` be what was given up before the token at `p`. A full bucket keeps that token until
+//! `V(now) − capacity` reaches its rank, `p − c(p)`. Tokens given up behind `p` do not touch it. So
+//! `C`, the count of all tokens given up, is too much in the place of `c(p)`. With `C`, leases that
+//! go back in the other order would lose tokens.
+//!
+//! A lease knows how much of `C` is behind it, at least. The upper bits of `total` count the tokens
+//! given up at places of their own: those of leases and places in line, not those of credits. Let
+//! `D` be the growth of this count since the take, and `h` how far the bucket was from full at the
+//! take. At most `h` of the `D` tokens stood before the lease. For all that is promised and comes
+//! back fits a bucket. So there are no more such tokens than positions from where a full bucket
+//! stands up to `issued`. So at least `D − h` of the `D` tokens are behind the lease. `C` is loaded
+//! before `issued` is swapped, and both counts are one word. So a token in `D` is not in the `C`
+//! from which `h` was computed.
+//!
+//! The rest is an induction over the takes. Let `p` be the lowest token that comes back later, and
+//! `b` the tokens given up behind `p`. Then `p − 1 >= V − capacity + C − b`. The positions from `p`
+//! to `issued` are those `b` and all that come back. So `issued − (V − capacity + C)` is at least
+//! as many as come back. What is granted from then on is at most what the bucket holds.
+//!
+//! If `h` is too large, tokens are lost, and never more than were minted since the take. A place
+//! may be given up although a full bucket would have discarded its token. Such a place is among
+//! those that had come due before and were not claimed. Tests:
+//! `leases_of_a_full_bucket_go_back_in_any_order`,
+//! `a_lease_before_another_leaves_room_for_fewer_of_its_tokens`. Model:
+//! `lease::leases_given_back_out_of_order_bring_what_fits`.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,22 @@
 //! How leases are taken, given back and ended: see `lease`.
+//!
+//! `changes` is raised before the state is replaced, and once more after that. A lease keeps the
+//! count that was loaded before the head. A lease is taken only if the head follows the state,
+//! which is loaded after both. A lease that is taken before the second raise ends with that raise.
+//! A lease that is taken after that raise is of a head that follows the new state. New settings and
+//! a reset raise `changes` once more after the head was replaced. Models:
+//! `lease::a_cut_ends_the_lease_of_another_thread`,
+//! `lease::a_lease_taken_beside_a_pause_ends_with_it`,
+//! `lease::a_lease_taken_beside_two_changes_ends_with_them`.
+//!
+//! A thread may stop with leases about:
+//!
+//! - With a lease, or while it gives a lease back: the tokens are lost, like those that a full
+//!   bucket discards.
+//! - Between the swap of the state and the second raise of `changes`: leases taken since the first
+//!   raise live on until they are too old.
+//! - With the number of a thread that has ended: the next thread that would have that number gets
+//!   another.
 
 use super::acquire::Engaged;
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};

@@ -1,5 +1,15 @@
-//! The words of declared limits: each limit is replaced as a whole, and one word beside them says
-//! up to where requests may go.
+//! The words of declared limits: each limit is replaced as a whole, and one word beside the limits
+//! says up to where requests may go.
+//!
+//! A report reads all words of a limit and computes the next value by the pure rules of
+//! `law/declared`. `multi_word.rs` then publishes that value in another copy. A thread that stops
+//! in between loses its report, and the next report says the same.
+//!
+//! A send need not read the limits. `edge` is the position up to which sends may go, with the
+//! `version` of the limits from which the edge was computed. Each change of a limit raises
+//! `version` afterwards. A thread that finds another version in `edge` reads the limits, begins the
+//! windows that have begun, and writes `edge` anew. Between a change and its raise a send may go by
+//! the limits as they were: the send is concurrent with the change.
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::multi_word::MultiWord;

@@ -1,4 +1,30 @@
 //! Estimates that are settled with their true cost.
+//!
+//! *A debit* moves `issued` on by the difference, behind every place; `V` is not looked at. So a
+//! debit is a place that goes before its turn. The tokens of a debit are spent already, and
+//! whatever is granted later is granted with those tokens in `issued`. The bucket is below zero by
+//! what is owed, and places before the debit keep their ranks. The bound of places is also the
+//! bound of debits. Model: `sets::a_debit_beside_a_take_is_owed_once`.
+//!
+//! *A credit* writes the difference off, which is what a place given up leaves. The request was
+//! granted, so that every place before it was due. `issued` is spilled first, and no more is
+//! written off than the bucket has room for. So credits never add up to a wrap. Model:
+//! `sets::a_credit_beside_a_take_is_there_again_once`.
+//!
+//! A permit says whether its request took tokens. A request that went while nothing was limited is
+//! credited nothing.
+//!
+//! *Declared limits* take a settlement in place of the bucket, because the rate follows from what
+//! is left; `Engaged::settle_sends` says how. What was taken and is not sent is taken back by a
+//! swap of `sent`; see `Engaged::unsend`. Models:
+//! `sets::a_settlement_beside_its_report_counts_twice_at_most`,
+//! `sets::a_declared_settlement_beside_a_take_counts_both`.
+//!
+//! A thread may stop in a settlement:
+//!
+//! - After `sent` was moved on: the next thread that looks makes the rate from what is left.
+//! - While what was not sent is given back, between `sent` and the bucket: the bucket has lost
+//!   those tokens.
 
 use super::SendRate;
 use super::permit::{SendPermit, WeightError};

@@ -1,4 +1,11 @@
 //! The words of a law's state: the state, and what is counted and remembered of it.
+//!
+//! A thread may stop between the steps of a throttle:
+//!
+//! - After `drain` has begun, before the swap of the state: the next first throttle goes on with
+//!   `drain` and with that request's round trip.
+//! - After the swap of the state, before `baseline`: until its next cut the paced law takes what it
+//!   expected for delivered.
 
 use super::meter::Meter;
 use crate::atomic::sync::{

@@ -12,11 +12,10 @@
 //! 4. The slots of a table are taken in turn, so that their order is about that of the places. It
 //!    is a hint: what is counted before a place is decided by comparing places.
 //! 5. `front` is the first ticket whose slot has to be looked at: its waiter can be woken, or has
-//!    given up. Each such waiter counts itself in `front` and takes it back if need be, so that a
-//!    thread that moves it past a slot loses to the waiter who comes meanwhile.
-//! 6. A waiter looks at the line once more after it has taken its stand, and a thread that changes
-//!    the line walks after that; with a fence between the two on either side, so that one of them
-//!    sees the other.
+//!    given up. Each such waiter counts itself in `front`, and takes `front` back if need be. So a
+//!    thread that moves `front` past a slot loses to the waiter who comes meanwhile.
+//! 6. A waiter takes its stand and then looks at the line once more. A thread that changes the line
+//!    walks afterwards. Each has a fence between its two steps, so that one of them sees the other.
 //!    A response that moves the published law along its curve has no fence: the swap of the head
 //!    orders the two, see `LineWords::touch`.
 //! 7. A waiter's timer serves it: it is woken only if the timer has become late.
@@ -37,6 +36,42 @@
 //! There are no others. At most one slot of all tables is retired. The tokens given up before a
 //! place are those in `retired`, and those of the gaps before it. Above each operation stands what
 //! it changes, from what to what.
+//!
+//! # Why a place given up counts once
+//!
+//! A gap stands in its slot, with its place and weight in one word. Gaps are counted by comparing
+//! places, so that the order in which waiters took their slots does not matter. `retired` counts
+//! the tokens of all other places given up. A thread loads `retired` before the slots, and once
+//! more after them.
+//!
+//! One swap of `retired` retires a gap: the swap adds the gap's tokens, and names its slot and
+//! place. A gap that `retired` names is not counted in its slot. Before `retired` names another
+//! gap, the slot of the last gap has been freed, and a thread that loads the later `retired` sees
+//! that slot free. So a thread that loads the same `retired` twice has counted each gap exactly
+//! once that was there all the while.
+//!
+//! A gap is retired when `V >= start − retired`. Each live place before the gap ends at `start` or
+//! sooner, and has at least `retired` tokens given up before it. So that place is due, and no harm
+//! is done if the gap is counted before that place, too. `V` is taken at a time that a record, or
+//! 63 calls in a row, vouch for: one wrong clock moves no waiter. A place that is given up without
+//! a slot was due when it was taken. Models: `line::a_place_is_retired_once`,
+//! `line::a_count_beside_a_retirement_is_exact`.
+//!
+//! # Memory
+//!
+//! A gap keeps its slot until it is retired. There are 299,592 slots of 48 bytes. A table of slots
+//! is made when the table before it is full; tables stay, and are used again. A waiter for whom
+//! there is no slot looks every 50 ms. If such a waiter gives up before it is due, its tokens are
+//! lost: none is granted twice for it.
+//!
+//! # Threads that stop
+//!
+//! - After a gap was retired, before its slot is freed: the next thread that retires a gap frees
+//!   the slot.
+//! - After a slot was taken, before `tail` moves: the next waiter moves `tail`.
+//! - While a waiter is being woken: the waiter's own timer serves it.
+//! - Between a gap's slot and `total`: the place is out of the line, and its tokens are lost to
+//!   callers who try.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{array, ops::ControlFlow};

@@ -1,5 +1,11 @@
 //! When a waiter has to look at the line again, and how it is woken if that is sooner than it
 //! knows.
+//!
+//! Only a waiter whose timer is late has to be woken. A walk wakes the waiters that are due, and
+//! those whose timer is over twice too late, in order. The walk also looks at the first two other
+//! waiters, and each of these two walks when it leaves. The walk passes over a waiter that was
+//! woken and has not looked since. So a waiter that is never polled holds up no other. After
+//! `set_paced`, `reset` and `forget_throttles` the walk wakes all waiters whose timers are late.
 
 #[cfg(feature = "std")]
 use core::{ops::Deref, task::Waker, time::Duration};
