@@ -220,14 +220,14 @@ impl Law for Aws {
         }
     }
 
-    fn decide(&self, state: State, event: Event) -> Option<Decision> {
-        let Event::Throttle(throttled) = event else {
+    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
+        if event.throttled == 0 {
             return None;
-        };
-        let fill = state.is_engaged().then_some(throttled.fill);
-        let peak = peak(Reading(throttled.counted.reading).measured(), fill);
+        }
+        let fill = state.is_engaged().then_some(event.fill);
+        let peak = peak(Reading(event.counted.reading).measured(), fill);
         Some(Decision::Limit {
-            since: throttled.now,
+            since: event.now,
             memory: peak.to_bits(),
             cycle: None,
         })

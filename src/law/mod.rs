@@ -69,7 +69,7 @@ pub(crate) struct Window {
     pub(crate) next: Option<u128>,
     /// Before this time no window ends.
     pub(crate) end: u64,
-    /// What the window has counted, if the law wants to look at it: see [`Event::Window`].
+    /// What the window has counted, if the law wants to look at it: see [`Event`].
     pub(crate) counted: Option<Past>,
     /// When the response counts as recorded: now, or later.
     pub(crate) at: u64,
@@ -89,41 +89,27 @@ pub(crate) struct Past {
     pub(crate) idle: u64,
 }
 
-/// What a law decides on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// A window is over at `now`.
-    Window {
-        now: u64,
-        past: Past,
-        counted: Counted,
-    },
-    /// A response at `now` that was not throttled, to a request of `weight` sent at `sent`, while
-    /// the rate is used up or nothing gets through.
-    Response {
-        now: u64,
-        sent: u64,
-        weight: u32,
-        counted: Counted,
-    },
-    /// A throttle.
-    Throttle(Throttled),
-}
-
-/// A throttle that is recorded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Throttled {
+/// What a law decides on: a response, and the window that is over with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
     pub(crate) now: u64,
     /// When the request was sent, at most `now`. 0 if nothing was limited yet then.
     pub(crate) sent: u64,
+    /// The tokens of the request that were done, and those that were throttled. Neither is of an
+    /// attempt without an answer, or of one that failed for another reason.
+    pub(crate) done: u32,
+    pub(crate) throttled: u32,
     /// When the pause ends that the service asked for; `now` if it asked for none.
     pub(crate) until: u64,
-    pub(crate) weight: u32,
     /// The fill rate.
     pub(crate) fill: Rate,
     pub(crate) counted: Counted,
     /// How many have been counted since the state was entered, if that is known.
     pub(crate) since_change: Option<u64>,
+    /// The window that is over.
+    pub(crate) past: Option<Past>,
+    /// Whether the rate is used up: the bucket holds less than half of what it can, or no token.
+    pub(crate) is_used_up: &'a dyn Fn() -> bool,
 }
 
 /// A response, as a law counts it that corrects its first decision.
@@ -164,7 +150,7 @@ pub(crate) struct Quiet {
     pub(crate) rate: u64,
     /// Before this time no window ends.
     pub(crate) window: u64,
-    /// Whether each response has to be looked at all the same: see [`Event::Response`].
+    /// Whether each response has to be looked at all the same.
     pub(crate) each: bool,
 }
 
@@ -197,7 +183,7 @@ pub(crate) struct Shown {
 /// One law, with its settings.
 ///
 /// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)), decides on
-/// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
+/// what happens ([`respond`](Self::respond)), and says what [`rate`](Self::rate) follows from its
 /// last decision. A method with a body says what a law does that has no windows, begins with no
 /// limit and corrects no decision; such a law leaves the method out.
 pub(crate) trait Law {
@@ -257,7 +243,7 @@ pub(crate) trait Law {
     }
 
     /// Decides on `event`. `None` leaves the state as it is.
-    fn decide(&self, state: State, event: Event) -> Option<Decision>;
+    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision>;
 
     /// Looks at a response after the first decision, beside what has been counted: it may show that
     /// the decision was wrong. There are no `counts` for the throttle that made it.
@@ -313,7 +299,7 @@ impl Law for Controller {
         fn turn(&self, reading: u128, cycle: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
         fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
-        fn decide(&self, state: State, event: Event) -> Option<Decision>;
+        fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision>;
         fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain;
         fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
         fn is_at_start(&self, state: State, now: u64) -> bool;

@@ -13,7 +13,6 @@ use crate::fixed::Rate;
 use crate::law::declared::plan::Plan;
 use crate::law::{
     Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
-    Throttled,
 };
 use crate::line::{FINER, Head, Line, TOKEN};
 
@@ -153,16 +152,13 @@ impl SendRate {
             }
             engaged.drain(&law, elapsed, permit, false);
         }
-        let mut recorded = Recorded::Counted;
         // A request that had no answer says nothing of a service that has said nothing.
         let is_silent = outcome == Outcome::Unknown && engaged.first_contact().is_some();
-        if let Some(past) = window.counted.filter(|_| !is_silent) {
-            recorded = engaged.end_window(&law, elapsed, past);
-        }
+        let past = window.counted.filter(|_| !is_silent);
         // A request without a time was sent while nothing was limited: it opens nothing.
-        if outcome == Outcome::NotThrottled && permit.is_timed() {
-            engaged.step(&law, elapsed, sent, permit.weight());
-        }
+        let is_done = outcome == Outcome::NotThrottled && permit.is_timed();
+        let done = if is_done { permit.weight() } else { 0 };
+        let recorded = engaged.respond(&law, elapsed, sent, done, past);
         if !engaged.state.load().is_engaged() {
             engaged.hold(elapsed);
         }
@@ -247,16 +243,19 @@ impl Engaged<'_> {
             } else {
                 0 // while nothing was limited yet, so before the last cut
             };
-            let throttled = Throttled {
+            let event = Event {
                 now,
                 sent,
+                done: 0,
+                throttled: permit.weight(),
                 until,
-                weight: permit.weight(),
                 fill,
                 counted: self.meter.counted(),
                 since_change: self.promised.baseline.since(last.version(), self.meter),
+                past: None,
+                is_used_up: &|| true,
             };
-            let decision = law.decide(last, Event::Throttle(throttled))?;
+            let decision = law.respond(last, &event)?;
             let next = last.decided(decision);
             if !last.is_engaged() {
                 // Before the state: see `DrainWord`.
@@ -270,7 +269,7 @@ impl Engaged<'_> {
                     self.promised.drain.begin(next.version(), counts);
                 }
             }
-            Some(Next::with(next, &throttled.counted, decision))
+            Some(Next::with(next, &event.counted, decision))
         });
         // A shut service is asked by requests as heavy as the refused one, or by none.
         if permit.weight() > 1
@@ -332,51 +331,53 @@ impl Engaged<'_> {
         self.promised.drain.load().of(state.version()).is_some()
     }
 
-    /// Does what the law makes of a window that is over.
-    fn end_window(&self, law: &Controller, now: u64, past: Past) -> Recorded {
-        if !self.state.load().is_engaged() {
+    /// Does what the law makes of a response that was not throttled, and of the window that is over
+    /// with it. What time alone had added may be taken back: that is no cut.
+    fn respond(
+        &self,
+        law: &Controller,
+        now: u64,
+        sent: u64,
+        done: u32,
+        past: Option<Past>,
+    ) -> Recorded {
+        if done == 0 && past.is_none() {
             return Recorded::Counted;
         }
-        let recorded = self.replace_state(now, |last, _| {
-            if !last.is_engaged() {
-                return None;
-            }
-            let counted = self.meter.counted();
-            let decision = law.decide(last, Event::Window { now, past, counted })?;
+        let respond = |last: State, fill| {
+            let event = Event {
+                now,
+                sent,
+                done,
+                throttled: 0,
+                until: now,
+                fill,
+                counted: self.meter.counted(),
+                since_change: None,
+                past,
+                is_used_up: &|| self.is_used_up(now),
+            };
+            let decision = law.respond(last, &event)?;
             let goes_on = !decision.is_end() || !self.is_waited_for(now);
-            goes_on.then(|| law.decided(last, now, decision))
-        });
-        match recorded {
-            // What time alone had added is taken back: that is no throttle.
+            let next = law.decided(last, now, decision);
+            goes_on.then(|| Next::with(next, &event.counted, decision))
+        };
+        // Most responses change nothing.
+        if respond(self.state.load(), Rate::ZERO).is_none() {
+            return Recorded::Counted;
+        }
+        match self.replace_state(now, respond) {
             Recorded::Cut => Recorded::Counted,
             recorded => recorded,
         }
     }
 
-    /// Does what the law makes of a single response, if a cycle begins with it, or the rate is used
-    /// up: the bucket holds less than half of what it can, or no token.
-    fn step(&self, law: &Controller, now: u64, sent: u64, weight: u32) {
-        let step = |last: State| {
-            let counted = self.meter.counted();
-            let event = Event::Response {
-                now,
-                sent,
-                weight,
-                counted,
-            };
-            let decision = law.decide(last, event)?;
-            Some(Next::with(last.decided(decision), &counted, decision))
-        };
-        let Some(next) = step(self.state.load()) else {
-            return;
-        };
+    /// Returns `true` if the bucket holds less than half of what it can, or no token.
+    fn is_used_up(&self, now: u64) -> bool {
         let (_, line) = self.read();
         let little = u128::from(line.capacity().wrapping_div(2).max(TOKEN)) << FINER;
         // Background leaves some of a known rate alone, and uses it up all the same.
-        let is_used_up = self.available(&line, now) < little || self.is_background_waiting();
-        if is_used_up || next.cycle.is_some() {
-            self.replace_state(now, |last, _| step(last));
-        }
+        self.available(&line, now) < little || self.is_background_waiting()
     }
 
     /// Begins to limit if nothing is limited and the law does not allow that: it has just been

@@ -233,23 +233,22 @@ impl Law for Declared {
         }
     }
 
-    fn decide(&self, state: State, event: Event) -> Option<Decision> {
+    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
         let is_first_contact = Self::is_first_contact(state);
-        match event {
-            // It goes on limiting, so that what is declared holds: to nothing that matters.
-            Event::Window { now, .. } if is_first_contact => Some(Decision::Limit {
-                since: now,
-                memory: self.unlimited(),
-                cycle: None,
-            }),
-            Event::Response { .. } if is_first_contact => None,
+        if event.throttled > 0 && (is_first_contact || self.is_free(state)) {
             // To the paced law this is the first throttle: what limits to nothing that matters, or
             // by first contact, is not of its making.
-            Event::Throttle(_) if is_first_contact || self.is_free(state) => {
-                self.otherwise.decide(State::NONE, event)
-            }
-            _ => self.otherwise.decide(state, event),
+            return self.otherwise.respond(State::NONE, event);
         }
+        if !is_first_contact {
+            return self.otherwise.respond(state, event);
+        }
+        // It goes on limiting, so that what is declared holds: to nothing that matters.
+        event.past.map(|_| Decision::Limit {
+            since: event.now,
+            memory: self.unlimited(),
+            cycle: None,
+        })
     }
 
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown {

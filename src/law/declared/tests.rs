@@ -15,7 +15,7 @@ mod throttle;
 use core::time::Duration;
 
 use super::*;
-use crate::law::Throttled;
+use crate::law::Event;
 
 fn law(paced: PacedSettings, first: u32) -> Declared {
     let settings = DeclaredSettings::new().otherwise(paced);
@@ -42,13 +42,14 @@ fn first_contact() -> State {
 }
 
 /// A response that was throttled at 12 s, to a request sent at `sent`.
-fn throttled(sent: u64) -> Throttled {
+fn throttled(sent: u64) -> Event<'static> {
     let (reading, _) = PacedSettings::new().begin(None, 0, 0);
-    Throttled {
+    Event {
         now: 12 * SECOND,
         sent,
         until: 12 * SECOND,
-        weight: 1,
+        done: 0,
+        throttled: 1,
         fill: Rate::from_ratio(10, SECOND),
         counted: Counted {
             reading,
@@ -56,12 +57,14 @@ fn throttled(sent: u64) -> Throttled {
             cycle: 0,
         },
         since_change: Some(0),
+        past: None,
+        is_used_up: &|| true,
     }
 }
 
 /// The state after the paced law's first cut, at 12 s.
 fn cut(paced: &PacedSettings) -> State {
-    let cut = paced.decide(State::NONE, Event::Throttle(throttled(11 * SECOND)));
+    let cut = paced.respond(State::NONE, &throttled(11 * SECOND));
     State::NONE.decided(cut.expect("the first throttle cuts"))
 }
 
@@ -141,7 +144,14 @@ fn the_first_answer_without_a_report_ends_first_contact() {
     );
     let (now, memory) = (11 * SECOND, law.unlimited());
     let past = nothing(now);
-    let decision = law.decide(first, Event::Window { now, past, counted });
+    let event = Event {
+        now,
+        done: 1,
+        throttled: 0,
+        past: Some(past),
+        ..throttled(now)
+    };
+    let decision = law.respond(first, &event);
     assert_eq!(
         decision,
         Some(Decision::Limit {
@@ -158,14 +168,14 @@ fn the_first_answer_without_a_report_ends_first_contact() {
 fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     let law = law(PacedSettings::new(), 1);
     let paced = law.paced();
-    let before = Event::Throttle(throttled(9 * SECOND));
-    let first = paced.decide(State::NONE, before);
+    let before = &throttled(9 * SECOND);
+    let first = paced.respond(State::NONE, before);
     assert!(first.is_some());
     for unseen in [first_contact(), state(law.unlimited())] {
-        assert_eq!(law.decide(unseen, before), first, "{unseen:?}");
+        assert_eq!(law.respond(unseen, before), first, "{unseen:?}");
     }
     // Of a request that was sent before the last cut it says nothing new.
-    assert_eq!(law.decide(cut(&paced), before), None);
+    assert_eq!(law.respond(cut(&paced), before), None);
 }
 
 #[test]
@@ -192,16 +202,20 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         let slow = paced == slow_start();
         assert_eq!(quiet(initial).each, slow);
         assert!(!quiet(first_contact()).each);
-        let response = Event::Response {
-            now: 12 * SECOND,
-            sent: 11 * SECOND,
-            weight: 1,
-            counted: throttled(0).counted,
+        let response = Event {
+            done: 1,
+            throttled: 0,
+            ..throttled(11 * SECOND)
         };
-        let step = law.decide(initial, response);
-        assert_eq!(step, paced.decide(initial, response));
+        let step = law.respond(initial, &response);
+        assert_eq!(step, paced.respond(initial, &response));
         assert_eq!(step.is_some(), slow);
-        assert_eq!(law.decide(first_contact(), response), None);
+        assert_eq!(law.respond(first_contact(), &response), None);
+        let much_left = Event {
+            is_used_up: &|| false,
+            ..response
+        };
+        assert_eq!(law.respond(initial, &much_left), None);
     }
 }
 

@@ -13,6 +13,7 @@ use super::cut_state::CutState;
 use super::settings::PacedSettings;
 use crate::bits::{Field, TIME_BITS};
 use crate::fixed::{Rate, SECOND};
+use crate::law::Event;
 
 /// One, with 16 fraction bits.
 const ONE: u64 = 1 << 16;
@@ -325,6 +326,17 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    pub(super) fn of(event: &Event<'_>, weight: u32) -> Self {
+        Self {
+            now: event.now,
+            sent: event.sent,
+            until: event.until,
+            cycle: Cycle::from_bits(event.counted.cycle),
+            sum: event.counted.sum,
+            weight: weight.into(),
+        }
+    }
+
     fn trip(&self) -> u64 {
         self.now.saturating_sub(self.sent)
     }

@@ -217,8 +217,7 @@ use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 use super::{
-    Counted, Decision, Drain, Event, Law, Past, Quiet, Response, Shown, State, Throttled,
-    Unthrottled, Window,
+    Counted, Decision, Drain, Event, Law, Past, Quiet, Response, Shown, State, Unthrottled, Window,
 };
 use crate::fixed::Rate;
 
@@ -276,10 +275,10 @@ fn open_rate(settings: &PacedSettings, open: Open, since: u64, calms: u64, now: 
 fn on_window(
     settings: &PacedSettings,
     cut: Cut,
-    now: u64,
+    event: &Event<'_>,
     past: Past,
-    counted: Counted,
 ) -> Option<Decision> {
+    let Event { now, counted, .. } = *event;
     if let Some(open) = Open::of(cut.memory) {
         // A window of this state began with the opening, or later.
         if past.began >> 16 < cut.since >> 16 {
@@ -316,28 +315,13 @@ fn on_window(
 }
 
 /// Decides on a throttle.
-fn on_throttle(settings: &PacedSettings, state: State, throttled: &Throttled) -> Option<Decision> {
-    let Throttled {
-        now,
-        sent,
-        until,
-        weight,
-        ..
+fn on_throttle(settings: &PacedSettings, state: State, throttled: &Event<'_>) -> Option<Decision> {
+    let Event {
+        now, sent, until, ..
     } = *throttled;
-    let Counted {
-        reading,
-        sum,
-        cycle,
-    } = throttled.counted;
+    let Counted { reading, sum, .. } = throttled.counted;
     let last = state.is_engaged().then(|| cut_of(state));
-    let heard = Seen {
-        now,
-        sent,
-        until,
-        cycle: Cycle::from_bits(cycle),
-        sum,
-        weight: weight.into(),
-    };
+    let heard = Seen::of(throttled, throttled.throttled);
     let reading = Reading::from_bits(reading);
     if let Some(last) = last.filter(|last| last.memory.is_of_cycle()) {
         return refused(settings, last, reading, &heard);
@@ -584,35 +568,27 @@ impl Law for PacedSettings {
         }
     }
 
-    fn decide(&self, state: State, event: Event) -> Option<Decision> {
-        match event {
-            Event::Window { now, past, counted } => {
-                on_window(self, cut_of(state), now, past, counted)
-            }
-            Event::Response {
-                now,
-                sent,
-                weight,
-                counted,
-            } if cut_of(state).memory.is_shut() => {
-                let seen = Seen {
-                    now,
-                    sent,
-                    until: now,
-                    cycle: Cycle::from_bits(counted.cycle),
-                    sum: counted.sum.wrapping_sub(weight.into()),
-                    weight: weight.into(),
-                };
-                let shut = Shut::of(cut_of(state).memory)?;
-                let (memory, cycle) = shut.opened(self, state.since(), &seen)?;
-                Some(limit_anew(now, memory, cycle))
-            }
-            Event::Response { .. } if cut_of(state).memory.is_open() => None,
-            Event::Response { now, sent, .. } => {
-                Some(limit(now, after_step(self, cut_of(state), now, sent)?))
-            }
-            Event::Throttle(throttled) => on_throttle(self, state, &throttled),
+    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
+        if event.throttled > 0 {
+            return on_throttle(self, state, event);
         }
+        let last = cut_of(state);
+        let window = event.past.filter(|_| state.is_engaged());
+        if let Some(decision) = window.and_then(|past| on_window(self, last, event, past)) {
+            return Some(decision);
+        }
+        if event.done == 0 {
+            return None;
+        }
+        if let Some(shut) = Shut::of(last.memory) {
+            let mut seen = Seen::of(event, event.done);
+            // It is the first of what follows.
+            seen.sum = seen.sum.wrapping_sub(seen.weight);
+            let (memory, cycle) = shut.opened(self, last.since, &seen)?;
+            return Some(limit_anew(event.now, memory, cycle));
+        }
+        let step = after_step(self, last, event.now, event.sent)?;
+        (event.is_used_up)().then(|| limit(event.now, step))
     }
 
     fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain {

@@ -34,14 +34,14 @@ impl Law for Aimd {
         }
     }
 
-    fn decide(&self, state: State, event: Event) -> Option<Decision> {
-        let Event::Throttle(throttled) = event else {
+    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
+        if event.throttled == 0 {
             return None;
-        };
-        let half = throttled.fill.scaled(1, 2);
+        }
+        let half = event.fill.scaled(1, 2);
         let rate = if state.is_engaged() { half } else { self.first };
         Some(Decision::Limit {
-            since: throttled.now,
+            since: event.now,
             memory: rate.to_bits(),
             cycle: None,
         })
