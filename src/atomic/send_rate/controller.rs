@@ -121,13 +121,6 @@ impl BoundLaw {
         }
     }
 
-    /// Returns the published law, `None` if it is another one.
-    pub(super) fn published(&self) -> Option<Aws> {
-        self.tuned.is_none().then_some(Aws {
-            windows: self.windows,
-        })
-    }
-
     /// Returns which law it is.
     pub(super) const fn kind(&self) -> ControlLaw {
         if self.tuned.is_none() {

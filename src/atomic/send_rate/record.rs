@@ -29,7 +29,7 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         let hint = match outcome {
             Outcome::Unknown => return self.record_unanswered(elapsed, permit),
-            Outcome::Failed if self.law.published().is_none() => {
+            Outcome::Failed if self.law.moves_with_time() => {
                 return self.record_failed(elapsed, permit);
             }
             Outcome::NotThrottled | Outcome::Failed => {
