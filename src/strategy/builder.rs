@@ -11,6 +11,7 @@ use super::{
     plan::Plan,
     settings::{MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
+    turn::Manner,
 };
 use crate::{
     Clock, ControlLaw, RetryQuota,
@@ -515,9 +516,11 @@ impl StrategyBuilder<Adaptive> {
         let law = self.choices.law().unwrap_or(ControlLaw::Aws);
         self.choices.law = Some(law);
         let pace = Pace {
-            fail_fast: self.choices.fail_fast,
-            max_wait: self.choices.max_wait,
-            exact_timing: self.choices.exact_timing,
+            manner: Manner {
+                fail_fast: self.choices.fail_fast,
+                max_wait: self.choices.max_wait,
+                exact_timing: self.choices.exact_timing,
+            },
             law,
             paced: self.choices.paced,
             declared: self.choices.declared,

@@ -19,6 +19,26 @@ type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 /// A place in each of several lines.
 type Places = Waiting<SetGuard<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
 
+/// How a strategy lets its attempts wait.
+#[derive(Debug)]
+pub(super) struct Manner {
+    /// Whether an attempt that would have to wait is refused.
+    pub(super) fail_fast: bool,
+    /// The longest wait for a turn.
+    pub(super) max_wait: Option<Duration>,
+    /// Whether the clock is read for every send.
+    pub(super) exact_timing: bool,
+}
+
+impl Manner {
+    /// An attempt waits as long as its request allows.
+    const PATIENT: Self = Self {
+        fail_fast: false,
+        max_wait: None,
+        exact_timing: false,
+    };
+}
+
 /// What an attempt holds on its way to being sent.
 enum Holds {
     Nothing,
@@ -173,21 +193,22 @@ impl SendTurn {
         ))
     }
 
-    /// As [`wait`](Self::wait), of several send rates at once.
+    /// Asks as [`admit_by`](Self::admit_by) does, for tokens of several send rates at once.
     #[inline(never)]
-    pub(super) fn wait_for_set(
+    pub(super) fn admit_by_all(
         &mut self,
+        manner: &Manner,
         set: &SendSet<Arc<SendRate>>,
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
-        longest: Option<Duration>,
     ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
         let mut places = if let Holds::InLines(places) = self.take() {
             places
         } else {
             let now = time.now();
-            let longest = request.patience(longest);
+            let refuses = manner.fail_fast.then_some(Duration::ZERO);
+            let longest = request.patience(refuses.or(manner.max_wait));
             let deadline = longest.map(|span| now.saturating_add(span));
             let held = take_places(set, now, request, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
@@ -225,19 +246,36 @@ impl SendTurn {
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
+        self.admit_by(&Manner::PATIENT, rate, clock, request)
+    }
+
+    /// Asks as [`admit`](Self::admit) does, in the manner of a strategy.
+    #[inline]
+    pub(super) fn admit_by(
+        &mut self,
+        manner: &Manner,
+        rate: &Arc<SendRate>,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
         if !self.is_in_line() {
-            let time = request.time(clock);
+            let (time, tokens) = (request.time(clock), request.tokens());
             let taken = if request.is_background() {
-                rate.try_background(time.now(), request.tokens())
-            } else if request.tokens() == 1 {
-                let taken = rate.try_acquire_with(|| time.now());
-                taken.map_err(|wait| AcquireError::NotInTime { wait })
+                rate.try_background(time.now(), tokens)
+            } else if tokens != 1 {
+                rate.try_acquire_n(time.now(), tokens)
             } else {
-                rate.try_acquire_n(time.now(), request.tokens())
+                let taken = if manner.exact_timing {
+                    rate.try_acquire(time.now())
+                } else {
+                    rate.try_acquire_with(|| time.now())
+                };
+                taken.map_err(|wait| AcquireError::NotInTime { wait })
             };
             match taken {
                 Ok(permit) => return Ok(permit),
-                // The line knows whether it may save up for a heavy one.
+                Err(error) if manner.fail_fast => return Err(error.into()),
+                // The line knows whether it may save up for a heavy attempt.
                 Err(
                     AcquireError::NotInTime { .. }
                     | AcquireError::Weight(WeightError::AboveCapacity { .. }),
@@ -245,7 +283,7 @@ impl SendTurn {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.wait(rate, clock, request, None)
+        self.wait(rate, clock, request, manner.max_wait)
     }
 
     /// Looks at the place in line, which is taken if there is none. One whose turn comes later than
@@ -253,7 +291,7 @@ impl SendTurn {
     /// refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    pub(super) fn wait(
+    fn wait(
         &mut self,
         rate: &Arc<SendRate>,
         clock: &Arc<dyn Clock>,
