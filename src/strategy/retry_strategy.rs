@@ -215,8 +215,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forwards methods of [`RetryStrategy`] to another strategy: without a list, all but `admit` and
-/// `set_default_name`.
+/// Forwards the methods of a list to another value. Without a list: those of [`RetryStrategy`], but
+/// for `admit` and `set_default_name`.
 macro_rules! forward {
     ($self:ident => $to:tt) => {
         $crate::strategy::retry_strategy::forward! {
