@@ -10,7 +10,7 @@ use super::{
     info::RetryAfter,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
-    settings::{RetryGeneration, Settings},
+    settings::{MaybePolicy, RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
@@ -185,12 +185,7 @@ impl<P> Engine<P> {
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         let refused = RetryRefused::new;
-        if !self.settings().maybe_policy.permits(failure) {
-            return Err(refused(StopReason::NotRetryable));
-        }
-        if !token.idempotency().permits(failure) {
-            return Err(refused(StopReason::MaybeExecuted));
-        }
+        permit(self.settings().maybe_policy, &token, failure)?;
         let (attempt, max) = (token.attempt(), self.settings().max_attempts);
         match weighed {
             Weighed::Counts if attempt >= max => {
@@ -318,6 +313,21 @@ impl<P> Engine<P> {
         };
         (backoff, delay)
     }
+}
+
+/// Refuses a retry that must not be made, whatever is left of attempts, time and quota.
+pub(super) fn permit(
+    policy: MaybePolicy,
+    token: &RetryToken,
+    failure: &Failure,
+) -> Result<(), RetryRefused> {
+    if !policy.permits(failure) {
+        return Err(RetryRefused::new(StopReason::NotRetryable));
+    }
+    if !token.idempotency().permits(failure) {
+        return Err(RetryRefused::new(StopReason::MaybeExecuted));
+    }
+    Ok(())
 }
 
 /// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.

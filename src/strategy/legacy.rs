@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
-    engine::out_of_time,
+    engine::{out_of_time, permit},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused, StopReason},
     reports::Reports,
@@ -124,12 +124,7 @@ impl RetryStrategy for Legacy {
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
         let refused = RetryRefused::new;
-        if !self.maybe_policy.permits(failure) {
-            return Err(refused(StopReason::NotRetryable));
-        }
-        if !token.idempotency().permits(failure) {
-            return Err(refused(StopReason::MaybeExecuted));
-        }
+        permit(self.maybe_policy, &token, failure)?;
         let (attempt, max) = (token.attempt(), self.max_attempts);
         if attempt >= max {
             return Err(refused(StopReason::MaxAttempts { max }));

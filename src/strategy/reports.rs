@@ -45,8 +45,7 @@ impl<'a> Reports<'a> {
     pub const fn at(clock: &'a dyn Clock) -> Self {
         Self {
             clock: Some(clock),
-            limits: None,
-            costs: None,
+            ..Self::new()
         }
     }
 

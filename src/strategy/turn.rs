@@ -337,25 +337,37 @@ impl SendTurn {
         gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
     ) -> Result<SendPermit, NotAdmitted> {
         let depth = self.depth;
-        if self.passed > depth {
+        let mut waiting = if self.passed > depth {
             self.depth = depth.saturating_add(1);
             let granted = inside(self);
             self.depth = depth;
-            let own = granted?;
-            let granted = self.take_granted();
-            return self.at_gate(own, granted, GatePlace::default(), gate);
-        }
-        match self.take() {
-            Holds::AtGate(gated) => {
-                let AtGate {
-                    own,
-                    granted,
-                    place,
-                } = *gated;
-                self.at_gate(own, granted, place, gate)
+            AtGate {
+                own: granted?,
+                granted: self.take_granted(),
+                place: GatePlace::default(),
             }
+        } else if let Holds::AtGate(waiting) = self.take() {
+            *waiting
+        } else {
             // Asked again after it was let go: what was granted is in the caller's hands.
-            _ => gate(&mut GatePlace::default()),
+            return gate(&mut GatePlace::default());
+        };
+        self.passed = depth;
+        match gate(&mut waiting.place) {
+            Ok(permit) => {
+                let own = waiting.own;
+                if let Some(granted) = waiting.granted {
+                    *self.holds = Holds::Granted(granted);
+                } else if own.is_charged() || own.weight() > 1 {
+                    let (weight, place) = (own.weight(), own.place());
+                    return Ok(SendPermit::with_order(permit.time(), weight, place));
+                }
+                Ok(permit)
+            }
+            Err(not_yet) => {
+                *self.holds = Holds::AtGate(Box::new(waiting));
+                Err(not_yet)
+            }
         }
     }
 
@@ -365,36 +377,6 @@ impl SendTurn {
     pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
         if let Holds::Nothing = &*self.holds {
             *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
-        }
-    }
-
-    fn at_gate(
-        &mut self,
-        own: SendPermit,
-        granted: Option<Box<SetPermit<MOST_RATES>>>,
-        mut place: GatePlace,
-        gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        self.passed = self.depth;
-        match gate(&mut place) {
-            Ok(permit) => Ok(match granted {
-                Some(granted) => {
-                    *self.holds = Holds::Granted(granted);
-                    permit
-                }
-                None if own.is_charged() || own.weight() > 1 => {
-                    SendPermit::with_order(permit.time(), own.weight(), own.place())
-                }
-                None => permit,
-            }),
-            Err(not_yet) => {
-                *self.holds = Holds::AtGate(Box::new(AtGate {
-                    own,
-                    granted,
-                    place,
-                }));
-                Err(not_yet)
-            }
         }
     }
 }
