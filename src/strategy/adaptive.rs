@@ -7,7 +7,7 @@ use super::{
     builder::StrategyBuilder,
     charge::AttemptCharge,
     costs::RetryCosts,
-    engine::Engine,
+    engine::{Engine, by_engine},
     event::Event,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
@@ -345,12 +345,7 @@ impl Adaptive {
 }
 
 impl RetryStrategy for Adaptive {
-    fn acquire_initial_token(
-        &self,
-        _scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(self.engine.initial_token())
-    }
+    by_engine!();
 
     fn refresh_retry_token(
         &self,
@@ -438,7 +433,9 @@ impl RetryStrategy for Adaptive {
             }
         };
         let clock = Arc::clone(&self.engine.common.clock);
-        Some(AttemptCharge::of_set(set, permit, clock))
+        let estimate = permit.weights(set.rates().count());
+        let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
+        Some(AttemptCharge::new(estimate, settle))
     }
 
     fn obeys_limits(&self) -> bool {
@@ -457,26 +454,6 @@ impl RetryStrategy for Adaptive {
             return Ok(SendPermit::NO_TIME);
         }
         self.admit_limited(turn, request)
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        &*self.engine.common.clock
-    }
-
-    fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.engine.name.clone()
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.engine.name.get_or_insert_with(|| Arc::from(name));
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        Some(self.engine.id())
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.engine.notify(event);
     }
 
     fn is_idle(&self) -> bool {

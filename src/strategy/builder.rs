@@ -542,6 +542,6 @@ impl<M> Clone for StrategyBuilder<M> {
 
 impl<M> fmt::Debug for StrategyBuilder<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.choices.fmt(f)
+        self.choices.show("StrategyBuilder", f)
     }
 }

@@ -4,8 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::atomic::cells::Sequence;
-use crate::set::{MOST_RATES, SetError, SetPermit, Weights};
-use crate::{Clock, SendRate, SendSet};
+use crate::set::{SetError, Weights};
 
 /// What one attempt took of its strategy's send rates as an estimate, to be settled with its true
 /// cost after its outcome was recorded: when the body of the response says what it was.
@@ -63,18 +62,6 @@ impl AttemptCharge {
             settled: Sequence::starting_at(0),
             settle,
         }))
-    }
-
-    /// Creates the charge of what `permit` took of `set`.
-    pub(super) fn of_set(
-        set: SendSet<Arc<SendRate>>,
-        permit: SetPermit<MOST_RATES>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let estimate = permit.weights(set.rates().count());
-        Self::new(estimate, move |costs| {
-            set.settle(clock.now(), permit, costs)
-        })
     }
 
     /// Returns what the attempt took, in tokens of each send rate.

@@ -345,3 +345,36 @@ pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<Sto
     let left = left.filter(|left| delay >= *left)?;
     Some(StopReason::OutOfTime { wait: delay, left })
 }
+
+/// Implements the methods of [`RetryStrategy`](crate::RetryStrategy) that are those of an engine.
+macro_rules! by_engine {
+    () => {
+        fn acquire_initial_token(
+            &self,
+            _scope: Option<&str>,
+        ) -> Result<RetryToken, InitialTokenRefused> {
+            Ok(self.engine.initial_token())
+        }
+
+        fn clock(&self) -> &dyn Clock {
+            &*self.engine.common.clock
+        }
+
+        fn id(&self) -> Option<StrategyId> {
+            Some(self.engine.id())
+        }
+
+        fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
+            self.engine.name.clone()
+        }
+
+        fn set_default_name(&mut self, name: &str) {
+            self.engine.name.get_or_insert_with(|| Arc::from(name));
+        }
+
+        fn notify(&self, event: &Event<'_>) {
+            self.engine.notify(event);
+        }
+    };
+}
+pub(super) use by_engine;
