@@ -165,13 +165,13 @@ impl<S: RetryStrategy> Attempts<S> {
     #[inline(never)]
     fn look(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
         match &self.step {
-            Step::Backoff(_) | Step::Turn => match self.backoff(clock) {
-                Some(rest) => Next::Sleep(rest),
-                None => {
-                    self.step = Step::Turn;
-                    self.ask(clock, waker)
+            Step::Backoff(_) | Step::Turn => {
+                if let Some(rest) = self.backoff(clock) {
+                    return Next::Sleep(rest);
                 }
-            },
+                self.step = Step::Turn;
+                self.ask(clock, waker)
+            }
             Step::Stopped(stop) => Next::Stop(stop.clone()),
             Step::Sending | Step::Succeeded => Next::Stop(self.stop_for(StopReason::OutOfTurn)),
         }

@@ -54,8 +54,8 @@ pub trait ThreadSleep {
     /// Sleeps for `span`.
     fn sleep(&mut self, span: Duration);
 
-    /// Rests in line for `span`, or less if the thread is woken. It makes the waker instead if
-    /// there is none yet and one would wake it.
+    /// Rests in line for `span`, or until `waker` wakes the thread. A sleep that a waker can end
+    /// makes the missing waker first, and does not rest.
     fn rest_in_line(&mut self, span: Duration, waker: &mut Option<Waker>);
 }
 

@@ -14,17 +14,18 @@ pub(super) struct Who {
     pub(super) name: Option<Arc<str>>,
 }
 
-/// An operation that has not ended as long as there is a token. Dropped before it is given up.
+/// An operation, which has ended when its token is gone. Dropped with a token, the operation is
+/// cancelled.
 pub(super) struct Open<S: RetryStrategy> {
     pub(super) strategy: S,
     /// `None` if the strategy gave none, and after the last attempt.
     pub(super) token: Option<RetryToken>,
-    /// Where its time went; `None` if it is not to be reported.
+    /// Where the time of the operation went; `None` if a slow operation is not reported.
     pub(super) spent: Option<Spent>,
 }
 
 impl<S: RetryStrategy> Open<S> {
-    /// Ends an operation of which the loop says that it gives it up.
+    /// Ends an operation that the loop gives up.
     pub(super) fn give_up(&mut self, reports: Reports<'_>) {
         if let Some(token) = &mut self.token {
             token.give_up();
@@ -75,7 +76,7 @@ impl<S: RetryStrategy> Open<S> {
         let Some(mut spent) = self.spent.take() else {
             return;
         };
-        // Dropped without a word of the clock that it began by.
+        // An operation that is dropped has no clock but the strategy's.
         if spent.is_own() || reports.has_clock() {
             spent.pass(reports.clock(own).now());
             spent.show(|kind| self.tell(&self.who(), kind));
@@ -93,7 +94,7 @@ impl<S: RetryStrategy> Open<S> {
     }
 
     /// Gives back what the operation holds.
-    // Out of the way of one that has ended.
+    // Out of the way of an operation that has ended.
     #[cold]
     fn cancel(&mut self, reports: Reports<'_>) {
         self.ends(reports);

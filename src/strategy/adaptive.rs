@@ -333,8 +333,8 @@ impl Adaptive {
         Some((drought, nanos(self.pace().stall_timeout?)))
     }
 
-    /// Records a success in the send rate too. Out of the way of an attempt that nothing limited,
-    /// and that was the first.
+    /// Records a success in the send rate.
+    // Out of the way of a first attempt that nothing limited.
     #[inline(never)]
     fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
         self.record(token, Outcome::NotThrottled, reports);
@@ -425,12 +425,11 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id() {
             return None;
         }
-        let (set, permit) = match self.several(token) {
-            Some((set, permit)) => (set.clone(), permit),
-            None => {
-                let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
-                (set, SetPermit::of_first(token.send_permit()?))
-            }
+        let (set, permit) = if let Some((set, permit)) = self.several(token) {
+            (set.clone(), permit)
+        } else {
+            let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
+            (set, SetPermit::of_first(token.send_permit()?))
         };
         let clock = Arc::clone(&self.engine.common.clock);
         let estimate = permit.weights(set.rates().count());

@@ -346,7 +346,8 @@ pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<Sto
     Some(StopReason::OutOfTime { wait: delay, left })
 }
 
-/// Implements the methods of [`RetryStrategy`](crate::RetryStrategy) that are those of an engine.
+/// Implements the methods of [`RetryStrategy`](crate::RetryStrategy) that `Standard` and `Adaptive`
+/// leave to their engine.
 macro_rules! by_engine {
     () => {
         fn acquire_initial_token(

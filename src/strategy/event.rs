@@ -172,8 +172,8 @@ const fn class(background: bool) -> &'static str {
     if background { ", in background" } else { "" }
 }
 
-/// Says of each event its message in `tracing`, what it is about for people, and its level, target
-/// and fields in `tracing`, if it is for that.
+/// Declares how events are shown, one after the other: the message, and what `Display` adds to the
+/// message. Events for `tracing` have a level, a target and fields as well.
 macro_rules! events {
     ($(
         $kind:ident { $($part:ident),* } $message:literal ($($about:tt)*)
@@ -198,7 +198,7 @@ macro_rules! events {
         }
 
         impl Event<'_> {
-            /// Emits it to `tracing`, if it is for that.
+            /// Emits the event to `tracing`, if the event is for `tracing`.
             #[cfg(feature = "tracing")]
             #[expect(unused_variables, reason = "an event has fields that are not for `tracing`")]
             pub(crate) fn trace(&self) {
@@ -261,7 +261,7 @@ events! {
         (": {dimension}, {ignored} reports ignored") WARN "paceline" [%dimension, ignored,];
 }
 
-/// The failure that an operation ended with, after its reason.
+/// The failure that an operation ended with, printed after the reason.
 struct After<'a>(Option<&'a Failure>);
 
 impl fmt::Display for After<'_> {

@@ -217,7 +217,7 @@ impl From<&Failure> for Outcome {
 
 /// So that an operation can fail with a bare `Failure`.
 impl RetryInfo for Failure {
-    // To the methods of the type itself.
+    // The type's own methods come before those of the trait.
     forward! {
         self => (self):
         retry_safety() -> RetrySafety;

@@ -54,8 +54,8 @@ impl Described {
     }
 }
 
-/// Declares metrics of a [snapshot](StrategySnapshot::publish), one a line: the kind, the name, the
-/// help, and the value. `$described` lists them, and `$publish` hands them to the recorder.
+/// Declares metrics of a [snapshot](StrategySnapshot::publish): the kind, the name, the help, and the
+/// value of each. `$described` lists the metrics, and `$publish` hands them to the recorder.
 macro_rules! published {
     (
         $described:ident, $publish:ident($seen:ident: $type:ty):
@@ -116,13 +116,13 @@ published! {
         => rate.background.released;
 }
 
-/// Has a value for each cause.
+/// The metric that has a value for each cause.
 const REFUSED: Described = Described::counter(
     "paceline_retries_refused_total",
     "Retries refused, by cause.",
 );
 
-/// Those of a snapshot.
+/// The metrics of a snapshot.
 const PUBLISHED: [&[Described]; 4] = [OF_QUOTA, &[REFUSED], OF_COUNTS, OF_RATE];
 
 /// Those of [each request](StrategyBuilder::metrics).

@@ -79,7 +79,7 @@ impl fmt::Display for StrategySnapshot {
     }
 }
 
-/// Declares what [`StrategyCounts`] has, each with the tally that it is read from.
+/// Declares the fields of [`StrategyCounts`], each with the tally that the field is read from.
 macro_rules! counts {
     ($($(#[$doc:meta])+ $name:ident: $tally:ident;)+) => {
         /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.

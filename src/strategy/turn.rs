@@ -31,7 +31,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    /// An attempt waits as long as its request allows.
+    /// Attempts wait as long as their requests allow.
     const PATIENT: Self = Self {
         fail_fast: false,
         max_wait: None,
@@ -193,9 +193,9 @@ impl SendTurn {
         ))
     }
 
-    /// Asks as [`admit_by`](Self::admit_by) does, for tokens of several send rates at once.
+    /// Asks for tokens of several send rates at once, as [`admit`](Self::admit) asks one.
     #[inline(never)]
-    pub(super) fn admit_by_all(
+    pub(super) fn admit_all(
         &mut self,
         manner: &Manner,
         set: &SendSet<Arc<SendRate>>,
@@ -246,64 +246,64 @@ impl SendTurn {
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        self.admit_by(&Manner::PATIENT, rate, clock, request)
+        match self.ask(&Manner::PATIENT, rate, clock, request) {
+            Ok(permit) => Ok(permit),
+            Err(why) => self.queue(&Manner::PATIENT, rate, clock, request, why),
+        }
     }
 
-    /// Asks as [`admit`](Self::admit) does, in the manner of a strategy.
+    /// Asks `rate` for the tokens of `request`. An attempt in line does not ask, and has no error.
     #[inline]
-    pub(super) fn admit_by(
+    pub(super) fn ask(
+        &self,
+        manner: &Manner,
+        rate: &SendRate,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, Option<AcquireError>> {
+        if self.is_in_line() {
+            return Err(None);
+        }
+        let now = || request.now(&**clock);
+        if request.is_background() {
+            return rate.try_background(now(), request.tokens()).map_err(Some);
+        }
+        let taken = match (request.tokens(), manner.exact_timing) {
+            (1, false) => rate.try_acquire_with(now),
+            (1, true) => rate.try_acquire(now()),
+            (weight, _) => return rate.try_acquire_n(now(), weight).map_err(Some),
+        };
+        taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
+    }
+
+    /// Looks at the place in line, or takes one for an attempt that was refused because of `why`. An
+    /// attempt whose turn comes too late gives its place back, and is refused.
+    // Out of the way of an attempt that goes at once.
+    #[inline(never)]
+    pub(super) fn queue(
         &mut self,
         manner: &Manner,
         rate: &Arc<SendRate>,
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
+        why: Option<AcquireError>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if !self.is_in_line() {
-            let (time, tokens) = (request.time(clock), request.tokens());
-            let taken = if request.is_background() {
-                rate.try_background(time.now(), tokens)
-            } else if tokens != 1 {
-                rate.try_acquire_n(time.now(), tokens)
-            } else {
-                let taken = if manner.exact_timing {
-                    rate.try_acquire(time.now())
-                } else {
-                    rate.try_acquire_with(|| time.now())
-                };
-                taken.map_err(|wait| AcquireError::NotInTime { wait })
-            };
-            match taken {
-                Ok(permit) => return Ok(permit),
-                Err(error) if manner.fail_fast => return Err(error.into()),
-                // The line knows whether it may save up for a heavy attempt.
-                Err(
-                    AcquireError::NotInTime { .. }
-                    | AcquireError::Weight(WeightError::AboveCapacity { .. }),
-                ) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match why {
+            Some(error) if manner.fail_fast => return Err(error.into()),
+            // The line knows whether it may save up for a heavy attempt.
+            None
+            | Some(
+                AcquireError::NotInTime { .. }
+                | AcquireError::Weight(WeightError::AboveCapacity { .. }),
+            ) => {}
+            Some(error) => return Err(error.into()),
         }
-        self.wait(rate, clock, request, manner.max_wait)
-    }
-
-    /// Looks at the place in line, which is taken if there is none. One whose turn comes later than
-    /// `longest` after it was taken, or than the request may wait, is given back, and the attempt
-    /// refused.
-    // Out of the way of an attempt that goes at once.
-    #[inline(never)]
-    fn wait(
-        &mut self,
-        rate: &Arc<SendRate>,
-        clock: &Arc<dyn Clock>,
-        request: SendRequest<'_>,
-        longest: Option<Duration>,
-    ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
         let mut place = if let Holds::InLine(place) = self.take() {
             place
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
-            let longest = request.patience(longest);
+            let longest = request.patience(manner.max_wait);
             let deadline = longest.map(|span| now.saturating_add(span));
             Place::take(rate, clock, request.tokens(), request.class, now, deadline)?
         };

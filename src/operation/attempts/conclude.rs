@@ -51,7 +51,7 @@ impl<S: RetryStrategy> Attempts<S> {
         }
     }
 
-    /// Records a failure, and returns the token of another attempt if there is to be one.
+    /// Records a failure, and returns the token of the next attempt if there is a next attempt.
     fn decide(
         &mut self,
         failure: &Failure,
@@ -62,8 +62,8 @@ impl<S: RetryStrategy> Attempts<S> {
             return Err(self.stop_for(StopReason::InitialTokenRefused));
         };
         let left = self.time_left(&now);
-        // No time is what paceline's strategies look at last before the quota: they record and take
-        // none.
+        // Without another attempt the token has no time left. Paceline's strategies then record the
+        // failure, and refuse before they ask the quota.
         let another = self.repeatable && self.bounds.outer.is_none();
         let said = if another { left } else { Some(Duration::ZERO) };
         let longest = self.max_retry_after;
@@ -91,7 +91,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 });
             }
         };
-        // For strategies that do not ask: paceline's have refused.
+        // Paceline's strategies have refused already. Other strategies may not ask.
         let reason = if !self.bounds.idempotency.permits(failure) {
             Some(StopReason::MaybeExecuted)
         } else if !another {

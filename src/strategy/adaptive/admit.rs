@@ -3,27 +3,47 @@
 use core::time::Duration;
 
 use super::{Adaptive, LONG_WAIT};
-use crate::SendPermit;
 use crate::atomic::cells::{Condition, Tally};
 use crate::strategy::{
     event::EventKind, refusal::NotAdmitted, request::SendRequest, token::nanos, turn::SendTurn,
 };
+use crate::{AcquireError, SendPermit};
 
 impl Adaptive {
-    /// Asks the send rates, or looks at the place in line.
+    /// Asks the send rate. The rest is for attempts that wait, and for hooks.
     #[inline(never)]
     pub(super) fn admit_limited(
         &self,
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
+        let (manner, clock) = (&self.pace().manner, &self.engine.common.clock);
+        let asked = match self.set {
+            None => turn.ask(manner, &self.rate, clock, request),
+            Some(_) => Err(None),
+        };
+        match asked {
+            Ok(permit) if !self.engine.is_watched => Ok(permit),
+            asked => self.admit_closely(turn, request, asked),
+        }
+    }
+
+    // Out of the way of an attempt that goes at once.
+    #[inline(never)]
+    fn admit_closely(
+        &self,
+        turn: &mut SendTurn,
+        request: SendRequest<'_>,
+        asked: Result<SendPermit, Option<AcquireError>>,
+    ) -> Result<SendPermit, NotAdmitted> {
         let begins = !turn.is_in_line();
         let (manner, clock) = (&self.pace().manner, &self.engine.common.clock);
-        let asked = match &self.set {
-            None => turn.admit_by(manner, &self.rate, clock, request),
-            Some(set) => turn.admit_by_all(manner, set, clock, request),
+        let admitted = match (asked, &self.set) {
+            (Ok(permit), _) => Ok(permit),
+            (Err(why), None) => turn.queue(manner, &self.rate, clock, request, why),
+            (Err(_), Some(set)) => turn.admit_all(manner, set, clock, request),
         };
-        let admitted = asked.map_err(|why| self.not_admitted(turn, request, why, begins));
+        let admitted = admitted.map_err(|why| self.not_admitted(turn, request, why, begins));
         if self.engine.is_watched {
             self.show_sent(turn, request, &admitted);
         }
@@ -32,8 +52,6 @@ impl Adaptive {
 
     /// Takes note of an attempt that has to wait or is refused. In bulk the attempt gives up its
     /// place when everything has been throttled for too long.
-    // Out of the way of an attempt that goes at once.
-    #[inline(never)]
     fn not_admitted(
         &self,
         turn: &mut SendTurn,
@@ -122,8 +140,6 @@ impl Adaptive {
     }
 
     /// Calls the hook for an attempt that is let go, with how long it has waited.
-    #[cold]
-    #[inline(never)]
     fn show_sent(
         &self,
         turn: &mut SendTurn,

@@ -30,26 +30,18 @@ impl Adaptive {
     /// Records the outcome of the attempt of `token`.
     #[inline(never)]
     pub(super) fn record(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
-        if let Some(several) = self.several(token) {
-            return self.record_set(token, several, outcome, reports);
+        if self.set.is_some() && self.record_set(token, outcome, reports) {
+            return;
         }
-        let mut sent = token.send_permit();
-        if !reports.says_nothing() {
-            let now = reports.clock(self.clock()).now();
-            self.hear(token, reports, now);
-            if let (Some(permit), Some([cost])) =
-                (&mut sent, reports.costs().map(Weights::as_slice))
-            {
-                // A cost that does not fit the line is not settled.
-                if self.rate.settle(now, *permit, *cost).is_ok() {
-                    *permit = permit.costing(*cost);
-                }
-            }
-        }
+        let sent = if reports.says_nothing() {
+            token.send_permit()
+        } else {
+            self.settle(token, reports)
+        };
         let untimed = !self.pace().manner.exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.count_untimed()) {
             let now = reports.clock(self.clock()).now();
-            // A caller that took no turn has no permit: its request was sent at some time before.
+            // A caller that took no turn has no permit. The time of its send is not known.
             self.record_at(now, sent.unwrap_or(SendPermit::sent_at(now)), outcome);
         }
     }
@@ -61,19 +53,34 @@ impl Adaptive {
         } else {
             self.rate.record_with(|| now, permit, outcome)
         };
-        self.note(&self.rate, now, outcome, recorded);
+        if outcome.is_throttled() {
+            self.note(&self.rate, now, outcome, recorded);
+        }
         self.look_for_changes();
     }
 
-    /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
+    /// Hands on what was reported, and returns the permit of the attempt at its true cost.
     #[inline(never)]
-    fn record_set(
-        &self,
-        token: &RetryToken,
-        (set, mut permit): Several<'_>,
-        outcome: Outcome,
-        reports: Reports<'_>,
-    ) {
+    fn settle(&self, token: &RetryToken, reports: Reports<'_>) -> Option<SendPermit> {
+        let now = reports.clock(self.clock()).now();
+        self.hear(token, reports, now);
+        let permit = token.send_permit()?;
+        match reports.costs().map(Weights::as_slice) {
+            // A cost that does not fit the line leaves the estimate spent.
+            Some([cost]) if self.rate.settle(now, permit, *cost).is_ok() => {
+                Some(permit.costing(*cost))
+            }
+            _ => Some(permit),
+        }
+    }
+
+    /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
+    /// Returns `false` if several send rates granted nothing.
+    #[inline(never)]
+    fn record_set(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) -> bool {
+        let Some((set, mut permit)) = self.several(token) else {
+            return false;
+        };
         let now = reports.clock(self.clock()).now();
         self.hear(token, reports, now);
         if let Some(costs) = reports.costs().map(Weights::as_slice) {
@@ -85,6 +92,7 @@ impl Adaptive {
             self.note(rate, now, outcome, recorded);
         });
         self.look_for_changes();
+        true
     }
 
     /// Hands on what the service declares.
@@ -118,7 +126,7 @@ impl Adaptive {
 
     /// Takes note of what `rate` made of an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, outcome: Outcome, recorded: Recorded) {
-        // A rate that follows what is declared sinks without a throttle, too.
+        // A rate that follows declared limits sinks without a throttle, too.
         if !outcome.is_throttled() {
             return;
         }
@@ -150,9 +158,9 @@ impl Adaptive {
         }
     }
 
-    /// Emits that the send rate limits no longer, and that one that listens hears nothing. Only a
-    /// limiter that has been announced is looked at for its end, and each is told of as unheard
-    /// once.
+    /// Emits that sends are limited no longer, and that a send rate hears no declared limits. The
+    /// end of limiting follows only after its beginning was emitted. Each strategy emits once that
+    /// it hears nothing.
     pub(super) fn look_for_changes(&self) {
         if !self.is_heard() {
             return;
@@ -175,7 +183,7 @@ impl Adaptive {
         }
     }
 
-    /// Returns what a failed attempt counts for, and takes note of one that was throttled in bulk.
+    /// Returns what a failed attempt counts for, and takes note of a throttle in bulk.
     pub(super) fn weigh(&self, failure: &Failure, reports: Reports<'_>) -> Weighed {
         let bulk = self.bulk_limits().filter(|_| failure.is_throttle());
         let Some((drought, longest)) = bulk else {
