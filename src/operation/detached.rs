@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// An attempt whose response has begun: its outcome is known when the response ends, as with gRPC's
-/// trailers and streamed bodies. From [`Attempts::detach`].
+/// trailers and streamed bodies. From [`Attempts::detach`](super::Attempts::detach).
 ///
 /// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
 /// is taken for it. Dropped before it is recorded, it counts as

@@ -71,11 +71,11 @@ impl AttemptCharge {
     }
 
     /// Corrects what the attempt took to its true `costs` in tokens, one for each send rate, as
-    /// [`SendRate::settle`] does. The second time nothing happens.
+    /// [`SendRate::settle`](crate::SendRate::settle) does. The second time nothing happens.
     ///
     /// # Errors
     ///
-    /// As [`SendSet::settle`].
+    /// As [`SendSet::settle`](crate::SendSet::settle).
     pub fn settle(&self, costs: &[u32]) -> Result<(), SetError> {
         let (given, rates) = (costs.len(), self.0.estimate.as_slice().len());
         if given != rates {
