@@ -34,7 +34,7 @@ D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weig
 D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
 D21 $declared s/self\\.make_room\\(weight\\);//
-K1 src/strategy/adaptive.rs s/drought\\.resumed\\(now, longest\\);//
+K1 src/strategy/adaptive/admit.rs s/drought\\.resumed\\(now, longest\\);//
 K4 src/atomic/send_rate/record.rs s/(fn record_unanswered.*?)self\\.meter\\.count\\(permit\\.weight\\(\\)\\);/\$1/s
 K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s

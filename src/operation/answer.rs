@@ -112,16 +112,12 @@ impl<T> Reported<T> {
 
     /// Returns what was reported, for a response that came at `clock`.
     fn reports<'a>(&'a self, clock: &'a dyn Clock) -> Reports<'a> {
-        let mut reports = Reports::at(clock);
-        if let Some(heard) = &self.heard {
-            if let Some(limits) = &heard.limits {
-                reports = reports.declaring(limits);
-            }
-            if let Some(costs) = &heard.costs {
-                reports = reports.costing(costs);
-            }
+        let heard = self.heard.as_deref();
+        Reports {
+            clock: Some(clock),
+            limits: heard.and_then(|heard| heard.limits.as_ref()),
+            costs: heard.and_then(|heard| heard.costs.as_ref()),
         }
-        reports
     }
 
     fn hint(&self) -> Option<RetryAfter> {

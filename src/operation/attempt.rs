@@ -9,30 +9,13 @@ use super::OuterAttempt;
 /// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    number: u32,
-    max: Option<u32>,
-    time_limit: Option<Duration>,
-    outer: Option<OuterAttempt>,
+    pub(super) number: u32,
+    pub(super) max: Option<u32>,
+    pub(super) time_limit: Option<Duration>,
+    pub(super) outer: Option<OuterAttempt>,
 }
 
 impl Attempt {
-    pub(super) const fn new(number: u32, max: Option<u32>) -> Self {
-        Self {
-            number,
-            max,
-            time_limit: None,
-            outer: None,
-        }
-    }
-
-    pub(super) const fn with_time_limit(self, time_limit: Option<Duration>) -> Self {
-        Self { time_limit, ..self }
-    }
-
-    pub(super) const fn with_outer(self, outer: Option<OuterAttempt>) -> Self {
-        Self { outer, ..self }
-    }
-
     /// Returns the number of this attempt: 1 for the first send.
     #[must_use]
     pub const fn number(&self) -> u32 {

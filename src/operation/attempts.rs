@@ -1,21 +1,24 @@
 //! One operation under way: everything that a retry loop does but waiting and sending.
 
 use alloc::sync::Arc;
-use core::{error::Error, fmt, task::Waker, time::Duration};
+use core::{fmt, task::Waker, time::Duration};
 
 use super::{
-    Attempt, OuterAttempt, Stop, StopReason,
+    Attempt, Detached, Next, NotSending, OuterAttempt, Stop, StopReason, Verdict,
     bounds::Bounds,
+    open::{Open, Who},
     spent::{Doing, Spent},
 };
 use crate::{
-    Clock, Failure, RetrySafety, RetryStrategy, RetryToken, SendPermit, Timestamp,
+    Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
-        AttemptCharge, Event, EventKind, MAX_RETRY_AFTER, NotAdmitted, Reports, SendRequest,
-        SendTurn, StrategyId, hint_too_long,
+        AttemptCharge, EventKind, MAX_RETRY_AFTER, NotAdmitted, Reports, SendRequest, SendTurn,
+        least,
     },
     wait::Rest,
 };
+
+mod conclude;
 
 /// One operation under way, without input and output: it decides what comes next and leaves the
 /// waiting and the sending to its host.
@@ -85,101 +88,6 @@ pub struct Attempts<S: RetryStrategy> {
     repeatable: bool,
 }
 
-/// The strategy, or the scope, that an operation belongs to.
-struct Who {
-    strategy: Option<StrategyId>,
-    name: Option<Arc<str>>,
-}
-
-/// An operation that has not ended as long as there is a token. Dropped before it is given up.
-struct Open<S: RetryStrategy> {
-    strategy: S,
-    /// `None` if the strategy gave none, and after the last attempt.
-    token: Option<RetryToken>,
-    /// Where its time went; `None` if it is not to be reported.
-    spent: Option<Spent>,
-}
-
-impl<S: RetryStrategy> Open<S> {
-    /// Ends an operation of which the loop says that it gives it up.
-    fn give_up(&mut self, reports: Reports<'_>) {
-        if let Some(token) = &mut self.token {
-            token.give_up();
-        }
-        self.cancel(reports);
-    }
-
-    /// Returns the strategy, or the scope, that the operation belongs to.
-    fn who(&self) -> Who {
-        let token = self.token.as_ref();
-        Who {
-            strategy: token
-                .map(RetryToken::strategy)
-                .or_else(|| self.strategy.id()),
-            name: self.strategy.name(token),
-        }
-    }
-
-    /// Hands an event to `tracing` and to the strategy's hook.
-    fn tell(&self, who: &Who, kind: EventKind<'_>) {
-        let event = Event::new(who.strategy, who.name.as_deref(), kind);
-        #[cfg(feature = "tracing")]
-        event.trace();
-        self.strategy.notify(&event);
-    }
-
-    /// Notes what the operation does from now on.
-    #[inline]
-    fn goes(&mut self, doing: Doing) {
-        if let Some(spent) = &mut self.spent {
-            spent.goes(doing);
-        }
-    }
-
-    /// Tells of a slow operation that it has ended. To be called while its token is there.
-    #[inline]
-    fn ends(&mut self, reports: Reports<'_>) {
-        if self.spent.is_some() {
-            self.ends_slowly(reports);
-        }
-    }
-
-    // Out of the way of operations that are not reported.
-    #[cold]
-    #[inline(never)]
-    fn ends_slowly(&mut self, reports: Reports<'_>) {
-        let own = self.strategy.clock();
-        let Some(mut spent) = self.spent.take() else {
-            return;
-        };
-        // Dropped without a word of the clock that it began by.
-        if spent.is_own() || reports.has_clock() {
-            spent.pass(reports.clock(own).now());
-            spent.show(|kind| self.tell(&self.who(), kind));
-        }
-    }
-
-    /// Gives back what the operation holds.
-    // Out of the way of one that has ended.
-    #[cold]
-    fn cancel(&mut self, reports: Reports<'_>) {
-        self.ends(reports);
-        if let Some(token) = self.token.take() {
-            // A strategy that refuses its own token has nothing to give back.
-            let _recorded = self.strategy.record_cancelled(token, reports);
-        }
-    }
-}
-
-impl<S: RetryStrategy> Drop for Open<S> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.token.is_some() {
-            self.cancel(Reports::new());
-        }
-    }
-}
-
 /// Where an operation stands.
 #[derive(Clone, Debug)]
 enum Step {
@@ -190,43 +98,6 @@ enum Step {
     Stopped(Stop),
 }
 
-/// What the host of an [`Attempts`] does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Next {
-    /// Sleep: a backoff. No place in line is held meanwhile.
-    Sleep(Rest),
-    /// Wait in line: ask again at the end of the rest, or when the waker is woken.
-    InLine(Rest),
-    /// Send this attempt.
-    Send(Attempt),
-    /// Stop. There is no further attempt.
-    Stop(Stop),
-}
-
-/// What follows a failed attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Verdict {
-    /// There is another attempt, after this backoff. [`Attempts::next`] says the same.
-    Again(Rest),
-    /// There is none. The host sleeps [`Stop::delay`], which is nearly always zero, and returns the
-    /// failure.
-    Stop(Stop),
-}
-
-/// An outcome was reported while no attempt was under way. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NotSending;
-
-impl fmt::Display for NotSending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an outcome was reported while no attempt was under way")
-    }
-}
-
-impl Error for NotSending {}
-
 impl<S: RetryStrategy> Attempts<S> {
     pub(super) fn start(
         strategy: S,
@@ -236,11 +107,10 @@ impl<S: RetryStrategy> Attempts<S> {
     ) -> Self {
         bounds.outer = bounds.outer.or_else(OuterAttempt::current);
         let token = strategy.acquire_initial_token(scope).ok();
-        let delay = token.as_ref().map_or(Duration::ZERO, RetryToken::delay);
-        let total = bounds
-            .total
-            .or_else(|| token.as_ref().and_then(RetryToken::time_left));
-        let said = token.as_ref().map(RetryToken::max_retry_after);
+        let first = token.as_ref();
+        let delay = first.map_or(Duration::ZERO, RetryToken::delay);
+        let total = bounds.total.or(first.and_then(RetryToken::time_left));
+        let said = first.map(RetryToken::max_retry_after);
         let max_retry_after = bounds.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
             open: Open {
@@ -294,24 +164,27 @@ impl<S: RetryStrategy> Attempts<S> {
 
     #[inline(never)]
     fn look(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
-        match self.step {
-            Step::Backoff(until) => {
-                let now = clock.now();
-                if now < until {
-                    return Next::Sleep(Rest::between(now, until));
+        match &self.step {
+            Step::Backoff(_) | Step::Turn => {
+                if let Some(rest) = self.backoff(clock) {
+                    return Next::Sleep(rest);
                 }
                 self.step = Step::Turn;
                 self.ask(clock, waker)
             }
-            Step::Turn => self.ask(clock, waker),
-            Step::Stopped(ref stop) => Next::Stop(stop.clone()),
+            Step::Stopped(stop) => Next::Stop(stop.clone()),
             Step::Sending | Step::Succeeded => Next::Stop(self.stop_for(StopReason::OutOfTurn)),
         }
     }
 
     /// Asks the strategy to admit an attempt.
     fn ask(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
-        let mut request = SendRequest::new().weight(self.bounds.weight).at(clock);
+        let mut request = SendRequest {
+            token: self.open.token.as_ref(),
+            class: self.bounds.class,
+            waker,
+            ..SendRequest::new().weight(self.bounds.weight).at(clock)
+        };
         if let Some(by) = self.deadline {
             // Asked before the turn is: one that has come would be spent.
             let now = clock.now();
@@ -323,15 +196,8 @@ impl<S: RetryStrategy> Attempts<S> {
                 request = request.within(left.saturating_sub(Duration::from_nanos(1)));
             }
         }
-        request = request.class(self.bounds.class);
         if let Some(weights) = &self.bounds.weights {
             request = request.weights(weights);
-        }
-        if let Some(token) = &self.open.token {
-            request = request.token(token);
-        }
-        if let Some(waker) = waker {
-            request = request.waker(waker);
         }
         if let Some(spent) = &mut self.open.spent {
             spent.pass(clock.now());
@@ -385,20 +251,17 @@ impl<S: RetryStrategy> Attempts<S> {
             token.sent(permit);
             token.sent_by_set(granted);
         }
-        let max = self.max_attempts();
-        let left = self.deadline.map(|by| by.saturating_since(clock.now()));
-        let limit = match (left, self.bounds.attempt) {
-            (Some(left), Some(limit)) => Some(left.min(limit)),
-            (left, limit) => left.or(limit),
-        };
-        Attempt::new(self.count, max)
-            .with_time_limit(limit)
-            .with_outer(self.bounds.outer)
+        Attempt {
+            number: self.count,
+            max: self.max_attempts(),
+            time_limit: least(self.time_left(clock), self.bounds.attempt),
+            outer: self.bounds.outer,
+        }
     }
 
     /// Marks the backoff as slept. Use it if your sleep uses another clock.
     pub fn slept(&mut self) {
-        if let Step::Backoff(_) = self.step {
+        if self.is_backing_off() {
             self.step = Step::Turn;
         }
     }
@@ -426,9 +289,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// [`NotSending`] if there is no attempt under way.
     pub fn observe(&self, reports: Reports<'_>) -> Result<(), NotSending> {
-        let Step::Sending = self.step else {
-            return Err(NotSending);
-        };
+        self.sending()?;
         if let Some(token) = &self.open.token {
             self.open.strategy.observe(token, reports);
         }
@@ -449,15 +310,9 @@ impl<S: RetryStrategy> Attempts<S> {
     /// [`NotSending`] if there is no attempt under way: it has been reported already.
     #[inline]
     pub fn succeeded(&mut self, reports: Reports<'_>) -> Result<(), NotSending> {
-        let Step::Sending = self.step else {
-            return Err(NotSending);
-        };
+        self.sending()?;
         self.step = Step::Succeeded;
-        self.open.ends(reports);
-        if let Some(token) = self.open.token.take() {
-            // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.open.strategy.record_success(token, reports);
-        }
+        self.open.succeed(reports);
         Ok(())
     }
 
@@ -472,9 +327,7 @@ impl<S: RetryStrategy> Attempts<S> {
         failure: &Failure,
         reports: Reports<'_>,
     ) -> Result<Verdict, NotSending> {
-        let Step::Sending = self.step else {
-            return Err(NotSending);
-        };
+        self.sending()?;
         Ok(self.conclude(failure, reports))
     }
 
@@ -494,120 +347,6 @@ impl<S: RetryStrategy> Attempts<S> {
         };
         self.turn = SendTurn::new();
         Ok(self.conclude(failure, reports))
-    }
-
-    /// Ends an attempt that failed.
-    fn conclude(&mut self, failure: &Failure, reports: Reports<'_>) -> Verdict {
-        let now = reports.clock(self.open.strategy.clock()).now();
-        let who = self.open.who();
-        if let Some(spent) = &mut self.open.spent {
-            spent.pass(now);
-            spent.goes(Doing::BackingOff);
-        }
-        match self.decide(failure, reports, now) {
-            Ok(token) => {
-                let (delay, until) = (token.delay(), now.saturating_add(token.delay()));
-                let attempt = self.count;
-                self.open.tell(
-                    &who,
-                    EventKind::Retrying {
-                        attempt,
-                        failure,
-                        delay,
-                    },
-                );
-                self.open.token = Some(token);
-                self.step = if delay.is_zero() {
-                    Step::Turn
-                } else {
-                    Step::Backoff(until)
-                };
-                Verdict::Again(Rest::between(now, until))
-            }
-            Err(stop) => {
-                // The token may be gone.
-                if let Some(spent) = self.open.spent.take() {
-                    spent.show(|kind| self.open.tell(&who, kind));
-                }
-                let stop = self.gave_up(who, stop, Some(failure));
-                self.step = Step::Stopped(stop.clone());
-                Verdict::Stop(stop)
-            }
-        }
-    }
-
-    /// Records a failure, and returns the token of another attempt if there is to be one.
-    fn decide(
-        &mut self,
-        failure: &Failure,
-        reports: Reports<'_>,
-        now: Timestamp,
-    ) -> Result<RetryToken, Stop> {
-        let Some(token) = self.open.token.take() else {
-            return Err(self.stop_for(StopReason::InitialTokenRefused));
-        };
-        let left = self.deadline.map(|by| by.saturating_since(now));
-        // No time is what paceline's strategies look at last before the quota: they record and take
-        // none.
-        let another = self.repeatable && self.bounds.outer.is_none();
-        let said = if another { left } else { Some(Duration::ZERO) };
-        let longest = self.max_retry_after;
-        let token = token
-            .with_idempotency(self.bounds.idempotency)
-            .with_max_retry_after(longest)
-            .with_time_left(said);
-        let next = match self
-            .open
-            .strategy
-            .refresh_retry_token(token, failure, reports)
-        {
-            Ok(token) => token,
-            Err(refused) => {
-                let reason = match refused.reason() {
-                    StopReason::OutOfTime { .. } if !another => self.no_other(),
-                    reason => reason,
-                };
-                // No sleep begins that would end after the deadline.
-                let delay = refused.delay();
-                let delay = match left {
-                    Some(left) if delay >= left => Duration::ZERO,
-                    _ => delay,
-                };
-                return Err(Stop {
-                    name: None,
-                    reason,
-                    attempts: self.count,
-                    backoff: refused.backoff(),
-                    delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
-                });
-            }
-        };
-        // For strategies that do not ask: paceline's have refused.
-        let reason = if !self.bounds.idempotency.permits(failure) {
-            Some(StopReason::MaybeExecuted)
-        } else if !another {
-            Some(self.no_other())
-        } else if let Some(reason) = hint_too_long(failure, next.delay(), longest) {
-            Some(reason)
-        } else {
-            self.out_of_time(now, next.delay())
-        };
-        match reason {
-            None => Ok(next),
-            Some(reason) => {
-                self.open.token = Some(next);
-                self.open.give_up(reports);
-                Err(self.stop_for(reason))
-            }
-        }
-    }
-
-    /// Returns why there is no other attempt, whatever the strategy says.
-    const fn no_other(&self) -> StopReason {
-        match self.bounds.outer {
-            Some(_) => StopReason::LeftToOuter,
-            None => StopReason::NotRepeatable,
-        }
     }
 
     /// Returns the attempt under way as the loops inside of it are to see it: for
@@ -635,9 +374,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// [`NotSending`] if there is no attempt under way.
     pub fn detach(self) -> Result<Detached<S>, NotSending> {
-        let Step::Sending = self.step else {
-            return Err(NotSending);
-        };
+        self.sending()?;
         Ok(Detached {
             open: self.open,
             max_retry_after: self.max_retry_after,
@@ -654,6 +391,16 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Returns the strategy.
     pub const fn strategy(&self) -> &S {
         &self.open.strategy
+    }
+
+    /// Refuses a report while no attempt is under way.
+    fn sending(&self) -> Result<(), NotSending> {
+        self.is_sending().then_some(()).ok_or(NotSending)
+    }
+
+    /// Returns `true` during a backoff.
+    pub(super) const fn is_backing_off(&self) -> bool {
+        matches!(self.step, Step::Backoff(_))
     }
 
     /// Returns `true` if an attempt is under way.
@@ -754,76 +501,6 @@ impl<S: RetryStrategy> fmt::Debug for Attempts<S> {
             .field("count", &self.count)
             .field("step", &self.step)
             .field("deadline", &self.deadline)
-            .field("strategy", &self.open.strategy)
-            .finish_non_exhaustive()
-    }
-}
-
-/// An attempt whose response has begun: its outcome is known when the response ends, as with gRPC's
-/// trailers and streamed bodies. From [`Attempts::detach`].
-///
-/// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
-/// is taken for it. Dropped before it is recorded, it counts as
-/// [cancelled](RetryStrategy::record_cancelled).
-///
-/// # Examples
-///
-/// ```
-/// use paceline::{Adaptive, ControlLaw, Failure, Operation, RetryStrategy, operation::Next, strategy::Reports};
-///
-/// let strategy = Adaptive::new(ControlLaw::Aws);
-/// let clock = strategy.clock();
-/// let mut attempts = Operation::new(&strategy).start();
-/// let Next::Send(_) = attempts.next(clock, None) else { unreachable!() };
-/// let body = attempts.detach()?; // goes with the body
-/// body.failed(&Failure::throttling(), Reports::at(clock)); // its trailers say so
-/// assert!(strategy.snapshot().rate.is_some_and(|rate| rate.enabled));
-/// # Ok::<(), paceline::operation::NotSending>(())
-/// ```
-#[must_use = "its outcome is to be recorded"]
-pub struct Detached<S: RetryStrategy> {
-    open: Open<S>,
-    max_retry_after: Duration,
-}
-
-impl<S: RetryStrategy> Detached<S> {
-    /// Returns what the attempt took of the send rates, to be settled with its true cost: `None` if
-    /// there is nothing to settle.
-    pub fn charge(&self) -> Option<AttemptCharge> {
-        self.open.strategy.charge(self.open.token.as_ref()?)
-    }
-
-    /// Reports that the response ended well.
-    pub fn succeeded(mut self, reports: Reports<'_>) {
-        self.open.ends(reports);
-        if let Some(token) = self.open.token.take() {
-            // A strategy that refuses its own token changes nothing about the success.
-            let _recorded = self.open.strategy.record_success(token, reports);
-        }
-    }
-
-    /// Reports that the response ended badly.
-    pub fn failed(mut self, failure: &Failure, reports: Reports<'_>) {
-        self.open.ends(reports);
-        if let Some(token) = self.open.token.take() {
-            let token = token.with_max_retry_after(self.max_retry_after);
-            let failure = failure.with_retry_safety(RetrySafety::No);
-            // What the strategy decides changes nothing about a response that has begun.
-            let _refused = self
-                .open
-                .strategy
-                .refresh_retry_token(token, &failure, reports);
-        }
-    }
-}
-
-impl<S: RetryStrategy> fmt::Debug for Detached<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Detached")
-            .field(
-                "attempt",
-                &self.open.token.as_ref().map(RetryToken::attempt),
-            )
             .field("strategy", &self.open.strategy)
             .finish_non_exhaustive()
     }

@@ -1,9 +1,9 @@
 //! The retry loop for threads.
 
-use core::time::Duration;
+use core::{task::Waker, time::Duration};
 use std::thread;
 
-use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation, within};
+use super::{Answers, Attempt, Attempts, RunError, Stop, builder::Operation, within};
 use crate::{
     Clock, Failure, RetryInfo, RetryStrategy,
     wait::{DefaultSleep, interrupt, thread_waker},
@@ -54,12 +54,9 @@ pub trait ThreadSleep {
     /// Sleeps for `span`.
     fn sleep(&mut self, span: Duration);
 
-    /// Waits until there is an attempt to send.
-    fn wait<S: RetryStrategy>(
-        &mut self,
-        attempts: &mut Attempts<S>,
-        clock: &dyn Clock,
-    ) -> Result<Attempt, Stop>;
+    /// Rests in line for `span`, or until `waker` wakes the thread. A sleep that a waker can end
+    /// makes the missing waker first, and does not rest.
+    fn rest_in_line(&mut self, span: Duration, waker: &mut Option<Waker>);
 }
 
 /// Out of it a waker can wake the thread.
@@ -68,12 +65,11 @@ impl ThreadSleep for DefaultSleep {
         interrupt::sleep(span, thread::sleep);
     }
 
-    fn wait<S: RetryStrategy>(
-        &mut self,
-        attempts: &mut Attempts<S>,
-        clock: &dyn Clock,
-    ) -> Result<Attempt, Stop> {
-        attempts.wait_blocking(clock)
+    fn rest_in_line(&mut self, span: Duration, waker: &mut Option<Waker>) {
+        match waker {
+            Some(_) => thread::park_timeout(interrupt::slice(span)),
+            None => *waker = Some(thread_waker()),
+        }
     }
 }
 
@@ -83,25 +79,8 @@ impl<Z: FnMut(Duration)> ThreadSleep for Z {
         interrupt::sleep(span, self);
     }
 
-    fn wait<S: RetryStrategy>(
-        &mut self,
-        attempts: &mut Attempts<S>,
-        clock: &dyn Clock,
-    ) -> Result<Attempt, Stop> {
-        loop {
-            if interrupt::is_interrupted() {
-                return Err(attempts.interrupted(clock));
-            }
-            match attempts.next(clock, None) {
-                Next::Send(attempt) => return Ok(attempt),
-                Next::Stop(stop) => return Err(stop),
-                Next::InLine(rest) => self.sleep(rest.span()),
-                Next::Sleep(rest) => {
-                    self.sleep(rest.span());
-                    attempts.slept();
-                }
-            }
-        }
+    fn rest_in_line(&mut self, span: Duration, _: &mut Option<Waker>) {
+        self.sleep(span);
     }
 }
 
@@ -113,22 +92,28 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// [`Stop`] if there will be none.
     pub fn wait_blocking(&mut self, clock: &dyn Clock) -> Result<Attempt, Stop> {
+        self.wait_by(clock, &mut DefaultSleep)
+    }
+
+    fn wait_by(
+        &mut self,
+        clock: &dyn Clock,
+        pause: &mut impl ThreadSleep,
+    ) -> Result<Attempt, Stop> {
         let mut waker = None; // made if it is needed
         loop {
             if interrupt::is_interrupted() {
                 return Err(self.interrupted(clock));
             }
-            match self.next(clock, waker.as_ref()) {
-                Next::Send(attempt) => return Ok(attempt),
-                Next::Stop(stop) => return Err(stop),
-                Next::InLine(rest) if waker.is_some() => {
-                    thread::park_timeout(interrupt::slice(rest.span()));
-                }
-                Next::InLine(_) => waker = Some(thread_waker()),
-                Next::Sleep(rest) => {
-                    interrupt::sleep(rest.span(), thread::sleep);
-                    self.slept();
-                }
+            let rest = match self.next(clock, waker.as_ref()).ended() {
+                Ok(ended) => return ended,
+                Err(rest) => rest.span(),
+            };
+            if self.is_backing_off() {
+                pause.sleep(rest);
+                self.slept();
+            } else {
+                pause.rest_in_line(rest, &mut waker);
             }
         }
     }
@@ -143,7 +128,7 @@ fn run<A: Answers, S: RetryStrategy, T, E>(
 ) -> Result<T, RunError<E>> {
     let mut last = None;
     loop {
-        let attempt = match pause.wait(&mut attempts, clock) {
+        let attempt = match attempts.wait_by(clock, pause) {
             Ok(attempt) => attempt,
             Err(stop) => return Err(RunError::new(last, stop)),
         };

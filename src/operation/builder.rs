@@ -308,14 +308,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// assert_eq!(declared.map(|limit| limit.limit), Some(600));
     /// ```
     pub fn reporting(self) -> Operation<'a, S, Z, Reporting> {
-        Operation {
-            strategy: self.strategy,
-            scope: self.scope,
-            bounds: self.bounds,
-            clock: self.clock,
-            sleep: self.sleep,
-            answers: PhantomData,
-        }
+        self.with(|sleep| sleep)
     }
 
     /// Takes the time from `clock` in place of the [strategy's](RetryStrategy::clock): for
@@ -326,13 +319,13 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    fn with<Y>(self, sleep: Y) -> Operation<'a, S, Y, A> {
+    fn with<Y, B>(self, sleep: impl FnOnce(Z) -> Y) -> Operation<'a, S, Y, B> {
         Operation {
             strategy: self.strategy,
             scope: self.scope,
             bounds: self.bounds,
             clock: self.clock,
-            sleep,
+            sleep: sleep(self.sleep),
             answers: PhantomData,
         }
     }
@@ -342,7 +335,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// For the blocking loop. Such a sleep cannot be ended early, so an operation in line looks
     /// every 50 ms.
     pub fn sleep_by<Y: FnMut(Duration)>(self, sleep: Y) -> Operation<'a, S, Y, A> {
-        self.with(sleep)
+        self.with(|_| sleep)
     }
 
     /// Sleeps by the timers of another runtime than tokio's. For the asynchronous loop.
@@ -360,7 +353,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// # }
     /// ```
     pub fn sleep_on<Y: Sleep>(self, sleep: Y) -> Operation<'a, S, Y, A> {
-        self.with(sleep)
+        self.with(|_| sleep)
     }
 }
 

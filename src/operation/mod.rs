@@ -6,8 +6,11 @@ mod attempts;
 mod blocking;
 mod bounds;
 pub(crate) mod builder;
+mod detached;
 mod error;
 pub(crate) mod ext;
+mod next;
+mod open;
 mod outer;
 mod spent;
 mod task;
@@ -17,8 +20,10 @@ pub use crate::strategy::refusal::StopReason;
 pub use crate::wait::waiter::Waiter;
 pub use answer::{Answers, Plain, Reported, Reporting};
 pub use attempt::Attempt;
-pub use attempts::{Attempts, Detached, Next, NotSending, Verdict};
+pub use attempts::Attempts;
+pub use detached::Detached;
 pub use error::{RunError, Stop};
+pub use next::{Next, NotSending, Verdict};
 pub use outer::{OuterAttempt, within, within_async};
 
 #[cfg(feature = "tokio")]

@@ -5,7 +5,7 @@ use core::{
     task::{Context, Poll, ready},
 };
 
-use super::{Attempt, Attempts, Next, Stop};
+use super::{Attempt, Attempts, Stop};
 use crate::{
     Clock, RetryStrategy,
     wait::{Sleep, waiter::Waiter},
@@ -37,15 +37,11 @@ impl<Z: Sleep> Waiter<Z> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, Stop>> {
         loop {
-            match attempts.next(clock, Some(cx.waker())) {
-                Next::Send(attempt) => return Poll::Ready(Ok(attempt)),
-                Next::Stop(stop) => return Poll::Ready(Err(stop)),
-                Next::InLine(rest) => ready!(self.poll(&rest, cx)),
-                Next::Sleep(rest) => {
-                    ready!(self.poll(&rest, cx));
-                    attempts.slept();
-                }
+            match attempts.next(clock, Some(cx.waker())).ended() {
+                Ok(ended) => return Poll::Ready(ended),
+                Err(rest) => ready!(self.poll(&rest, cx)),
             }
+            attempts.slept();
         }
     }
 

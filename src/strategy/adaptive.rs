@@ -7,8 +7,8 @@ use super::{
     builder::StrategyBuilder,
     charge::AttemptCharge,
     costs::RetryCosts,
-    engine::{Engine, Weighed},
-    event::{Event, EventKind},
+    engine::{Engine, by_engine},
+    event::Event,
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
@@ -17,16 +17,17 @@ use super::{
     settings::Settings,
     snapshot::StrategySnapshot,
     token::{RetryToken, StrategyId, nanos},
-    turn::SendTurn,
+    turn::{Manner, SendTurn},
 };
-use crate::atomic::cells::{Condition, Drought, Tally};
+use crate::atomic::cells::{Condition, Drought};
 use crate::{
-    AcquireError, Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet, Timestamp,
-    WeightError,
-    law::{DeclaredSettings, LimitReports, Observed, PacedSettings, PacedSettingsError, Recorded},
-    set::{MOST_RATES, SetPermit, Weights},
-    snapshot::DeclaredLimit,
+    Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet,
+    law::{DeclaredSettings, PacedSettings, PacedSettingsError},
+    set::{MOST_RATES, SetPermit},
 };
+
+mod admit;
+mod record;
 
 /// A wait that is explained, and the least time between two lines that count refusals.
 const LONG_WAIT: Duration = Duration::from_secs(1);
@@ -88,9 +89,7 @@ pub struct Adaptive {
 /// What the sends of strategies built alike have in common.
 #[derive(Debug)]
 pub(super) struct Pace {
-    pub(super) fail_fast: bool,
-    pub(super) max_wait: Option<Duration>,
-    pub(super) exact_timing: bool,
+    pub(super) manner: Manner,
     pub(super) law: ControlLaw,
     /// `None` for the defaults of the law.
     pub(super) paced: Option<PacedSettings>,
@@ -236,76 +235,12 @@ impl Adaptive {
         Self {
             is_plain: set.is_none()
                 && !bulk
-                && !engine.common.pace.exact_timing
+                && !engine.common.pace.manner.exact_timing
                 && !engine.is_watched,
             set: set.map(Box::new),
             engine,
             rate,
             drought,
-        }
-    }
-
-    /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
-    #[inline(never)]
-    fn record_set(
-        &self,
-        set: &SendSet<Arc<SendRate>>,
-        mut permit: SetPermit<MOST_RATES>,
-        outcome: Outcome,
-        reports: Reports<'_>,
-    ) {
-        let now = reports.clock(self.clock()).now();
-        if let Some(limits) = reports.limits() {
-            self.hear_set(set, now, &permit, limits);
-        }
-        if let Some(costs) = reports.costs() {
-            if set.settle(now, permit, costs.as_slice()).is_ok() {
-                permit = permit.costing(costs.as_slice());
-            }
-        }
-        set.record_each(now, &permit, outcome, |rate, recorded| {
-            // A rate that follows what is declared sinks without a throttle, too.
-            if outcome.is_throttled() {
-                self.note(rate, now, recorded);
-            }
-        });
-        self.look_for_changes();
-    }
-
-    /// Hands on what the service declares to several send rates.
-    fn hear_set(
-        &self,
-        set: &SendSet<Arc<SendRate>>,
-        now: Timestamp,
-        permit: &SetPermit<MOST_RATES>,
-        limits: &LimitReports,
-    ) {
-        set.observe_each(now, permit, limits, |rate, observed| {
-            self.note_declared(rate, now, observed);
-        });
-    }
-
-    /// Records the outcome of the attempt of `token`.
-    #[inline(never)]
-    fn record_of(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
-        if let Some(set) = &self.set {
-            if let Some(permit) = token.set_permit() {
-                return self.record_set(set, permit, outcome, reports);
-            }
-        }
-        self.record(token.send_permit(), outcome, reports);
-    }
-
-    /// Settles what an attempt took with its true cost, and returns the permit at that cost.
-    fn settle(&self, permit: SendPermit, reports: Reports<'_>) -> SendPermit {
-        let Some([cost]) = reports.costs().map(Weights::as_slice) else {
-            return permit;
-        };
-        let now = reports.clock(self.clock()).now();
-        // One that does not fit the line is not settled.
-        match self.rate.settle(now, permit, *cost) {
-            Ok(()) => permit.costing(*cost),
-            Err(_) => permit,
         }
     }
 
@@ -382,80 +317,10 @@ impl Adaptive {
         self.rate.law()
     }
 
-    /// Records the outcome of the send in progress.
-    #[inline]
-    fn record(&self, sent: Option<SendPermit>, outcome: Outcome, reports: Reports<'_>) {
-        let sent = if reports.limits().is_some() || reports.costs().is_some() {
-            self.hear(sent, reports);
-            sent.map(|permit| self.settle(permit, reports))
-        } else {
-            sent
-        };
-        let untimed = !self.pace().exact_timing && outcome == Outcome::NotThrottled;
-        if !(untimed && self.rate.count_untimed()) {
-            let now = reports.clock(self.clock()).now();
-            // A caller that took no turn has no permit: its request was sent at some time before.
-            self.record_at(now, sent.unwrap_or(SendPermit::sent_at(now)), outcome);
-        }
-    }
-
-    /// Hands on what the service declares.
-    #[inline(never)]
-    fn hear(&self, sent: Option<SendPermit>, reports: Reports<'_>) {
-        let Some(limits) = reports.limits().filter(|_| self.obeys_limits()) else {
-            return;
-        };
-        let now = reports.clock(self.clock()).now();
-        let permit = sent.unwrap_or(SendPermit::sent_at(now));
-        let observed = self.rate.observe(now, permit, limits);
-        self.note_declared(&self.rate, now, observed);
-    }
-
-    /// Takes note of a limit that was not known, or has changed.
-    fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
-        match observed {
-            Observed::Changed | Observed::Declared => {
-                self.tell_limit(rate, now, |limit| EventKind::LimitDeclared { limit });
-            }
-            Observed::GivenUp => {
-                self.tell_limit(rate, now, |limit| EventKind::LimitGivenUp { limit });
-            }
-            Observed::Nothing | Observed::Taken => {}
-        }
-    }
-
-    #[inline(never)]
-    fn record_at(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let recorded = if self.pace().exact_timing {
-            self.rate.record(now, permit, outcome)
-        } else {
-            self.rate.record_with(|| now, permit, outcome)
-        };
-        if outcome.is_throttled() {
-            self.note(&self.rate, now, recorded);
-        }
-        self.look_for_changes();
-    }
-
-    /// Takes note of what `rate` made of an outcome.
-    fn note(&self, rate: &SendRate, now: Timestamp, recorded: Recorded) {
-        if recorded == Recorded::Contradicted {
-            self.tell_limit(rate, now, |limit| EventKind::LimitContradicted { limit });
-        }
-        if recorded == Recorded::Cut {
-            self.engine.counts.one(Tally::Cut);
-            let is_news = self.engine.counts.note(Condition::Limiting, true);
-            if self.is_heard() {
-                let rate = &rate.snapshot(now);
-                self.engine.tell(|| {
-                    if is_news {
-                        EventKind::Enabled { rate }
-                    } else {
-                        EventKind::Cut { rate }
-                    }
-                });
-            }
-        }
+    /// Returns all send rates.
+    fn rates(&self) -> impl Iterator<Item = &SendRate> {
+        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
+        core::iter::once(&*self.rate).chain(further)
     }
 
     /// Returns `true` if something may listen to events, so that what they say is worth a look.
@@ -463,68 +328,24 @@ impl Adaptive {
         cfg!(feature = "tracing") || self.engine.is_watched
     }
 
-    /// Emits an event about the limit that a service declares.
-    fn tell_limit(
-        &self,
-        rate: &SendRate,
-        now: Timestamp,
-        kind: impl FnOnce(&DeclaredLimit) -> EventKind<'_>,
-    ) {
-        if self.is_heard() {
-            if let Some(limit) = rate.declared_limit(now) {
-                self.engine.tell(|| kind(&limit));
-            }
-        }
+    fn bulk_limits(&self) -> Option<(&Drought, u64)> {
+        let drought = self.drought.as_deref()?;
+        Some((drought, nanos(self.pace().stall_timeout?)))
     }
 
-    /// Returns all send rates.
-    fn rates(&self) -> impl Iterator<Item = &SendRate> {
-        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
-        core::iter::once(&*self.rate).chain(further)
-    }
-
-    /// Emits that the send rate limits no longer, and that one that listens hears nothing. Only a
-    /// limiter that has been announced is looked at for its end, and each is told of as unheard
-    /// once.
-    fn look_for_changes(&self) {
-        if !self.is_heard() {
-            return;
+    /// Records a success in the send rate.
+    // Out of the way of a first attempt that nothing limited.
+    #[inline(never)]
+    fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
+        self.record(token, Outcome::NotThrottled, reports);
+        if let Some(drought) = &self.drought {
+            drought.delivered();
         }
-        let counts = &self.engine.counts;
-        if counts.is(Condition::Limiting)
-            && !self.rates().any(SendRate::is_limiting)
-            && counts.note(Condition::Limiting, false)
-        {
-            self.engine.tell(|| EventKind::Recovered);
-        }
-        if self.obeys_limits() && !counts.is(Condition::Unheard) {
-            let unheard = self.rates().find(|rate| rate.is_unheard());
-            if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
-                let dimension = rate.obeys().unwrap_or_default();
-                let ignored = rate.ignored_reports();
-                self.engine
-                    .tell(|| EventKind::LimitsUnheard { dimension, ignored });
-            }
-        }
-    }
-}
-
-/// Returns the outcome that the send rate records for `failure`. It pauses for no longer than the
-/// operation would.
-fn outcome(failure: &Failure, longest: Duration) -> Outcome {
-    match Outcome::from(failure) {
-        Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(longest)),
-        outcome => outcome,
     }
 }
 
 impl RetryStrategy for Adaptive {
-    fn acquire_initial_token(
-        &self,
-        _scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(self.engine.initial_token())
-    }
+    by_engine!();
 
     fn refresh_retry_token(
         &self,
@@ -533,8 +354,12 @@ impl RetryStrategy for Adaptive {
         reports: Reports<'_>,
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.engine.id().check(token)?;
-        let outcome = outcome(failure, token.max_retry_after());
-        self.record_of(&token, outcome, reports);
+        let outcome = match Outcome::from(failure) {
+            // The send rate pauses for no longer than the operation would.
+            Outcome::ThrottledFor(hint) => Outcome::ThrottledFor(hint.min(token.max_retry_after())),
+            outcome => outcome,
+        };
+        self.record(&token, outcome, reports);
         let weighed = self.weigh(failure, reports);
         self.engine.refresh(token, failure, weighed)
     }
@@ -568,7 +393,7 @@ impl RetryStrategy for Adaptive {
     ) -> Result<(), ForeignToken> {
         let mut token = self.engine.id().check(token)?;
         if token.is_sent() {
-            self.record_of(&token, Outcome::Unknown, reports);
+            self.record(&token, Outcome::Unknown, reports);
         }
         self.engine.give_back(&mut token);
         Ok(())
@@ -592,29 +417,24 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id() {
             return;
         }
-        if let (Some(set), Some(permit), Some(limits)) =
-            (&self.set, token.set_permit(), reports.limits())
-        {
-            let now = reports.clock(self.clock()).now();
-            self.hear_set(set, now, &permit, limits);
-        } else {
-            self.hear(token.send_permit(), reports);
-        }
+        let now = reports.clock(self.clock()).now();
+        self.hear(token, reports, now);
     }
 
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
         if token.strategy() != self.engine.id() {
             return None;
         }
-        let several = self.set.as_deref().zip(token.set_permit());
-        let (set, permit) = if let Some((set, permit)) = several {
+        let (set, permit) = if let Some((set, permit)) = self.several(token) {
             (set.clone(), permit)
         } else {
             let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
             (set, SetPermit::of_first(token.send_permit()?))
         };
         let clock = Arc::clone(&self.engine.common.clock);
-        Some(AttemptCharge::of_set(set, permit, clock))
+        let estimate = permit.weights(set.rates().count());
+        let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
+        Some(AttemptCharge::new(estimate, settle))
     }
 
     fn obeys_limits(&self) -> bool {
@@ -635,264 +455,9 @@ impl RetryStrategy for Adaptive {
         self.admit_limited(turn, request)
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.engine.common.clock
-    }
-
-    fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.engine.name.clone()
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.engine.name.get_or_insert_with(|| Arc::from(name));
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        Some(self.engine.id())
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.engine.notify(event);
-    }
-
     fn is_idle(&self) -> bool {
         let now = self.clock().now();
         self.engine.is_idle() && self.rates().all(|rate| rate.is_idle(now))
-    }
-}
-
-impl Adaptive {
-    /// Records it in the send rate too. Out of the way of an attempt that nothing limited, and that
-    /// was the first.
-    #[inline(never)]
-    fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.record_of(token, Outcome::NotThrottled, reports);
-        if let Some(drought) = &self.drought {
-            drought.delivered();
-        }
-    }
-
-    /// Asks the send rate, or takes a place in line.
-    #[inline(never)]
-    fn admit_limited(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        if self.engine.is_watched {
-            return self.admit_shown(turn, request);
-        }
-        self.try_or_wait(turn, request)
-    }
-
-    /// As `try_or_wait`, and calls the hook.
-    #[cold]
-    #[inline(never)]
-    fn admit_shown(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let admitted = self.try_or_wait(turn, request);
-        self.show_sent(turn, request, &admitted);
-        admitted
-    }
-
-    #[inline]
-    fn try_or_wait(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        if turn.is_in_line() || self.set.is_some() {
-            return self.wait(turn, request);
-        }
-        match self.try_admit(request) {
-            Ok(permit) => Ok(permit),
-            Err(why) => self.queue(turn, request, why),
-        }
-    }
-
-    #[inline]
-    fn try_admit(&self, request: SendRequest<'_>) -> Result<SendPermit, AcquireError> {
-        let now = || request.now(self.clock());
-        if request.is_background() {
-            return self.rate.try_background(now(), request.tokens());
-        }
-        let taken = match (request.tokens(), self.pace().exact_timing) {
-            (1, false) => self.rate.try_acquire_with(now),
-            (1, true) => self.rate.try_acquire(now()),
-            (weight, _) => return self.rate.try_acquire_n(now(), weight),
-        };
-        taken.map_err(|wait| AcquireError::NotInTime { wait })
-    }
-
-    /// Counts an attempt that has to wait.
-    fn count_delayed(&self, request: SendRequest<'_>) {
-        self.engine.counts.one(Tally::Delayed);
-        if request.is_background() {
-            self.engine.counts.one(Tally::DelayedBackground);
-            if self.engine.counts.note(Condition::Classes, true) {
-                self.engine.tell(|| EventKind::BackgroundWaits);
-            }
-        }
-    }
-
-    /// Counts a send that is refused.
-    fn note_refused(&self, request: SendRequest<'_>, wait: Duration) {
-        let counts = &self.engine.counts;
-        counts.one(Tally::RefusedSend);
-        let background = request.is_background();
-        self.engine
-            .tell(|| EventKind::SendRefused { wait, background });
-        if !self.is_heard() {
-            return;
-        }
-        let now = request.now(self.clock()).as_nanos();
-        if counts.is_due(now, nanos(LONG_WAIT)) {
-            let refused = counts.get(Tally::RefusedSend);
-            self.engine
-                .tell(|| EventKind::SendsRefused { refused, wait });
-        }
-    }
-
-    fn bulk_limits(&self) -> Option<(&Drought, u64)> {
-        self.drought
-            .as_deref()
-            .zip(self.pace().stall_timeout.map(nanos))
-    }
-
-    /// Returns what a failed attempt counts for, and takes note of one that was throttled in bulk.
-    fn weigh(&self, failure: &Failure, reports: Reports<'_>) -> Weighed {
-        let bulk = self.bulk_limits().filter(|_| failure.is_throttle());
-        let Some((drought, longest)) = bulk else {
-            return Weighed::Counts;
-        };
-        let now = reports.clock(self.clock()).now();
-        let dry = drought.throttled(now.as_nanos(), longest);
-        if dry >= longest {
-            Weighed::Stalled(Duration::from_nanos(dry))
-        } else {
-            Weighed::Free
-        }
-    }
-
-    /// Takes a place in line for an attempt that was refused because of `why`.
-    #[inline(never)]
-    fn queue(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-        why: AcquireError,
-    ) -> Result<SendPermit, NotAdmitted> {
-        match why {
-            // The line knows whether it may save up for a heavy one.
-            AcquireError::Weight(WeightError::AboveCapacity { .. }) if !self.pace().fail_fast => {}
-            AcquireError::Weight(_) => return Err(why.into()),
-            AcquireError::NotInTime { wait } if self.pace().fail_fast => {
-                self.note_refused(request, wait);
-                return Err(why.into());
-            }
-            AcquireError::NotInTime { .. } => {}
-        }
-        let admitted = self.wait(turn, request);
-        if let Err(NotAdmitted::Wait { .. }) = admitted {
-            self.count_delayed(request);
-        }
-        admitted
-    }
-
-    /// Explains a wait of a second or more, once for each attempt.
-    fn note_wait(&self, turn: &mut SendTurn, request: SendRequest<'_>, wait: Duration) {
-        if wait < LONG_WAIT || !self.is_heard() || !turn.explains() {
-            return;
-        }
-        let (limit, now) = (turn.limit().unwrap_or(0), request.now(self.clock()));
-        if let Some(rate) = self.rates().nth(limit) {
-            let dimension = rate.obeys().unwrap_or_default();
-            let rate = &rate.snapshot(now);
-            self.engine.tell(|| EventKind::LongWait {
-                wait,
-                limit,
-                dimension,
-                rate,
-                background: request.is_background(),
-            });
-        }
-    }
-
-    /// Calls the hook for an attempt that is let go, with how long it has waited.
-    fn show_sent(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-        admitted: &Result<SendPermit, NotAdmitted>,
-    ) {
-        let began = turn.began();
-        match admitted {
-            Ok(_) => {
-                let now = || request.now(self.clock());
-                let waited = began.map_or(Duration::ZERO, |began| now().saturating_since(began));
-                let background = request.is_background();
-                self.engine.show(|| EventKind::Sent { waited, background });
-            }
-            Err(NotAdmitted::Wait { .. }) if began.is_none() => {
-                turn.begin(request.now(self.clock()));
-            }
-            Err(_) => {}
-        }
-    }
-
-    /// Looks at the place in line of an attempt, or takes one. In bulk it is given up when
-    /// everything has been throttled for too long.
-    fn wait(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let longest = self.pace().max_wait;
-        let clock = &self.engine.common.clock;
-        let begins = !turn.is_in_line();
-        let admitted = match &self.set {
-            None => turn.wait(&self.rate, clock, request, longest),
-            Some(set) => {
-                let longest = if self.pace().fail_fast {
-                    Some(Duration::ZERO)
-                } else {
-                    longest
-                };
-                let admitted = turn.wait_for_set(set, clock, request, longest);
-                if begins && matches!(admitted, Err(NotAdmitted::Wait { .. })) {
-                    self.count_delayed(request);
-                }
-                admitted
-            }
-        };
-        match admitted {
-            Err(NotAdmitted::Refused { wait }) => self.note_refused(request, wait),
-            Err(NotAdmitted::Wait { wait, .. }) => self.note_wait(turn, request, wait),
-            _ => {}
-        }
-        let (Err(NotAdmitted::Wait { wait, look_in }), Some((drought, longest))) =
-            (admitted, self.bulk_limits())
-        else {
-            return admitted;
-        };
-        let now = request.now(self.clock()).as_nanos();
-        if begins {
-            drought.resumed(now, longest);
-        }
-        let Some(dry) = drought.length(now) else {
-            return admitted;
-        };
-        let left = longest.saturating_sub(dry);
-        if left == 0 {
-            *turn = SendTurn::new();
-            let span = Duration::from_nanos(dry);
-            return Err(NotAdmitted::Stalled { span });
-        }
-        let look_in = look_in.min(Duration::from_nanos(left));
-        Err(NotAdmitted::Wait { wait, look_in })
     }
 }
 

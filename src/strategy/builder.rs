@@ -11,6 +11,7 @@ use super::{
     plan::Plan,
     settings::{MaybePolicy, RetryGeneration, SettingsError},
     standard::Standard,
+    turn::Manner,
 };
 use crate::{
     Clock, ControlLaw, RetryQuota,
@@ -515,9 +516,11 @@ impl StrategyBuilder<Adaptive> {
         let law = self.choices.law().unwrap_or(ControlLaw::Aws);
         self.choices.law = Some(law);
         let pace = Pace {
-            fail_fast: self.choices.fail_fast,
-            max_wait: self.choices.max_wait,
-            exact_timing: self.choices.exact_timing,
+            manner: Manner {
+                fail_fast: self.choices.fail_fast,
+                max_wait: self.choices.max_wait,
+                exact_timing: self.choices.exact_timing,
+            },
             law,
             paced: self.choices.paced,
             declared: self.choices.declared,
@@ -539,6 +542,6 @@ impl<M> Clone for StrategyBuilder<M> {
 
 impl<M> fmt::Debug for StrategyBuilder<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.choices.fmt(f)
+        self.choices.show("StrategyBuilder", f)
     }
 }

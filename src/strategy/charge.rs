@@ -4,8 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::atomic::cells::Sequence;
-use crate::set::{MOST_RATES, SetError, SetPermit, Weights};
-use crate::{Clock, SendRate, SendSet};
+use crate::set::{SetError, Weights};
 
 /// What one attempt took of its strategy's send rates as an estimate, to be settled with its true
 /// cost after its outcome was recorded: when the body of the response says what it was.
@@ -65,18 +64,6 @@ impl AttemptCharge {
         }))
     }
 
-    /// Creates the charge of what `permit` took of `set`.
-    pub(super) fn of_set(
-        set: SendSet<Arc<SendRate>>,
-        permit: SetPermit<MOST_RATES>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let estimate = permit.weights(set.rates().count());
-        Self::new(estimate, move |costs| {
-            set.settle(clock.now(), permit, costs)
-        })
-    }
-
     /// Returns what the attempt took, in tokens of each send rate.
     #[must_use]
     pub fn estimate(&self) -> &Weights {
@@ -84,11 +71,11 @@ impl AttemptCharge {
     }
 
     /// Corrects what the attempt took to its true `costs` in tokens, one for each send rate, as
-    /// [`SendRate::settle`] does. The second time nothing happens.
+    /// [`SendRate::settle`](crate::SendRate::settle) does. The second time nothing happens.
     ///
     /// # Errors
     ///
-    /// As [`SendSet::settle`].
+    /// As [`SendSet::settle`](crate::SendSet::settle).
     pub fn settle(&self, costs: &[u32]) -> Result<(), SetError> {
         let (given, rates) = (costs.len(), self.0.estimate.as_slice().len());
         if given != rates {

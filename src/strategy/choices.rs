@@ -25,7 +25,7 @@ const QUOTA_CAPACITY: u32 = 500;
 /// What a success without a retry puts into it.
 const SUCCESS_CREDIT: u32 = 1;
 const MAX_ATTEMPTS: u32 = 3;
-const MAX_BACKOFF: Duration = Duration::from_secs(20);
+pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
 /// A pipeline waits for its service longer than a person does.
 const BULK_DEADLINE: Duration = Duration::from_secs(86_400);
@@ -83,9 +83,9 @@ pub(super) struct Choices {
     pub(super) wait_out_deadlines: bool,
 }
 
-/// What was set, by the names of the setters. The rest has its default.
-impl fmt::Debug for Choices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Choices {
+    /// Shows what was set, by the names of the setters of `builder`. The rest has its default.
+    pub(super) fn show(&self, builder: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn given<T: fmt::Debug>(choice: Option<&T>) -> Option<&dyn fmt::Debug> {
             choice.map(|value| value as &dyn fmt::Debug)
         }
@@ -112,7 +112,7 @@ impl fmt::Debug for Choices {
             given: stall_timeout deadline;
             other: wait_out_deadlines;
         };
-        let mut shown = f.debug_struct("StrategyBuilder");
+        let mut shown = f.debug_struct(builder);
         for (name, choice) in choices {
             if let Some(value) = choice {
                 shown.field(name, value);
@@ -120,9 +120,7 @@ impl fmt::Debug for Choices {
         }
         shown.finish_non_exhaustive()
     }
-}
 
-impl Choices {
     pub(super) fn check(&self) -> Result<(), SettingsError> {
         let base_given = self.base_delay.is_some() || self.throttling_base_delay.is_some();
         if self.max_attempts == Some(0) {

@@ -10,7 +10,7 @@ use super::{
     info::RetryAfter,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
-    settings::{RetryGeneration, Settings},
+    settings::{MaybePolicy, RetryGeneration, Settings},
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
@@ -185,12 +185,7 @@ impl<P> Engine<P> {
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         let refused = RetryRefused::new;
-        if !self.settings().maybe_policy.permits(failure) {
-            return Err(refused(StopReason::NotRetryable));
-        }
-        if !token.idempotency().permits(failure) {
-            return Err(refused(StopReason::MaybeExecuted));
-        }
+        permit(self.settings().maybe_policy, &token, failure)?;
         let (attempt, max) = (token.attempt(), self.settings().max_attempts);
         match weighed {
             Weighed::Counts if attempt >= max => {
@@ -320,6 +315,21 @@ impl<P> Engine<P> {
     }
 }
 
+/// Refuses a retry that must not be made, whatever is left of attempts, time and quota.
+pub(super) fn permit(
+    policy: MaybePolicy,
+    token: &RetryToken,
+    failure: &Failure,
+) -> Result<(), RetryRefused> {
+    if !policy.permits(failure) {
+        return Err(RetryRefused::new(StopReason::NotRetryable));
+    }
+    if !token.idempotency().permits(failure) {
+        return Err(RetryRefused::new(StopReason::MaybeExecuted));
+    }
+    Ok(())
+}
+
 /// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.
 pub(crate) fn hint_too_long(
     failure: &Failure,
@@ -335,3 +345,37 @@ pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<Sto
     let left = left.filter(|left| delay >= *left)?;
     Some(StopReason::OutOfTime { wait: delay, left })
 }
+
+/// Implements the methods of [`RetryStrategy`](crate::RetryStrategy) that `Standard` and `Adaptive`
+/// leave to their engine.
+macro_rules! by_engine {
+    () => {
+        fn acquire_initial_token(
+            &self,
+            _scope: Option<&str>,
+        ) -> Result<RetryToken, InitialTokenRefused> {
+            Ok(self.engine.initial_token())
+        }
+
+        fn clock(&self) -> &dyn Clock {
+            &*self.engine.common.clock
+        }
+
+        fn id(&self) -> Option<StrategyId> {
+            Some(self.engine.id())
+        }
+
+        fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
+            self.engine.name.clone()
+        }
+
+        fn set_default_name(&mut self, name: &str) {
+            self.engine.name.get_or_insert_with(|| Arc::from(name));
+        }
+
+        fn notify(&self, event: &Event<'_>) {
+            self.engine.notify(event);
+        }
+    };
+}
+pub(super) use by_engine;

@@ -172,108 +172,101 @@ const fn class(background: bool) -> &'static str {
     if background { ", in background" } else { "" }
 }
 
-/// The message in `tracing`, and what it is about.
-impl fmt::Display for EventKind<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())?;
-        match *self {
-            Self::Sent { waited, background } => {
-                write!(f, " after {waited:?} in line{}", class(background))
+/// Declares how events are shown, one after the other: the message, and what `Display` adds to the
+/// message. Events for `tracing` have a level, a target and fields as well.
+macro_rules! events {
+    ($(
+        $kind:ident { $($part:ident),* } $message:literal ($($about:tt)*)
+        $($level:ident $target:literal [$($field:tt)*])?;
+    )+) => {
+        /// The message in `tracing`, and what it is about.
+        impl fmt::Display for EventKind<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.message())?;
+                match *self {
+                    $(Self::$kind { $($part),* } => write!(f, $($about)*),)+
+                }
             }
-            Self::Succeeded { attempts } | Self::Cancelled { attempts } => {
-                write!(f, ": attempts {attempts}")
-            }
-            Self::Retrying {
-                attempt,
-                failure,
-                delay,
-            } => write!(f, ": attempt {attempt}, {failure}, in {delay:?}"),
-            Self::RetryRefused {
-                attempt,
-                failure,
-                reason,
-            } => write!(f, ": attempt {attempt}, {failure}, {reason}"),
-            Self::SendRefused { wait, background } => {
-                write!(f, ": its turn would come in {wait:?}{}", class(background))
-            }
-            Self::SendsRefused { refused, wait } => {
-                write!(f, ": {refused} so far, the last with its turn in {wait:?}")
-            }
-            Self::GaveUp {
-                attempts,
-                reason,
-                failure,
-            } => {
-                write!(f, ": attempts {attempts}, {reason}")?;
-                failure.map_or(Ok(()), |failure| write!(f, ", {failure}"))
-            }
-            Self::Slow {
-                total,
-                in_line,
-                gate,
-                backoffs,
-                sending,
-                attempts,
-            } => write!(
-                f,
-                ": {total:?}: in line {in_line:?}, at a gate {gate:?}, in backoffs {backoffs:?}, \
-                 sending {sending:?}, attempts {attempts}"
-            ),
-            Self::LongWait {
-                wait,
-                limit,
-                dimension,
-                rate,
-                background,
-            } => {
-                let class = class(background);
-                write!(
-                    f,
-                    ": {wait:?} for limit {limit} ({dimension}){class}, {rate}"
-                )
-            }
-            Self::QuotaExhausted { available, needed } => {
-                write!(f, ": {available} left, {needed} needed")
-            }
-            Self::QuotaRecovered { available } => write!(f, ": {available} left"),
-            Self::Enabled { rate } | Self::Cut { rate } => write!(f, ": {rate}"),
-            Self::LimitDeclared { limit }
-            | Self::LimitContradicted { limit }
-            | Self::LimitGivenUp { limit } => {
-                write!(f, ": {limit}")
-            }
-            Self::LimitsUnheard { dimension, ignored } => {
-                write!(f, ": {dimension}, {ignored} reports ignored")
-            }
-            Self::Recovered | Self::BackgroundWaits => Ok(()),
         }
-    }
+
+        impl EventKind<'_> {
+            const fn message(&self) -> &'static str {
+                match self {
+                    $(Self::$kind { .. } => $message,)+
+                }
+            }
+        }
+
+        impl Event<'_> {
+            /// Emits the event to `tracing`, if the event is for `tracing`.
+            #[cfg(feature = "tracing")]
+            #[expect(unused_variables, reason = "an event has fields that are not for `tracing`")]
+            pub(crate) fn trace(&self) {
+                match self.kind {
+                    $(EventKind::$kind { $($part),* } => {$(
+                        tracing::event!(
+                            target: $target, tracing::Level::$level,
+                            strategy = self.strategy.map(display), name = self.name,
+                            $($field)* "{}", self.kind.message()
+                        );
+                    )?})+
+                }
+            }
+        }
+    };
 }
 
-impl EventKind<'_> {
-    const fn message(&self) -> &'static str {
-        match self {
-            Self::Sent { .. } => "sent",
-            Self::Succeeded { .. } => "succeeded",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Retrying { .. } => "attempt failed, retrying",
-            Self::RetryRefused { .. } => "retry refused",
-            Self::SendRefused { .. } => "send refused",
-            Self::SendsRefused { .. } => "sends refused",
-            Self::GaveUp { .. } => "gave up",
-            Self::Slow { .. } => "operation took a second or more",
-            Self::LongWait { .. } => "waits for a second or more",
-            Self::QuotaExhausted { .. } => "retry quota exhausted",
-            Self::QuotaRecovered { .. } => "retry quota recovered",
-            Self::Enabled { .. } => "send rate enabled",
-            Self::Cut { .. } => "send rate cut",
-            Self::Recovered => "send rate recovered",
-            Self::BackgroundWaits => "background waits for the first time",
-            Self::LimitDeclared { .. } => "limit declared",
-            Self::LimitContradicted { .. } => "declared limit contradicted",
-            Self::LimitGivenUp { .. } => "declared limit given up",
-            Self::LimitsUnheard { .. } => "no declared limits heard",
-        }
+events! {
+    Sent { waited, background } "sent" (" after {waited:?} in line{}", class(background));
+    Succeeded { attempts } "succeeded" (": attempts {attempts}");
+    Cancelled { attempts } "cancelled" (": attempts {attempts}");
+    Retrying { attempt, failure, delay } "attempt failed, retrying"
+        (": attempt {attempt}, {failure}, in {delay:?}")
+        DEBUG "paceline::operation" [attempt, %failure, ?delay,];
+    RetryRefused { attempt, failure, reason } "retry refused"
+        (": attempt {attempt}, {failure}, {reason}") DEBUG "paceline" [attempt, %failure, %reason,];
+    SendRefused { wait, background } "send refused"
+        (": its turn would come in {wait:?}{}", class(background))
+        DEBUG "paceline" [?wait, background,];
+    SendsRefused { refused, wait } "sends refused"
+        (": {refused} so far, the last with its turn in {wait:?}")
+        INFO "paceline" [refused, ?wait,];
+    GaveUp { attempts, reason, failure } "gave up"
+        (": attempts {attempts}, {reason}{}", After(failure))
+        DEBUG "paceline::operation" [attempts, failure = failure.map(display), %reason,];
+    Slow { total, in_line, gate, backoffs, sending, attempts } "operation took a second or more"
+        (
+            ": {total:?}: in line {in_line:?}, at a gate {gate:?}, in backoffs {backoffs:?}, \
+             sending {sending:?}, attempts {attempts}"
+        )
+        INFO "paceline::operation" [?total, ?in_line, ?gate, ?backoffs, ?sending, attempts,];
+    LongWait { wait, limit, dimension, rate, background } "waits for a second or more"
+        (": {wait:?} for limit {limit} ({dimension}){}, {rate}", class(background))
+        INFO "paceline" [?wait, limit, %dimension, background, %rate,];
+    QuotaExhausted { available, needed } "retry quota exhausted"
+        (": {available} left, {needed} needed") WARN "paceline" [available, needed,];
+    QuotaRecovered { available } "retry quota recovered" (": {available} left")
+        INFO "paceline" [available,];
+    Enabled { rate } "send rate enabled" (": {rate}") WARN "paceline" [%rate,];
+    Cut { rate } "send rate cut" (": {rate}") INFO "paceline" [%rate,];
+    Recovered {} "send rate recovered" ("") INFO "paceline" [];
+    BackgroundWaits {} "background waits for the first time" ("") INFO "paceline" [];
+    LimitDeclared { limit } "limit declared" (": {limit}")
+        INFO "paceline" [%limit, policy = %limit.policy,];
+    LimitContradicted { limit } "declared limit contradicted" (": {limit}")
+        WARN "paceline" [%limit, policy = %limit.policy,];
+    LimitGivenUp { limit } "declared limit given up" (": {limit}")
+        WARN "paceline" [%limit, policy = %limit.policy,];
+    LimitsUnheard { dimension, ignored } "no declared limits heard"
+        (": {dimension}, {ignored} reports ignored") WARN "paceline" [%dimension, ignored,];
+}
+
+/// The failure that an operation ended with, printed after the reason.
+struct After<'a>(Option<&'a Failure>);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |failure| write!(f, ", {failure}"))
     }
 }
 
@@ -298,83 +291,6 @@ impl<'a> Event<'a> {
             strategy,
             name,
             kind,
-        }
-    }
-
-    /// Emits it to `tracing`, if it is for that.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn trace(&self) {
-        use tracing::field::display;
-
-        /// Emits an event with the fields that all have, and its own.
-        macro_rules! emit {
-            ($level:ident $target:literal $($field:tt)*) => {
-                tracing::event!(
-                    target: $target, tracing::Level::$level, strategy = self.strategy.map(display),
-                    name = self.name, $($field)* "{}", self.kind.message()
-                )
-            };
-        }
-        match self.kind {
-            EventKind::Sent { .. } | EventKind::Succeeded { .. } | EventKind::Cancelled { .. } => {}
-            EventKind::Retrying {
-                attempt,
-                failure,
-                delay,
-            } => emit!(DEBUG "paceline::operation" attempt, %failure, ?delay,),
-            EventKind::RetryRefused {
-                attempt,
-                failure,
-                reason,
-            } => emit!(DEBUG "paceline" attempt, %failure, %reason,),
-            EventKind::SendRefused { wait, background } => {
-                emit!(DEBUG "paceline" ?wait, background,);
-            }
-            EventKind::SendsRefused { refused, wait } => {
-                emit!(INFO "paceline" refused, ?wait,);
-            }
-            EventKind::GaveUp {
-                attempts,
-                reason,
-                failure,
-            } => {
-                let failure = failure.map(display);
-                emit!(DEBUG "paceline::operation" attempts, failure, %reason,);
-            }
-            EventKind::Slow {
-                total,
-                in_line,
-                gate,
-                backoffs,
-                sending,
-                attempts,
-            } => emit!(
-                INFO "paceline::operation" ?total, ?in_line, ?gate, ?backoffs, ?sending, attempts,
-            ),
-            EventKind::LongWait {
-                wait,
-                limit,
-                dimension,
-                rate,
-                background,
-            } => emit!(INFO "paceline" ?wait, limit, %dimension, background, %rate,),
-            EventKind::QuotaExhausted { available, needed } => {
-                emit!(WARN "paceline" available, needed,);
-            }
-            EventKind::QuotaRecovered { available } => emit!(INFO "paceline" available,),
-            EventKind::Enabled { rate } => emit!(WARN "paceline" %rate,),
-            EventKind::Cut { rate } => emit!(INFO "paceline" %rate,),
-            EventKind::Recovered => emit!(INFO "paceline"),
-            EventKind::BackgroundWaits => emit!(INFO "paceline"),
-            EventKind::LimitDeclared { limit } => {
-                emit!(INFO "paceline" %limit, policy = %limit.policy,);
-            }
-            EventKind::LimitContradicted { limit } | EventKind::LimitGivenUp { limit } => {
-                emit!(WARN "paceline" %limit, policy = %limit.policy,);
-            }
-            EventKind::LimitsUnheard { dimension, ignored } => {
-                emit!(WARN "paceline" %dimension, ignored,);
-            }
         }
     }
 }

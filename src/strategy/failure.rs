@@ -5,6 +5,7 @@ use core::{error::Error, fmt};
 use super::info::{
     Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, safety_by_fault,
 };
+use super::retry_strategy::forward;
 use crate::Outcome;
 
 /// A failed attempt, as a strategy sees it.
@@ -216,28 +217,15 @@ impl From<&Failure> for Outcome {
 
 /// So that an operation can fail with a bare `Failure`.
 impl RetryInfo for Failure {
-    fn retry_safety(&self) -> RetrySafety {
-        self.safety
-    }
-
-    fn is_throttle(&self) -> bool {
-        self.throttle
-    }
-
-    fn is_timeout(&self) -> bool {
-        self.timeout
-    }
-
-    fn execution(&self) -> Execution {
-        self.execution
-    }
-
-    fn retry_after(&self) -> Option<RetryAfter> {
-        self.retry_after
-    }
-
-    fn fault(&self) -> Fault {
-        self.fault
+    // The type's own methods come before those of the trait.
+    forward! {
+        self => (self):
+        retry_safety() -> RetrySafety;
+        is_throttle() -> bool;
+        is_timeout() -> bool;
+        execution() -> Execution;
+        retry_after() -> Option<RetryAfter>;
+        fault() -> Fault;
     }
 }
 

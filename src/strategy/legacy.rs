@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
-    engine::out_of_time,
+    choices::{Choices, MAX_BACKOFF},
+    engine::{out_of_time, permit},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, RetryRefused, StopReason},
     reports::Reports,
@@ -19,7 +20,6 @@ use crate::{
 
 const MAX_ATTEMPTS: u32 = 5;
 const BASE_DELAY: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
 /// The mode before there were modes: five sends, full-jitter backoff, no quota and no send rate.
 ///
@@ -63,14 +63,7 @@ impl Legacy {
 
     /// Starts from five sends.
     pub fn builder() -> LegacyBuilder {
-        LegacyBuilder {
-            max_attempts: None,
-            maybe_policy: MaybePolicy::default(),
-            jitter: None,
-            throttling_floor: None,
-            backoff: None,
-            random: Arc::new(ThreadRandom),
-        }
+        LegacyBuilder(Choices::default())
     }
 
     /// Returns the most sends that an operation may make, the first one included.
@@ -124,12 +117,7 @@ impl RetryStrategy for Legacy {
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
         let refused = RetryRefused::new;
-        if !self.maybe_policy.permits(failure) {
-            return Err(refused(StopReason::NotRetryable));
-        }
-        if !token.idempotency().permits(failure) {
-            return Err(refused(StopReason::MaybeExecuted));
-        }
+        permit(self.maybe_policy, &token, failure)?;
         let (attempt, max) = (token.attempt(), self.max_attempts);
         if attempt >= max {
             return Err(refused(StopReason::MaxAttempts { max }));
@@ -161,45 +149,38 @@ impl RetryStrategy for Legacy {
 }
 
 /// Builds a [`Legacy`] strategy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct LegacyBuilder {
-    max_attempts: Option<u32>,
-    maybe_policy: MaybePolicy,
-    jitter: Option<Jitter>,
-    throttling_floor: Option<Duration>,
-    backoff: Option<Arc<dyn BackoffStrategy>>,
-    random: Arc<dyn Random>,
-}
+pub struct LegacyBuilder(Choices);
 
 impl LegacyBuilder {
     /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
     pub fn max_attempts(mut self, sends: u32) -> Self {
-        self.max_attempts = Some(sends);
+        self.0.max_attempts = Some(sends);
         self
     }
 
     /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
     pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
-        self.max_attempts.get_or_insert(sends.get());
+        self.0.max_attempts.get_or_insert(sends.get());
         self
     }
 
     /// Sets how failures are handled that may or may not be safe to retry.
     pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
-        self.maybe_policy = policy;
+        self.0.maybe_policy = policy;
         self
     }
 
     /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
     pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
-        self.backoff = Some(backoff);
+        self.0.backoff = Some(backoff);
         self
     }
 
     /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
     pub fn jitter(mut self, jitter: Jitter) -> Self {
-        self.jitter = Some(jitter);
+        self.0.jitter = Some(jitter);
         self
     }
 
@@ -223,13 +204,13 @@ impl LegacyBuilder {
     /// # Ok::<(), SettingsError>(())
     /// ```
     pub fn throttling_floor(mut self, span: Duration) -> Self {
-        self.throttling_floor = Some(span);
+        self.0.throttling_floor = Some(span);
         self
     }
 
     /// Draws jitter from `random` in place of the random numbers of the thread.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
-        self.random = random;
+        self.0.random = Some(random);
         self
     }
 
@@ -240,30 +221,28 @@ impl LegacyBuilder {
     /// Returns [`SettingsError`] if there is no send to make, the floor is above 20 s, or a backoff
     /// of one's own comes with a jitter or a floor.
     pub fn build(self) -> Result<Legacy, SettingsError> {
-        if self.max_attempts == Some(0) {
-            Err(SettingsError::ZeroMaxAttempts)
-        } else if self.backoff.is_some() && self.jitter.is_some() {
-            Err(SettingsError::BackoffWithJitter)
-        } else if self.backoff.is_some() && self.throttling_floor.is_some() {
-            Err(SettingsError::BackoffWithFloor)
-        } else if self.throttling_floor > Some(MAX_BACKOFF) {
-            Err(SettingsError::FloorAboveMaxBackoff)
-        } else {
-            Ok(self.build_checked())
-        }
+        self.0.check()?;
+        Ok(self.build_checked())
     }
 
     /// Builds the strategy from choices that are known to be right.
     pub(crate) fn build_checked(self) -> Legacy {
+        let choices = self.0;
         let built_in = ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)
-            .with_jitter(self.jitter.unwrap_or_default())
-            .with_throttling_floor(self.throttling_floor.unwrap_or_default());
+            .with_jitter(choices.jitter.unwrap_or_default())
+            .with_throttling_floor(choices.throttling_floor.unwrap_or_default());
         Legacy {
             id: StrategyId::new(),
-            max_attempts: self.max_attempts.unwrap_or(MAX_ATTEMPTS),
-            maybe_policy: self.maybe_policy,
-            backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
-            random: self.random,
+            max_attempts: choices.max_attempts.unwrap_or(MAX_ATTEMPTS),
+            maybe_policy: choices.maybe_policy,
+            backoff: choices.backoff.unwrap_or_else(|| Arc::new(built_in)),
+            random: choices.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
         }
+    }
+}
+
+impl fmt::Debug for LegacyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("LegacyBuilder", f)
     }
 }

@@ -2,7 +2,12 @@
 
 use ::metrics::{Key, Label, Level, Metadata, Unit, counter, gauge, with_recorder};
 
-use super::{builder::StrategyBuilder, event::EventKind, snapshot::StrategySnapshot};
+use super::{
+    builder::StrategyBuilder,
+    event::EventKind,
+    snapshot::{StrategyCounts, StrategySnapshot},
+};
+use crate::{SendRateSnapshot, atomic::RetryQuotaSnapshot};
 
 /// How a metric is described to the recorder.
 pub(crate) struct Described {
@@ -49,68 +54,76 @@ impl Described {
     }
 }
 
-/// Those of a [snapshot](StrategySnapshot::publish).
-const PUBLISHED: [Described; 17] = [
-    Described::gauge("paceline_quota_available", "Tokens in the retry quota."),
-    Described::gauge(
-        "paceline_quota_capacity",
-        "The most tokens that the retry quota holds.",
-    ),
-    Described::counter("paceline_retries_granted_total", "Retries granted."),
-    Described::counter(
-        "paceline_retries_refused_total",
-        "Retries refused, by cause.",
-    ),
-    Described::counter(
-        "paceline_sends_delayed_total",
-        "Attempts that had to wait in line.",
-    ),
-    Described::counter(
-        "paceline_sends_delayed_background_total",
-        "Background attempts that had to wait.",
-    ),
-    Described::counter(
-        "paceline_sends_refused_total",
-        "Attempts refused because they would have had to wait for too long.",
-    ),
-    Described::counter("paceline_throttled_total", "Failures that were throttling."),
-    Described::counter(
-        "paceline_cuts_total",
-        "Throttles that lowered the send rate.",
-    ),
-    Described::counter(
-        "paceline_credited_tokens_total",
-        "Tokens that successes paid into the quota.",
-    ),
-    Described::gauge(
-        "paceline_send_rate_enabled",
-        "1 while sends are limited, else 0.",
-    ),
-    Described::gauge(
-        "paceline_send_rate_fill",
-        "Tokens per second of the send rate; about 10⁹ while not enabled (not under the published law).",
-    ),
-    Described::gauge(
-        "paceline_send_rate_available",
-        "Tokens in the bucket of the send rate.",
-    ),
-    Described::gauge(
-        "paceline_send_rate_measured",
-        "Requests per second, as measured.",
-    ),
-    Described::gauge(
-        "paceline_send_rate_waiting",
-        "Tokens promised to the attempts in line.",
-    ),
-    Described::gauge(
-        "paceline_send_rate_background_waiting",
-        "Tokens that background attempts wait for.",
-    ),
-    Described::counter(
-        "paceline_send_rate_background_released_total",
-        "Tokens that background attempts got.",
-    ),
-];
+/// Declares metrics of a [snapshot](StrategySnapshot::publish): the kind, the name, the help, and the
+/// value of each. `$described` lists the metrics, and `$publish` hands them to the recorder.
+macro_rules! published {
+    (
+        $described:ident, $publish:ident($seen:ident: $type:ty):
+        $($kind:ident $name:literal $help:literal => $value:expr;)+
+    ) => {
+        const $described: &[Described] = &[$(Described::$kind($name, $help)),+];
+
+        fn $publish($seen: &$type, labels: &[Label]) {
+            $(published!($kind $name labels $value);)+
+        }
+    };
+    (counter $name:literal $labels:ident $value:expr) => {
+        counter!($name, $labels.iter()).absolute($value)
+    };
+    (gauge $name:literal $labels:ident $value:expr) => {
+        gauge!($name, $labels.iter()).set($value)
+    };
+}
+
+published! {
+    OF_QUOTA, publish_quota(quota: RetryQuotaSnapshot):
+    gauge "paceline_quota_available" "Tokens in the retry quota." => quota.available;
+    gauge "paceline_quota_capacity" "The most tokens that the retry quota holds."
+        => quota.capacity;
+}
+
+published! {
+    OF_COUNTS, publish_counts(counts: StrategyCounts):
+    counter "paceline_retries_granted_total" "Retries granted." => counts.granted;
+    counter "paceline_sends_delayed_total" "Attempts that had to wait in line."
+        => counts.delayed;
+    counter "paceline_sends_delayed_background_total" "Background attempts that had to wait."
+        => counts.delayed_background;
+    counter "paceline_sends_refused_total"
+        "Attempts refused because they would have had to wait for too long."
+        => counts.refused_sends;
+    counter "paceline_throttled_total" "Failures that were throttling." => counts.throttled;
+    counter "paceline_cuts_total" "Throttles that lowered the send rate." => counts.cuts;
+    counter "paceline_credited_tokens_total" "Tokens that successes paid into the quota."
+        => counts.credited;
+}
+
+published! {
+    OF_RATE, publish_rate(rate: SendRateSnapshot):
+    gauge "paceline_send_rate_enabled" "1 while sends are limited, else 0."
+        => u8::from(rate.enabled);
+    gauge "paceline_send_rate_fill"
+        "Tokens per second of the send rate; about 10⁹ while not enabled (not under the published law)."
+        => rate.fill_rate;
+    gauge "paceline_send_rate_available" "Tokens in the bucket of the send rate."
+        => rate.available;
+    gauge "paceline_send_rate_measured" "Requests per second, as measured." => rate.measured_rate;
+    gauge "paceline_send_rate_waiting" "Tokens promised to the attempts in line."
+        => u32::try_from(rate.waiting).unwrap_or(u32::MAX);
+    gauge "paceline_send_rate_background_waiting" "Tokens that background attempts wait for."
+        => u32::try_from(rate.background.waiting).unwrap_or(u32::MAX);
+    counter "paceline_send_rate_background_released_total" "Tokens that background attempts got."
+        => rate.background.released;
+}
+
+/// The metric that has a value for each cause.
+const REFUSED: Described = Described::counter(
+    "paceline_retries_refused_total",
+    "Retries refused, by cause.",
+);
+
+/// The metrics of a snapshot.
+const PUBLISHED: [&[Described]; 4] = [OF_QUOTA, &[REFUSED], OF_COUNTS, OF_RATE];
 
 /// Those of [each request](StrategyBuilder::metrics).
 const RECORDED: [Described; 3] = [
@@ -261,12 +274,11 @@ impl StrategySnapshot {
     /// orders.snapshot().publish("orders");
     /// ```
     pub fn publish(&self, name: &str) {
-        describe(&PUBLISHED);
+        PUBLISHED.into_iter().for_each(describe);
         describe(&RECORDED); // again, if the recorder was installed after the strategies were built
         let labels = of_strategy(name);
-        let (quota, counts) = (&self.quota, &self.counts);
-        gauge!("paceline_quota_available", labels.iter()).set(quota.available);
-        gauge!("paceline_quota_capacity", labels.iter()).set(quota.capacity);
+        publish_quota(&self.quota, &labels);
+        let counts = &self.counts;
         for (cause, count) in [
             ("attempts", counts.refused_attempts),
             ("safety", counts.refused_safety),
@@ -275,16 +287,9 @@ impl StrategySnapshot {
             ("other", counts.refused_other),
         ] {
             let labels = [labels.as_slice(), &[Label::new("cause", cause)]].concat();
-            counter!("paceline_retries_refused_total", labels).absolute(count);
+            counter!(REFUSED.name, labels).absolute(count);
         }
-        counter!("paceline_retries_granted_total", labels.iter()).absolute(counts.granted);
-        counter!("paceline_sends_delayed_total", labels.iter()).absolute(counts.delayed);
-        counter!("paceline_sends_delayed_background_total", labels.iter())
-            .absolute(counts.delayed_background);
-        counter!("paceline_sends_refused_total", labels.iter()).absolute(counts.refused_sends);
-        counter!("paceline_throttled_total", labels.iter()).absolute(counts.throttled);
-        counter!("paceline_cuts_total", labels.iter()).absolute(counts.cuts);
-        counter!("paceline_credited_tokens_total", labels.iter()).absolute(counts.credited);
+        publish_counts(counts, &labels);
         let rates = core::iter::once(&self.rate).chain(&self.further_rates);
         for (limit, rate) in rates.enumerate() {
             let Some(rate) = rate else { continue };
@@ -292,20 +297,7 @@ impl StrategySnapshot {
             if limit > 0 {
                 labels.push(Label::new("limit", limit.to_string()));
             }
-            let enabled = u8::from(rate.enabled);
-            gauge!("paceline_send_rate_enabled", labels.iter()).set(enabled);
-            gauge!("paceline_send_rate_fill", labels.iter()).set(rate.fill_rate);
-            gauge!("paceline_send_rate_available", labels.iter()).set(rate.available);
-            gauge!("paceline_send_rate_measured", labels.iter()).set(rate.measured_rate);
-            let waiting = u32::try_from(rate.waiting).unwrap_or(u32::MAX);
-            gauge!("paceline_send_rate_waiting", labels.iter()).set(waiting);
-            let waiting = u32::try_from(rate.background.waiting).unwrap_or(u32::MAX);
-            gauge!("paceline_send_rate_background_waiting", labels.iter()).set(waiting);
-            counter!(
-                "paceline_send_rate_background_released_total",
-                labels.iter()
-            )
-            .absolute(rate.background.released);
+            publish_rate(rate, &labels);
         }
     }
 }
@@ -341,7 +333,8 @@ mod tests {
             [].iter()
         };
         let mut described: Vec<_> = PUBLISHED
-            .iter()
+            .into_iter()
+            .flatten()
             .chain(&RECORDED)
             .chain(scopes)
             .map(|metric| {

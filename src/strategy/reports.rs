@@ -25,9 +25,9 @@ use crate::set::Weights;
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "reports are for a strategy"]
 pub struct Reports<'a> {
-    clock: Option<&'a dyn Clock>,
-    limits: Option<&'a LimitReports>,
-    costs: Option<&'a Weights>,
+    pub(crate) clock: Option<&'a dyn Clock>,
+    pub(crate) limits: Option<&'a LimitReports>,
+    pub(crate) costs: Option<&'a Weights>,
 }
 
 impl<'a> Reports<'a> {
@@ -45,8 +45,7 @@ impl<'a> Reports<'a> {
     pub const fn at(clock: &'a dyn Clock) -> Self {
         Self {
             clock: Some(clock),
-            limits: None,
-            costs: None,
+            ..Self::new()
         }
     }
 

@@ -27,13 +27,13 @@ use crate::{Class, Clock, SendRate, Timestamp};
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a request does nothing until a strategy is asked"]
 pub struct SendRequest<'a> {
-    token: Option<&'a RetryToken>,
-    weight: u32,
-    pub(super) class: Class,
-    weights: Option<&'a Weights>,
-    clock: Option<&'a dyn Clock>,
-    pub(super) waker: Option<&'a Waker>,
-    patience: Option<Duration>,
+    pub(crate) token: Option<&'a RetryToken>,
+    pub(crate) weight: u32,
+    pub(crate) class: Class,
+    pub(crate) weights: Option<&'a Weights>,
+    pub(crate) clock: Option<&'a dyn Clock>,
+    pub(crate) waker: Option<&'a Waker>,
+    pub(crate) patience: Option<Duration>,
 }
 
 impl<'a> SendRequest<'a> {
@@ -131,10 +131,7 @@ impl<'a> SendRequest<'a> {
 
     /// Returns how long the attempt may wait by the request and by `longest`.
     pub(super) fn patience(&self, longest: Option<Duration>) -> Option<Duration> {
-        match (self.patience, longest) {
-            (Some(patience), Some(longest)) => Some(patience.min(longest)),
-            (patience, longest) => patience.or(longest),
-        }
+        least(self.patience, longest)
     }
 
     /// Returns what to wake if the turn comes sooner than it was said to, for gates with a line.
@@ -166,6 +163,15 @@ impl<'a> SendRequest<'a> {
         'a: 'c,
     {
         self.clock.unwrap_or(own)
+    }
+}
+
+/// Returns the shorter of two limits; `None` is no limit.
+#[inline]
+pub(crate) fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

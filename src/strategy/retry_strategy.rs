@@ -216,8 +216,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forwards methods of [`RetryStrategy`] to another strategy: without a list, all but `admit` and
-/// `set_default_name`.
+/// Forwards methods to another value: the methods of a list, or without a list those of
+/// [`RetryStrategy`] but `admit` and `set_default_name`.
 macro_rules! forward {
     ($self:ident => $to:tt) => {
         $crate::strategy::retry_strategy::forward! {

@@ -79,39 +79,58 @@ impl fmt::Display for StrategySnapshot {
     }
 }
 
-/// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct StrategyCounts {
+/// Declares the fields of [`StrategyCounts`], each with the tally that the field is read from.
+macro_rules! counts {
+    ($($(#[$doc:meta])+ $name:ident: $tally:ident;)+) => {
+        /// How often something happened since a strategy was built. Each count wraps after 2⁶⁴.
+        #[derive(Clone, Copy, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
+        pub struct StrategyCounts {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        impl StrategyCounts {
+            const fn named(&self) -> [(&'static str, u64); 12] {
+                [$((stringify!($name), self.$name)),+]
+            }
+
+            pub(super) fn of(counts: &Counts) -> Self {
+                Self { $($name: counts.get(Tally::$tally)),+ }
+            }
+        }
+    };
+}
+
+counts! {
     /// Retries granted.
-    pub granted: u64,
+    granted: Granted;
     /// Sends that had to wait when their turn was first looked at.
-    pub delayed: u64,
+    delayed: Delayed;
     /// Those of them that are [background](crate::Class::Background).
-    pub delayed_background: u64,
+    delayed_background: DelayedBackground;
     /// Sends refused because they would have had to wait: for longer than the deadline of their
     /// operation or [`max_wait`](crate::config::StrategyBuilder::max_wait) allows, or
     /// [at all](crate::config::StrategyBuilder::fail_fast).
-    pub refused_sends: u64,
+    refused_sends: RefusedSend;
     /// Retries refused because all attempts were made.
-    pub refused_attempts: u64,
+    refused_attempts: RefusedAttempts;
     /// Retries refused because the failure was not to be retried, or the work not to be done
     /// twice.
-    pub refused_safety: u64,
+    refused_safety: RefusedSafety;
     /// Retries refused by the quota.
-    pub refused_quota: u64,
+    refused_quota: RefusedQuota;
     /// Retries refused because there was no time left for them, or everything was throttled for too
     /// long.
-    pub refused_time: u64,
+    refused_time: RefusedTime;
     /// Retries refused for any other reason.
-    pub refused_other: u64,
+    refused_other: RefusedOther;
     /// Failures that were throttling.
-    pub throttled: u64,
+    throttled: Throttled;
     /// Throttles that lowered the send rate.
-    pub cuts: u64,
+    cuts: Cut;
     /// Tokens that successes paid into the quota.
-    pub credited: u64,
+    credited: Credited;
 }
 
 /// What has happened at least once.
@@ -123,42 +142,6 @@ impl fmt::Debug for StrategyCounts {
             shown.field(name, count);
         }
         shown.finish_non_exhaustive()
-    }
-}
-
-impl StrategyCounts {
-    const fn named(&self) -> [(&'static str, u64); 12] {
-        [
-            ("granted", self.granted),
-            ("delayed", self.delayed),
-            ("delayed_background", self.delayed_background),
-            ("refused_sends", self.refused_sends),
-            ("refused_attempts", self.refused_attempts),
-            ("refused_safety", self.refused_safety),
-            ("refused_quota", self.refused_quota),
-            ("refused_time", self.refused_time),
-            ("refused_other", self.refused_other),
-            ("throttled", self.throttled),
-            ("cuts", self.cuts),
-            ("credited", self.credited),
-        ]
-    }
-
-    pub(super) fn of(counts: &Counts) -> Self {
-        Self {
-            granted: counts.get(Tally::Granted),
-            delayed: counts.get(Tally::Delayed),
-            delayed_background: counts.get(Tally::DelayedBackground),
-            refused_sends: counts.get(Tally::RefusedSend),
-            refused_attempts: counts.get(Tally::RefusedAttempts),
-            refused_safety: counts.get(Tally::RefusedSafety),
-            refused_quota: counts.get(Tally::RefusedQuota),
-            refused_time: counts.get(Tally::RefusedTime),
-            refused_other: counts.get(Tally::RefusedOther),
-            throttled: counts.get(Tally::Throttled),
-            cuts: counts.get(Tally::Cut),
-            credited: counts.get(Tally::Credited),
-        }
     }
 }
 

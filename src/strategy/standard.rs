@@ -6,7 +6,7 @@ use core::{fmt, time::Duration};
 use super::{
     builder::StrategyBuilder,
     costs::RetryCosts,
-    engine::{Engine, Weighed},
+    engine::{Engine, Weighed, by_engine},
     event::{Event, EventKind},
     failure::Failure,
     refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
@@ -98,12 +98,7 @@ impl Default for Standard {
 }
 
 impl RetryStrategy for Standard {
-    fn acquire_initial_token(
-        &self,
-        _scope: Option<&str>,
-    ) -> Result<RetryToken, InitialTokenRefused> {
-        Ok(self.engine.initial_token())
-    }
+    by_engine!();
 
     fn refresh_retry_token(
         &self,
@@ -154,26 +149,6 @@ impl RetryStrategy for Standard {
             background: request.is_background(),
         });
         Ok(SendPermit::sent_at(Timestamp::ZERO))
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.engine.notify(event);
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        &*self.engine.common.clock
-    }
-
-    fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.engine.name.clone()
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.engine.name.get_or_insert_with(|| Arc::from(name));
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        Some(self.engine.id())
     }
 
     fn is_idle(&self) -> bool {

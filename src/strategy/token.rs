@@ -493,7 +493,7 @@ pub(crate) fn rounded_cap(span: Duration) -> Duration {
 }
 
 /// Returns `span` in nanoseconds, or the largest number there is.
-pub(super) fn nanos(span: Duration) -> u64 {
+pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -19,6 +19,26 @@ type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
 /// A place in each of several lines.
 type Places = Waiting<SetGuard<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
 
+/// How a strategy lets its attempts wait.
+#[derive(Debug)]
+pub(super) struct Manner {
+    /// Whether an attempt that would have to wait is refused.
+    pub(super) fail_fast: bool,
+    /// The longest wait for a turn.
+    pub(super) max_wait: Option<Duration>,
+    /// Whether the clock is read for every send.
+    pub(super) exact_timing: bool,
+}
+
+impl Manner {
+    /// Attempts wait as long as their requests allow.
+    const PATIENT: Self = Self {
+        fail_fast: false,
+        max_wait: None,
+        exact_timing: false,
+    };
+}
+
 /// What an attempt holds on its way to being sent.
 enum Holds {
     Nothing,
@@ -173,21 +193,22 @@ impl SendTurn {
         ))
     }
 
-    /// As [`wait`](Self::wait), of several send rates at once.
+    /// Asks for tokens of several send rates at once, as [`admit`](Self::admit) asks one.
     #[inline(never)]
-    pub(super) fn wait_for_set(
+    pub(super) fn admit_all(
         &mut self,
+        manner: &Manner,
         set: &SendSet<Arc<SendRate>>,
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
-        longest: Option<Duration>,
     ) -> Result<SendPermit, NotAdmitted> {
         let time = request.time(clock);
         let mut places = if let Holds::InLines(places) = self.take() {
             places
         } else {
             let now = time.now();
-            let longest = request.patience(longest);
+            let refuses = manner.fail_fast.then_some(Duration::ZERO);
+            let longest = request.patience(refuses.or(manner.max_wait));
             let deadline = longest.map(|span| now.saturating_add(span));
             let held = take_places(set, now, request, longest)?;
             Box::new(Waiting::new(held, Arc::clone(clock), deadline))
@@ -225,47 +246,64 @@ impl SendTurn {
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        if !self.is_in_line() {
-            let time = request.time(clock);
-            let taken = if request.is_background() {
-                rate.try_background(time.now(), request.tokens())
-            } else if request.tokens() == 1 {
-                let taken = rate.try_acquire_with(|| time.now());
-                taken.map_err(|wait| AcquireError::NotInTime { wait })
-            } else {
-                rate.try_acquire_n(time.now(), request.tokens())
-            };
-            match taken {
-                Ok(permit) => return Ok(permit),
-                // The line knows whether it may save up for a heavy one.
-                Err(
-                    AcquireError::NotInTime { .. }
-                    | AcquireError::Weight(WeightError::AboveCapacity { .. }),
-                ) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match self.ask(&Manner::PATIENT, rate, clock, request) {
+            Ok(permit) => Ok(permit),
+            Err(why) => self.queue(&Manner::PATIENT, rate, clock, request, why),
         }
-        self.wait(rate, clock, request, None)
     }
 
-    /// Looks at the place in line, which is taken if there is none. One whose turn comes later than
-    /// `longest` after it was taken, or than the request may wait, is given back, and the attempt
-    /// refused.
+    /// Asks `rate` for the tokens of `request`. An attempt in line does not ask, and has no error.
+    #[inline]
+    pub(super) fn ask(
+        &self,
+        manner: &Manner,
+        rate: &SendRate,
+        clock: &Arc<dyn Clock>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, Option<AcquireError>> {
+        if self.is_in_line() {
+            return Err(None);
+        }
+        let now = || request.now(&**clock);
+        if request.is_background() {
+            return rate.try_background(now(), request.tokens()).map_err(Some);
+        }
+        let taken = match (request.tokens(), manner.exact_timing) {
+            (1, false) => rate.try_acquire_with(now),
+            (1, true) => rate.try_acquire(now()),
+            (weight, _) => return rate.try_acquire_n(now(), weight).map_err(Some),
+        };
+        taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
+    }
+
+    /// Looks at the place in line, or takes one for an attempt that was refused because of `why`. An
+    /// attempt whose turn comes too late gives its place back, and is refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    pub(super) fn wait(
+    pub(super) fn queue(
         &mut self,
+        manner: &Manner,
         rate: &Arc<SendRate>,
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
-        longest: Option<Duration>,
+        why: Option<AcquireError>,
     ) -> Result<SendPermit, NotAdmitted> {
+        match why {
+            Some(error) if manner.fail_fast => return Err(error.into()),
+            // The line knows whether it may save up for a heavy attempt.
+            None
+            | Some(
+                AcquireError::NotInTime { .. }
+                | AcquireError::Weight(WeightError::AboveCapacity { .. }),
+            ) => {}
+            Some(error) => return Err(error.into()),
+        }
         let time = request.time(clock);
         let mut place = if let Holds::InLine(place) = self.take() {
             place
         } else {
             let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
-            let longest = request.patience(longest);
+            let longest = request.patience(manner.max_wait);
             let deadline = longest.map(|span| now.saturating_add(span));
             Place::take(rate, clock, request.tokens(), request.class, now, deadline)?
         };
@@ -299,25 +337,37 @@ impl SendTurn {
         gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
     ) -> Result<SendPermit, NotAdmitted> {
         let depth = self.depth;
-        if self.passed > depth {
+        let mut waiting = if self.passed > depth {
             self.depth = depth.saturating_add(1);
             let granted = inside(self);
             self.depth = depth;
-            let own = granted?;
-            let granted = self.take_granted();
-            return self.at_gate(own, granted, GatePlace::default(), gate);
-        }
-        match self.take() {
-            Holds::AtGate(gated) => {
-                let AtGate {
-                    own,
-                    granted,
-                    place,
-                } = *gated;
-                self.at_gate(own, granted, place, gate)
+            AtGate {
+                own: granted?,
+                granted: self.take_granted(),
+                place: GatePlace::default(),
             }
+        } else if let Holds::AtGate(waiting) = self.take() {
+            *waiting
+        } else {
             // Asked again after it was let go: what was granted is in the caller's hands.
-            _ => gate(&mut GatePlace::default()),
+            return gate(&mut GatePlace::default());
+        };
+        self.passed = depth;
+        match gate(&mut waiting.place) {
+            Ok(permit) => {
+                let own = waiting.own;
+                if let Some(granted) = waiting.granted {
+                    *self.holds = Holds::Granted(granted);
+                } else if own.is_charged() || own.weight() > 1 {
+                    let (weight, place) = (own.weight(), own.place());
+                    return Ok(SendPermit::with_order(permit.time(), weight, place));
+                }
+                Ok(permit)
+            }
+            Err(not_yet) => {
+                *self.holds = Holds::AtGate(Box::new(waiting));
+                Err(not_yet)
+            }
         }
     }
 
@@ -327,36 +377,6 @@ impl SendTurn {
     pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
         if let Holds::Nothing = &*self.holds {
             *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
-        }
-    }
-
-    fn at_gate(
-        &mut self,
-        own: SendPermit,
-        granted: Option<Box<SetPermit<MOST_RATES>>>,
-        mut place: GatePlace,
-        gate: impl FnOnce(&mut GatePlace) -> Result<SendPermit, NotAdmitted>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        self.passed = self.depth;
-        match gate(&mut place) {
-            Ok(permit) => Ok(match granted {
-                Some(granted) => {
-                    *self.holds = Holds::Granted(granted);
-                    permit
-                }
-                None if own.is_charged() || own.weight() > 1 => {
-                    SendPermit::with_order(permit.time(), own.weight(), own.place())
-                }
-                None => permit,
-            }),
-            Err(not_yet) => {
-                *self.holds = Holds::AtGate(Box::new(AtGate {
-                    own,
-                    granted,
-                    place,
-                }));
-                Err(not_yet)
-            }
         }
     }
 }

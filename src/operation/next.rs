@@ -1,0 +1,56 @@
+//! What an operation tells its host.
+
+use core::{error::Error, fmt};
+
+use super::{Attempt, Stop};
+use crate::wait::Rest;
+
+/// What the host of an [`Attempts`](super::Attempts) does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Next {
+    /// Sleep: a backoff. No place in line is held meanwhile.
+    Sleep(Rest),
+    /// Wait in line: ask again at the end of the rest, or when the waker is woken.
+    InLine(Rest),
+    /// Send this attempt.
+    Send(Attempt),
+    /// Stop. There is no further attempt.
+    Stop(Stop),
+}
+
+/// What follows a failed attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// There is another attempt, after this backoff. [`Attempts::next`](super::Attempts::next) says the
+    /// same.
+    Again(Rest),
+    /// There is none. The host sleeps [`Stop::delay`], which is nearly always zero, and returns the
+    /// failure.
+    Stop(Stop),
+}
+
+/// An outcome was reported while no attempt was under way. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NotSending;
+
+impl fmt::Display for NotSending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an outcome was reported while no attempt was under way")
+    }
+}
+
+impl Error for NotSending {}
+
+impl Next {
+    /// Returns how the wait has ended, or for how long it goes on.
+    #[inline]
+    pub(super) fn ended(self) -> Result<Result<Attempt, Stop>, Rest> {
+        match self {
+            Self::Send(attempt) => Ok(Ok(attempt)),
+            Self::Stop(stop) => Ok(Err(stop)),
+            Self::Sleep(rest) | Self::InLine(rest) => Err(rest),
+        }
+    }
+}
