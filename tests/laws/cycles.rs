@@ -78,3 +78,30 @@ fn a_heavy_knock_opens_at_the_rate_that_a_light_one_opens_at() {
     });
     assert_eq!(light.to_bits(), heavy.to_bits());
 }
+
+/// One in a minute for an hour, and no limit from then on. The growth of a state is counted up to
+/// 64 calms, which is 0.8 a second.
+#[test]
+fn growth_goes_on_until_the_law_of_seconds_takes_over() {
+    let rate = SendRate::new(ControlLaw::Paced, at(0));
+    let (mut now, mut window, mut sends) = (0, u64::MAX, 0);
+    while now < 4 * 3_600 * SECOND {
+        let mut place = rate.reserve(at(now));
+        while let Err(wait) = place.claim(at(now)) {
+            now += u64::try_from(wait.as_nanos()).expect("a day at most");
+        }
+        let permit = place.claim(at(now)).expect("its turn has come");
+        let is_free = now > 3_600 * SECOND;
+        let outcome = if is_free || now / (60 * SECOND) != window {
+            Outcome::NotThrottled
+        } else {
+            Outcome::Throttled
+        };
+        window = now / (60 * SECOND);
+        now += SECOND / 10;
+        sends += u32::from(now > 3 * 3_600 * SECOND);
+        rate.record(at(now), permit, outcome);
+    }
+    // One worker has ten in a second at most.
+    assert!(sends > 35_000, "{sends} in the last hour");
+}

@@ -55,6 +55,8 @@ const ENOUGH_TO_LAG: u64 = 20;
 const ENOUGH_TO_GO: u64 = 8;
 /// A rate below this has too few answers in a second for a law of seconds.
 pub(super) const FEW_A_SECOND: u32 = 1;
+/// One from which on a law of seconds may go on.
+const ENOUGH_A_SECOND: Rate = Rate::from_ratio(FEW_A_SECOND * 2, SECOND);
 
 /// Returns a number rounded down to `bits` significant ones, with its exponent above `bits - 1` of
 /// them.
@@ -197,9 +199,15 @@ impl Open {
     pub(super) fn is_beyond(self, calms: u64, cycle: Cycle, sum: u64, now: u64) -> bool {
         let open = now.saturating_sub(cycle.start().unwrap_or(now));
         cycle.count(sum) >= ENOUGH
-            && self.rate >= Rate::from_ratio(FEW_A_SECOND * 2, SECOND)
+            && self.rate >= ENOUGH_A_SECOND
             && self.grown(calms) >= BEYOND
             && open > 2 * cycle.before()
+    }
+
+    /// Returns the memory of growth that begins at `rate`, unless that is enough for seconds.
+    pub(super) fn anew(self, rate: Rate) -> Option<CutState> {
+        let grows = self.rate < ENOUGH_A_SECOND && rate < ENOUGH_A_SECOND;
+        grows.then(|| Self::new(rate, None, 4).memory())
     }
 
     /// Returns the memory after a time in which the rate was not used: the mean of what it grew.
@@ -559,9 +567,15 @@ impl Shut {
             }
             // Of a cycle that has been forgotten nothing is known but the peak.
             let mean = seen.cycle.start().map_or(self.rate, |_| lasted.mean());
-            // An outage is no cycle, and at such rates it looks like one.
-            let is_slow = mean < Rate::from_ratio(FEW_A_SECOND, SECOND);
-            let open = Open::at(settings.within(mean), is_slow.then_some(lasted.count), seen);
+            // What was light for a good part is an outage, which looks like a cycle at such rates.
+            let light = seen.cycle.light();
+            let is_window =
+                mean < Rate::from_ratio(FEW_A_SECOND, SECOND) && light < lasted.span / 8;
+            let open = Open::at(
+                settings.within(mean),
+                is_window.then_some(lasted.count),
+                seen,
+            );
             return Some((
                 open.memory(),
                 Cycle::new(at, from).after(lasted.span, open.calm),

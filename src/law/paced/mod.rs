@@ -166,12 +166,14 @@
 //! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` a hundredth or `1/C`,
 //!     `p = 1 + 2·min(1, C/40)`. Only what was done counts. Time in which the rate was not used
 //!     moves the cycle's start on, and `x` begins anew; the mean of what it grew stays, at most
-//!     doubled. With a longest slope the rate is no higher than that allows since the opening.
+//!     doubled. After 64 calms growth begins anew at the rate that it has come to. With a longest
+//!     slope the rate is no higher than that allows since the opening.
 //! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
 //!     `n/1.5` up to the full calm, and `n/2` beyond; after the curve only at less than one a
-//!     second, where it was no outage. After a cycle of twenty answers or more that grew for more
-//!     than four calms, or whose mean is 1.3 times the rate, the mean lags: the next rate is the
-//!     root of the mean times the rate that was refused.
+//!     second, if it was light for less than an eighth: else it may have been an outage. After a
+//!     cycle of twenty answers or more that grew for more than four calms, or whose mean is 1.3
+//!     times the rate, the mean lags: the next rate is the root of the mean times the rate that was
+//!     refused.
 //! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or
 //!     fewer, at a peak of one a second or more, nothing was shut. So it is once, and later if
 //!     eight answers came between. If it was light for longer than dark, it was an outage: the old
@@ -292,7 +294,10 @@ fn on_window(
             return Some(limit(cut.since, rested?));
         }
         let rate = open.rate_after(past.calms);
-        return Some(limit(now, started_at(settings, rate)));
+        return Some(match open.anew(rate) {
+            Some(memory) => limit(cut.since, memory),
+            None => limit(now, started_at(settings, rate)),
+        });
     }
     if cut.memory.is_shut() {
         return None;
@@ -482,9 +487,13 @@ impl Law for PacedSettings {
             let calms = calms
                 .saturating_add(open.calms(count.saturating_sub(failed)))
                 .min(MOST_CALMS);
-            let beyond = self.slope().is_none() && open.is_beyond(calms, cycle, sum, now);
-            let past = beyond.then(|| Past { calms, ..past(0) });
-            return window(Some(Reading::of_cycle(calms, now, sum)), now, past);
+            // No more calms are counted: what has grown is where the next growth begins.
+            let is_free = self.slope().is_none();
+            let is_long = is_free && calms == MOST_CALMS;
+            let is_over = is_long || (is_free && open.is_beyond(calms, cycle, sum, now));
+            let past = is_over.then(|| Past { calms, ..past(0) });
+            let counted = if is_long { 0 } else { calms };
+            return window(Some(Reading::of_cycle(counted, now, sum)), now, past);
         }
         let least = began.saturating_add(WINDOW);
         if now < least {

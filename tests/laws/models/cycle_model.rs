@@ -151,6 +151,12 @@ impl Open {
             && cycle.lasted(now) > 2 * cycle.before
     }
 
+    /// Growth that begins anew where it has come to, below 2/s.
+    pub(crate) fn anew(&self, calms: u64) -> Option<Self> {
+        let rate = self.rate_after(calms);
+        (self.rate.max(rate) * 1e9 < 2.0 * TOKEN).then(|| Self::at(rate, None, 0))
+    }
+
     /// After a time without use the mean of the growth is kept, at most doubled.
     pub(crate) fn rested(&self, calms: u64) -> Option<Self> {
         let mean = down(self.grown(calms) / (2.0 + 2.0 * self.cube()));
@@ -333,7 +339,9 @@ impl Shut {
                 Some(_) => at_least_a_gap(per(count, span), count, gap),
                 None => self.rate,
             };
-            let accepted = (mean * 1e9 < TOKEN).then_some(count);
+            // If it was light for a good part, that may have been an outage.
+            let is_window = mean * 1e9 < TOKEN && seen.cycle.light < span / 8;
+            let accepted = is_window.then_some(count);
             let open = Open::at(within(mean), accepted, seen.trip());
             return Some(Opened::Window(open, next(span, &open)));
         };

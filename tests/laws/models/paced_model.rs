@@ -357,8 +357,16 @@ impl PacedModel {
         self.window_of_cycle(now, calms);
         self.answers.cycles.grown += 1;
         self.answers.cycles.grown_far += u64::from(calms > 1 << 10);
-        if self.cut.preset == Preset::Sloped || !open.is_free(calms, &self.cycle, self.sum, now) {
+        let is_long = calms == 64 << 10;
+        let is_free = is_long || open.is_free(calms, &self.cycle, self.sum, now);
+        if self.cut.preset == Preset::Sloped || !is_free {
             return;
+        }
+        if is_long {
+            self.window_of_cycle(now, 0);
+        }
+        if let Some(anew) = open.anew(calms) {
+            return self.enter(self.cut.since, now, Phase::Open(anew));
         }
         self.answers.cycles.left += 1;
         let rate = open.rate_after(calms) * UNIT;

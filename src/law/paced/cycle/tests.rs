@@ -166,6 +166,17 @@ fn no_window_holds_a_rate_that_has_grown_by_half_by_32_answers_in_twice_the_cycl
 }
 
 #[test]
+fn growth_begins_anew_below_two_a_second_and_is_left_to_seconds_from_there_on() {
+    let half = one_in(SECOND / 2);
+    let anew = |rate, grown| open(rate, 160).anew(grown).and_then(Open::of);
+    let grown = anew(one_in(SECOND * 60), one_in(SECOND * 4)).expect("below two a second");
+    // 40 answers to the power of three quarters of a fourth, in quarters: 56.6.
+    assert_eq!((grown.rate, grown.calm), (one_in(SECOND * 4), 56));
+    assert_eq!(anew(one_in(SECOND), half.doubled()), None);
+    assert_eq!(anew(half.doubled(), one_in(SECOND)), None);
+}
+
+#[test]
 fn a_calm_is_at_most_what_a_word_holds() {
     let hour = seen(SINCE, SECOND * 3_600, cycle(SECOND, 1));
     let longest = Open::at(Rate::MAX, None, &hour);
