@@ -19,7 +19,6 @@ use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::declared::plan::Plan;
 use crate::line::{
     FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
@@ -109,6 +108,12 @@ impl Words {
     pub(super) fn issued(&self) -> Place {
         // Relaxed: see `Engaged::issue`.
         Place::from_bits(self.promised.issued.load(Relaxed))
+    }
+
+    /// Returns the position of the last request sent, of a limiter that obeys declared limits.
+    pub(super) fn sent(&self) -> u64 {
+        // Relaxed: see `Reports::send`.
+        self.promised.sent.load(Relaxed)
     }
 }
 
@@ -226,7 +231,7 @@ impl Engaged<'_> {
     ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
         let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
-        if is_other || self.barred(elapsed, 1).is_some() {
+        if is_other || self.reports().barred(elapsed, 1).is_some() {
             return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
@@ -262,7 +267,8 @@ impl Engaged<'_> {
 
     #[inline(never)]
     fn send_counted(&self, elapsed: u64) -> Result<Order, u64> {
-        self.send(elapsed, 1).inspect_err(|_| self.give_back(1))
+        let sent = self.reports().send(elapsed, 1);
+        sent.inspect_err(|_| self.give_back(1))
     }
 
     /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
@@ -279,13 +285,13 @@ impl Engaged<'_> {
             }
         };
         self.renew(elapsed);
-        if let Some(nanos) = self.barred_by_now(elapsed, 1) {
+        if let Some(nanos) = self.reports().barred_by_now(elapsed, 1) {
             return Err(nanos);
         }
         let Some(nanos) = self.take(elapsed) else {
             return granted();
         };
-        let first = self.first_try(elapsed);
+        let first = self.reports().goes_first(None, elapsed);
         if !self.catch_up(elapsed) && !first {
             return Err(nanos);
         }
@@ -357,7 +363,7 @@ impl Engaged<'_> {
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.
-            if self.is_any_declared() && line.wait_for(elapsed, rank).is_none() {
+            if self.reports().is_any_declared() && line.wait_for(elapsed, rank).is_none() {
                 return None;
             }
             let resumed = self.resumed(line, elapsed);
@@ -366,21 +372,20 @@ impl Engaged<'_> {
             left.saturating_add(after.unwrap_or(0)).max(1)
         } else {
             let nanos = line.wait_for(elapsed, rank)?;
-            let plans = self.plans(self.state.load(), elapsed);
-            plans.map_or(nanos, |(_, last)| {
+            let pace = self.reports().pace(self.state.load(), elapsed);
+            pace.map_or(nanos, |pace| {
                 let others = line.wait_for(elapsed, rank.less_tokens(1)).unwrap_or(0);
-                nanos.min(last.saturating_add(others))
+                nanos.min(pace.one_more.saturating_add(others))
             })
         };
-        Some(nanos.min(self.until_foretold(elapsed)))
+        Some(nanos.min(self.reports().until_foretold(elapsed)))
     }
 
     /// Returns the line after the pause of `line`: the one that the change which ends it makes.
     fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
-        let (end, rate) = match self.plan(state, elapsed) {
-            Some(Plan::Rate(rate)) => (elapsed, rate),
-            Some(Plan::Wait { until, then }) => (until, then),
+        let (end, rate) = match self.reports().pace(state, elapsed) {
+            Some(pace) => pace.pause.unwrap_or((elapsed, pace.rate)),
             None => (state.since(), self.law.get().resumed(state)),
         };
         line.changed(end.max(line.since), rate)
@@ -488,7 +493,7 @@ impl Engaged<'_> {
         let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
         if !line.is_paused() {
             let nanos = line.wait_for_next(elapsed, issued, cancelled);
-            return Some(nanos.min(self.until_foretold(elapsed)));
+            return Some(nanos.min(self.reports().until_foretold(elapsed)));
         }
         // The bucket is empty until the pause ends.
         let end = self.resumed(&line, elapsed).since.max(elapsed);

@@ -101,7 +101,7 @@ impl SendRate {
             // Its times were counted from the one before.
             engaged.promised.drain.clear();
             // Theirs may be ahead too. The next report declares them again.
-            engaged.forget_limits();
+            engaged.reports().forget();
         }
         let law = self.law.get();
         let seen = self.gate.look();
@@ -157,7 +157,7 @@ impl SendRate {
         };
         let elapsed = self.elapsed(now);
         engaged.hand_back_own(elapsed);
-        engaged.forget_limits();
+        engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
@@ -241,7 +241,7 @@ impl Engaged<'_> {
         };
         let (_, mut line) = self.read();
         let since = line.since.max(state.since());
-        if since > then || !self.is_past_limits(now) {
+        if since > then || !self.reports().is_over(now) {
             return false;
         }
         // A pause that is over goes on in the line until somebody looks.

@@ -13,7 +13,6 @@ use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::aws::Aws;
 use crate::law::cubic::Stretch;
-use crate::law::declared::plan::Plan;
 use crate::law::{
     Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
     Throttled,
@@ -260,7 +259,7 @@ impl SendRate {
         }
         let mut recorded = Recorded::Counted;
         // A request that had no answer says nothing of a service that has said nothing.
-        let is_silent = outcome == Outcome::Unknown && engaged.first_contact().is_some();
+        let is_silent = outcome == Outcome::Unknown && engaged.reports().first_contact().is_some();
         if let Some(past) = window.counted.filter(|_| !is_silent) {
             recorded = engaged.end_window(&law, elapsed, past);
         }
@@ -305,7 +304,7 @@ impl From<State> for Next {
 }
 
 /// Returns when a request was sent that was answered at `elapsed`: then, if it is not known.
-fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
+pub(super) fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
     if permit.is_timed() {
         elapsed(start, permit.time()).min(at)
     } else {
@@ -355,7 +354,7 @@ impl Engaged<'_> {
             now = window.at;
         }
         self.drain(&law, now, permit, true);
-        let contradicted = self.refuse(now, permit, hint);
+        let contradicted = self.reports().refuse(now, permit, hint);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
         // Of the published law a hint is only looked at.
         let longest = law.paced().map_or(0, |paced| paced.longest_pause());
@@ -399,7 +398,7 @@ impl Engaged<'_> {
         {
             self.make_room(permit.weight());
         }
-        self.follow_limits(now);
+        self.reports().follow(now);
         if contradicted {
             return Recorded::Contradicted;
         }
@@ -530,11 +529,11 @@ impl Engaged<'_> {
                 self.apply_state(now);
                 continue;
             }
-            if state.is_engaged() && !line.is_stale(now) {
-                self.roll(now);
-                if let Some(plan) = self.plan(state, now) {
-                    return self.follow_plan(head, &line, state, now, plan, gate);
-                }
+            if state.is_engaged()
+                && !line.is_stale(now)
+                && self.reports().move_rate(head, &line, state, now, gate)
+            {
+                return;
             }
             // In a pause there is nothing to move.
             if !state.is_engaged() || (line.is_paused() && now < state.since()) {
@@ -591,7 +590,7 @@ impl Engaged<'_> {
         let quiet = law.quiet(state, now, rate, reading);
         let steady = quiet.rate.min(until);
         // Until a wait can be foretold, any look may find another one.
-        if steady > now && self.until_foretold(now) == u64::MAX {
+        if steady > now && self.reports().until_foretold(now) == u64::MAX {
             let steady = steady.min(now.saturating_add(LONGEST_QUIET));
             let counting = quiet.window <= now || quiet.each || self.is_draining(state);
             let quiet = if counting {
@@ -688,10 +687,9 @@ impl Engaged<'_> {
             if head.follows(state.version()) {
                 return;
             }
-            let planned = state.is_engaged().then(|| self.plan(state, now)).flatten();
-            let (from, rate) = match planned {
-                Some(Plan::Rate(rate)) => (now, rate),
-                Some(Plan::Wait { .. }) => (now, Rate::LEAST),
+            let pace = || self.reports().pace(state, now);
+            let (from, rate) = match state.is_engaged().then(pace).flatten() {
+                Some(pace) => (now, pace.rate),
                 None => self.law.get().first_rate(state, now),
             };
             self.change(head, &line, from, rate, state);

@@ -43,16 +43,15 @@ impl Engaged<'_> {
         behind.is_some_and(|behind| behind.waiting() > 0)
     }
 
-    /// Returns the tokens that were released to background and are not claimed.
-    pub(super) fn released_unclaimed(&self) -> u64 {
-        self.promised.behind.get().map_or(0, Behind::unclaimed)
-    }
-
-    /// Returns what has been promised to the foreground, in the units of a place.
+    /// Returns what has been promised to the foreground, in the units of a place. Where declared
+    /// limits are obeyed it is what the foreground has sent: the bucket may run over while
+    /// background waits.
     fn promised_to_foreground(&self, behind: &Behind) -> u64 {
-        let issued = || self.issued().less_tokens(behind.taken()).to_bits();
-        self.sent_in_foreground(behind.granted())
-            .map_or_else(issued, |sent| sent.wrapping_mul(TOKEN))
+        if self.law.listens() {
+            let granted = behind.granted();
+            return self.sent().wrapping_sub(granted).wrapping_mul(TOKEN);
+        }
+        self.issued().less_tokens(behind.taken()).to_bits()
     }
 
     /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
@@ -64,7 +63,7 @@ impl Engaged<'_> {
         let law = self.law.get();
         let ceiling = law.paced().and_then(|paced| paced.highest());
         let is_known = ceiling.is_some_and(|ceiling| line.rate >= ceiling);
-        if !is_known || self.is_any_declared() {
+        if !is_known || self.reports().is_any_declared() {
             return 0;
         }
         let beyond = line.capacity().saturating_sub(TOKEN);
@@ -75,7 +74,7 @@ impl Engaged<'_> {
     /// not left alone, and returns how many; `None` if nothing is limited.
     fn take_spare(&self, elapsed: u64, least: u64, most: u64) -> Option<u64> {
         let line = self.line_at(elapsed)?;
-        let most = most.min(self.declared_spare(elapsed));
+        let most = most.min(self.reports().spare(elapsed));
         if most < least {
             return Some(0);
         }
@@ -212,7 +211,7 @@ impl Engaged<'_> {
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = self.wait_of(&line, elapsed, rank).unwrap_or(0);
-        let declared = self.until_declared_spare(elapsed, units.div_ceil(TOKEN));
+        let declared = self.reports().until_spare(elapsed, units.div_ceil(TOKEN));
         Some(wait.max(declared).max(1))
     }
 
@@ -245,7 +244,7 @@ impl Engaged<'_> {
     ) -> u64 {
         let behind = self.behind();
         if behind.waiters.is_first(place) {
-            let lacking = behind.lacking(place, self.over(weight));
+            let lacking = behind.lacking(place, self.reports().over(weight));
             return self.until_next(behind, elapsed, lacking).max(1);
         }
         nanos.saturating_mul(SLEEPS).max(LEAST_LOOK)
@@ -260,7 +259,7 @@ impl Engaged<'_> {
     ) -> Option<u64> {
         let behind = self.behind();
         self.release(elapsed);
-        match behind.lacking(place, self.over(weight)) {
+        match behind.lacking(place, self.reports().over(weight)) {
             0 => None,
             lacking => self.until_released(behind, elapsed, lacking),
         }
@@ -277,8 +276,8 @@ impl Engaged<'_> {
         elapsed: u64,
     ) -> Result<(Order, Option<u64>), u64> {
         let behind = self.behind();
-        let order = self.send_due(elapsed, weight)?;
-        let over = self.over(weight);
+        let order = self.reports().send_due(elapsed, weight)?;
+        let over = self.reports().over(weight);
         if behind.lacking(place, over) > 0 {
             behind.give_up(place, weight, slot);
             return Ok((order, None));
@@ -301,10 +300,10 @@ impl Engaged<'_> {
     fn wait_behind(&self, elapsed: u64, weight: u32) -> Option<u64> {
         let behind = self.behind();
         let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
-        let most = u64::from(weight).saturating_sub(self.over(weight));
+        let most = u64::from(weight).saturating_sub(self.reports().over(weight));
         let units = most.wrapping_mul(TOKEN);
         let line = self.line_at(elapsed)?;
-        if waiting == 0 && self.declared_spare(elapsed) >= most {
+        if waiting == 0 && self.reports().spare(elapsed) >= most {
             let cancelled = self.waiters.total();
             let level = line.level(elapsed, cancelled);
             let room = line.capacity().saturating_sub(units);
@@ -427,12 +426,12 @@ impl SendRate {
         let elapsed = engaged.elapsed(now);
         engaged.hand_back_own(elapsed);
         engaged.catch_up(elapsed);
-        if engaged.is_unbound() {
+        if engaged.reports().is_unbound() {
             return self.try_order_n(now, weight);
         }
         let behind = engaged.behind();
         engaged.release(elapsed);
-        let tokens = u64::from(weight).saturating_sub(engaged.over(weight));
+        let tokens = u64::from(weight).saturating_sub(engaged.reports().over(weight));
         // A new one passes none that waits.
         let taken = if behind.waiting() > 0 {
             Some(0)
@@ -451,7 +450,7 @@ impl SendRate {
                 Err(refused(nanos.unwrap_or(1)))
             }
             Some(_) => {
-                let order = engaged.send(elapsed, weight).map_err(|nanos| {
+                let order = engaged.reports().send(elapsed, weight).map_err(|nanos| {
                     engaged.give_back(tokens);
                     refused(nanos)
                 })?;
@@ -487,7 +486,7 @@ impl SendRate {
         let elapsed = engaged.elapsed(now);
         engaged.hand_back_own(elapsed);
         engaged.catch_up(elapsed);
-        if engaged.is_unbound() || engaged.line_at(elapsed).is_none() {
+        if engaged.reports().is_unbound() || engaged.line_at(elapsed).is_none() {
             return Ok(Turn::Unlimited);
         }
         let behind = engaged.behind();
@@ -519,7 +518,7 @@ impl SendRate {
         engaged.release(elapsed);
         let nanos = engaged
             .wait_behind(elapsed, weight)
-            .max(engaged.barred(elapsed, weight))?;
+            .max(engaged.reports().barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
     }
 }

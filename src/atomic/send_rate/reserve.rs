@@ -12,7 +12,7 @@ use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
-use crate::fixed::to_signed;
+use crate::fixed::{Rate, to_signed};
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN, capacity};
 
 impl SendRate {
@@ -67,16 +67,16 @@ impl SendRate {
 
     #[inline(never)]
     fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        if let Some(engaged) = self.words() {
-            engaged.makes_room(weight);
+        if let Some(engaged) = self.words().filter(|_| self.listens()) {
+            engaged.make_room(weight);
         }
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
             return Ok(Order::NONE);
         };
         engaged.close(weight);
-        let sent = engaged.send(engaged.elapsed(now), weight);
-        let over = engaged.over(weight);
+        let sent = engaged.reports().send(engaged.elapsed(now), weight);
+        let over = engaged.reports().over(weight);
         if sent.is_ok() && over > 0 {
             engaged.give_back(over);
         }
@@ -142,10 +142,10 @@ impl SendRate {
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
-        engaged.check_limits(weight)?;
+        engaged.reports().check(weight)?;
         if patience == Some(Duration::ZERO) {
             engaged.weigh(elapsed, weight)?;
-            engaged.first_try(elapsed);
+            engaged.reports().goes_first(None, elapsed);
         } else {
             engaged.weigh_to_wait(elapsed, weight)?;
         }
@@ -162,10 +162,10 @@ impl SendRate {
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
         let last = line.spilled(elapsed, engaged.issued(), cancelled);
-        let less = cancelled.wrapping_add(engaged.over(weight));
+        let less = cancelled.wrapping_add(engaged.reports().over(weight));
         let rank = last.plus(units(weight)).less_tokens(less);
         let wait = engaged.wait_of(&line, elapsed, rank);
-        let nanos = wait.max(engaged.barred(elapsed, weight))?;
+        let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
     }
 
@@ -182,7 +182,8 @@ impl SendRate {
     pub(crate) fn check_now(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
         self.check(now, weight)?;
         match self.words() {
-            Some(engaged) if weight > 1 && engaged.makes_room(weight) => {
+            Some(engaged) if weight > 1 && self.listens() => {
+                engaged.make_room(weight);
                 engaged.weigh(engaged.elapsed(now), weight)
             }
             _ => Ok(()),
@@ -197,7 +198,7 @@ impl SendRate {
         let Some(engaged) = self.engaged() else {
             return Ok(());
         };
-        engaged.check_limits(weight)?;
+        engaged.reports().check(weight)?;
         engaged.weigh_to_wait(engaged.elapsed(now), weight)
     }
 
@@ -228,13 +229,14 @@ impl Engaged<'_> {
         };
         let cancelled = self.waiters.total();
         let minted = line.minted_at(elapsed).to_place();
-        let over = self.over(weight);
+        let over = self.reports().over(weight);
         let place = self.promise(elapsed, &line, cancelled, weight, |rank| {
             let Some(patience) = patience else {
                 return Ok(());
             };
-            let barred = self.barred(elapsed, weight);
-            let barred = barred.map(|nanos| nanos.min(self.until_foretold(elapsed)));
+            let reports = self.reports();
+            let barred = reports.barred(elapsed, weight);
+            let barred = barred.map(|nanos| nanos.min(reports.until_foretold(elapsed)));
             let wait = self.wait_of(&line, elapsed, rank.less_tokens(over));
             let wait = wait.max(barred);
             match wait.map(|nanos| self.wait(now, nanos)) {
@@ -374,10 +376,10 @@ impl Engaged<'_> {
         slot: Option<WaiterSlot>,
         elapsed: u64,
     ) -> Result<(Order, Option<u64>), u64> {
-        let order = self.send_due(elapsed, weight)?;
+        let order = self.reports().send_due(elapsed, weight)?;
         self.close(weight);
         self.leave(slot);
-        Ok((order, Some(self.over(weight))))
+        Ok((order, Some(self.reports().over(weight))))
     }
 
     /// Leaves the slot of a place that has been claimed or taken back.
@@ -388,24 +390,22 @@ impl Engaged<'_> {
     }
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
-    pub(super) fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        self.weigh_in(elapsed, weight, |line| {
-            if line.is_paused() {
-                let state = self.state.load();
-                capacity(self.law.get().resumed(state), line.burst)
-            } else {
-                line.capacity()
-            }
-        })
+    fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        self.weigh_at(elapsed, weight, None)
     }
 
-    /// Refuses a weight above what the bucket holds.
-    pub(super) fn weigh_in(
-        &self,
-        elapsed: u64,
-        weight: u32,
-        held: impl Fn(&Line) -> u64,
-    ) -> Result<(), WeightError> {
+    /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
+    /// lower one, and with declared limits, it is saved up for while it stands in line.
+    fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        let paced = self.law.get().paced();
+        match paced.and_then(|paced| paced.highest()) {
+            Some(highest) if !self.law.listens() => self.weigh_at(elapsed, weight, Some(highest)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a weight above what the bucket holds, `at` another rate than today's if one is given.
+    fn weigh_at(&self, elapsed: u64, weight: u32, at: Option<Rate>) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {
             return Ok(());
@@ -413,7 +413,13 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(());
         };
-        let held = held(&line).max(line.least);
+        let resumed = || {
+            let state = self.state.load();
+            self.law.get().resumed(state)
+        };
+        let at = at.or_else(|| line.is_paused().then(resumed));
+        let held = at.map_or_else(|| line.capacity(), |rate| capacity(rate, line.burst));
+        let held = held.max(line.least);
         let capacity = u32::try_from(held >> TOKEN.trailing_zeros()).unwrap_or(u32::MAX);
         if weight > capacity {
             return Err(WeightError::AboveCapacity { weight, capacity });
@@ -549,7 +555,11 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
         // Taken now it would be good whatever is declared before it is claimed.
-        let turn = if weight > 0 && rate.words().is_some_and(|engaged| engaged.is_unbound()) {
+        let turn = if weight > 0
+            && rate
+                .words()
+                .is_some_and(|engaged| engaged.reports().is_unbound())
+        {
             Turn::Unlimited
         } else if class.is_background() {
             rate.queue_up_behind(now, weight, patience)?
@@ -627,7 +637,13 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
-                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
+                let barred = || engaged.reports().barred(elapsed, self.weight);
+                let nanos = nanos.or_else(|| {
+                    barred()?;
+                    // Time may have lifted it.
+                    engaged.catch_up(elapsed);
+                    barred()
+                });
                 nanos.map(|nanos| engaged.wait(now, nanos))
             }
         }
@@ -649,7 +665,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         };
         self.turn = match (place, self.rate.words()) {
             (Some((place, over)), Some(engaged)) => {
-                engaged.unsend(permit);
+                engaged.reports().unsend(permit);
                 if self.class.is_background() {
                     engaged.behind().unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
@@ -725,10 +741,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             }
             Turn::Unlimited | Turn::Claimed(..) => return None,
         };
-        let last = place.less_tokens(engaged.over(self.weight));
+        let last = place.less_tokens(engaged.reports().over(self.weight));
         let wait = engaged.nanos_until(last, elapsed)?;
-        let is_next = || engaged.nanos_until(last.less_tokens(1), elapsed).is_none();
-        if engaged.first_burst(is_next) || engaged.end_first_silence(last, elapsed) {
+        if engaged.reports().goes_first(Some(last), elapsed) {
             return engaged.nanos_until(last, elapsed);
         }
         Some(wait)

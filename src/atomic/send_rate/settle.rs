@@ -64,7 +64,7 @@ impl SendRate {
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
         // What is left of a declared limit makes the rate: a debt of the bucket would be paid
         // twice, and would outlast a report that has the cost in it.
-        let settled = if engaged.settle_sends(permit, more) {
+        let settled = if engaged.reports().settle(permit, more) {
             Ok(())
         } else if more > 0 {
             engaged.debit(elapsed, tokens)
@@ -72,7 +72,8 @@ impl SendRate {
             engaged.credit(elapsed, tokens);
             Ok(())
         };
-        engaged.after_settling(elapsed);
+        engaged.reports().follow(elapsed);
+        engaged.wake_due(elapsed);
         settled
     }
 
@@ -81,10 +82,11 @@ impl SendRate {
         if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
             let elapsed = engaged.elapsed(now);
             engaged.hand_back_own(elapsed);
-            engaged.unsend(permit);
-            let over = u32::try_from(engaged.over(permit.weight())).unwrap_or(0);
+            engaged.reports().unsend(permit);
+            let over = u32::try_from(engaged.reports().over(permit.weight())).unwrap_or(0);
             engaged.credit(elapsed, permit.weight().saturating_sub(over));
-            engaged.after_settling(elapsed);
+            engaged.reports().follow(elapsed);
+            engaged.wake_due(elapsed);
         }
     }
 }
