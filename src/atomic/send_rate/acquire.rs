@@ -140,12 +140,12 @@ impl Engaged<'_> {
     #[inline]
     pub(super) fn try_acquire(&self, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
         let elapsed = self.unbounded(now);
-        if let Some(lease) = self.lease() {
+        if let Some(lease) = self.lending().own() {
             // Relaxed: see `end_leases`.
             if lease.reckon(self.changes.load(Relaxed), now.as_nanos(), true) {
                 return Ok(Order::CHARGED);
             }
-            self.hand_back(lease, elapsed);
+            self.lending().hand_back_of(lease, elapsed);
         }
         self.try_bucket(gate, now, elapsed)
     }
@@ -206,7 +206,7 @@ impl Engaged<'_> {
             lease.note_time(now.as_nanos());
             return (now, Ok(Order::CHARGED));
         }
-        self.hand_back(lease, elapsed);
+        self.lending().hand_back_of(lease, elapsed);
         (now, self.try_bucket(gate, now, elapsed))
     }
 
@@ -236,7 +236,7 @@ impl Engaged<'_> {
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
         let lends = self.law.lends() && line.rate.raw() >= Leases::LEAST_RATE;
-        if lends && self.take_ahead(elapsed) {
+        if lends && self.lending().take_ahead(elapsed) {
             return Ok(Order::CHARGED);
         }
         match self.take_one(level) {
@@ -276,7 +276,7 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
-        self.collect(elapsed);
+        self.lending().collect(elapsed);
         let granted = || {
             if self.state.load().is_engaged() {
                 self.send_granted(elapsed)
@@ -573,6 +573,7 @@ impl Engaged<'_> {
         // To a clock that is behind, tokens of leases are not there yet: no request waits for them.
         let cancelled = self.waiters.total();
         let last = self
+            .lending()
             .unspent(line, elapsed, cancelled)
             .less_tokens(cancelled);
         // A change of rate may take the line back by one unit, which is no token that is waited
@@ -587,7 +588,7 @@ impl Engaged<'_> {
     /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
         let cancelled = self.waiters.total();
-        let issued = self.unspent(line, elapsed, cancelled);
+        let issued = self.lending().unspent(line, elapsed, cancelled);
         let Some(resumed) = self.after_pause(line, elapsed) else {
             return line.available(elapsed, issued, cancelled);
         };

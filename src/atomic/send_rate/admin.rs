@@ -60,7 +60,9 @@ impl SendRate {
             engaged.follow(elapsed);
             // After the line has changed: see `lease`.
             engaged.end_leases();
-            engaged.restart_trickle();
+            engaged
+                .second_line_if_made()
+                .inspect(|second| second.restart());
             engaged.wake_all(elapsed);
         }
         Ok(())
@@ -69,7 +71,7 @@ impl SendRate {
     /// Gives back what the calling thread has taken ahead, and ends what others have.
     fn end_leases(&self, elapsed: u64) {
         if let Some(engaged) = self.words() {
-            engaged.hand_back_own(elapsed);
+            engaged.lending().hand_back(elapsed);
             engaged.end_leases();
         }
     }
@@ -156,7 +158,7 @@ impl SendRate {
             return; // there was none
         };
         let elapsed = self.elapsed(now);
-        engaged.hand_back_own(elapsed);
+        engaged.lending().hand_back(elapsed);
         engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
@@ -164,7 +166,9 @@ impl SendRate {
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
         self.meter.forget_cycle();
-        engaged.restart_trickle();
+        engaged
+            .second_line_if_made()
+            .inspect(|second| second.restart());
         engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
         engaged.wake_all(elapsed);
     }
@@ -214,7 +218,8 @@ impl Engaged<'_> {
         if self.law.moves_with_time() {
             self.follow(elapsed);
         }
-        self.restart_trickle();
+        self.second_line_if_made()
+            .inspect(|second| second.restart());
         self.give_back(self.ahead(elapsed));
     }
 
@@ -249,7 +254,7 @@ impl Engaged<'_> {
             line = line.changed(since, self.law.get().resumed(state));
         }
         let cancelled = self.waiters.total();
-        let issued = self.unspent(&line, then, cancelled);
+        let issued = self.lending().unspent(&line, then, cancelled);
         line.is_full(then, issued, cancelled)
     }
 }

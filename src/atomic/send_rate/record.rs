@@ -249,8 +249,8 @@ impl SendRate {
         if window.next.is_some() && self.law.published().is_some() {
             engaged.end_leases(); // there are none: it is for `way`
         }
-        engaged.hand_back_own(elapsed);
-        engaged.collect(elapsed);
+        engaged.lending().hand_back(elapsed);
+        engaged.lending().collect(elapsed);
         if outcome == Outcome::NotThrottled {
             if permit.is_timed() && !permit.is_earlier() {
                 engaged.note_trip(elapsed.saturating_sub(sent));
@@ -345,7 +345,7 @@ impl Engaged<'_> {
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
-        self.hand_back_own(now);
+        self.lending().hand_back(now);
         let law = self.law.get();
         let mut now = now;
         if !law.moves_with_time() {

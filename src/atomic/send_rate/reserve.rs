@@ -9,6 +9,7 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::gate::LONGEST_QUIET;
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
+use super::release::SecondLine;
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -138,7 +139,7 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         if weight > 1 || patience.is_some() {
-            engaged.hand_back_own(elapsed);
+            engaged.lending().hand_back(elapsed);
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
@@ -157,7 +158,7 @@ impl SendRate {
     pub(crate) fn wait_for(&self, now: Timestamp, weight: u32) -> Option<Duration> {
         let engaged = self.engaged()?;
         let elapsed = engaged.elapsed(now);
-        engaged.hand_back_own(elapsed);
+        engaged.lending().hand_back(elapsed);
         engaged.catch_up(elapsed);
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
@@ -211,7 +212,13 @@ impl SendRate {
             return Ok(Turn::Unlimited);
         };
         let queued = engaged.queue_up(now, weight, None);
-        queued.map_err(|_full| engaged.wait(now, engaged.until_not_full(now, weight)))
+        queued.map_err(|_full| {
+            let elapsed = engaged.elapsed(now);
+            let first = engaged.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
+            let line = engaged.line_at(elapsed);
+            let nanos = line.and_then(|line| engaged.wait_of(&line, elapsed, first));
+            engaged.wait(now, nanos.unwrap_or(1))
+        })
     }
 }
 
@@ -223,7 +230,7 @@ impl Engaged<'_> {
         patience: Option<Duration>,
     ) -> Result<Turn, AcquireError> {
         let elapsed = self.elapsed(now);
-        self.hand_back_own(elapsed);
+        self.lending().hand_back(elapsed);
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);
         };
@@ -315,15 +322,6 @@ impl Engaged<'_> {
         self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
     }
 
-    /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
-    fn until_not_full(&self, now: Timestamp, weight: u32) -> u64 {
-        let elapsed = self.elapsed(now);
-        let first = self.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
-        let line = self.line_at(elapsed);
-        line.and_then(|line| self.wait_of(&line, elapsed, first))
-            .unwrap_or(1)
-    }
-
     /// Notes that a place for `weight` tokens is open.
     fn open(&self, weight: u32) {
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
@@ -353,11 +351,11 @@ impl Engaged<'_> {
 
     /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
-        self.hand_back_last();
+        self.lending().hand_back_last();
         self.gate.disturb();
         let before = place.less_tokens(u64::from(weight));
         if self.take_back(place, before) {
-            self.leave(slot);
+            self.waiters.leave(slot);
         } else {
             // There is no clock here: by the time of the last change.
             let (_, line) = self.read();
@@ -378,15 +376,8 @@ impl Engaged<'_> {
     ) -> Result<(Order, Option<u64>), u64> {
         let order = self.reports().send_due(elapsed, weight)?;
         self.close(weight);
-        self.leave(slot);
+        self.waiters.leave(slot);
         Ok((order, Some(self.reports().over(weight))))
-    }
-
-    /// Leaves the slot of a place that has been claimed or taken back.
-    fn leave(&self, slot: Option<WaiterSlot>) {
-        if let Some(slot) = slot {
-            self.waiters.leave(slot);
-        }
     }
 
     /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
@@ -667,7 +658,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (Some((place, over)), Some(engaged)) => {
                 engaged.reports().unsend(permit);
                 if self.class.is_background() {
-                    engaged.behind().unclaim(self.weight, over);
+                    engaged.second_line().behind.unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
                 } else {
                     engaged.open(self.weight);
@@ -708,7 +699,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let elapsed = engaged.elapsed(now);
             let claimed = match (self.nanos_until(engaged, elapsed), turn) {
                 (Some(nanos), _) => Err(nanos),
-                (None, Turn::Behind { .. }) => engaged.claim_behind(place, weight, slot, elapsed),
+                (None, Turn::Behind { .. }) => {
+                    engaged.second_line().claim(place, weight, slot, elapsed)
+                }
                 (None, _) => engaged.claim(weight, slot, elapsed),
             };
             let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
@@ -723,10 +716,10 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// waiters whose turn that brings.
     pub(crate) fn conclude(&self, now: Timestamp) {
         if let (Turn::Claimed(_, Some((_, over))), Some(engaged)) = (self.turn, self.rate.words()) {
-            match over {
-                0 => {}
-                over if self.class.is_background() => engaged.behind().waiters.write_off(over),
-                over => engaged.give_back(over),
+            if over > 0 && self.class.is_background() {
+                engaged.second_line().behind.waiters.write_off(over);
+            } else if over > 0 {
+                engaged.give_back(over);
             }
             engaged.wake_due(engaged.elapsed(now));
         }
@@ -737,7 +730,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         let place = match self.turn {
             Turn::Placed { place, .. } => place,
             Turn::Behind { place, .. } => {
-                return engaged.nanos_until_behind(place, self.weight, elapsed);
+                return engaged
+                    .second_line()
+                    .nanos_until(place, self.weight, elapsed);
             }
             Turn::Unlimited | Turn::Claimed(..) => return None,
         };
@@ -761,7 +756,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         match (turn, self.rate.words()) {
             (_, None) => {}
             (Turn::Behind { .. }, Some(engaged)) => {
-                engaged.give_up_behind(place, self.weight, slot);
+                let SecondLine { behind, .. } = engaged.second_line();
+                behind.give_up(place, self.weight, slot);
             }
             (_, Some(engaged)) => {
                 engaged.close(self.weight);

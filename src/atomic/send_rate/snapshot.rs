@@ -167,9 +167,11 @@ impl SendRate {
             is_measured: shown.is_measured,
             is_peak_seen: shown.is_peak_seen,
             waiting,
-            background: engaged.map_or_else(BackgroundSnapshot::default, |engaged| {
-                engaged.background(limited.is_some())
-            }),
+            background: engaged
+                .as_ref()
+                .and_then(Engaged::second_line_if_made)
+                .map(|second| second.snapshot(limited.is_some()))
+                .unwrap_or_default(),
             in_flight: limited
                 .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
                 .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
