@@ -90,11 +90,10 @@ impl BoundLaw {
     }
 
     /// Returns the count of answers before the first report, if the law listens.
+    #[inline]
     pub(super) fn unheard(&self) -> Option<&Unheard> {
-        if !self.listens {
-            return None;
-        }
-        Some(&self.tuned.as_ref()?.unheard)
+        let tuned = self.tuned.as_ref().filter(|_| self.listens)?;
+        Some(&tuned.unheard)
     }
 
     /// Returns the declared limits, if there has been a report.

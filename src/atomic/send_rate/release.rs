@@ -166,15 +166,13 @@ impl SecondLine<'_> {
         // Relaxed, here and below: one thread swaps each word, and what it does then is ordered by
         // the words of the first line. Models: `classes::two_threads_put_one_trickle`,
         // `classes::a_late_trickle_replaces_none`, `classes::a_due_trickle_is_released_once`.
-        let moved = behind
-            .mark
-            .compare_exchange(mark, promised, Relaxed, Relaxed);
+        let (marks, trickle) = (&behind.mark, &behind.trickle);
+        let moved = marks.compare_exchange(mark, promised, Relaxed, Relaxed);
         if moved.is_ok() {
-            if let Some(place) = first.one_place(elapsed) {
+            if let Ok(Some(place)) = first.debit(elapsed, 1) {
+                first.open(1);
                 let bits = place.to_bits();
-                let put = behind
-                    .trickle
-                    .compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
+                let put = trickle.compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
                 // Another thread has put one, or this is no place: it goes back.
                 if put.is_err() || bits == NO_PLACE {
                     first.close(1);
@@ -276,27 +274,20 @@ impl SecondLine<'_> {
         }
     }
 
-    /// Takes the tokens of `place`, whose turn has come, and returns how many its turn did not wait
-    /// for: they are written off once the claim is final. `None` if nothing is limited: the place is
-    /// given up then, and what was released to it is for those behind it.
-    pub(super) fn claim(
-        self,
-        place: Place,
-        weight: u32,
-        slot: Option<WaiterSlot>,
-        elapsed: u64,
-    ) -> Result<(Order, Option<u64>), u64> {
+    /// Claims the tokens of `place`, whose request goes, and returns how many its turn did not wait
+    /// for. `None` if nothing is limited: the place is given up then, and what was released to it is
+    /// for those behind it.
+    pub(super) fn claim(self, place: Place, weight: u32, slot: Option<WaiterSlot>) -> Option<u64> {
         let Self { first, behind } = self;
-        let order = first.reports().send_due(elapsed, weight)?;
         let over = first.reports().over(weight);
         if behind.lacking(place, over) > 0 {
             behind.give_up(place, weight, slot);
-            return Ok((order, None));
+            return None;
         }
         behind.claim(u64::from(weight).saturating_sub(over));
         behind.grant(weight);
         behind.waiters.leave(slot);
-        Ok((order, Some(over)))
+        Some(over)
     }
 
     /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if

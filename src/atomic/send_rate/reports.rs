@@ -123,10 +123,10 @@ impl SendRate {
                 Heard::Late | Heard::Wrong => Observed::Nothing,
             });
         }
-        if reports.ignored() > 0 {
-            if let Some(limits) = self.law.make_limits() {
-                limits.ignore(reports.ignored().into());
-            }
+        let ignored = u64::from(reports.ignored());
+        if ignored > 0 {
+            let limits = self.law.make_limits();
+            limits.inspect(|limits| limits.ignore(ignored));
         }
         if observed > Observed::Nothing {
             self.law.unheard().inspect(|unheard| unheard.hear());
@@ -181,14 +181,6 @@ impl SendRate {
     /// Notes an answer, for a limiter that has heard nothing.
     #[inline]
     pub(super) fn note_answer(&self) {
-        if self.law.listens() {
-            self.count_answer();
-        }
-    }
-
-    // Out of the way of laws that do not listen.
-    #[cold]
-    fn count_answer(&self) {
         self.law.unheard().inspect(|unheard| unheard.answer());
     }
 
@@ -234,20 +226,27 @@ impl<'a> Reports<'a> {
         self.0.law.limits()
     }
 
-    /// Returns the tokens that declared limits leave over for background.
-    pub(super) fn spare(self, elapsed: u64) -> u64 {
-        self.limits().map_or(u64::MAX, |limits| {
-            let sent = self.0.sent();
-            limits.spare(elapsed, sent, limits.charged(self.asked_for()))
-        })
+    /// Returns the tokens that declared limits leave over for background; see [`Ledger::spare`].
+    pub(super) fn spare(self, now: u64) -> u64 {
+        let spare = self.of_each(|ledger, sent, promised| ledger.spare(now, sent, promised));
+        spare.min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the nanoseconds until declared limits leave `tokens` over for background.
-    pub(super) fn until_spare(self, elapsed: u64, tokens: u64) -> u64 {
-        self.limits().map_or(0, |limits| {
-            let sent = self.0.sent();
-            limits.until_spare(elapsed, sent, limits.charged(self.asked_for()), tokens)
-        })
+    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
+    pub(super) fn until_spare(self, now: u64, tokens: u64) -> u64 {
+        let waits =
+            self.of_each(|ledger, sent, promised| ledger.until_spare(now, sent, promised, tokens));
+        waits.max().unwrap_or(0)
+    }
+
+    /// Returns what `of` says of each limit, what has been sent, and what is promised.
+    fn of_each(self, of: impl Fn(Ledger, u64, u64) -> u64) -> impl Iterator<Item = u64> {
+        let limits = self.limits();
+        let (sent, promised) = limits.map_or((0, 0), |limits| {
+            (self.0.sent(), limits.charged(self.asked_for()))
+        });
+        let ledgers = limits.into_iter().flat_map(Limits::ledgers);
+        ledgers.map(move |ledger| of(ledger, sent, promised))
     }
 
     /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
@@ -578,20 +577,24 @@ impl<'a> Reports<'a> {
         let weight = u64::from(permit.weight());
         let told = |ledger: Ledger| ledger.told_left(order);
         let empty = limits.ledgers().filter_map(told).any(|left| left < weight);
-        limits.throttle(|ledger| Refused {
-            now,
-            order,
-            until: now.saturating_add(pause),
-            blamed: !empty && least == Some(ledger.policy),
-        })
+        let mut contradicts = false;
+        limits.each(|ledger| {
+            let (next, contradicted) = ledger.throttle(&Refused {
+                now,
+                order,
+                until: now.saturating_add(pause),
+                blamed: !empty && least == Some(ledger.policy),
+            });
+            contradicts |= contradicted;
+            next
+        });
+        contradicts
     }
 
     /// Forgets what was declared, and who went before that.
     pub(super) fn forget(self) {
         self.0.promised.first.forget();
-        if let Some(limits) = self.limits() {
-            limits.forget();
-        }
+        self.limits().inspect(|limits| limits.forget());
         self.0.law.unheard().inspect(|unheard| unheard.forget());
     }
 

@@ -145,7 +145,7 @@ impl SendRate {
         }
         engaged.reports().check(weight)?;
         if patience == Some(Duration::ZERO) {
-            engaged.weigh(elapsed, weight)?;
+            engaged.weigh(elapsed, weight, None)?;
             engaged.reports().goes_first(None, elapsed);
         } else {
             engaged.weigh_to_wait(elapsed, weight)?;
@@ -185,7 +185,7 @@ impl SendRate {
         match self.words() {
             Some(engaged) if weight > 1 && self.listens() => {
                 engaged.make_room(weight);
-                engaged.weigh(engaged.elapsed(now), weight)
+                engaged.weigh(engaged.elapsed(now), weight, None)
             }
             _ => Ok(()),
         }
@@ -286,27 +286,17 @@ impl Engaged<'_> {
         Ok(place)
     }
 
-    /// Takes a place for one token behind all that is promised, for background; `None` if there is
-    /// no line, or no room in it.
-    pub(super) fn one_place(&self, elapsed: u64) -> Option<Place> {
-        let line = self.line_at(elapsed)?;
-        let cancelled = self.waiters.total();
-        let place = self.promise(elapsed, &line, cancelled, 1, |_| Ok(()));
-        let place = place.ok()?;
-        self.open(1);
-        Some(place)
-    }
-
-    /// Promises `tokens` that have been spent already: nothing more is granted until they have been
-    /// minted. Places that are in line already keep their turns.
-    pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<(), WeightError> {
+    /// Promises `tokens` behind all that is promised, whenever they come: for background, or because
+    /// they have been spent already. `None` if there is no line. Places that are in line already keep
+    /// their turns.
+    pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<Option<Place>, WeightError> {
         let Some(line) = self.line_at(elapsed) else {
-            return Ok(());
+            return Ok(None);
         };
         let cancelled = self.waiters.total();
         match self.promise(elapsed, &line, cancelled, tokens, |_| Ok(())) {
             Err(AcquireError::Weight(error)) => Err(error),
-            _ => Ok(()),
+            place => Ok(place.ok()),
         }
     }
 
@@ -323,7 +313,7 @@ impl Engaged<'_> {
     }
 
     /// Notes that a place for `weight` tokens is open.
-    fn open(&self, weight: u32) {
+    pub(super) fn open(&self, weight: u32) {
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
         // place is taken, so that what is written off by it is never more than was
         // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
@@ -366,37 +356,19 @@ impl Engaged<'_> {
         self.gate.disturb();
     }
 
-    /// Takes the tokens of a place whose turn has come, and returns how many its turn did not wait
-    /// for: they are given back once the claim is final.
-    fn claim(
-        &self,
-        weight: u32,
-        slot: Option<WaiterSlot>,
-        elapsed: u64,
-    ) -> Result<(Order, Option<u64>), u64> {
-        let order = self.reports().send_due(elapsed, weight)?;
-        self.close(weight);
-        self.waiters.leave(slot);
-        Ok((order, Some(self.reports().over(weight))))
-    }
-
-    /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
-    fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        self.weigh_at(elapsed, weight, None)
-    }
-
     /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
     /// lower one, and with declared limits, it is saved up for while it stands in line.
     fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
         let paced = self.law.get().paced();
         match paced.and_then(|paced| paced.highest()) {
-            Some(highest) if !self.law.listens() => self.weigh_at(elapsed, weight, Some(highest)),
+            Some(highest) if !self.law.listens() => self.weigh(elapsed, weight, Some(highest)),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a weight above what the bucket holds, `at` another rate than today's if one is given.
-    fn weigh_at(&self, elapsed: u64, weight: u32, at: Option<Rate>) -> Result<(), WeightError> {
+    /// Refuses a weight that the bucket never holds `at` a rate: that of today, or the one after the
+    /// pause, if none is given.
+    fn weigh(&self, elapsed: u64, weight: u32, at: Option<Rate>) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {
             return Ok(());
@@ -697,15 +669,20 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (turn, self.rate.words())
         {
             let elapsed = engaged.elapsed(now);
-            let claimed = match (self.nanos_until(engaged, elapsed), turn) {
-                (Some(nanos), _) => Err(nanos),
-                (None, Turn::Behind { .. }) => {
-                    engaged.second_line().claim(place, weight, slot, elapsed)
-                }
-                (None, _) => engaged.claim(weight, slot, elapsed),
+            let sent = match self.nanos_until(engaged, elapsed) {
+                Some(nanos) => Err(nanos),
+                None => engaged.reports().send_due(elapsed, weight),
             };
-            let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
+            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             permit = SendPermit::with_order(now, weight, order);
+            // What its turn did not wait for goes back once the claim is final.
+            let over = if let Turn::Behind { .. } = turn {
+                engaged.second_line().claim(place, weight, slot)
+            } else {
+                engaged.close(weight);
+                engaged.waiters.leave(slot);
+                Some(engaged.reports().over(weight))
+            };
             used = over.map(|over| (place, over));
         }
         self.turn = Turn::Claimed(permit, used);

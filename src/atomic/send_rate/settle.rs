@@ -67,7 +67,7 @@ impl SendRate {
         let settled = if engaged.reports().settle(permit, more) {
             Ok(())
         } else if more > 0 {
-            engaged.debit(elapsed, tokens)
+            engaged.debit(elapsed, tokens).map(|_| ())
         } else {
             engaged.credit(elapsed, tokens);
             Ok(())
