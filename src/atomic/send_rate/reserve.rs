@@ -56,12 +56,10 @@ impl SendRate {
     #[inline]
     pub(crate) fn try_order_n(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
         if weight == 1 {
-            return match self.try_order(now) {
-                Ok(order) => Ok(order),
-                Err(nanos) => Err(AcquireError::NotInTime {
-                    wait: Duration::from_nanos(nanos),
-                }),
-            };
+            return self.try_order(now).map_err(|nanos| {
+                let wait = Duration::from_nanos(nanos);
+                AcquireError::NotInTime { wait }
+            });
         }
         self.try_heavy(now, weight)
     }
