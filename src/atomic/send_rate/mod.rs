@@ -37,9 +37,8 @@ use super::lazy::Lazy;
 use super::sync::Ordering::Relaxed;
 use crate::Timestamp;
 use crate::law::aws::{Aws, Windows};
-use crate::law::declared::{DeclaredSettings, Dimension};
 use crate::law::paced::PacedSettings;
-use crate::law::{Controller, Law as _};
+use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
 use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
 
 pub use self::release::Background;
