@@ -91,8 +91,10 @@ impl BoundLaw {
     /// Returns the count of answers before the first report, if the law listens.
     #[inline]
     pub(super) fn unheard(&self) -> Option<&Unheard> {
-        let tuned = self.tuned.as_ref().filter(|_| self.listens)?;
-        Some(&tuned.unheard)
+        if !self.listens {
+            return None;
+        }
+        Some(&self.tuned.as_ref()?.unheard)
     }
 
     /// Returns the declared limits, if there has been a report.
