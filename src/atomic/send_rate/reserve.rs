@@ -9,7 +9,6 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::gate::LONGEST_QUIET;
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::release::SecondLine;
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -731,8 +730,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         match (turn, self.rate.words()) {
             (_, None) => {}
             (Turn::Behind { .. }, Some(engaged)) => {
-                let SecondLine { behind, .. } = engaged.second_line();
-                behind.give_up(place, self.weight, slot);
+                let second = engaged.second_line();
+                second.behind.give_up(place, self.weight, slot);
             }
             (_, Some(engaged)) => {
                 engaged.close(self.weight);
