@@ -39,7 +39,7 @@ use crate::law::declared::hear::{Heard, ResetAt, Told};
 use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
 use crate::law::declared::plan::Plan;
 use crate::law::declared::throttle::Refused;
-use crate::law::declared::{Declared, DeclaredSettings, Dimension, LimitReports, Observed, Reset};
+use crate::law::declared::{Declared, DeclaredSettings, LimitReports, Observed, Reset};
 use crate::law::{Controller, Law as _, State};
 use crate::line::{Head, Line, Place, TOKEN};
 
@@ -174,7 +174,7 @@ impl SendRate {
 
     /// Returns of what the limiter obeys declared limits.
     #[cfg(feature = "std")]
-    pub(crate) fn obeys(&self) -> Option<Dimension> {
+    pub(crate) fn obeys(&self) -> Option<crate::law::Dimension> {
         self.law.obeys()
     }
 
