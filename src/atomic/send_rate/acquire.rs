@@ -24,7 +24,6 @@ use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::declared::plan::Plan;
 use crate::line::{
     FINER as PLACE_SHIFT, Head, LONGEST, Level, Line, Minted, Place, SKEW, TOKEN, Take,
 };
@@ -112,6 +111,12 @@ impl Words {
         // Relaxed: see `Engaged::issue`.
         Place::from_bits(self.promised.issued.load(Relaxed))
     }
+
+    /// Returns the position of the last request sent, of a limiter that obeys declared limits.
+    pub(super) fn sent(&self) -> u64 {
+        // Relaxed: see `Reports::send`.
+        self.promised.sent.load(Relaxed)
+    }
 }
 
 /// A limiter that limits, or is about to: its words, and those that it has from the start.
@@ -137,12 +142,12 @@ impl Engaged<'_> {
     #[inline]
     pub(super) fn try_acquire(&self, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
         let elapsed = self.unbounded(now);
-        if let Some(lease) = self.lease() {
+        if let Some(lease) = self.lending().own() {
             // Relaxed: see `end_leases`.
             if lease.reckon(self.changes.load(Relaxed), now.as_nanos(), true) {
                 return Ok(Order::CHARGED);
             }
-            self.hand_back(lease, elapsed);
+            self.lending().hand_back_of(lease, elapsed);
         }
         self.try_bucket(gate, now, elapsed)
     }
@@ -203,7 +208,7 @@ impl Engaged<'_> {
             lease.note_time(now.as_nanos());
             return (now, Ok(Order::CHARGED));
         }
-        self.hand_back(lease, elapsed);
+        self.lending().hand_back_of(lease, elapsed);
         (now, self.try_bucket(gate, now, elapsed))
     }
 
@@ -228,12 +233,12 @@ impl Engaged<'_> {
     ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
         let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
-        if is_other || self.barred(elapsed, 1).is_some() {
+        if is_other || self.reports().barred(elapsed, 1).is_some() {
             return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
         let lends = self.law.lends() && line.rate.raw() >= Leases::LEAST_RATE;
-        if lends && self.take_ahead(elapsed) {
+        if lends && self.lending().take_ahead(elapsed) {
             return Ok(Order::CHARGED);
         }
         match self.take_one(level) {
@@ -264,7 +269,8 @@ impl Engaged<'_> {
 
     #[inline(never)]
     fn send_counted(&self, elapsed: u64) -> Result<Order, u64> {
-        self.send(elapsed, 1).inspect_err(|_| self.give_back(1))
+        let sent = self.reports().send(elapsed, 1);
+        sent.inspect_err(|_| self.give_back(1))
     }
 
     /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
@@ -272,7 +278,7 @@ impl Engaged<'_> {
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
-        self.collect(elapsed);
+        self.lending().collect(elapsed);
         let granted = || {
             if self.state.load().is_engaged() {
                 self.send_granted(elapsed)
@@ -281,13 +287,13 @@ impl Engaged<'_> {
             }
         };
         self.renew(elapsed);
-        if let Some(nanos) = self.barred_by_now(elapsed, 1) {
+        if let Some(nanos) = self.reports().barred_by_now(elapsed, 1) {
             return Err(nanos);
         }
         let Some(nanos) = self.take(elapsed) else {
             return granted();
         };
-        let first = self.first_try(elapsed);
+        let first = self.reports().goes_first(None, elapsed);
         if !self.catch_up(elapsed) && !first {
             return Err(nanos);
         }
@@ -359,7 +365,7 @@ impl Engaged<'_> {
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.
-            if self.is_any_declared() && line.wait_for(elapsed, rank).is_none() {
+            if self.reports().is_any_declared() && line.wait_for(elapsed, rank).is_none() {
                 return None;
             }
             let resumed = self.resumed(line, elapsed);
@@ -368,21 +374,20 @@ impl Engaged<'_> {
             left.saturating_add(after.unwrap_or(0)).max(1)
         } else {
             let nanos = line.wait_for(elapsed, rank)?;
-            let plans = self.plans(self.state.load(), elapsed);
-            plans.map_or(nanos, |(_, last)| {
+            let pace = self.reports().pace(self.state.load(), elapsed);
+            pace.map_or(nanos, |pace| {
                 let others = line.wait_for(elapsed, rank.less_tokens(1)).unwrap_or(0);
-                nanos.min(last.saturating_add(others))
+                nanos.min(pace.one_more.saturating_add(others))
             })
         };
-        Some(nanos.min(self.until_foretold(elapsed)))
+        Some(nanos.min(self.reports().until_foretold(elapsed)))
     }
 
     /// Returns the line after the pause of `line`: the one that the change which ends it makes.
     fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
-        let (end, rate) = match self.plan(state, elapsed) {
-            Some(Plan::Rate(rate)) => (elapsed, rate),
-            Some(Plan::Wait { until, then }) => (until, then),
+        let (end, rate) = match self.reports().pace(state, elapsed) {
+            Some(pace) => pace.pause.unwrap_or((elapsed, pace.rate)),
             None => (state.since(), self.law.get().resumed(state)),
         };
         line.changed(end.max(line.since), rate)
@@ -490,7 +495,7 @@ impl Engaged<'_> {
         let issued = self.take_one(line.level(elapsed, cancelled)).err()?;
         if !line.is_paused() {
             let nanos = line.wait_for_next(elapsed, issued, cancelled);
-            return Some(nanos.min(self.until_foretold(elapsed)));
+            return Some(nanos.min(self.reports().until_foretold(elapsed)));
         }
         // The bucket is empty until the pause ends.
         let end = self.resumed(&line, elapsed).since.max(elapsed);
@@ -570,6 +575,7 @@ impl Engaged<'_> {
         // To a clock that is behind, tokens of leases are not there yet: no request waits for them.
         let cancelled = self.waiters.total();
         let last = self
+            .lending()
             .unspent(line, elapsed, cancelled)
             .less_tokens(cancelled);
         // A change of rate may take the line back by one unit, which is no token that is waited
@@ -584,7 +590,7 @@ impl Engaged<'_> {
     /// Returns the tokens in the bucket of `line` at `elapsed`, with 64 fraction bits.
     pub(super) fn available(&self, line: &Line, elapsed: u64) -> u128 {
         let cancelled = self.waiters.total();
-        let issued = self.unspent(line, elapsed, cancelled);
+        let issued = self.lending().unspent(line, elapsed, cancelled);
         let Some(resumed) = self.after_pause(line, elapsed) else {
             return line.available(elapsed, issued, cancelled);
         };

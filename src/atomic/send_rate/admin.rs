@@ -67,7 +67,9 @@ impl SendRate {
             engaged.follow(elapsed);
             // After the line has changed: see `lease`.
             engaged.end_leases();
-            engaged.restart_trickle();
+            engaged
+                .second_line_if_made()
+                .inspect(|second| second.restart());
             engaged.wake_all(elapsed);
         }
         Ok(())
@@ -76,7 +78,7 @@ impl SendRate {
     /// Gives back what the calling thread has taken ahead, and ends what others have.
     fn end_leases(&self, elapsed: u64) {
         if let Some(engaged) = self.words() {
-            engaged.hand_back_own(elapsed);
+            engaged.lending().hand_back(elapsed);
             engaged.end_leases();
         }
     }
@@ -108,7 +110,7 @@ impl SendRate {
             // Its times were counted from the one before.
             engaged.promised.drain.clear();
             // Theirs may be ahead too. The next report declares them again.
-            engaged.forget_limits();
+            engaged.reports().forget();
         }
         let law = self.law.get();
         let seen = self.gate.look();
@@ -163,15 +165,17 @@ impl SendRate {
             return; // there was none
         };
         let elapsed = self.elapsed(now);
-        engaged.hand_back_own(elapsed);
-        engaged.forget_limits();
+        engaged.lending().hand_back(elapsed);
+        engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
         let _effect = engaged.replace_state(elapsed, |last, _| match initial {
             Some(memory) => Some(last.begun_anew(elapsed, memory)),
             None => last.is_engaged().then(|| last.forgotten(elapsed)),
         });
         self.meter.forget_cycle();
-        engaged.restart_trickle();
+        engaged
+            .second_line_if_made()
+            .inspect(|second| second.restart());
         engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
         engaged.wake_all(elapsed);
     }
@@ -221,7 +225,8 @@ impl Engaged<'_> {
         if self.law.moves_with_time() {
             self.follow(elapsed);
         }
-        self.restart_trickle();
+        self.second_line_if_made()
+            .inspect(|second| second.restart());
         self.give_back(self.ahead(elapsed));
     }
 
@@ -248,7 +253,7 @@ impl Engaged<'_> {
         };
         let (_, mut line) = self.read();
         let since = line.since.max(state.since());
-        if since > then || !self.is_past_limits(now) {
+        if since > then || !self.reports().is_over(now) {
             return false;
         }
         // A pause that is over goes on in the line until somebody looks.
@@ -256,7 +261,7 @@ impl Engaged<'_> {
             line = line.changed(since, self.law.get().resumed(state));
         }
         let cancelled = self.waiters.total();
-        let issued = self.unspent(&line, then, cancelled);
+        let issued = self.lending().unspent(&line, then, cancelled);
         line.is_full(then, issued, cancelled)
     }
 }

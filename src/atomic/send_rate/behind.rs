@@ -266,10 +266,9 @@ impl Behind {
         let taken_back =
             self.issued
                 .compare_exchange(place.to_bits(), before.to_bits(), Relaxed, Relaxed);
-        match (taken_back, slot) {
-            (Ok(_), Some(slot)) => self.waiters.leave(slot),
-            (Ok(_), None) => {}
-            (Err(_), slot) => self.waiters.give_up(slot, place, weight, self.released()),
+        match taken_back {
+            Ok(_) => self.waiters.leave(slot),
+            Err(_) => self.waiters.give_up(slot, place, weight, self.released()),
         }
     }
 

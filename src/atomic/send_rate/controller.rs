@@ -7,9 +7,8 @@ use super::permit::ControlLaw;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
 use crate::law::aws::{Aws, Windows};
-use crate::law::declared::Dimension;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::law::{Controller, Law as _};
+use crate::law::{Controller, Dimension, Law as _};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(super) struct BoundLaw {
@@ -90,6 +89,7 @@ impl BoundLaw {
     }
 
     /// Returns the count of answers before the first report, if the law listens.
+    #[inline]
     pub(super) fn unheard(&self) -> Option<&Unheard> {
         if !self.listens {
             return None;

@@ -18,20 +18,14 @@
 //! - With the number of a thread that has ended: the next thread that would have that number gets
 //!   another.
 
-use super::acquire::Engaged;
+use super::acquire::{Engaged, Words};
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};
 use crate::atomic::counter::{cores, number, own_words, stand_in};
 use crate::atomic::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::fixed::Rate;
 use crate::line::{LONGEST as LONGEST_LINE, Level, Line, Place, TOKEN};
 
-impl Engaged<'_> {
-    /// Returns the lease of the calling thread, if any thread has had one.
-    #[inline]
-    pub(super) fn lease(&self) -> Option<&Lease> {
-        self.leases.get()?.of(number())
-    }
-
+impl Words {
     /// Ends all leases: what is granted is about to change, or has just changed.
     pub(super) fn end_leases(&self) {
         // Release, with the acquire of a thread that takes a lease. If this addition is first, that
@@ -41,43 +35,65 @@ impl Engaged<'_> {
         // relaxed: one that has learned of the change finds the count before it, by coherence.
         self.changes.fetch_add(1, Release);
     }
+}
+
+/// A limiter that limits, as threads see it that take tokens ahead.
+#[derive(Clone, Copy)]
+pub(super) struct Lending<'a>(&'a Engaged<'a>);
+
+impl Engaged<'_> {
+    /// Returns what threads have taken ahead.
+    #[inline]
+    pub(super) const fn lending(&self) -> Lending<'_> {
+        Lending(self)
+    }
+}
+
+impl<'a> Lending<'a> {
+    /// Returns the lease of the calling thread, if any thread has had one.
+    #[inline]
+    pub(super) fn own(self) -> Option<&'a Lease> {
+        self.0.leases.get()?.of(number())
+    }
 
     /// Takes several tokens at once and spends the first, if the calling thread may and will soon
     /// spend the others. `false` if it is to take one.
     #[inline(never)]
-    pub(super) fn take_ahead(&self, now: u64) -> bool {
+    pub(super) fn take_ahead(self, now: u64) -> bool {
+        let Self(engaged) = self;
         if number() >= own_words() {
             return false;
         }
         // Before the head, with acquire: see `end_leases`.
-        let changes = self.changes.load(Acquire);
-        let (head, line) = self.look_at_line();
+        let changes = engaged.changes.load(Acquire);
+        let (head, line) = engaged.look_at_line();
         if now.wrapping_sub(line.since) >= LONGEST_LINE || line.rate <= Rate::LEAST {
             return false;
         }
         let minted = line.extended_to(now);
         let level = |cancelled| Level::new(minted, line.capacity(), cancelled);
         let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
-        let has_many = level(self.waiters.total()).held(self.issued()) >= PART.wrapping_mul(2);
+        let has_many =
+            level(engaged.waiters.total()).held(engaged.issued()) >= PART.wrapping_mul(2);
         if most < 2 || !has_many {
             return false;
         }
-        let Some(lease) = self.leases.get_or_make(Leases::new).of(number()) else {
+        let Some(lease) = engaged.leases.get_or_make(Leases::new).of(number()) else {
             return false;
         };
         // It may be that of a thread which has ended, whose number the calling thread has only now
         // got. Before what was given up is counted.
-        self.hand_back(lease, now);
-        let cancelled = self.waiters.total();
+        self.hand_back_of(lease, now);
+        let cancelled = engaged.waiters.total();
         let level = level(cancelled);
-        let from = self.start.as_nanos().saturating_add(now);
+        let from = engaged.start.as_nanos().saturating_add(now);
         let batch = lease.ask(from).min(most);
         // After the head and `changes`, see `end_leases`.
-        if batch < 2 || !head.follows(self.state.load().version()) {
+        if batch < 2 || !head.follows(engaged.state.load().version()) {
             return false;
         }
         let mut first = Place::from_bits(0);
-        let taken = self.issue(|issued| {
+        let taken = engaged.issue(|issued| {
             first = level.next(issued).ok_or(())?;
             let more = (level.held(first) / PART).min(batch.wrapping_sub(1));
             Ok::<_, ()>(first.plus(more.wrapping_mul(TOKEN)))
@@ -96,23 +112,23 @@ impl Engaged<'_> {
     }
 
     /// Gives back what is left of the lease of the calling thread.
-    pub(super) fn hand_back_own(&self, elapsed: u64) {
-        if let Some(lease) = self.lease() {
-            self.hand_back(lease, elapsed);
+    pub(super) fn hand_back(self, elapsed: u64) {
+        if let Some(lease) = self.own() {
+            self.hand_back_of(lease, elapsed);
         }
     }
 
     /// Gives back what is left of the lease of the calling thread if no other thread has taken a
     /// token since, before tokens in front of it are given up: it would not know that a full bucket
     /// has lost more by then. Else it stays, and may bring what its age allows (see `lease`).
-    pub(super) fn hand_back_last(&self) {
-        let Some(lease) = self.lease() else { return };
+    pub(super) fn hand_back_last(self) {
+        let Some(lease) = self.own() else { return };
         let Some((cursor, last)) = lease.take_rest() else {
             return;
         };
-        let is_current = lease.changes.load(Relaxed) == self.changes.load(Relaxed);
-        if is_current && self.take_back(last, cursor) {
-            self.forget_hint();
+        let is_current = lease.changes.load(Relaxed) == self.0.changes.load(Relaxed);
+        if is_current && self.0.take_back(last, cursor) {
+            self.0.forget_hint();
         } else {
             lease.resume(last);
         }
@@ -120,10 +136,10 @@ impl Engaged<'_> {
 
     /// Gives back what is left of `lease`, whose number the calling thread has.
     #[inline]
-    pub(super) fn hand_back(&self, lease: &Lease, elapsed: u64) {
+    pub(super) fn hand_back_of(self, lease: &Lease, elapsed: u64) {
         if let Some((cursor, last)) = lease.take_rest() {
             // What is left after a change is lost: a pause has emptied the bucket.
-            if lease.changes.load(Relaxed) == self.changes.load(Relaxed) {
+            if lease.changes.load(Relaxed) == self.0.changes.load(Relaxed) {
                 self.put_back(lease, cursor, last, elapsed);
             }
         }
@@ -131,37 +147,37 @@ impl Engaged<'_> {
 
     /// Gives back the positions of `lease` behind `cursor`, up to `last`.
     #[inline(never)]
-    fn put_back(&self, lease: &Lease, cursor: Place, last: Place, elapsed: u64) {
+    fn put_back(self, lease: &Lease, cursor: Place, last: Place, elapsed: u64) {
         // No other thread has taken a token since: as if they had never been taken.
-        if !self.take_back(last, cursor) {
-            let Some(line) = self.line_at(elapsed) else {
+        if !self.0.take_back(last, cursor) {
+            let Some(line) = self.0.line_at(elapsed) else {
                 return;
             };
-            let cancelled = lease.cancelled_before(self.waiters.total());
+            let cancelled = lease.cancelled_before(self.0.waiters.total());
             let left = kept(&line, elapsed, cancelled, cursor, last);
             // No more than a full bucket has kept of them, so that there is room. The gate stays:
             // leases are not ended by tokens that come back.
-            self.waiters.write_off_placed(left / TOKEN);
+            self.0.waiters.write_off_placed(left / TOKEN);
         }
-        self.forget_hint();
+        self.0.forget_hint();
     }
 
     /// Gives back the leases of threads that have ended.
-    pub(super) fn collect(&self, elapsed: u64) {
-        let Some(leases) = self.leases.get() else {
+    pub(super) fn collect(self, elapsed: u64) {
+        let Some(leases) = self.0.leases.get() else {
             return;
         };
         for (number, lease) in leases.all().enumerate() {
             if lease.cursor() != lease.last() {
-                stand_in(number, || self.hand_back(lease, elapsed));
+                stand_in(number, || self.hand_back_of(lease, elapsed));
             }
         }
     }
 
     /// Returns the last token promised, less those of leases that are neither spent nor ended.
-    pub(super) fn unspent(&self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
-        let (mut issued, changes) = (self.issued(), self.changes.load(Relaxed));
-        for lease in self.leases.get().into_iter().flat_map(Leases::all) {
+    pub(super) fn unspent(self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
+        let (mut issued, changes) = (self.0.issued(), self.0.changes.load(Relaxed));
+        for lease in self.0.leases.get().into_iter().flat_map(Leases::all) {
             let cancelled = lease.cancelled_before(cancelled);
             let left = kept(line, elapsed, cancelled, lease.cursor(), lease.last());
             // Relaxed: only shown. More than a lease is one that was read while it was taken.

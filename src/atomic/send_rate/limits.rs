@@ -20,7 +20,6 @@ use crate::atomic::sync::{
 use crate::bits::Field;
 use crate::law::declared::hear::{Heard, Told};
 use crate::law::declared::ledger::Ledger;
-use crate::law::declared::throttle::Refused;
 use crate::law::declared::words::WORDS;
 
 /// How many limits of one limiter are remembered.
@@ -53,6 +52,7 @@ pub(super) struct Limits {
 
 /// What of the tokens that were minted for requests which have not gone yet is charged to the pace.
 /// What was unclaimed throughout a window is written off at its end.
+#[derive(Default)]
 struct Unclaimed {
     /// When the window began.
     since: AtomicU64,
@@ -81,13 +81,7 @@ impl Limits {
             ignored: AtomicU64::new(0),
             version: AtomicU64::new(1),
             edge: AtomicU128::new(0),
-            unclaimed: Unclaimed {
-                since: AtomicU64::new(0),
-                sent: AtomicU64::new(0),
-                open: AtomicU64::new(0),
-                least: AtomicU64::new(0),
-                written_off: AtomicU64::new(0),
-            },
+            unclaimed: Unclaimed::default(),
         }
     }
 
@@ -136,22 +130,6 @@ impl Limits {
                 .store(POSITION.put(edge) | VERSION.put(version), Relaxed);
         }
         wait
-    }
-
-    /// Returns the tokens that all limits leave over for background; see [`Ledger::spare`].
-    pub(super) fn spare(&self, now: u64, sent: u64, promised: u64) -> u64 {
-        let spare = self
-            .ledgers()
-            .map(|ledger| ledger.spare(now, sent, promised));
-        spare.min().unwrap_or(u64::MAX)
-    }
-
-    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
-    pub(super) fn until_spare(&self, now: u64, sent: u64, promised: u64, tokens: u64) -> u64 {
-        let waits = self
-            .ledgers()
-            .map(|ledger| ledger.until_spare(now, sent, promised, tokens));
-        waits.max().unwrap_or(0)
     }
 
     /// Returns the least limit that is declared, of those that the service has `told` or of all.
@@ -223,17 +201,6 @@ impl Limits {
             }
         }
         oldest.map(|(_, words)| words)
-    }
-
-    /// Takes a throttle into each limit, and returns whether it contradicts one.
-    pub(super) fn throttle(&self, refused: impl Fn(&Ledger) -> Refused) -> bool {
-        let mut contradicts = false;
-        self.each(|ledger| {
-            let (next, contradicted) = ledger.throttle(&refused(ledger));
-            contradicts |= contradicted;
-            next
-        });
-        contradicts
     }
 
     /// Begins the windows that have begun by `now`.
@@ -356,6 +323,8 @@ impl Unheard {
     }
 
     /// Counts an answer, or a request that failed without one.
+    // Out of the way of laws that do not listen.
+    #[cold]
     pub(super) fn answer(&self) {
         let seen = self.0.load(Relaxed);
         if seen < Self::SEVERAL {

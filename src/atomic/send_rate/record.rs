@@ -10,7 +10,6 @@ use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::declared::plan::Plan;
 use crate::law::{
     Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
 };
@@ -144,8 +143,8 @@ impl SendRate {
             self.gate.quiet_until(gate, window.end, false);
             return Recorded::Counted;
         };
-        engaged.hand_back_own(elapsed);
-        engaged.collect(elapsed);
+        engaged.lending().hand_back(elapsed);
+        engaged.lending().collect(elapsed);
         if outcome == Outcome::NotThrottled {
             if permit.is_timed() && !permit.is_earlier() {
                 engaged.note_trip(elapsed.saturating_sub(sent));
@@ -153,7 +152,7 @@ impl SendRate {
             engaged.drain(&law, elapsed, permit, false);
         }
         // A request that had no answer says nothing of a service that has said nothing.
-        let is_silent = outcome == Outcome::Unknown && engaged.first_contact().is_some();
+        let is_silent = outcome == Outcome::Unknown && engaged.reports().first_contact().is_some();
         let past = window.counted.filter(|_| !is_silent);
         // A request without a time was sent while nothing was limited: it opens nothing.
         let is_done = outcome == Outcome::NotThrottled && permit.is_timed();
@@ -196,7 +195,7 @@ impl From<State> for Next {
 }
 
 /// Returns when a request was sent that was answered at `elapsed`: then, if it is not known.
-fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
+pub(super) fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
     if permit.is_timed() {
         elapsed(start, permit.time()).min(at)
     } else {
@@ -223,7 +222,7 @@ impl Engaged<'_> {
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     fn record_throttled(&self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
-        self.hand_back_own(now);
+        self.lending().hand_back(now);
         let law = self.law.get();
         let mut now = now;
         if !law.moves_with_time() {
@@ -232,7 +231,7 @@ impl Engaged<'_> {
             now = window.at;
         }
         self.drain(&law, now, permit, true);
-        let contradicted = self.refuse(now, permit, hint);
+        let contradicted = self.reports().refuse(now, permit, hint);
         let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
         // Of the published law a hint is only looked at.
         let longest = law.paced().map_or(0, |paced| paced.longest_pause());
@@ -279,7 +278,7 @@ impl Engaged<'_> {
         {
             self.make_room(permit.weight());
         }
-        self.follow_limits(now);
+        self.reports().follow(now);
         if contradicted {
             return Recorded::Contradicted;
         }
@@ -412,11 +411,11 @@ impl Engaged<'_> {
                 self.apply_state(now);
                 continue;
             }
-            if state.is_engaged() && !line.is_stale(now) {
-                self.roll(now);
-                if let Some(plan) = self.plan(state, now) {
-                    return self.follow_plan(head, &line, state, now, plan, gate);
-                }
+            if state.is_engaged()
+                && !line.is_stale(now)
+                && self.reports().move_rate(head, &line, state, now, gate)
+            {
+                return;
             }
             // In a pause there is nothing to move.
             if !state.is_engaged() || (line.is_paused() && now < state.since()) {
@@ -473,7 +472,7 @@ impl Engaged<'_> {
         let quiet = law.quiet(state, now, rate, reading);
         let steady = quiet.rate.min(until);
         // Until a wait can be foretold, any look may find another one.
-        if steady > now && self.until_foretold(now) == u64::MAX {
+        if steady > now && self.reports().until_foretold(now) == u64::MAX {
             let steady = steady.min(now.saturating_add(LONGEST_QUIET));
             let counting = quiet.window <= now || quiet.each || self.is_draining(state);
             let quiet = if counting {
@@ -570,10 +569,9 @@ impl Engaged<'_> {
             if head.follows(state.version()) {
                 return;
             }
-            let planned = state.is_engaged().then(|| self.plan(state, now)).flatten();
-            let (from, rate) = match planned {
-                Some(Plan::Rate(rate)) => (now, rate),
-                Some(Plan::Wait { .. }) => (now, Rate::LEAST),
+            let pace = || self.reports().pace(state, now);
+            let (from, rate) = match state.is_engaged().then(pace).flatten() {
+                Some(pace) => (now, pace.rate),
                 None => self.law.get().first_rate(state, now),
             };
             self.change(head, &line, from, rate, state);

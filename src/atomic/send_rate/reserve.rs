@@ -12,7 +12,7 @@ use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
-use crate::fixed::to_signed;
+use crate::fixed::{Rate, to_signed};
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN, capacity};
 
 impl SendRate {
@@ -55,28 +55,26 @@ impl SendRate {
     #[inline]
     pub(crate) fn try_order_n(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
         if weight == 1 {
-            return match self.try_order(now) {
-                Ok(order) => Ok(order),
-                Err(nanos) => Err(AcquireError::NotInTime {
-                    wait: Duration::from_nanos(nanos),
-                }),
-            };
+            return self.try_order(now).map_err(|nanos| {
+                let wait = Duration::from_nanos(nanos);
+                AcquireError::NotInTime { wait }
+            });
         }
         self.try_heavy(now, weight)
     }
 
     #[inline(never)]
     fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        if let Some(engaged) = self.words() {
-            engaged.makes_room(weight);
+        if let Some(engaged) = self.words().filter(|_| self.listens()) {
+            engaged.make_room(weight);
         }
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
             return Ok(Order::NONE);
         };
         engaged.close(weight);
-        let sent = engaged.send(engaged.elapsed(now), weight);
-        let over = engaged.over(weight);
+        let sent = engaged.reports().send(engaged.elapsed(now), weight);
+        let over = engaged.reports().over(weight);
         if sent.is_ok() && over > 0 {
             engaged.give_back(over);
         }
@@ -90,8 +88,9 @@ impl SendRate {
     /// Takes a place in line for `weight` tokens at once.
     ///
     /// It holds up those behind it for as long as that many tokens take, and gives them all back if
-    /// it is dropped. It may be for more than the bucket holds at today's rate. While the limiter limits nothing, the place is taken when it is claimed,
-    /// and its weight is not checked any more.
+    /// it is dropped. It may be for more than the bucket holds at today's rate. While the limiter
+    /// limits nothing, the place is taken when it is claimed, and its weight is not checked any
+    /// more.
     ///
     /// # Errors
     ///
@@ -138,14 +137,14 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         if weight > 1 || patience.is_some() {
-            engaged.hand_back_own(elapsed);
+            engaged.lending().hand_back(elapsed);
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
             engaged.catch_up(elapsed);
         }
-        engaged.check_limits(weight)?;
+        engaged.reports().check(weight)?;
         if patience == Some(Duration::ZERO) {
-            engaged.weigh(elapsed, weight)?;
-            engaged.first_try(elapsed);
+            engaged.weigh(elapsed, weight, None)?;
+            engaged.reports().goes_first(None, elapsed);
         } else {
             engaged.weigh_to_wait(elapsed, weight)?;
         }
@@ -157,15 +156,15 @@ impl SendRate {
     pub(crate) fn wait_for(&self, now: Timestamp, weight: u32) -> Option<Duration> {
         let engaged = self.engaged()?;
         let elapsed = engaged.elapsed(now);
-        engaged.hand_back_own(elapsed);
+        engaged.lending().hand_back(elapsed);
         engaged.catch_up(elapsed);
         let line = engaged.line_at(elapsed)?;
         let cancelled = engaged.waiters.total();
         let last = line.spilled(elapsed, engaged.issued(), cancelled);
-        let less = cancelled.wrapping_add(engaged.over(weight));
+        let less = cancelled.wrapping_add(engaged.reports().over(weight));
         let rank = last.plus(units(weight)).less_tokens(less);
         let wait = engaged.wait_of(&line, elapsed, rank);
-        let nanos = wait.max(engaged.barred(elapsed, weight))?;
+        let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
     }
 
@@ -182,8 +181,9 @@ impl SendRate {
     pub(crate) fn check_now(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
         self.check(now, weight)?;
         match self.words() {
-            Some(engaged) if weight > 1 && engaged.makes_room(weight) => {
-                engaged.weigh(engaged.elapsed(now), weight)
+            Some(engaged) if weight > 1 && self.listens() => {
+                engaged.make_room(weight);
+                engaged.weigh(engaged.elapsed(now), weight, None)
             }
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ impl SendRate {
         let Some(engaged) = self.engaged() else {
             return Ok(());
         };
-        engaged.check_limits(weight)?;
+        engaged.reports().check(weight)?;
         engaged.weigh_to_wait(engaged.elapsed(now), weight)
     }
 
@@ -210,7 +210,13 @@ impl SendRate {
             return Ok(Turn::Unlimited);
         };
         let queued = engaged.queue_up(now, weight, None);
-        queued.map_err(|_full| engaged.wait(now, engaged.until_not_full(now, weight)))
+        queued.map_err(|_full| {
+            let elapsed = engaged.elapsed(now);
+            let first = engaged.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
+            let line = engaged.line_at(elapsed);
+            let nanos = line.and_then(|line| engaged.wait_of(&line, elapsed, first));
+            engaged.wait(now, nanos.unwrap_or(1))
+        })
     }
 }
 
@@ -222,19 +228,20 @@ impl Engaged<'_> {
         patience: Option<Duration>,
     ) -> Result<Turn, AcquireError> {
         let elapsed = self.elapsed(now);
-        self.hand_back_own(elapsed);
+        self.lending().hand_back(elapsed);
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);
         };
         let cancelled = self.waiters.total();
         let minted = line.minted_at(elapsed).to_place();
-        let over = self.over(weight);
+        let over = self.reports().over(weight);
         let place = self.promise(elapsed, &line, cancelled, weight, |rank| {
             let Some(patience) = patience else {
                 return Ok(());
             };
-            let barred = self.barred(elapsed, weight);
-            let barred = barred.map(|nanos| nanos.min(self.until_foretold(elapsed)));
+            let reports = self.reports();
+            let barred = reports.barred(elapsed, weight);
+            let barred = barred.map(|nanos| nanos.min(reports.until_foretold(elapsed)));
             let wait = self.wait_of(&line, elapsed, rank.less_tokens(over));
             let wait = wait.max(barred);
             match wait.map(|nanos| self.wait(now, nanos)) {
@@ -277,27 +284,17 @@ impl Engaged<'_> {
         Ok(place)
     }
 
-    /// Takes a place for one token behind all that is promised, for background; `None` if there is
-    /// no line, or no room in it.
-    pub(super) fn one_place(&self, elapsed: u64) -> Option<Place> {
-        let line = self.line_at(elapsed)?;
-        let cancelled = self.waiters.total();
-        let place = self.promise(elapsed, &line, cancelled, 1, |_| Ok(()));
-        let place = place.ok()?;
-        self.open(1);
-        Some(place)
-    }
-
-    /// Promises `tokens` that have been spent already: nothing more is granted until they have been
-    /// minted. Places that are in line already keep their turns.
-    pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<(), WeightError> {
+    /// Promises `tokens` behind all that is promised, whenever they come: for background, or because
+    /// they have been spent already. `None` if there is no line. Places that are in line already keep
+    /// their turns.
+    pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<Option<Place>, WeightError> {
         let Some(line) = self.line_at(elapsed) else {
-            return Ok(());
+            return Ok(None);
         };
         let cancelled = self.waiters.total();
         match self.promise(elapsed, &line, cancelled, tokens, |_| Ok(())) {
             Err(AcquireError::Weight(error)) => Err(error),
-            _ => Ok(()),
+            place => Ok(place.ok()),
         }
     }
 
@@ -313,17 +310,8 @@ impl Engaged<'_> {
         self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
     }
 
-    /// Returns the nanoseconds until there is room in the line for `weight` tokens, at least 1.
-    fn until_not_full(&self, now: Timestamp, weight: u32) -> u64 {
-        let elapsed = self.elapsed(now);
-        let first = self.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
-        let line = self.line_at(elapsed);
-        line.and_then(|line| self.wait_of(&line, elapsed, first))
-            .unwrap_or(1)
-    }
-
     /// Notes that a place for `weight` tokens is open.
-    fn open(&self, weight: u32) {
+    pub(super) fn open(&self, weight: u32) {
         // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
         // place is taken, so that what is written off by it is never more than was
         // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
@@ -351,11 +339,11 @@ impl Engaged<'_> {
 
     /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
-        self.hand_back_last();
+        self.lending().hand_back_last();
         self.gate.disturb();
         let before = place.less_tokens(u64::from(weight));
         if self.take_back(place, before) {
-            self.leave(slot);
+            self.waiters.leave(slot);
         } else {
             // There is no clock here: by the time of the last change.
             let (_, line) = self.read();
@@ -366,46 +354,19 @@ impl Engaged<'_> {
         self.gate.disturb();
     }
 
-    /// Takes the tokens of a place whose turn has come, and returns how many its turn did not wait
-    /// for: they are given back once the claim is final.
-    fn claim(
-        &self,
-        weight: u32,
-        slot: Option<WaiterSlot>,
-        elapsed: u64,
-    ) -> Result<(Order, Option<u64>), u64> {
-        let order = self.send_due(elapsed, weight)?;
-        self.close(weight);
-        self.leave(slot);
-        Ok((order, Some(self.over(weight))))
-    }
-
-    /// Leaves the slot of a place that has been claimed or taken back.
-    fn leave(&self, slot: Option<WaiterSlot>) {
-        if let Some(slot) = slot {
-            self.waiters.leave(slot);
+    /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
+    /// lower one, and with declared limits, it is saved up for while it stands in line.
+    fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        let paced = self.law.get().paced();
+        match paced.and_then(|paced| paced.highest()) {
+            Some(highest) if !self.law.listens() => self.weigh(elapsed, weight, Some(highest)),
+            _ => Ok(()),
         }
     }
 
-    /// Refuses a weight that the bucket never holds at today's rate, or at the one after the pause.
-    pub(super) fn weigh(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        self.weigh_in(elapsed, weight, |line| {
-            if line.is_paused() {
-                let state = self.state.load();
-                capacity(self.law.get().resumed(state), line.burst)
-            } else {
-                line.capacity()
-            }
-        })
-    }
-
-    /// Refuses a weight above what the bucket holds.
-    pub(super) fn weigh_in(
-        &self,
-        elapsed: u64,
-        weight: u32,
-        held: impl Fn(&Line) -> u64,
-    ) -> Result<(), WeightError> {
+    /// Refuses a weight that the bucket never holds `at` a rate: that of today, or the one after the
+    /// pause, if none is given.
+    fn weigh(&self, elapsed: u64, weight: u32, at: Option<Rate>) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {
             return Ok(());
@@ -413,7 +374,13 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(());
         };
-        let held = held(&line).max(line.least);
+        let resumed = || {
+            let state = self.state.load();
+            self.law.get().resumed(state)
+        };
+        let at = at.or_else(|| line.is_paused().then(resumed));
+        let held = at.map_or_else(|| line.capacity(), |rate| capacity(rate, line.burst));
+        let held = held.max(line.least);
         let capacity = u32::try_from(held >> TOKEN.trailing_zeros()).unwrap_or(u32::MAX);
         if weight > capacity {
             return Err(WeightError::AboveCapacity { weight, capacity });
@@ -549,7 +516,11 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
         // Taken now it would be good whatever is declared before it is claimed.
-        let turn = if weight > 0 && rate.words().is_some_and(|engaged| engaged.is_unbound()) {
+        let turn = if weight > 0
+            && rate
+                .words()
+                .is_some_and(|engaged| engaged.reports().is_unbound())
+        {
             Turn::Unlimited
         } else if class.is_background() {
             rate.queue_up_behind(now, weight, patience)?
@@ -627,7 +598,13 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
-                let nanos = nanos.or_else(|| engaged.barred_due(elapsed, self.weight));
+                let barred = || engaged.reports().barred(elapsed, self.weight);
+                let nanos = nanos.or_else(|| {
+                    barred()?;
+                    // Time may have lifted it.
+                    engaged.catch_up(elapsed);
+                    barred()
+                });
                 nanos.map(|nanos| engaged.wait(now, nanos))
             }
         }
@@ -649,9 +626,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         };
         self.turn = match (place, self.rate.words()) {
             (Some((place, over)), Some(engaged)) => {
-                engaged.unsend(permit);
+                engaged.reports().unsend(permit);
                 if self.class.is_background() {
-                    engaged.behind().unclaim(self.weight, over);
+                    engaged.second_line().behind.unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
                 } else {
                     engaged.open(self.weight);
@@ -690,13 +667,20 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (turn, self.rate.words())
         {
             let elapsed = engaged.elapsed(now);
-            let claimed = match (self.nanos_until(engaged, elapsed), turn) {
-                (Some(nanos), _) => Err(nanos),
-                (None, Turn::Behind { .. }) => engaged.claim_behind(place, weight, slot, elapsed),
-                (None, _) => engaged.claim(weight, slot, elapsed),
+            let sent = match self.nanos_until(engaged, elapsed) {
+                Some(nanos) => Err(nanos),
+                None => engaged.reports().send_due(elapsed, weight),
             };
-            let (order, over) = claimed.map_err(|nanos| engaged.wait(now, nanos))?;
+            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             permit = SendPermit::with_order(now, weight, order);
+            // What its turn did not wait for goes back once the claim is final.
+            let over = if let Turn::Behind { .. } = turn {
+                engaged.second_line().claim(place, weight, slot)
+            } else {
+                engaged.close(weight);
+                engaged.waiters.leave(slot);
+                Some(engaged.reports().over(weight))
+            };
             used = over.map(|over| (place, over));
         }
         self.turn = Turn::Claimed(permit, used);
@@ -707,10 +691,10 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// waiters whose turn that brings.
     pub(crate) fn conclude(&self, now: Timestamp) {
         if let (Turn::Claimed(_, Some((_, over))), Some(engaged)) = (self.turn, self.rate.words()) {
-            match over {
-                0 => {}
-                over if self.class.is_background() => engaged.behind().waiters.write_off(over),
-                over => engaged.give_back(over),
+            if over > 0 && self.class.is_background() {
+                engaged.second_line().behind.waiters.write_off(over);
+            } else if over > 0 {
+                engaged.give_back(over);
             }
             engaged.wake_due(engaged.elapsed(now));
         }
@@ -721,14 +705,15 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         let place = match self.turn {
             Turn::Placed { place, .. } => place,
             Turn::Behind { place, .. } => {
-                return engaged.nanos_until_behind(place, self.weight, elapsed);
+                return engaged
+                    .second_line()
+                    .nanos_until(place, self.weight, elapsed);
             }
             Turn::Unlimited | Turn::Claimed(..) => return None,
         };
-        let last = place.less_tokens(engaged.over(self.weight));
+        let last = place.less_tokens(engaged.reports().over(self.weight));
         let wait = engaged.nanos_until(last, elapsed)?;
-        let is_next = || engaged.nanos_until(last.less_tokens(1), elapsed).is_none();
-        if engaged.first_burst(is_next) || engaged.end_first_silence(last, elapsed) {
+        if engaged.reports().goes_first(Some(last), elapsed) {
             return engaged.nanos_until(last, elapsed);
         }
         Some(wait)
@@ -746,7 +731,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         match (turn, self.rate.words()) {
             (_, None) => {}
             (Turn::Behind { .. }, Some(engaged)) => {
-                engaged.give_up_behind(place, self.weight, slot);
+                let second = engaged.second_line();
+                second.behind.give_up(place, self.weight, slot);
             }
             (_, Some(engaged)) => {
                 engaged.close(self.weight);

@@ -86,19 +86,20 @@ impl SendRate {
             return Ok(());
         };
         let elapsed = engaged.elapsed(now);
-        engaged.hand_back_own(elapsed);
+        engaged.lending().hand_back(elapsed);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
         // What is left of a declared limit makes the rate: a debt of the bucket would be paid
         // twice, and would outlast a report that has the cost in it.
-        let settled = if engaged.settle_sends(permit, more) {
+        let settled = if engaged.reports().settle(permit, more) {
             Ok(())
         } else if more > 0 {
-            engaged.debit(elapsed, tokens)
+            engaged.debit(elapsed, tokens).map(|_| ())
         } else {
             engaged.credit(elapsed, tokens);
             Ok(())
         };
-        engaged.after_settling(elapsed);
+        engaged.reports().follow(elapsed);
+        engaged.wake_due(elapsed);
         settled
     }
 
@@ -106,11 +107,12 @@ impl SendRate {
     pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
         if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
             let elapsed = engaged.elapsed(now);
-            engaged.hand_back_own(elapsed);
-            engaged.unsend(permit);
-            let over = u32::try_from(engaged.over(permit.weight())).unwrap_or(0);
+            engaged.lending().hand_back(elapsed);
+            engaged.reports().unsend(permit);
+            let over = u32::try_from(engaged.reports().over(permit.weight())).unwrap_or(0);
             engaged.credit(elapsed, permit.weight().saturating_sub(over));
-            engaged.after_settling(elapsed);
+            engaged.reports().follow(elapsed);
+            engaged.wake_due(elapsed);
         }
     }
 }

@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use super::SendRate;
+use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
 use crate::law::cubic::time_to_peak;
 use crate::law::declared::ledger::{Kind, Ledger};
-use crate::law::declared::plan::Plan;
 use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
 use crate::line::{Head, Line, capacity};
 
@@ -167,9 +167,11 @@ impl SendRate {
             is_measured: shown.is_measured,
             is_peak_seen: shown.is_peak_seen,
             waiting,
-            background: engaged.map_or_else(BackgroundSnapshot::default, |engaged| {
-                engaged.background(limited.is_some())
-            }),
+            background: engaged
+                .as_ref()
+                .and_then(Engaged::second_line_if_made)
+                .map(|second| second.snapshot(limited.is_some()))
+                .unwrap_or_default(),
             in_flight: limited
                 .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
                 .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
@@ -203,26 +205,13 @@ impl SendRate {
         Some(LearnedRate::new(rate, shown.cycle))
     }
 
-    /// Returns the declared limit of which the least is left, if a service has declared one.
-    #[must_use]
-    pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
-        let engaged = self.words()?;
-        let now = self.elapsed(now);
-        let (least, counts) = engaged.least_left(now)?;
-        Some(declared_limit(&least, counts, now, engaged.sent()))
-    }
-
     /// Returns the fill rate of a limiter that limits.
     fn fill(&self, state: State, head: Head, line: &Line, elapsed: u64) -> Rate {
         let law = self.law.get();
         if law.moves_with_time() {
-            let plan = self
-                .words()
-                .and_then(|engaged| engaged.plan(state, elapsed));
-            match plan {
-                Some(Plan::Rate(rate)) => return rate,
-                Some(Plan::Wait { .. }) => return Rate::LEAST,
-                None => {}
+            let pace = |engaged: Engaged<'_>| engaged.reports().pace(state, elapsed);
+            if let Some(pace) = self.words().and_then(pace) {
+                return pace.rate;
             }
             // Where time has moved it to, even if that has not been looked at.
             return law.rate(state, elapsed, Some(self.meter.reading()), time_to_peak);

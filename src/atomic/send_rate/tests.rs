@@ -9,7 +9,7 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, SECOND};
 use crate::law::Draining;
 use crate::law::declared::{
-    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset, plan::Plan,
+    DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset,
 };
 use crate::line::{LONGEST_QUEUE, TOKEN};
 use crate::{Class, Outcome, WeightError, law::Recorded};
@@ -372,11 +372,11 @@ fn a_line_has_room_for_its_length_and_then_says_when() {
     let limited = rate.about_to_limit();
     let longest = LONGEST_QUEUE / TOKEN;
     for _ in 0..longest / u64::from(u32::MAX) {
-        assert_eq!(limited.debit(0, u32::MAX), Ok(()));
+        assert_eq!(limited.debit(0, u32::MAX).map(|_| ()), Ok(()));
     }
     let rest = u32::try_from(longest % u64::from(u32::MAX)).expect("less");
     assert!(limited.debit(0, rest + 1).is_err());
-    assert_eq!(limited.debit(0, rest), Ok(()));
+    assert_eq!(limited.debit(0, rest).map(|_| ()), Ok(()));
     assert!(limited.debit(0, 1).is_err());
     let wait = rate.reserve(at(0)).claim(at(0));
     assert_eq!(wait, Err(Duration::from_secs(2)), "for one token");
@@ -516,8 +516,8 @@ fn a_limit_is_whole_again_in_its_next_window() {
     let permit = rate.try_acquire(at(0)).expect("as they come");
     rate.observe(at(0), permit, &report.into());
     let limited = rate.about_to_limit();
-    assert!(!limited.is_past_limits(59 * SECOND));
-    assert!(limited.is_past_limits(61 * SECOND), "the next window");
+    assert!(!limited.reports().is_over(59 * SECOND));
+    assert!(limited.reports().is_over(61 * SECOND), "the next window");
 }
 
 /// The time to the next look at what is declared.
@@ -574,13 +574,14 @@ fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     reports.push(told(50, "new"));
     rate.observe(at(MS), permits[0], &reports);
     let limited = rate.about_to_limit();
-    let plan = |now| limited.plan(limited.state.load(), now).expect("declared");
-    assert!(matches!(plan(MS), Plan::Wait { .. }));
+    let pace = |now| limited.reports().pace(limited.state.load(), now);
+    let is_paused = |now| pace(now).expect("declared").pause.is_some();
+    assert!(is_paused(MS));
     let later = 12 * SECOND;
     rate.observe(at(later), permits[1], &told(49, "new").into());
-    assert!(matches!(plan(later), Plan::Rate(_)), "{:?}", plan(later));
+    assert!(!is_paused(later), "{:?}", pace(later));
     // Until the old one's window is over. Resets are whole seconds, so it may end one later.
-    let barred = limited.barred(later, 1);
+    let barred = limited.reports().barred(later, 1);
     assert_eq!(barred, Some(49 * SECOND + MS));
 }
 
@@ -722,7 +723,7 @@ fn told(remaining: u64) -> SendRate {
 /// Sends `requests` whatever the pace is, and returns how many of them go.
 fn go(rate: &SendRate, now: u64, requests: usize) -> usize {
     let engaged = rate.about_to_limit();
-    let sent = (0..requests).map(|_| engaged.send(now, 1));
+    let sent = (0..requests).map(|_| engaged.reports().send(now, 1));
     sent.flatten().count()
 }
 
@@ -732,16 +733,20 @@ fn no_more_goes_than_is_left() {
     // Each window has 60, though all look at it for the first time.
     assert_eq!(go(&told(2), 70 * SECOND, 150), 60);
     let rate = told(30);
-    let order = rate.about_to_limit().send(0, 1).expect("30 are left");
+    let order = rate
+        .about_to_limit()
+        .reports()
+        .send(0, 1)
+        .expect("30 are left");
     let permit = SendPermit::with_order(at(0), 1, order);
     rate.observe(at(MS), permit, &left(0).into());
     assert_eq!(go(&rate, MS, 5), 0, "a report counts at once");
     // Light ones go without a look at the limit, and a heavy one does not follow them.
     let rate = told(5);
     let engaged = rate.about_to_limit();
-    assert!(engaged.send(0, 1).is_ok());
-    assert!(engaged.send(0, 5).is_err());
-    assert!(engaged.send(0, 4).is_ok());
+    assert!(engaged.reports().send(0, 1).is_ok());
+    assert!(engaged.reports().send(0, 5).is_err());
+    assert!(engaged.reports().send(0, 4).is_ok());
 }
 
 #[test]
@@ -750,7 +755,7 @@ fn only_what_was_open_all_along_moves_up() {
     let engaged = rate.about_to_limit();
     let reserve = |now, count| -> Vec<_> { (0..count).map(|_| rate.reserve(at(now))).collect() };
     let _forgotten = reserve(0, 2);
-    engaged.roll(61 * SECOND);
+    engaged.reports().roll(61 * SECOND);
     let _later = reserve(100 * SECOND, 200);
     let now = 122 * SECOND;
     let ahead = || {
@@ -758,7 +763,7 @@ fn only_what_was_open_all_along_moves_up() {
         line.ahead(now, engaged.last_rank()).div_ceil(TOKEN)
     };
     let before = ahead();
-    engaged.roll(now);
+    engaged.reports().roll(now);
     assert_eq!(before - ahead(), 2);
 }
 
@@ -798,25 +803,24 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     let limited = rate.about_to_limit();
     let now = 10 * SECOND;
     limited.follow(now);
-    let plans = limited.plans(limited.state.load(), now);
-    let Some((Plan::Rate(pace), last)) = plans else {
-        panic!("99 are left: {plans:?}");
-    };
+    let pace = limited.reports().pace(limited.state.load(), now);
+    let pace = pace.expect("declared");
+    assert_eq!(pace.pause, None, "99 are left");
     // Resets are whole seconds, so it may end one later.
     let ends = 51 * SECOND;
-    assert!(pace.nanos_per_token() > ends);
-    assert_eq!(last, ends);
+    assert!(pace.rate.nanos_per_token() > ends);
+    assert_eq!(pace.one_more, ends);
 }
 
 #[test]
 fn the_last_send_can_be_taken_back() {
     let rate = told(2);
     let engaged = rate.about_to_limit();
-    let sends = [(); 2].map(|()| engaged.send(0, 1).expect("2 are left"));
+    let sends = [(); 2].map(|()| engaged.reports().send(0, 1).expect("2 are left"));
     let [first, last] = sends.map(|order| SendPermit::with_order(at(0), 1, order));
-    engaged.unsend(first);
+    engaged.reports().unsend(first);
     assert_eq!(go(&rate, 0, 1), 0, "there was one since");
-    engaged.unsend(last);
+    engaged.reports().unsend(last);
     assert_eq!(go(&rate, 0, 2), 1);
 }
 
@@ -828,14 +832,20 @@ fn a_hint_pauses_for_no_longer_than_is_set() {
     rate.observe(at(0), permit, &left(30).into());
     let hint = Duration::from_secs(3_600);
     rate.record(at(0), permit, Outcome::ThrottledFor(hint));
-    assert_eq!(rate.about_to_limit().send(0, 1).err(), Some(2 * SECOND));
+    assert_eq!(
+        rate.about_to_limit().reports().send(0, 1).err(),
+        Some(2 * SECOND)
+    );
 }
 
 #[test]
 fn a_turn_does_not_wait_for_more_than_the_limit() {
     let rate = told(2);
     let engaged = rate.about_to_limit();
-    assert_eq!([1, 60, 61].map(|weight| engaged.over(weight)), [0, 0, 1]);
+    assert_eq!(
+        [1, 60, 61].map(|weight| engaged.reports().over(weight)),
+        [0, 0, 1]
+    );
 }
 
 #[test]

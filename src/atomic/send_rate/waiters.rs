@@ -670,9 +670,9 @@ impl Waiters {
         })
     }
 
-    /// Leaves a slot whose place has been claimed, or taken back: taken or stands → free.
-    pub(super) fn leave(&self, slot: WaiterSlot) {
-        if let Some(slot) = self.slot(slot) {
+    /// Leaves the slot of a place that has been claimed, or taken back: taken or stands → free.
+    pub(super) fn leave(&self, slot: Option<WaiterSlot>) {
+        if let Some(slot) = slot.and_then(|slot| self.slot(slot)) {
             slot.hush();
             // Only by its owner: rule 2. Release: see `join`.
             slot.word.store(Word::FREE.0, Release);

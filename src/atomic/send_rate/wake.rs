@@ -54,15 +54,16 @@ impl Engaged<'_> {
     }
 
     fn wake(&self, elapsed: u64, most: usize) {
-        self.release(elapsed);
-        self.wake_behind(elapsed, most);
+        let second = || self.second_line_if_made();
+        second().inspect(|second| second.release(elapsed));
+        second().inspect(|second| second.wake(elapsed, most));
         if let Some(line) = self.line_at(elapsed) {
             self.retire(&line, elapsed);
         }
         self.waiters.walk(most, |ahead, rank, timer| {
             // A turn that has come may be barred yet.
             let nanos = self.nanos_until_rank(|_| rank, elapsed);
-            let Some(nanos) = nanos.or_else(|| self.barred(elapsed, 1)) else {
+            let Some(nanos) = nanos.or_else(|| self.reports().barred(elapsed, 1)) else {
                 return Look::Due;
             };
             let left = timer.saturating_sub(elapsed);
@@ -130,13 +131,14 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let (waiters, place, slot) = match &mut self.turn {
             Turn::Placed { place, slot } => (&engaged.words.waiters, *place, slot),
-            Turn::Behind { place, slot } => (&engaged.behind().waiters, *place, slot),
+            Turn::Behind { place, slot } => (&engaged.second_line().behind.waiters, *place, slot),
             Turn::Unlimited | Turn::Claimed(..) => return None,
         };
         *slot = slot.take().or_else(|| waiters.join(place, self.weight));
         let slot = (*slot)?;
         let sleep = if self.class.is_background() {
-            engaged.next_look_behind(place, self.weight, elapsed, nanos)
+            let second = engaged.second_line();
+            second.next_look(place, self.weight, elapsed, nanos)
         } else if waiters.is_first(place) {
             engaged.next_look(elapsed, nanos)
         } else {

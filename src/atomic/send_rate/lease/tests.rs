@@ -44,7 +44,7 @@ fn take(rate: &SendRate, now: u64, most: u64) -> u64 {
 /// Returns what is left of the calling thread's lease, in whole tokens.
 fn left(rate: &SendRate) -> u64 {
     let engaged = rate.words().expect("it limits");
-    engaged.lease().map_or(0, |lease| {
+    engaged.lending().own().map_or(0, |lease| {
         lease.last().since(lease.cursor()).unsigned_abs() / TOKEN
     })
 }
@@ -240,7 +240,8 @@ fn no_lease_is_taken_below_two_tokens_in_its_time_for_each_core() {
         take(&rate, SECOND, 10);
         let engaged = rate.words().expect("it limits");
         let own = engaged
-            .lease()
+            .lending()
+            .own()
             .is_some_and(|lease| lease.rate.load(Relaxed) > 0);
         assert_eq!(own, leased, "{tokens}");
     }
@@ -470,7 +471,7 @@ fn a_lease_behind_which_others_took_tokens_stays() {
     with_lease(&rate, SECOND, 6);
     let before = left(&rate);
     assert_eq!(elsewhere(|| take(&rate, SECOND, 1)), 1);
-    rate.words().expect("it limits").hand_back_last();
+    rate.words().expect("it limits").lending().hand_back_last();
     assert_eq!(left(&rate), before);
 }
 
@@ -482,7 +483,7 @@ fn a_lease_that_was_ended_goes_back_no_more() {
     end_leases(&rate, SECOND);
     let engaged = rate.words().expect("it limits");
     let issued = engaged.issued();
-    engaged.hand_back_last();
+    engaged.lending().hand_back_last();
     assert_eq!(engaged.issued(), issued);
 }
 
@@ -546,7 +547,7 @@ fn a_thread_that_ends_gives_its_tokens_back() {
             break;
         }
         thread::yield_now();
-        engaged.collect(now);
+        engaged.lending().collect(now);
         granted += take(&rate, now, 5_000);
     }
     assert_eq!(granted, 1_000);

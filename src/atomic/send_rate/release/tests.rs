@@ -62,7 +62,7 @@ fn goes(place: &mut Reservation<'_>, now: Timestamp) -> bool {
 
 fn waits(rate: &SendRate) -> u64 {
     let engaged = rate.about_to_limit();
-    engaged.behind().waiting_tokens()
+    engaged.second_line().behind.waiting_tokens()
 }
 
 #[test]
@@ -194,13 +194,13 @@ fn what_two_threads_release_for_one_is_given_back() {
     let mut place = rate.background().reserve(at(0));
     let engaged = rate.about_to_limit();
     // Both have taken a token before either adds it.
-    assert_eq!(engaged.take_spare(nanos(100), 1, 1), Some(1));
+    assert_eq!(engaged.second_line().take_spare(nanos(100), 1, 1), Some(1));
     assert!(goes(&mut place, cents(200)));
-    engaged.behind().add(1);
-    engaged.release(nanos(200));
+    engaged.second_line().behind.add(1);
+    engaged.second_line().release(nanos(200));
     assert!(rate.try_acquire(cents(200)).is_ok());
     assert!(rate.try_acquire(cents(299)).is_err());
-    assert_eq!(engaged.behind().unclaimed(), 0);
+    assert_eq!(engaged.second_line().behind.unclaimed(), 0);
 }
 
 #[test]
@@ -237,13 +237,13 @@ fn a_trickle_is_given_up_when_nothing_waits() {
     let backfill = rate.background().reserve(at(0));
     let mut line: Vec<_> = (0..21).map(|_| rate.reserve(at(0))).collect();
     let engaged = rate.about_to_limit();
-    engaged.release(0);
-    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    engaged.second_line().release(0);
+    assert_ne!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
     let mut behind_it = rate.reserve(at(0));
     assert_eq!(behind_it.claim(at(0)), Err(span(2_300)));
     drop(backfill);
-    engaged.release(0);
-    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    engaged.second_line().release(0);
+    assert_eq!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
     assert_eq!(behind_it.claim(at(0)), Err(span(2_200)));
     assert!(line.iter_mut().all(|place| goes(place, cents(2_100))));
     assert!(goes(&mut behind_it, cents(2_200)));
@@ -339,9 +339,10 @@ fn an_estimate_follows_what_the_foreground_takes() {
     assert_eq!(behind(10), Err(span(1_000)));
     let engaged = rate.about_to_limit();
     for _ in 0..40 {
-        let mark = engaged.behind().mark.load(Relaxed);
+        let mark = engaged.second_line().behind.mark.load(Relaxed);
         engaged
-            .behind()
+            .second_line()
+            .behind
             .note(mark.wrapping_add(4 * TOKEN), 1, false);
     }
     let Err(wait) = behind(10) else {
@@ -382,7 +383,7 @@ fn a_reset_leaves_the_line_as_it_is() {
     let rate = spent(1);
     let mut place = rate.background().reserve(cents(0));
     let line = [0; 30].map(|_| rate.reserve(cents(0)));
-    rate.about_to_limit().release(0);
+    rate.about_to_limit().second_line().release(0);
     rate.reset(cents(0));
     assert_eq!(waits(&rate), 1);
     drop(line);
@@ -466,10 +467,10 @@ fn plays(rate: &SendRate, seed: u64) {
     }
     drop((ahead, behind));
     let engaged = rate.about_to_limit();
-    engaged.release(now);
+    engaged.second_line().release(now);
     let left = (
-        engaged.behind().waiting(),
-        engaged.behind().unclaimed(),
+        engaged.second_line().behind.waiting(),
+        engaged.second_line().behind.unclaimed(),
         engaged.open_tokens(),
     );
     assert_eq!(left, (0, 0, 0), "seed {seed}");
@@ -493,7 +494,7 @@ fn a_snapshot_releases_nothing() {
         let shown = rate.snapshot(cents(100)).background;
         assert_eq!((shown.waiting, shown.released), (1, 0));
     }
-    assert_eq!(rate.about_to_limit().behind().unclaimed(), 0);
+    assert_eq!(rate.about_to_limit().second_line().behind.unclaimed(), 0);
     assert!(rate.try_acquire(cents(100)).is_ok(), "it is still there");
 }
 
@@ -508,11 +509,11 @@ fn foreground_before_background_came_brings_no_trickle() {
     let now = nanos(3_000);
     let _line = [0; 19].map(|_| rate.reserve(at(now)));
     let _place = rate.background().reserve(at(now));
-    engaged.release(now);
-    assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    engaged.second_line().release(now);
+    assert_eq!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
     let _more = [0; 20].map(|_| rate.reserve(at(now)));
-    engaged.release(now);
-    assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+    engaged.second_line().release(now);
+    assert_ne!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
 }
 
 /// Returns after how many places of the first line the trickle is put.
@@ -520,9 +521,9 @@ fn trickles_after(rate: &SendRate, now: u64) -> usize {
     let engaged = rate.about_to_limit();
     let _place = rate.background().reserve(at(now));
     let mut line = Vec::new();
-    while engaged.behind().trickle.load(Relaxed) == NO_PLACE {
+    while engaged.second_line().behind.trickle.load(Relaxed) == NO_PLACE {
         line.push(rate.reserve(at(now)));
-        engaged.release(now);
+        engaged.second_line().release(now);
     }
     line.len()
 }
@@ -552,12 +553,12 @@ fn a_change_of_the_rate_restarts_the_trickle() {
         let _place = rate.background().reserve(at(0));
         let _line = [0; 21].map(|_| rate.reserve(at(0)));
         let engaged = rate.about_to_limit();
-        engaged.release(0);
-        assert_ne!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
+        engaged.second_line().release(0);
+        assert_ne!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
         change(&rate);
-        assert_eq!(engaged.behind().trickle.load(Relaxed), NO_PLACE);
-        let promised = engaged.promised_to_foreground(engaged.behind());
-        assert_eq!(engaged.behind().mark.load(Relaxed), promised);
+        assert_eq!(engaged.second_line().behind.trickle.load(Relaxed), NO_PLACE);
+        let promised = engaged.second_line().promised_to_foreground();
+        assert_eq!(engaged.second_line().behind.mark.load(Relaxed), promised);
     }
 }
 
@@ -582,7 +583,7 @@ fn what_a_heavy_request_has_collected_counts_as_spent() {
     for tenth in 10..=15 {
         assert!(!goes(&mut heavy, at(tenth * SECOND / 10)));
     }
-    let collected = rate.about_to_limit().behind().unclaimed();
+    let collected = rate.about_to_limit().second_line().behind.unclaimed();
     assert!((20..=30).contains(&collected), "{collected}");
 }
 
@@ -595,7 +596,11 @@ fn a_pause_makes_no_trickle_due() {
     rate.record(cents(1), SendPermit::sent_at(at(0)), hint);
     assert!(!goes(&mut place, cents(100)) && !goes(&mut place, cents(5_000)));
     assert_ne!(
-        rate.about_to_limit().behind().trickle.load(Relaxed),
+        rate.about_to_limit()
+            .second_line()
+            .behind
+            .trickle
+            .load(Relaxed),
         NO_PLACE
     );
 }

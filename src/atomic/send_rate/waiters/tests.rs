@@ -55,7 +55,7 @@ fn counts_are_those_of_a_plain_line() {
             if let Some(token) = chosen.copied() {
                 let (weight, slot) = plain.waiting.remove(&token).expect("it waits");
                 if token - plain.before(token) <= due {
-                    waiters.leave(slot.expect("there is room"));
+                    waiters.leave(slot);
                 } else {
                     waiters.give_up(slot, place(token), weight, place(due));
                     plain.given_up.insert(token, u64::from(weight));
@@ -97,7 +97,7 @@ fn places_given_up_are_retired_in_order_and_leave_their_slots() {
     assert!(!waiters.has_gaps());
     assert_eq!((waiters.before(place(4)), given_up(&waiters)), (3, 3));
     for number in [0, 3, 5] {
-        waiters.leave(slots[number].take().expect("there was room"));
+        waiters.leave(slots[number].take());
     }
     let table = waiters.table(0).expect("there were waiters");
     assert!(table.slots.iter().all(|slot| slot.word() == Word::FREE));
@@ -156,11 +156,11 @@ fn tables_grow_when_they_are_full_and_are_used_again() {
     slots.extend((9..=72).map(join));
     assert!(slots[8..].iter().all(|slot| slot.table() == 1));
     assert_eq!(join(73).table(), 2);
-    slots.drain(8..).for_each(|slot| waiters.leave(slot));
+    slots.drain(8..).for_each(|slot| waiters.leave(Some(slot)));
     for token in 74..10_000 {
         let slot = join(token);
         assert_eq!(slot.table(), 2, "the last one there is");
-        waiters.leave(slot);
+        waiters.leave(Some(slot));
     }
     assert!(waiters.table(3).is_none());
 }
@@ -175,7 +175,7 @@ fn slots_that_are_never_left_are_passed_over() {
     for token in 6..1_000 {
         let slot = waiters.join(place(token), 1).expect("there is room");
         assert_eq!(slot.table(), 0);
-        waiters.leave(slot);
+        waiters.leave(Some(slot));
     }
 }
 
@@ -306,7 +306,7 @@ mod waking {
         }
 
         fn leave(&self, number: usize) {
-            self.waiters.leave(self.stands[number].0);
+            self.waiters.leave(Some(self.stands[number].0));
         }
 
         /// Walks over those before `due` and as many behind. Returns whom it looked at.

@@ -1,4 +1,25 @@
-//! Declared limits bound to their words: reports, sends, and what follows from both for the rate.
+//! Declared limits: what a service reports, which requests it bars, and what rate follows from it.
+//!
+//! A limiter that limits is seen through [`Reports`] where declared limits have a say. Of a law that
+//! does not listen each function says that nothing is declared.
+//!
+//! # States
+//!
+//! | state | law's state | limits declared | a request goes |
+//! |---|---|---|---|
+//! | first contact | as at the start | none | with the first burst, or in its turn |
+//! | unbound | limits as good as nothing | none | as it comes |
+//! | declared | any | one or more | in its turn, if each limit has room |
+//! | given up | any other | none | in its turn |
+//!
+//! | operation | `sent` | `first` | limits |
+//! |---|---|---|---|
+//! | send `n` | `+ n`, by one swap, if each limit has room | | those that a new window makes are begun |
+//! | take the last send back | `− n`, unless there was one since | | |
+//! | go before the turn | | `+ 1`, before the request goes | |
+//! | settle | `+` what it cost more, unless a report has counted it | | cheaper, if it cost half |
+//! | report, throttle | | | each replaced as a whole |
+//! | forget | | 0 | none |
 //!
 //! A send is one compare-and-swap of `sent`, from the position that was compared with the limits.
 //! After a lost swap the new position is compared again. So of two sends with room for one, one
@@ -11,10 +32,13 @@
 use core::time::Duration;
 
 use super::SendRate;
-use super::acquire::{Engaged, FIRST_SEND, elapsed};
-use super::gate::LONGEST_QUIET;
+use super::acquire::{Engaged, FIRST_SEND};
+use super::behind::Behind;
+use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::{Limits, Unheard};
 use super::permit::{Order, SendPermit, WeightError};
+use super::record::sent_at;
+use super::snapshot::{DeclaredLimit, declared_limit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
@@ -23,11 +47,9 @@ use crate::law::declared::hear::{Heard, ResetAt, Told};
 use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
 use crate::law::declared::plan::Plan;
 use crate::law::declared::throttle::Refused;
-use crate::law::declared::{
-    Declared, DeclaredSettings, Dimension, LimitReport, LimitReports, Observed, Reset,
-};
+use crate::law::declared::{Declared, DeclaredSettings, LimitReports, Observed, Reset};
 use crate::law::{Controller, Law as _, State};
-use crate::line::{Head, Line, Place, TOKEN, capacity};
+use crate::line::{Head, Line, Place, TOKEN};
 
 /// So long after the start a request goes for which others have left no turn.
 const FIRST_SILENCE: u64 = 20 * SECOND;
@@ -83,7 +105,24 @@ impl SendRate {
             let Some(limits) = self.law.make_limits() else {
                 break;
             };
-            let told = engaged.told(elapsed, permit, report, reports.date());
+            let sent = engaged.sent();
+            let told = Told {
+                now: elapsed,
+                sent_at: sent_at(self.start, permit, elapsed),
+                order: permit.order(sent),
+                weight: permit.weight(),
+                sent,
+                policy: report.policy_name(),
+                limit: report.declared_limit(),
+                remaining: report.remaining(),
+                window: report.declared_window().map(nanos),
+                reset: report.declared_reset().map(|reset| match reset {
+                    Reset::In(time) => ResetAt::In(nanos(time)),
+                    Reset::At(time) => ResetAt::At(nanos(time).min(LAST_TIME)),
+                }),
+                refills: report.declared_refills(),
+                date: reports.date().map(|date| nanos(date).min(LAST_TIME)),
+            };
             observed = observed.max(match limits.report(&told) {
                 Heard::Declared => Observed::Declared,
                 Heard::Changed => Observed::Changed,
@@ -92,10 +131,10 @@ impl SendRate {
                 Heard::Late | Heard::Wrong => Observed::Nothing,
             });
         }
-        if reports.ignored() > 0 {
-            if let Some(limits) = self.law.make_limits() {
-                limits.ignore(reports.ignored().into());
-            }
+        let ignored = u64::from(reports.ignored());
+        if ignored > 0 {
+            let limits = self.law.make_limits();
+            limits.inspect(|limits| limits.ignore(ignored));
         }
         if observed > Observed::Nothing {
             self.law.unheard().inspect(|unheard| unheard.hear());
@@ -106,6 +145,19 @@ impl SendRate {
             engaged.wake_due(elapsed);
         }
         observed
+    }
+
+    /// Returns the declared limit of which the least is left, if a service has declared one.
+    #[must_use]
+    pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
+        let (now, sent) = (self.elapsed(now), self.words()?.sent());
+        let limits = self.law.limits()?;
+        // One that was given up is shown if there is no other.
+        let all = !limits.is_any_declared();
+        let ledgers = limits.known().filter(|ledger| all || ledger.is_declared());
+        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
+        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
+        Some(declared_limit(&least, self.law.obeys()?, now, sent))
     }
 
     /// Returns how much is left of the declared limit of which the least is, in 2⁻³² of it; 0 if
@@ -130,21 +182,13 @@ impl SendRate {
 
     /// Returns of what the limiter obeys declared limits.
     #[cfg(feature = "std")]
-    pub(crate) fn obeys(&self) -> Option<Dimension> {
+    pub(crate) fn obeys(&self) -> Option<crate::law::Dimension> {
         self.law.obeys()
     }
 
     /// Notes an answer, for a limiter that has heard nothing.
     #[inline]
     pub(super) fn note_answer(&self) {
-        if self.law.listens() {
-            self.count_answer();
-        }
-    }
-
-    // Out of the way of laws that do not listen.
-    #[cold]
-    fn count_answer(&self) {
         self.law.unheard().inspect(|unheard| unheard.answer());
     }
 
@@ -162,73 +206,62 @@ impl SendRate {
     }
 }
 
+/// What declared limits make of the rate of a limiter.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// The rate from now on: the least there is while nothing may go.
+    pub(super) rate: Rate,
+    /// Until when nothing may go, and the rate then.
+    pub(super) pause: Option<(u64, Rate)>,
+    /// The nanoseconds until each limit has let one more token go.
+    pub(super) one_more: u64,
+}
+
+/// A limiter that limits, as declared limits see it.
+#[derive(Clone, Copy)]
+pub(super) struct Reports<'a>(&'a Engaged<'a>);
+
 impl Engaged<'_> {
-    /// Returns the position of the last request sent, of a limiter that obeys declared limits.
-    pub(super) fn sent(&self) -> u64 {
-        // Relaxed: see `order`.
-        self.promised.sent.load(Relaxed)
+    /// Returns what a service has declared, and what follows from it.
+    #[inline]
+    pub(super) const fn reports(&self) -> Reports<'_> {
+        Reports(self)
+    }
+}
+
+impl<'a> Reports<'a> {
+    fn limits(self) -> Option<&'a Limits> {
+        self.0.law.limits()
     }
 
-    /// Returns what the foreground has sent, of which background was `granted` the rest: what is
-    /// promised to it where declared limits are obeyed, as the bucket may run over there while
-    /// background waits.
-    pub(super) fn sent_in_foreground(&self, granted: u64) -> Option<u64> {
-        (self.law.listens()).then(|| self.sent().wrapping_sub(granted))
+    /// Returns the tokens that declared limits leave over for background; see [`Ledger::spare`].
+    pub(super) fn spare(self, now: u64) -> u64 {
+        let spare = self.of_each(|ledger, sent, promised| ledger.spare(now, sent, promised));
+        spare.min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the declared limit of which the least is left, and what it counts.
-    pub(super) fn least_left(&self, now: u64) -> Option<(Ledger, Dimension)> {
-        let sent = self.sent();
-        let limits = self.law.limits()?;
-        // One that was given up is shown if there is no other.
-        let all = !limits.is_any_declared();
-        let ledgers = limits.known().filter(|ledger| all || ledger.is_declared());
-        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
-        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
-        Some((least, self.law.obeys()?))
+    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
+    pub(super) fn until_spare(self, now: u64, tokens: u64) -> u64 {
+        let waits =
+            self.of_each(|ledger, sent, promised| ledger.until_spare(now, sent, promised, tokens));
+        waits.max().unwrap_or(0)
     }
 
-    /// Makes room in the bucket for a try of `weight` tokens if declared limits are obeyed, and
-    /// returns whether.
-    pub(super) fn makes_room(&self, weight: u32) -> bool {
-        let listens = self.law.listens();
-        if listens {
-            self.make_room(weight);
-        }
-        listens
+    /// Returns what `of` says of each limit, what has been sent, and what is promised.
+    fn of_each(self, of: impl Fn(Ledger, u64, u64) -> u64) -> impl Iterator<Item = u64> {
+        let limits = self.limits();
+        let (sent, promised) = limits.map_or((0, 0), |limits| {
+            (self.0.sent(), limits.charged(self.asked_for()))
+        });
+        let ledgers = limits.into_iter().flat_map(Limits::ledgers);
+        ledgers.map(move |ledger| of(ledger, sent, promised))
     }
 
-    /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
-    /// lower one, and with declared limits, it is saved up for while it stands in line.
-    pub(super) fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
-        let paced = self.law.get().paced();
-        match paced.and_then(|paced| paced.highest()) {
-            Some(highest) if !self.law.listens() => {
-                self.weigh_in(elapsed, weight, |line| capacity(highest, line.burst))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the tokens that declared limits leave over.
-    pub(super) fn declared_spare(&self, elapsed: u64) -> u64 {
-        self.law.limits().map_or(u64::MAX, |limits| {
-            limits.spare(elapsed, self.sent(), self.spoken_for(limits))
-        })
-    }
-
-    /// Returns the nanoseconds until declared limits leave `tokens` over.
-    pub(super) fn until_declared_spare(&self, elapsed: u64, tokens: u64) -> u64 {
-        self.law.limits().map_or(0, |limits| {
-            limits.until_spare(elapsed, self.sent(), self.spoken_for(limits), tokens)
-        })
-    }
-
-    /// Returns the tokens that belong to requests which have not gone yet, but for those that were
-    /// forgotten.
-    fn spoken_for(&self, limits: &Limits) -> u64 {
-        let open = self.open_tokens();
-        limits.charged(open.saturating_add(self.released_unclaimed()))
+    /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
+    fn asked_for(self) -> u64 {
+        let open = self.0.open_tokens();
+        let behind = self.0.promised.behind.get();
+        open.saturating_add(behind.map_or(0, Behind::unclaimed))
     }
 
     /// Counts a request that took `weight` tokens as sent, and returns its order; or how long it is
@@ -236,8 +269,8 @@ impl Engaged<'_> {
     ///
     /// A limiter that obeys no declared limits counts no sends and bars none.
     #[inline]
-    pub(super) fn send(&self, elapsed: u64, weight: u32) -> Result<Order, u64> {
-        if !self.law.listens() {
+    pub(super) fn send(self, elapsed: u64, weight: u32) -> Result<Order, u64> {
+        if !self.0.law.listens() {
             return Ok(Order::CHARGED);
         }
         // Relaxed: a chain of swaps, which is totally ordered, each from the position that the
@@ -245,8 +278,8 @@ impl Engaged<'_> {
         // compared with positions that its own request was sent after. Models:
         // `declared::two_sends_at_the_edge_do_not_both_go`,
         // `declared::a_report_beside_a_send_counts_it_or_not`.
-        let word = &self.promised.sent;
-        let Some(limits) = self.law.limits() else {
+        let word = &self.0.promised.sent;
+        let Some(limits) = self.limits() else {
             let before = word.fetch_add(weight.into(), Relaxed);
             return Ok(Order::at(before.wrapping_add(weight.into())));
         };
@@ -263,32 +296,32 @@ impl Engaged<'_> {
         }
     }
 
-    /// As [`send`](Self::send), of a request whose turn has come: a bar is looked at once more if
-    /// time may have lifted it.
-    pub(super) fn send_due(&self, elapsed: u64, weight: u32) -> Result<Order, u64> {
+    /// Counts a request whose turn has come as sent. A bar is looked at once more if time may have
+    /// lifted it.
+    pub(super) fn send_due(self, elapsed: u64, weight: u32) -> Result<Order, u64> {
         let sent = self.send(elapsed, weight);
         if sent.is_ok() {
             return sent;
         }
-        self.catch_up(elapsed);
+        self.0.catch_up(elapsed);
         let sent = self.send(elapsed, weight);
-        if let (Err(_), Some(limits)) = (sent, self.law.limits()) {
+        if let (Err(_), Some(limits)) = (sent, self.limits()) {
             let others = self.unclaimed(elapsed).saturating_sub(weight.into());
             limits.note_barred(elapsed, others);
         }
         sent
     }
 
-    /// Takes the send at `order` back, which has not been made. Once there is a later one, it stays
-    /// counted until the next report.
-    pub(super) fn unsend(&self, permit: SendPermit) {
+    /// Takes the send of `permit` back, which has not been made. Once there is a later one, the send
+    /// stays counted until the next report.
+    pub(super) fn unsend(self, permit: SendPermit) {
         if permit.is_ordered() {
-            let sent = self.sent();
+            let sent = self.0.sent();
             let before = sent.wrapping_sub(permit.weight().into());
             if permit.order(sent) == sent {
                 // Relaxed: see `send`. Model:
                 // `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
-                let word = &self.promised.sent;
+                let word = &self.0.promised.sent;
                 let _ = word.compare_exchange(sent, before, Relaxed, Relaxed);
             }
         }
@@ -296,13 +329,20 @@ impl Engaged<'_> {
 
     /// Returns how long the declared limits bar a request of `weight`, in nanoseconds; `None` if it
     /// may go. Writes nothing that counts.
-    pub(super) fn barred(&self, elapsed: u64, weight: u32) -> Option<u64> {
-        self.law.limits()?.barred(elapsed, self.sent(), weight)
+    pub(super) fn barred(self, elapsed: u64, weight: u32) -> Option<u64> {
+        self.limits()?.barred(elapsed, self.0.sent(), weight)
+    }
+
+    /// Returns how long a request of `weight` is barred, after a look at what time has lifted.
+    pub(super) fn barred_by_now(self, elapsed: u64, weight: u32) -> Option<u64> {
+        let limits = self.limits()?;
+        self.0.catch_up(elapsed);
+        limits.barred(elapsed, self.0.sent(), weight)
     }
 
     /// Refuses a weight above a limit that the service has declared: it can never go.
-    pub(super) fn check_limits(&self, weight: u32) -> Result<(), WeightError> {
-        match self.law.limits().and_then(|limits| limits.least(true)) {
+    pub(super) fn check(self, weight: u32) -> Result<(), WeightError> {
+        match self.limits().and_then(|limits| limits.least(true)) {
             Some(capacity) if weight > capacity => {
                 Err(WeightError::AboveCapacity { weight, capacity })
             }
@@ -313,28 +353,13 @@ impl Engaged<'_> {
     /// Returns how many tokens of a place for `weight` its turn does not wait for: what it takes
     /// beyond the least limit that is declared, which may have shrunk since the place was taken.
     /// Before the first report (rule 1) a token stands for a request of any weight.
-    pub(super) fn over(&self, weight: u32) -> u64 {
+    pub(super) fn over(self, weight: u32) -> u64 {
         if weight == 1 {
             return 0;
         }
-        let least = || self.law.limits()?.least(false);
+        let least = || self.limits()?.least(false);
         let least = self.first_contact().map(|_| 1).or_else(least);
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
-    }
-
-    /// As [`barred`](Self::barred), of a request whose turn has come: a bar is looked at once more
-    /// if time may have lifted it.
-    pub(super) fn barred_due(&self, elapsed: u64, weight: u32) -> Option<u64> {
-        self.barred(elapsed, weight)?;
-        self.catch_up(elapsed);
-        self.barred(elapsed, weight)
-    }
-
-    /// As [`barred`](Self::barred), after a look at what time has lifted.
-    pub(super) fn barred_by_now(&self, elapsed: u64, weight: u32) -> Option<u64> {
-        let limits = self.law.limits()?;
-        self.catch_up(elapsed);
-        limits.barred(elapsed, self.sent(), weight)
     }
 
     /// Corrects the sends once the request of `permit` has turned out to cost `more` tokens than it
@@ -343,12 +368,12 @@ impl Engaged<'_> {
     ///
     /// A report of that request or a later one has the true cost in it. Until one has been taken, a
     /// debit counts as a send of as much now; a credit waits for the report.
-    pub(super) fn settle_sends(&self, permit: SendPermit, more: i64) -> bool {
+    pub(super) fn settle(self, permit: SendPermit, more: i64) -> bool {
         let is_unheard = self.first_contact().is_some();
-        let Some(limits) = self.law.limits() else {
+        let Some(limits) = self.limits() else {
             return is_unheard;
         };
-        let order = permit.order(self.sent());
+        let order = permit.order(self.0.sent());
         let (mut is_any_declared, mut is_counted) = (false, true);
         for ledger in limits.ledgers() {
             is_any_declared = true;
@@ -359,73 +384,26 @@ impl Engaged<'_> {
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.
-            self.promised.sent.fetch_add(more, Relaxed);
+            self.0.promised.sent.fetch_add(more, Relaxed);
         }
         is_any_declared || is_unheard
     }
 
-    /// Lets the rate follow what a settlement has changed, and wakes the waiters whose turn it
-    /// brings.
-    pub(super) fn after_settling(&self, elapsed: u64) {
-        self.follow_limits(elapsed);
-        self.wake_due(elapsed);
-    }
-
     /// Lets the rate follow what has changed of the declared limits, if there are any.
-    pub(super) fn follow_limits(&self, elapsed: u64) {
-        if self.law.limits().is_some() {
+    pub(super) fn follow(self, elapsed: u64) {
+        if self.limits().is_some() {
             // After the change: see `observe`.
-            self.gate.disturb();
-            self.follow(elapsed);
-        }
-    }
-
-    /// Returns when the request of `permit` was sent; now if that is not known, or later.
-    fn sent_at(&self, now: u64, permit: SendPermit) -> u64 {
-        if permit.is_timed() {
-            return elapsed(self.start, permit.time()).min(now);
-        }
-        now
-    }
-
-    fn told(
-        &self,
-        now: u64,
-        permit: SendPermit,
-        report: &LimitReport,
-        date: Option<Duration>,
-    ) -> Told {
-        let sent = self.sent();
-        Told {
-            now,
-            sent_at: self.sent_at(now, permit),
-            order: permit.order(sent),
-            weight: permit.weight(),
-            sent,
-            policy: report.policy_name(),
-            limit: report.declared_limit(),
-            remaining: report.remaining(),
-            window: report.declared_window().map(nanos),
-            reset: report.declared_reset().map(|reset| match reset {
-                Reset::In(time) => ResetAt::In(nanos(time)),
-                Reset::At(time) => ResetAt::At(nanos(time).min(LAST_TIME)),
-            }),
-            refills: report.declared_refills(),
-            date: date.map(|date| nanos(date).min(LAST_TIME)),
+            self.0.gate.disturb();
+            self.0.follow(elapsed);
         }
     }
 
     /// Returns what declared limits make of the rate at `now`, `None` if the law decides alone.
-    pub(super) fn plan(&self, state: State, now: u64) -> Option<Plan> {
-        self.plans(state, now).map(|(plan, _)| plan)
-    }
-
-    /// As [`plan`](Self::plan), with the nanoseconds until each limit has let one more token go.
-    pub(super) fn plans(&self, state: State, now: u64) -> Option<(Plan, u64)> {
-        let limits = self.law.limits()?;
-        let law = self.law.get();
+    pub(super) fn pace(self, state: State, now: u64) -> Option<Pace> {
+        let limits = self.limits()?;
+        let law = self.0.law.get();
         let spend = law.declared()?.spend();
-        let sent = self.sent();
+        let sent = self.0.sent();
         let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
         let (mut plan, mut last) = (None::<Plan>, 0);
         let mut contradicted = false;
@@ -440,56 +418,66 @@ impl Engaged<'_> {
         let highest = law.paced().and_then(|paced| paced.highest());
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
-            let reading = Some(self.meter.reading());
-            let paced = law.rate(state, now, reading, |peak| self.curve.time_to_peak(peak));
+            let reading = Some(self.0.meter.reading());
+            let paced = law.rate(state, now, reading, |peak| self.0.curve.time_to_peak(peak));
             most = most.min(paced);
         }
-        Some((plan?.at_most(most), last.max(most.nanos_per_token())))
+        let (rate, pause) = match plan?.at_most(most) {
+            Plan::Rate(rate) => (rate, None),
+            Plan::Wait { until, then } => (Rate::LEAST, Some((until, then))),
+        };
+        let one_more = last.max(most.nanos_per_token());
+        Some(Pace {
+            rate,
+            pause,
+            one_more,
+        })
     }
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
-    fn unclaimed(&self, now: u64) -> u64 {
-        let (_, line) = self.read();
-        let open = self.open_tokens().saturating_add(self.released_unclaimed());
-        let open = open.wrapping_mul(TOKEN);
-        let taken = self.last_rank().less(open);
+    fn unclaimed(self, now: u64) -> u64 {
+        let (_, line) = self.0.read();
+        let open = self.asked_for().wrapping_mul(TOKEN);
+        let taken = self.0.last_rank().less(open);
         let unclaimed = line.minted_at(now).to_place().since(taken);
         u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN
     }
 
     /// Begins the windows that have begun by `now`.
-    pub(super) fn roll(&self, now: u64) {
-        if let Some(limits) = self.law.limits() {
-            let sent = self.sent();
+    pub(super) fn roll(self, now: u64) {
+        let Self(engaged) = self;
+        if let Some(limits) = self.limits() {
+            let sent = engaged.sent();
             limits.roll(now, sent);
-            let stuck = limits.note_open(now, sent, self.open_tokens(), self.unclaimed(now));
+            let stuck = limits.note_open(now, sent, engaged.open_tokens(), self.unclaimed(now));
             // Places that were forgotten, or that the pace has not come to in a whole window: all
             // places move up. The bar is by what is left.
             if stuck > 0 && self.barred(now, 1).is_none() {
-                let (_, line) = self.read();
-                let ahead = line.ahead(now, self.last_rank()).div_ceil(TOKEN);
-                self.give_back(ahead.min(stuck));
+                let (_, line) = engaged.read();
+                let ahead = line.ahead(now, engaged.last_rank()).div_ceil(TOKEN);
+                engaged.give_back(ahead.min(stuck));
             }
         }
     }
 
-    /// Moves the rate of `head` to what is planned.
-    pub(super) fn follow_plan(
-        &self,
+    /// Moves the rate of `head` to what follows from the declared limits at `now`, after a look at
+    /// their windows. `false` if there are none: the law decides alone.
+    pub(super) fn move_rate(
+        self,
         head: Head,
         line: &Line,
         state: State,
         now: u64,
-        plan: Plan,
-        gate: super::gate::GateWord,
-    ) {
-        let (rate, until) = match plan {
-            Plan::Rate(rate) => (rate, u64::MAX),
-            Plan::Wait { until, .. } => (Rate::LEAST, until),
+        gate: GateWord,
+    ) -> bool {
+        let Self(engaged) = self;
+        self.roll(now);
+        let Some(Pace { rate, pause, .. }) = self.pace(state, now) else {
+            return false;
         };
         let (mut at, mut lacks_first) = (now, false);
         // A pause ends when it was to end, not when a caller looks.
-        if let (Some(limits), Plan::Rate(_), true) = (self.law.limits(), plan, line.is_paused()) {
+        if let (Some(limits), None, true) = (self.limits(), pause, line.is_paused()) {
             let resumed = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
             at = resumed.max().unwrap_or(now);
             let mut ledgers = limits.ledgers();
@@ -497,37 +485,39 @@ impl Engaged<'_> {
         }
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
-        if rate == line.rate || self.change(head, line, at, rate, state) {
+        if rate == line.rate || engaged.change(head, line, at, rate, state) {
             if lacks_first {
-                self.give_back(1);
+                engaged.give_back(1);
             }
-            self.quieten_gate(&self.law.get(), state, now, rate, until, gate);
+            let until = pause.map_or(u64::MAX, |(until, _)| until);
+            engaged.quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
         }
+        true
     }
 
     /// Returns `true` if a limit is declared.
-    pub(super) fn is_any_declared(&self) -> bool {
-        self.law.limits().is_some_and(Limits::is_any_declared)
+    pub(super) fn is_any_declared(self) -> bool {
+        self.limits().is_some_and(Limits::is_any_declared)
     }
 
     /// Returns `true` if requests go as they come until a limit is declared.
-    pub(super) fn is_unbound(&self) -> bool {
-        let law = self.law.get().declared();
-        law.is_some_and(|law| law.is_free(self.state.load()) && !self.is_any_declared())
+    pub(super) fn is_unbound(self) -> bool {
+        let law = self.0.law.get().declared();
+        law.is_some_and(|law| law.is_free(self.0.state.load()) && !self.is_any_declared())
     }
 
     /// Returns the nanoseconds after which a wait can be foretold. Before the first report and just
     /// after it (rules 1 and 5) the rate says nothing of what the service allows: by it, requests
     /// with a deadline would be refused that may go in a moment. Before it, the next look is all.
-    pub(super) fn until_foretold(&self, elapsed: u64) -> u64 {
-        if !self.law.listens() {
+    pub(super) fn until_foretold(self, elapsed: u64) -> u64 {
+        if !self.0.law.listens() {
             return u64::MAX;
         }
-        let ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
+        let ledgers = self.limits().into_iter().flat_map(Limits::ledgers);
         match ledgers.map(|ledger| ledger.early_until()).max() {
             // The rate is looked at by then.
             Some(at) => at.saturating_add(LONGEST_QUIET).checked_sub(elapsed),
-            None if Declared::is_first_contact(self.state.load()) => Some(LONGEST_QUIET),
+            None if Declared::is_first_contact(self.0.state.load()) => Some(LONGEST_QUIET),
             None => None,
         }
         .filter(|nanos| *nanos > 0)
@@ -535,54 +525,54 @@ impl Engaged<'_> {
     }
 
     /// Returns the law, as long as nothing has been heard of the service.
-    pub(super) fn first_contact(&self) -> Option<Declared> {
-        let law = self.law.get().declared()?;
-        let is_first = Declared::is_first_contact(self.state.load()) && !self.is_any_declared();
+    pub(super) fn first_contact(self) -> Option<Declared> {
+        let law = self.0.law.get().declared()?;
+        let is_first = Declared::is_first_contact(self.0.state.load()) && !self.is_any_declared();
         is_first.then_some(law)
     }
 
-    /// Lets one request of the first burst go that waits for its turn, if it `is_next`: what
-    /// another one got would be for those before it.
-    pub(super) fn first_burst(&self, is_next: impl Fn() -> bool) -> bool {
+    /// Lets a request go before its turn at `place`, or before that of a try without one: as one of
+    /// the first burst, if it is the next. What another one got would be for those before it. Or as
+    /// the one that goes if none has been sent for long since the start: those before its place
+    /// were forgotten.
+    pub(super) fn goes_first(self, place: Option<Place>, elapsed: u64) -> bool {
+        let Self(engaged) = self;
+        let first = &engaged.promised.first;
+        let is_next = || match place {
+            Some(place) => engaged.nanos_until(place.less_tokens(1), elapsed).is_none(),
+            None => engaged.line_at(elapsed).is_some_and(|line| {
+                let last = engaged.last_rank();
+                engaged.wait_of(&line, elapsed, last).is_none()
+            }),
+        };
         let law = self.first_contact().filter(|_| is_next());
-        let is_one = law.is_some_and(|law| self.promised.first.is_one_of(law.first().into()));
-        if is_one {
-            self.give_back(1);
+        if law.is_some_and(|law| first.is_one_of(law.first().into())) {
+            engaged.give_back(1);
+            return true;
         }
-        is_one
-    }
-
-    /// As [`first_burst`](Self::first_burst), of a try: it is next if nothing waits in line.
-    pub(super) fn first_try(&self, elapsed: u64) -> bool {
-        let is_alone = |line| self.wait_of(&line, elapsed, self.last_rank()).is_none();
-        self.first_burst(|| self.line_at(elapsed).is_some_and(is_alone))
-    }
-
-    /// Lets one request go if none has been sent for long since the start, although it waits for
-    /// its turn at `place`: those before it were forgotten.
-    pub(super) fn end_first_silence(&self, place: Place, elapsed: u64) -> bool {
-        let is_silent = elapsed >= FIRST_SILENCE && self.sent() == FIRST_SEND;
+        let Some(place) = place else { return false };
+        let is_silent = elapsed >= FIRST_SILENCE && engaged.sent() == FIRST_SEND;
         let law = self.first_contact().filter(|_| is_silent);
         // Beyond the burst one goes.
         let most = law.map_or(0, |law| u64::from(law.first()).saturating_add(1));
-        if !self.promised.first.is_one_of(most) {
+        if !first.is_one_of(most) {
             return false;
         }
-        let (_, line) = self.read();
-        let rank = place.less_tokens(self.waiters.before(place));
-        self.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
+        let (_, line) = engaged.read();
+        let rank = place.less_tokens(engaged.waiters.before(place));
+        engaged.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
         true
     }
 
     /// Takes a throttle into the declared limits, and returns whether it contradicts them.
-    pub(super) fn refuse(&self, now: u64, permit: SendPermit, hint: Duration) -> bool {
-        let Some(limits) = self.law.limits() else {
+    pub(super) fn refuse(self, now: u64, permit: SendPermit, hint: Duration) -> bool {
+        let Some(limits) = self.limits() else {
             return false;
         };
-        let law = self.law.get();
+        let law = self.0.law.get();
         let longest = law.declared().map_or(Duration::ZERO, |law| law.max_pause());
         let pause = nanos(hint.min(longest)).min(LONGEST_SPAN);
-        let sent = self.sent();
+        let sent = self.0.sent();
         let order = permit.order(sent);
         let least = limits
             .ledgers()
@@ -595,27 +585,31 @@ impl Engaged<'_> {
         let weight = u64::from(permit.weight());
         let told = |ledger: Ledger| ledger.told_left(order);
         let empty = limits.ledgers().filter_map(told).any(|left| left < weight);
-        limits.throttle(|ledger| Refused {
-            now,
-            order,
-            until: now.saturating_add(pause),
-            blamed: !empty && least == Some(ledger.policy),
-        })
+        let mut contradicts = false;
+        limits.each(|ledger| {
+            let (next, contradicted) = ledger.throttle(&Refused {
+                now,
+                order,
+                until: now.saturating_add(pause),
+                blamed: !empty && least == Some(ledger.policy),
+            });
+            contradicts |= contradicted;
+            next
+        });
+        contradicts
     }
 
     /// Forgets what was declared, and who went before that.
-    pub(super) fn forget_limits(&self) {
-        self.promised.first.forget();
-        if let Some(limits) = self.law.limits() {
-            limits.forget();
-        }
-        self.law.unheard().inspect(|unheard| unheard.forget());
+    pub(super) fn forget(self) {
+        self.0.promised.first.forget();
+        self.limits().inspect(|limits| limits.forget());
+        self.0.law.unheard().inspect(|unheard| unheard.forget());
     }
 
     /// Returns `true` if nothing that was declared holds any more.
     #[cfg(feature = "std")]
-    pub(super) fn is_past_limits(&self, now: u64) -> bool {
-        let mut ledgers = self.law.limits().into_iter().flat_map(Limits::ledgers);
+    pub(super) fn is_over(self, now: u64) -> bool {
+        let mut ledgers = self.limits().into_iter().flat_map(Limits::ledgers);
         ledgers.all(|ledger| ledger.is_over(now))
     }
 }
