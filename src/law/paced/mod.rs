@@ -273,6 +273,58 @@ fn open_rate(settings: &PacedSettings, open: Open, since: u64, calms: u64, now: 
     settings.within(slope.map_or(rate, |most| rate.min(most)))
 }
 
+/// Looks at a response while cycles are counted: what has grown, and time that was not used.
+fn turn_of_cycle(
+    settings: &PacedSettings,
+    open: Open,
+    (before, cycle): (Reading, Cycle),
+    (sum, failed): (u64, u64),
+    state: State,
+    (now, sent): (u64, u64),
+) -> Window {
+    let window = |next: Option<Reading>, counted| Window {
+        next: next.map(Reading::to_bits),
+        end: now,
+        counted,
+        at: now,
+        cycle: None,
+    };
+    let Some((began, calms)) = before.calms(state.since()) else {
+        return window(Some(Reading::of_cycle(0, now, sum)), None);
+    };
+    let count = before.delivered(now, sum).map_or(0, |seen| seen.count);
+    if count < open.step() {
+        return window(None, None);
+    }
+    let rate = open_rate(settings, open, state.since(), calms, now);
+    let token = rate.nanos_per_token();
+    let idle = now
+        .saturating_sub(began)
+        .saturating_sub(token.saturating_mul(count));
+    let past = |idle| Past {
+        began,
+        calms,
+        idle,
+        ..Past::default()
+    };
+    if idle > token.max(now.saturating_sub(sent)) {
+        return Window {
+            cycle: Some(cycle.moved(idle).to_bits()),
+            ..window(Some(Reading::of_cycle(0, now, sum)), Some(past(idle)))
+        };
+    }
+    let calms = calms
+        .saturating_add(open.calms(count.saturating_sub(failed)))
+        .min(MOST_CALMS);
+    // No more calms are counted: what has grown is where the next growth begins.
+    let is_free = settings.slope().is_none();
+    let is_long = is_free && calms == MOST_CALMS;
+    let is_over = is_long || (is_free && open.is_beyond(calms, cycle, sum, now));
+    let past = is_over.then(|| Past { calms, ..past(0) });
+    let counted = if is_long { 0 } else { calms };
+    window(Some(Reading::of_cycle(counted, now, sum)), past)
+}
+
 /// Decides on a window that is over.
 fn on_window(
     settings: &PacedSettings,
@@ -459,41 +511,7 @@ impl Law for PacedSettings {
             return window(None, now, None);
         }
         if let Some(open) = Open::of(cut_of(state).memory).filter(|_| state.is_engaged()) {
-            let (sum, failed) = counts();
-            let Some((began, calms)) = before.calms(state.since()) else {
-                return window(Some(Reading::of_cycle(0, now, sum)), now, None);
-            };
-            let count = before.delivered(now, sum).map_or(0, |seen| seen.count);
-            if count < open.step() {
-                return window(None, now, None);
-            }
-            let rate = open_rate(self, open, state.since(), calms, now);
-            let token = rate.nanos_per_token();
-            let idle = now
-                .saturating_sub(began)
-                .saturating_sub(token.saturating_mul(count));
-            let past = |idle| Past {
-                began,
-                calms,
-                idle,
-                ..Past::default()
-            };
-            if idle > token.max(now.saturating_sub(sent)) {
-                return Window {
-                    cycle: Some(cycle.moved(idle).to_bits()),
-                    ..window(Some(Reading::of_cycle(0, now, sum)), now, Some(past(idle)))
-                };
-            }
-            let calms = calms
-                .saturating_add(open.calms(count.saturating_sub(failed)))
-                .min(MOST_CALMS);
-            // No more calms are counted: what has grown is where the next growth begins.
-            let is_free = self.slope().is_none();
-            let is_long = is_free && calms == MOST_CALMS;
-            let is_over = is_long || (is_free && open.is_beyond(calms, cycle, sum, now));
-            let past = is_over.then(|| Past { calms, ..past(0) });
-            let counted = if is_long { 0 } else { calms };
-            return window(Some(Reading::of_cycle(counted, now, sum)), now, past);
+            return turn_of_cycle(self, open, (before, cycle), counts(), state, (now, sent));
         }
         let least = began.saturating_add(WINDOW);
         if now < least {
