@@ -117,9 +117,9 @@ impl Limiter for Limited {
             return self.rate.try_acquire(at).map_err(nanos);
         };
         let place = seat.place.get_or_insert_with(|| self.reserve(at, want));
-        place.claim(at).map_err(|wait| match (nanos(wait), reask) {
-            (wait, 0) => wait / 8 + 1_000_000,
-            (wait, longest) => wait.min(longest),
+        place.claim(at).map_err(|wait| match reask {
+            0 => nanos(wait) / 8 + 1_000_000,
+            longest => nanos(wait).min(longest),
         })
     }
 
