@@ -216,7 +216,7 @@ fn windows_of_any_length_are_used_and_seldom_overrun() {
         heavy,
         rare(scene(Aligned, 500, MINUTE, 500 * MILLI, 850, 20)),
         rare(scene(Aligned, 1_000, HOUR, 500 * MILLI, 950, 20)),
-        rare(scene(Log, 500, MINUTE, 500 * MILLI, 820, 20)),
+        rare(scene(Log, 500, MINUTE, 500 * MILLI, 800, 20)),
         rare(scene(Aligned, 3_000, 10 * MINUTE, 500 * MILLI, 920, 20)),
         // Its waits are longer than the bucket, which holds no request.
         Scene {

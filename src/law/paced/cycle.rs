@@ -51,6 +51,8 @@ const FEW: u64 = 2;
 /// A cycle of more calms than this, 10 fraction bits, and so many answers has a mean that lags.
 const LONG_CYCLE: u64 = 4 << 10;
 const ENOUGH_TO_LAG: u64 = 20;
+/// After so many answers the calm falls by an eighth at most.
+const ENOUGH_TO_KEEP: u64 = 5;
 /// So many answers between two shuts are enough for the law of seconds.
 const ENOUGH_TO_GO: u64 = 8;
 /// A rate below this has too few answers in a second for a law of seconds.
@@ -582,7 +584,11 @@ impl Shut {
             ));
         };
         let (mean, time) = self.mean(&lasted, grown, seen.cycle);
-        let open = Open::at(settings.within(mean), Some(lasted.count), seen);
+        let mut open = Open::at(settings.within(mean), Some(lasted.count), seen);
+        // Or a log's own echo, cycles that are longer and shorter in turn, would move the rate.
+        if lasted.answers() >= ENOUGH_TO_KEEP {
+            open.calm = open.calm.max(seen.cycle.calm() / 8 * 7);
+        }
         Some((open.memory(), Cycle::new(at, from).after(time, open.calm)))
     }
 

@@ -170,10 +170,10 @@
 //!     slope the rate is no higher than that allows since the opening.
 //! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
 //!     `n/1.5` up to the full calm, and `n/2` beyond; after the curve only at less than one a
-//!     second, if it was light for less than an eighth: else it may have been an outage. After a
-//!     cycle of twenty answers or more that grew for more than four calms, or whose mean is 1.3
-//!     times the rate, the mean lags: the next rate is the root of the mean times the rate that was
-//!     refused.
+//!     second, if it was light for less than an eighth: else it may have been an outage. After five
+//!     answers or more it falls by an eighth at most. After a cycle of twenty answers or more that
+//!     grew for more than four calms, or whose mean is 1.3 times the rate, the mean lags: the next
+//!     rate is the root of the mean times the rate that was refused.
 //! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or
 //!     fewer, at a peak of one a second or more, nothing was shut. So it is once, and later if
 //!     eight answers came between. If it was light for longer than dark, it was an outage: the old

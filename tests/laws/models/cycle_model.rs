@@ -346,7 +346,10 @@ impl Shut {
             return Some(Opened::Window(open, next(span, &open)));
         };
         let (mean, time) = self.mean(grown, (count, span, gap), &seen.cycle);
-        let open = Open::at(within(mean), Some(count), seen.trip());
+        let mut open = Open::at(within(mean), Some(count), seen.trip());
+        if count >= 5 {
+            open.calm = up(open.calm.max(seen.cycle.calm / 8 * 7), 6);
+        }
         Some(Opened::Window(open, next(time, &open)))
     }
 

@@ -432,6 +432,20 @@ fn a_cycle_of_two_is_no_slower_than_its_last_gap_and_no_rate_falls_by_more_than_
 }
 
 #[test]
+fn a_calm_falls_by_an_eighth_at_most_after_five_answers() {
+    let wait = TICK << 10;
+    let since = SINCE + wait / PAUSE;
+    let calm = |count| {
+        let cycle = cycle(SECOND * 40, count).after(0, 1_024);
+        let now = seen(SINCE + wait, 0, cycle);
+        let shut = shut(one_in(SECOND * 8), Some(0), true, wait);
+        opened(shut, since, &now).expect("a window").0.calm
+    };
+    // Of 0.1 a second: 160 times the power of three quarters.
+    assert_eq!([4, 5].map(calm), [28, 896]);
+}
+
+#[test]
 fn where_a_cycle_beats_its_rate_the_mean_lags() {
     let wait = TICK << 10;
     let since = SINCE + wait / PAUSE;
