@@ -79,8 +79,8 @@ SWITCHES = [
     ("reports say too much", "throttle", "if resets && signed(refused.until)", "if !OFF && resets && signed(refused.until)"),
     ("unclaimed is written off", "../../atomic/send_rate/limits", "unclaimed.saturating_sub(written_off)",
      "unclaimed.saturating_sub(if OFF { 0 } else { written_off })"),
-    ("a limit that is not told any more sets no pace", "../../atomic/send_rate/declared", "!ledger.is_old(heard)", "OFF || !ledger.is_old(heard)"),
-    ("places move up", "../../atomic/send_rate/declared", "if stuck > 0 &&", "if !OFF && stuck > 0 &&"),
+    ("a limit that is not told any more sets no pace", "../../atomic/send_rate/reports", "!ledger.is_old(heard)", "OFF || !ledger.is_old(heard)"),
+    ("places move up", "../../atomic/send_rate/reports", "if stuck > 0 &&", "if !OFF && stuck > 0 &&"),
 ]
 
 WITHOUT = """
