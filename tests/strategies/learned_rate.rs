@@ -262,7 +262,7 @@ fn a_process_that_starts_again_keeps_its_cycles() {
         .unwrap();
     let kept = serde_json::to_value(learned).unwrap();
     let cycle: Duration = serde_json::from_value(kept["cycle"].clone()).unwrap();
-    assert_eq!(cycle.as_secs(), 118, "two windows, rounded down");
+    assert_eq!(cycle.as_secs(), 360, "six windows, rounded down");
     // The next process begins in the middle of a minute.
     let again = |learned| {
         let settings = PacedSettings::builder().learned(learned, HOUR);
@@ -285,7 +285,7 @@ fn a_process_that_starts_again_keeps_its_cycles() {
         30_000_000_000,
         10,
     );
-    assert_eq!((with, without), ((399, 9), (408, 23)));
+    assert_eq!((with, without), ((399, 3), (405, 24)));
 }
 
 #[test]
