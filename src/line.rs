@@ -186,7 +186,7 @@ impl Line {
     /// Returns `true` if the bucket has room for all that has been `minted` and is not promised, by
     /// a bound of its capacity: the whole tokens. If not, the capacity decides.
     #[inline]
-    pub(crate) const fn holds(&self, minted: Minted, issued: Place, cancelled: u64) -> bool {
+    const fn holds(&self, minted: Minted, issued: Place, cancelled: u64) -> bool {
         // Under 2³⁴ of them. In a pause there are none, and it holds none; a bucket that is not
         // paused holds one at least.
         let whole = self.rate.tokens_in(self.burst).wrapping_mul(TOKEN);

@@ -23,8 +23,8 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// There is another attempt, after this backoff. [`Attempts::next`](super::Attempts::next) says the
-    /// same.
+    /// There is another attempt, after this backoff. [`Attempts::next`](super::Attempts::next) says
+    /// the same.
     Again(Rest),
     /// There is none. The host sleeps [`Stop::delay`], which is nearly always zero, and returns the
     /// failure.

@@ -69,8 +69,8 @@ impl<M> StrategyBuilder<M> {
     }
 
     /// Names the strategy in its [events](Event), in `Debug`, and in the errors of its operations.
-    /// No name by default. A scope that is built by `scopes` has its key for a name, whatever is set
-    /// here.
+    /// No name by default. A scope that is built by `scopes` has its key for a name, whatever is
+    /// set here.
     ///
     /// # Examples
     ///

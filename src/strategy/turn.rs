@@ -236,9 +236,9 @@ impl SendTurn {
     ///
     /// # Errors
     ///
-    /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Refused`] if it comes later
-    /// than the [request](SendRequest::within) may wait, [`NotAdmitted::Weight`] if there is no such
-    /// weight.
+    /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Refused`] if it comes
+    /// later than the [request](SendRequest::within) may wait, [`NotAdmitted::Weight`] if there is
+    /// no such weight.
     #[inline]
     pub fn admit(
         &mut self,
@@ -276,8 +276,8 @@ impl SendTurn {
         taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
     }
 
-    /// Looks at the place in line, or takes one for an attempt that was refused because of `why`. An
-    /// attempt whose turn comes too late gives its place back, and is refused.
+    /// Looks at the place in line, or takes one for an attempt that was refused because of `why`.
+    /// An attempt whose turn comes too late gives its place back, and is refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
     pub(super) fn queue(

@@ -275,8 +275,8 @@ impl SecondLine<'_> {
     }
 
     /// Claims the tokens of `place`, whose request goes, and returns how many its turn did not wait
-    /// for. `None` if nothing is limited: the place is given up then, and what was released to it is
-    /// for those behind it.
+    /// for. `None` if nothing is limited: the place is given up then, and what was released to it
+    /// is for those behind it.
     pub(super) fn claim(self, place: Place, weight: u32, slot: Option<WaiterSlot>) -> Option<u64> {
         let Self { first, behind } = self;
         let over = first.reports().over(weight);

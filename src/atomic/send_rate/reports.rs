@@ -1,7 +1,7 @@
 //! Declared limits: what a service reports, which requests it bars, and what rate follows from it.
 //!
-//! A limiter that limits is seen through [`Reports`] where declared limits have a say. Of a law that
-//! does not listen each function says that nothing is declared.
+//! A limiter that limits is seen through [`Reports`] where declared limits have a say. Of a law
+//! that does not listen each function says that nothing is declared.
 //!
 //! # States
 //!
@@ -312,8 +312,8 @@ impl<'a> Reports<'a> {
         sent
     }
 
-    /// Takes the send of `permit` back, which has not been made. Once there is a later one, the send
-    /// stays counted until the next report.
+    /// Takes the send of `permit` back, which has not been made. Once there is a later one, the
+    /// send stays counted until the next report.
     pub(super) fn unsend(self, permit: SendPermit) {
         if permit.is_ordered() {
             let sent = self.0.sent();

@@ -94,8 +94,9 @@ impl SendRate {
     ///
     /// # Errors
     ///
-    /// [`WeightError::Zero`], and [`WeightError::AboveCapacity`] if the bucket does not hold as many
-    /// at the [ceiling](crate::law::PacedSettingsBuilder::ceiling), or a service has declared less.
+    /// [`WeightError::Zero`], and [`WeightError::AboveCapacity`] if the bucket does not hold as
+    /// many at the [ceiling](crate::law::PacedSettingsBuilder::ceiling), or a service has declared
+    /// less.
     ///
     /// # Examples
     ///
@@ -284,9 +285,9 @@ impl Engaged<'_> {
         Ok(place)
     }
 
-    /// Promises `tokens` behind all that is promised, whenever they come: for background, or because
-    /// they have been spent already. `None` if there is no line. Places that are in line already keep
-    /// their turns.
+    /// Promises `tokens` behind all that is promised, whenever they come: for background, or
+    /// because they have been spent already. `None` if there is no line. Places that are in line
+    /// already keep their turns.
     pub(super) fn debit(&self, elapsed: u64, tokens: u32) -> Result<Option<Place>, WeightError> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(None);
@@ -357,15 +358,18 @@ impl Engaged<'_> {
     /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a
     /// lower one, and with declared limits, it is saved up for while it stands in line.
     fn weigh_to_wait(&self, elapsed: u64, weight: u32) -> Result<(), WeightError> {
+        if weight == 1 || self.law.listens() {
+            return Ok(());
+        }
         let paced = self.law.get().paced();
         match paced.and_then(|paced| paced.highest()) {
-            Some(highest) if !self.law.listens() => self.weigh(elapsed, weight, Some(highest)),
-            _ => Ok(()),
+            None => Ok(()),
+            highest => self.weigh(elapsed, weight, highest),
         }
     }
 
-    /// Refuses a weight that the bucket never holds `at` a rate: that of today, or the one after the
-    /// pause, if none is given.
+    /// Refuses a weight that the bucket never holds `at` a rate: that of today, or the one after
+    /// the pause, if none is given.
     fn weigh(&self, elapsed: u64, weight: u32, at: Option<Rate>) -> Result<(), WeightError> {
         // One at any rate.
         if weight == 1 {

@@ -184,7 +184,8 @@ impl SendRate {
 
     /// Returns the rate for the limiter of the next process to [begin
     /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the rate if that is lower;
-    /// and of a service that counts windows the rate at the last opening, and over how long that was counted.
+    /// and of a service that counts windows the rate at the last opening, and over how long that
+    /// was counted.
     /// `None` while nothing is limited, and under the published law.
     #[must_use]
     pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {

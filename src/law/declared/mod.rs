@@ -156,8 +156,7 @@ impl Declared {
 
     /// The memory of a paced law that limits to its ceiling, or as good as nothing.
     fn unlimited(&self) -> u64 {
-        let rate = self.otherwise.start().unwrap_or(Rate::MAX);
-        super::paced::started(&self.otherwise, rate)
+        super::paced::started(&self.otherwise)
     }
 }
 

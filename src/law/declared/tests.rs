@@ -15,7 +15,7 @@ mod throttle;
 use core::time::Duration;
 
 use super::*;
-use crate::law::Event;
+use crate::law::{Event, LearnedRate};
 
 fn law(paced: PacedSettings, first: u32) -> Declared {
     let settings = DeclaredSettings::new().otherwise(paced);
@@ -176,6 +176,22 @@ fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     }
     // Of a request that was sent before the last cut it says nothing new.
     assert_eq!(law.respond(cut(&paced), before), None);
+}
+
+/// What was learned of windows holds until something is declared.
+#[test]
+fn it_begins_in_the_cycles_that_were_learned() {
+    let minute = core::num::NonZeroU64::new(60 * SECOND);
+    let learned = LearnedRate::new(Rate::from_ratio(40, 60 * SECOND), minute);
+    let paced = PacedSettings::builder().learned(learned, Duration::ZERO);
+    let paced = paced.build().expect("in range");
+    let law = law(paced, 1);
+    assert_eq!(Some(law.unlimited()), paced.unthrottled().start);
+    // A throttle shuts it: forty a minute are a knock in a second and a half.
+    let shut = law.respond(state(law.unlimited()), &throttled(11 * SECOND));
+    let shut = State::NONE.decided(shut.expect("it is heard"));
+    let counted = throttled(0).counted;
+    assert!(law.shown(shut, counted, 12 * SECOND).is_shut);
 }
 
 #[test]

@@ -230,9 +230,11 @@ const fn cut_of(state: State) -> Cut {
     }
 }
 
-/// Returns the memory of a law that begins at `rate`, for a law that falls back to this one.
-pub(crate) fn started(settings: &PacedSettings, rate: Rate) -> u64 {
-    started_at(settings, rate).to_bits()
+/// Returns the memory of a law that limits where it begins, or to nothing that matters: for a law
+/// that falls back to this one.
+pub(crate) fn started(settings: &PacedSettings) -> u64 {
+    let unlimited = || started_at(settings, Rate::MAX);
+    beginning(settings).unwrap_or_else(unlimited).to_bits()
 }
 
 /// Returns the decision to limit from `since` on, with `memory`.

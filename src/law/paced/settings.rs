@@ -21,6 +21,7 @@ use crate::fixed::{Rate, SECOND};
 /// | floor | one token a day | one token a day to 10⁹/s, at most the ceiling |
 /// | ceiling | none | the same, at least the floor |
 /// | initial rate | none: unlimited until the first throttle; 10 tokens/s with slow start | between floor and ceiling |
+/// | cycle, over which the initial rate was counted | none | of a [`LearnedRate`], up to 366 days |
 /// | slow start | off | on, off |
 /// | longest slope | none | a second's rise between one token a day and 10⁹/s |
 /// | β, what a cut leaves of the rate | 90 % | 50 % to 99 % |
@@ -457,9 +458,9 @@ impl PacedSettingsBuilder {
     /// start](Self::slow_start).
     ///
     /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start
-    /// begins that knows nothing, and all after a day, or four windows. It is kept between floor and ceiling. A rate
-    /// that has become too low costs the time of a slow start, and one that is too high is cut by
-    /// the first throttle, as a rate that was found.
+    /// begins that knows nothing, and all after a day, or four windows. It is kept between floor
+    /// and ceiling. A rate that has become too low costs the time of a slow start, and one that is
+    /// too high is cut by the first throttle, as a rate that was found.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! How an attempt of an adaptive strategy comes to its turn, and what is told of its wait.
+//! How an attempt of an adaptive strategy comes to its turn, and how its wait is reported.
 
 use core::time::Duration;
 
