@@ -91,5 +91,5 @@ mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mock
 lines="$(code "${core[@]}" | wc -l)"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
 ((lines <= 6140)) || complain "src/atomic has $lines lines of code, more than 6,140"
-((${#core[@]} <= 33)) || complain "src/atomic has ${#core[@]} files, more than 33"
+((${#core[@]} <= 34)) || complain "src/atomic has ${#core[@]} files, more than 34"
 exit "$status"

@@ -13,6 +13,7 @@ mod limits;
 mod meter;
 #[cfg(all(loom, feature = "loom"))]
 pub(super) mod modelled;
+mod place;
 mod record;
 mod release;
 mod reports;
@@ -31,7 +32,7 @@ use self::controller::BoundLaw;
 use self::gate::{Gate, GateWord};
 use self::lease::Lease;
 use self::meter::Meter;
-use self::reserve::Turn;
+use self::place::Turn;
 use super::counter::known_number;
 use super::lazy::Lazy;
 use super::sync::Ordering::Relaxed;
@@ -41,9 +42,9 @@ use crate::law::paced::PacedSettings;
 use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
 use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
 
+pub(crate) use self::place::PlaceGuard;
+pub use self::place::Reservation;
 pub use self::release::Background;
-pub(crate) use self::reserve::PlaceGuard;
-pub use self::reserve::Reservation;
 pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that adapts to throttling.

@@ -7,7 +7,7 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::behind::{Behind, NO_PLACE};
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::reserve::{Reservation, Turn};
+use super::place::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::{Look, WaiterSlot};
 use super::wake::LATE;

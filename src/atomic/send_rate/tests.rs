@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::reserve::{PlaceGuard, Turn};
+use super::place::{PlaceGuard, Turn};
 use super::waiters::placed_between;
 use super::*;
 use crate::atomic::sync::Ordering::Relaxed;

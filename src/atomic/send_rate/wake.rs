@@ -13,7 +13,7 @@ use core::{ops::Deref, task::Waker, time::Duration};
 use super::SendRate;
 use super::acquire::Engaged;
 #[cfg(feature = "std")]
-use super::reserve::{PlaceGuard, Turn};
+use super::place::{PlaceGuard, Turn};
 use super::waiters::Look;
 use crate::Timestamp;
 use crate::fixed::SECOND;
@@ -165,7 +165,7 @@ mod tests {
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use super::*;
-    use crate::atomic::send_rate::reserve::Turn;
+    use crate::atomic::send_rate::place::Turn;
     use crate::law::paced::PacedSettings;
     use crate::{ControlLaw, Outcome, SendPermit};
 

@@ -1,0 +1,362 @@
+//! A place in line: its states, and how it is claimed and given up.
+
+use core::fmt;
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::SendRate;
+use super::acquire::Engaged;
+use super::gate::LONGEST_QUIET;
+use super::permit::{AcquireError, Class, SendPermit, WeightError};
+use super::waiters::WaiterSlot;
+use crate::Timestamp;
+use crate::line::Place;
+
+/// What a reservation holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// No place: the limiter limited nothing when it was asked.
+    Unlimited,
+    /// A place in line, and the waiter's slot. One that was due at once has none.
+    Placed {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
+    /// A place behind the line, where background stands.
+    Behind {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
+    /// The place has been used, if there was one. What it took beyond what its turn waited for goes
+    /// back once the claim is final.
+    Claimed(SendPermit, Option<(Place, u64)>),
+}
+
+/// A place in line for a [`SendRate`].
+///
+/// Its turn comes once there is a token for it and for every place still ahead of it. If the rate
+/// rises, the turn comes sooner; if it falls, later. Dropped unclaimed, its token goes back: places
+/// behind it move up by one, places ahead do not change. A reservation has no clock. So waiters
+/// that move up are woken by the next response, or by their own timers.
+///
+/// Forgotten (`mem::forget`), its token is lost. A place must be claimed or dropped before another
+/// 2³⁸ tokens have been minted: at 10⁶ tokens/s, within three days.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+///
+/// let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+/// rate.record(Timestamp::ZERO, SendPermit::sent_at(Timestamp::ZERO), Outcome::Throttled);
+///
+/// // At 0.5 tokens/s the places are two seconds apart.
+/// let mut first = rate.reserve(Timestamp::ZERO);
+/// let mut second = rate.reserve(Timestamp::ZERO);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(4)));
+/// drop(first);
+/// assert_eq!(second.claim(Timestamp::ZERO), Err(Duration::from_secs(2)));
+/// assert!(second.claim(Timestamp::from_nanos(2_000_000_000)).is_ok());
+/// ```
+#[must_use = "a reservation that is dropped gives its place up"]
+pub struct Reservation<'a>(PlaceGuard<&'a SendRate>);
+
+impl<'a> Reservation<'a> {
+    pub(super) const fn new(rate: &'a SendRate, turn: Turn, class: Class) -> Self {
+        Self(PlaceGuard::new(rate, turn, 1, class))
+    }
+
+    /// Takes a place for `weight` tokens, whenever its turn comes.
+    pub(super) fn take(
+        rate: &'a SendRate,
+        now: Timestamp,
+        weight: u32,
+        class: Class,
+    ) -> Result<Self, WeightError> {
+        match PlaceGuard::take(rate, now, weight, class, None) {
+            Ok(held) => Ok(Self(held)),
+            Err(AcquireError::Weight(error)) => Err(error),
+            // Not without a deadline.
+            Err(AcquireError::NotInTime { .. }) => Ok(Self::new(rate, Turn::Unlimited, class)),
+        }
+    }
+
+    /// Takes the token if the turn has come. Once it has, returns the same permit ever after.
+    ///
+    /// # Errors
+    ///
+    /// If the turn has not come: the time until then at today's rate, never zero. It may shrink,
+    /// when the rate rises or a place ahead is given up, and grow, when the rate falls: ask again
+    /// when it has passed, or sooner.
+    pub fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        self.0.claim_with(|| now)
+    }
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_line = matches!(self.0.turn, Turn::Placed { .. } | Turn::Behind { .. });
+        f.debug_struct("Reservation")
+            .field("in_line", &in_line)
+            .field("class", &self.0.class)
+            .field("weight", &self.0.weight)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
+pub(crate) struct PlaceGuard<R: Deref<Target = SendRate>> {
+    pub(super) rate: R,
+    pub(super) turn: Turn,
+    pub(super) weight: u32,
+    pub(super) class: Class,
+}
+
+impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
+    const fn new(rate: R, turn: Turn, weight: u32, class: Class) -> Self {
+        Self {
+            rate,
+            turn,
+            weight,
+            class,
+        }
+    }
+
+    /// Takes a place for `weight` tokens, if its turn comes within `patience`.
+    pub(crate) fn take(
+        rate: R,
+        now: Timestamp,
+        weight: u32,
+        class: Class,
+        patience: Option<Duration>,
+    ) -> Result<Self, AcquireError> {
+        let is_unbound = |engaged: Engaged<'_>| engaged.reports().is_unbound();
+        // A place taken now would be good whatever is declared before its claim.
+        let turn = if weight > 0 && rate.words().is_some_and(is_unbound) {
+            Turn::Unlimited
+        } else if class.is_background() {
+            rate.queue_up_behind(now, weight, patience)?
+        } else {
+            rate.queue_up(now, weight, patience)?
+        };
+        Ok(Self::new(rate, turn, weight, class))
+    }
+
+    /// Takes a place that is claimed already, if the request may go without a look at the clock; or
+    /// returns `rate`.
+    #[cfg(feature = "std")]
+    pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
+        match rate.go_untimed() {
+            Some(permit) if weight == 1 => {
+                let turn = Turn::Claimed(permit, None);
+                Ok(Self::new(rate, turn, weight, Class::Foreground))
+            }
+            _ => Err(rate),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> &SendRate {
+        &self.rate
+    }
+
+    /// Takes no place yet: [`join`](Self::join) does, or the claim. Refuses a weight that there is
+    /// no place for, and a wait of more than `patience`.
+    pub(crate) fn later(
+        rate: R,
+        now: Timestamp,
+        weight: u32,
+        class: Class,
+        patience: Option<Duration>,
+    ) -> Result<Self, AcquireError> {
+        rate.check(now, weight)?;
+        match rate.wait_of(now, weight, class) {
+            Some(wait) if patience.is_some_and(|patience| wait > patience) => {
+                Err(AcquireError::NotInTime { wait })
+            }
+            _ => Ok(Self::new(rate, Turn::Unlimited, weight, class)),
+        }
+    }
+
+    /// Returns `true` if it stands in line, or need not any more.
+    pub(crate) const fn is_in_line(&self) -> bool {
+        !matches!(self.turn, Turn::Unlimited)
+    }
+
+    /// Takes its place, if it has none and there is a line. If the line is full it stays without
+    /// one, and asks again.
+    pub(crate) fn join(&mut self, now: Timestamp) {
+        if let Turn::Unlimited = self.turn {
+            if let Ok(turn) = self.queue_up(now) {
+                self.turn = turn;
+            }
+        }
+    }
+
+    /// Takes a place in the line of its class, or returns the time until that has room.
+    fn queue_up(&self, now: Timestamp) -> Result<Turn, Duration> {
+        if !self.class.is_background() {
+            return self.rate.queue_up_anyhow(now, self.weight);
+        }
+        let queued = self.rate.queue_up_behind_anyhow(now, self.weight, None);
+        queued.map_err(|_full| Duration::from_nanos(LONGEST_QUIET))
+    }
+
+    /// Returns the time until it may be claimed, or would be if it took its place now; `None` if it
+    /// may be.
+    pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Duration> {
+        match (self.turn, self.rate.words()) {
+            (Turn::Claimed(..), _) | (_, None) => None,
+            (Turn::Unlimited, _) => self.rate.wait_of(now, self.weight, self.class),
+            (_, Some(engaged)) => {
+                let elapsed = engaged.elapsed(now);
+                let nanos = self.nanos_until(engaged, elapsed);
+                let barred = || engaged.reports().barred(elapsed, self.weight);
+                let nanos = nanos.or_else(|| {
+                    barred()?;
+                    // Time may have lifted it.
+                    engaged.catch_up(elapsed);
+                    barred()
+                });
+                nanos.map(|nanos| engaged.wait(now, nanos))
+            }
+        }
+    }
+
+    /// Returns the time in which its tokens are minted, at today's rate.
+    pub(crate) fn span(&self, now: Timestamp) -> Duration {
+        let engaged = self.rate.engaged();
+        let line = engaged.and_then(|engaged| engaged.line_at(engaged.elapsed(now)));
+        let token = line.map_or(0, |line| line.rate.nanos_per_token());
+        Duration::from_nanos(token).saturating_mul(self.weight)
+    }
+
+    /// Puts a place that was claimed back into the line, where it was. Where there was no line, it
+    /// has none again.
+    pub(crate) fn unclaim(&mut self) {
+        let Turn::Claimed(permit, place) = self.turn else {
+            return;
+        };
+        self.turn = match (place, self.rate.words()) {
+            (Some((place, over)), Some(engaged)) => {
+                engaged.reports().unsend(permit);
+                if self.class.is_background() {
+                    engaged.second_line().behind.unclaim(self.weight, over);
+                    Turn::Behind { place, slot: None }
+                } else {
+                    engaged.open(self.weight);
+                    Turn::Placed { place, slot: None }
+                }
+            }
+            _ => Turn::Unlimited,
+        };
+    }
+
+    /// Takes the tokens if the turn has come, or returns the time until then. Asks for the time
+    /// only if it has not been claimed yet.
+    pub(crate) fn claim_with(
+        &mut self,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, Duration> {
+        if let Turn::Claimed(permit, _) = self.turn {
+            return Ok(permit);
+        }
+        let now = now();
+        let permit = self.claim(now)?;
+        self.conclude(now);
+        Ok(permit)
+    }
+
+    /// Takes the tokens if the turn has come. [`conclude`](Self::conclude) makes that final, and
+    /// [`unclaim`](Self::unclaim) undoes it.
+    pub(crate) fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
+        if let Turn::Unlimited = self.turn {
+            self.turn = self.queue_up(now)?;
+        }
+        let (turn, weight) = (self.turn, self.weight);
+        let mut permit = SendPermit::of_weight(now, weight);
+        let mut used = None;
+        if let (Turn::Placed { place, slot } | Turn::Behind { place, slot }, Some(engaged)) =
+            (turn, self.rate.words())
+        {
+            let elapsed = engaged.elapsed(now);
+            let sent = match self.nanos_until(engaged, elapsed) {
+                Some(nanos) => Err(nanos),
+                None => engaged.reports().send_due(elapsed, weight),
+            };
+            let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
+            permit = SendPermit::with_order(now, weight, order);
+            // What its turn did not wait for goes back once the claim is final.
+            let over = if let Turn::Behind { .. } = turn {
+                engaged.second_line().claim(place, weight, slot)
+            } else {
+                engaged.close(weight);
+                engaged.waiters.leave(slot);
+                Some(engaged.reports().over(weight))
+            };
+            used = over.map(|over| (place, over));
+        }
+        self.turn = Turn::Claimed(permit, used);
+        Ok(permit)
+    }
+
+    /// Gives back what the claimed place took beyond what its turn waited for, and wakes the
+    /// waiters whose turn that brings.
+    pub(crate) fn conclude(&self, now: Timestamp) {
+        if let (Turn::Claimed(_, Some((_, over))), Some(engaged)) = (self.turn, self.rate.words()) {
+            if over > 0 && self.class.is_background() {
+                engaged.second_line().behind.waiters.write_off(over);
+            } else if over > 0 {
+                engaged.give_back(over);
+            }
+            engaged.wake_due(engaged.elapsed(now));
+        }
+    }
+
+    /// Returns the nanoseconds until the turn of its place, `None` if it has come or there is none.
+    fn nanos_until(&self, engaged: Engaged<'_>, elapsed: u64) -> Option<u64> {
+        let place = match self.turn {
+            Turn::Placed { place, .. } => place,
+            Turn::Behind { place, .. } => {
+                let second = engaged.second_line();
+                return second.nanos_until(place, self.weight, elapsed);
+            }
+            Turn::Unlimited | Turn::Claimed(..) => return None,
+        };
+        let last = place.less_tokens(engaged.reports().over(self.weight));
+        let wait = engaged.nanos_until(last, elapsed)?;
+        if engaged.reports().goes_first(Some(last), elapsed) {
+            return engaged.nanos_until(last, elapsed);
+        }
+        Some(wait)
+    }
+
+    /// Gives the place up, unless it has been claimed.
+    ///
+    /// Returns whether there was a place.
+    pub(crate) fn give_up(&mut self) -> bool {
+        let turn = self.turn;
+        let (Turn::Placed { place, slot } | Turn::Behind { place, slot }) = turn else {
+            return false;
+        };
+        self.turn = Turn::Unlimited;
+        match (turn, self.rate.words()) {
+            (_, None) => {}
+            (Turn::Behind { .. }, Some(engaged)) => {
+                let second = engaged.second_line();
+                second.behind.give_up(place, self.weight, slot);
+            }
+            (_, Some(engaged)) => {
+                engaged.close(self.weight);
+                engaged.give_up(place, self.weight, slot);
+            }
+        }
+        true
+    }
+}
+
+impl<R: Deref<Target = SendRate>> Drop for PlaceGuard<R> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
