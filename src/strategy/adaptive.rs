@@ -10,13 +10,13 @@ use super::{
     engine::{Engine, by_engine},
     event::Event,
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
+    refusal::{InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
     request::SendRequest,
     retry_strategy::RetryStrategy,
     settings::Settings,
     snapshot::StrategySnapshot,
-    token::{RetryToken, StrategyId, nanos},
+    token::{ForeignToken, RetryToken, StrategyId, nanos},
     turn::{Manner, SendTurn},
 };
 use crate::atomic::cells::{Condition, Drought};
@@ -27,6 +27,7 @@ use crate::{
 };
 
 mod admit;
+mod build;
 mod record;
 
 /// A wait that is explained, and the least time between two lines that count refusals.

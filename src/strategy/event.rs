@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 
 use super::{StrategyId, refusal::StopReason};
-use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
+use crate::{Failure, SendRateSnapshot, atomic::DeclaredLimit, law::Dimension};
 
 /// Something that happened to a strategy or to one of its operations: what a
 /// [hook](crate::config::StrategyBuilder::on_event) is called with.

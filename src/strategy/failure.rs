@@ -3,9 +3,9 @@
 use core::{error::Error, fmt};
 
 use super::info::{
-    Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, safety_by_fault,
+    Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, forward,
+    safety_by_fault,
 };
-use super::retry_strategy::forward;
 use crate::Outcome;
 
 /// A failed attempt, as a strategy sees it.

@@ -7,12 +7,12 @@ use super::{
     event::Event,
     failure::Failure,
     refusal::NotAdmitted,
-    refusal::{ForeignToken, InitialTokenRefused, RetryRefused},
+    refusal::{InitialTokenRefused, RetryRefused},
     reports::Reports,
     request::SendRequest,
-    retry_strategy::{RetryStrategy, forward},
+    retry_strategy::{RetryStrategy, forward_strategy},
     snapshot::StrategySnapshot,
-    token::{RetryToken, StrategyId},
+    token::{ForeignToken, RetryToken, StrategyId},
     turn::SendTurn,
 };
 use crate::{Class, Clock, SendPermit};
@@ -52,7 +52,7 @@ impl<S> InClass<S> {
 }
 
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
-    forward!(self => (self.strategy));
+    forward_strategy!(self => (self.strategy));
 
     fn admit(
         &self,

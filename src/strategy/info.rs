@@ -152,3 +152,16 @@ pub(super) const fn execution_by_throttle(throttle: bool) -> Execution {
         Execution::Maybe
     }
 }
+
+/// Forwards the methods of a list to another value.
+macro_rules! forward {
+    (
+        $self:ident => $to:tt:
+        $($method:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)+
+    ) => {$(
+        fn $method(&$self $(, $argument: $kind)*) $(-> $result)? {
+            $to.$method($($argument),*)
+        }
+    )+};
+}
+pub(crate) use forward;

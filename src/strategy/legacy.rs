@@ -7,11 +7,11 @@ use super::{
     choices::{Choices, MAX_BACKOFF},
     engine::{out_of_time, permit},
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, RetryRefused, StopReason},
+    refusal::{InitialTokenRefused, RetryRefused, StopReason},
     reports::Reports,
     retry_strategy::RetryStrategy,
     settings::{MaybePolicy, SettingsError},
-    token::{RetryToken, StrategyId},
+    token::{ForeignToken, RetryToken, StrategyId},
 };
 use crate::{
     backoff::{BackoffStrategy, ExponentialBackoff, Jitter},

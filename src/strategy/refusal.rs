@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
-use super::token::{RetryToken, nanos};
+use super::token::{FOREIGN, ForeignToken, RetryToken, nanos};
 use crate::set::SetError;
 use crate::wait::{LOOK_AGAIN, Rest};
 use crate::{AcquireError, WeightError};
@@ -111,20 +111,6 @@ impl fmt::Display for InitialTokenRefused {
 }
 
 impl Error for InitialTokenRefused {}
-
-/// The token was issued by another strategy. Here it is again; nothing has changed.
-#[derive(Debug)]
-pub struct ForeignToken(pub RetryToken);
-
-impl fmt::Display for ForeignToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(FOREIGN)
-    }
-}
-
-const FOREIGN: &str = "the token was issued by another strategy";
-
-impl Error for ForeignToken {}
 
 /// There will be no retry. The caller returns the failure that led here.
 ///

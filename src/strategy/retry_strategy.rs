@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{
     AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-    SendRequest, SendTurn, StrategyId, snapshot::StrategySnapshot,
+    SendRequest, SendTurn, StrategyId, info::forward, snapshot::StrategySnapshot,
 };
 use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 
@@ -216,11 +216,10 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forwards methods to another value: the methods of a list, or without a list those of
-/// [`RetryStrategy`] but `admit` and `set_default_name`.
-macro_rules! forward {
+/// Forwards the methods of [`RetryStrategy`] but `admit` and `set_default_name` to another value.
+macro_rules! forward_strategy {
     ($self:ident => $to:tt) => {
-        $crate::strategy::retry_strategy::forward! {
+        $crate::strategy::info::forward! {
             $self => $to:
             acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
             refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
@@ -238,22 +237,14 @@ macro_rules! forward {
             is_idle() -> bool;
         }
     };
-    (
-        $self:ident => $to:tt:
-        $($method:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)+
-    ) => {$(
-        fn $method(&$self $(, $argument: $kind)*) $(-> $result)? {
-            $to.$method($($argument),*)
-        }
-    )+};
 }
-pub(crate) use forward;
+pub(crate) use forward_strategy;
 
 /// Strategies behind a pointer are strategies.
 macro_rules! by_pointer {
     ($($pointer:ty { $($by_value:item)? })+) => {$(
         impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
-            forward!(self => (**self));
+            forward_strategy!(self => (**self));
             forward! {
                 self => (**self):
                 admit(turn: &mut SendTurn, request: SendRequest<'_>)

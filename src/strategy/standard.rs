@@ -9,13 +9,13 @@ use super::{
     engine::{Engine, Weighed, by_engine},
     event::{Event, EventKind},
     failure::Failure,
-    refusal::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
+    refusal::{InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
     request::SendRequest,
     retry_strategy::RetryStrategy,
-    settings::Settings,
+    settings::{Settings, SettingsError},
     snapshot::StrategySnapshot,
-    token::{RetryToken, StrategyId},
+    token::{ForeignToken, RetryToken, StrategyId},
     turn::SendTurn,
 };
 use crate::{Clock, RetryQuota, SendPermit, Timestamp};
@@ -94,6 +94,33 @@ impl fmt::Debug for Standard {
 impl Default for Standard {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl StrategyBuilder<Standard> {
+    /// Builds the strategy.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SettingsError`] if a setting is out of range or two contradict each other.
+    pub fn build(self) -> Result<Standard, SettingsError> {
+        self.choices.check()?;
+        Ok(self.build_checked())
+    }
+
+    /// Builds the strategy from choices that are known to be right.
+    pub(crate) fn build_checked(self) -> Standard {
+        Standard::from_engine(self.choices.into_plan(()).engine(None))
+    }
+
+    /// Checks the choices once, and returns what builds any number of strategies that share their
+    /// settings, by name.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn many(
+        self,
+    ) -> impl Fn(Option<&str>) -> Result<Standard, SettingsError> + Send + Sync {
+        let (checked, plan) = (self.choices.check(), self.choices.into_plan(()));
+        move |name| checked.map(|()| Standard::from_engine(plan.engine(name)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The state of one operation, handed from attempt to attempt.
 
 use alloc::boxed::Box;
-use core::{fmt, time::Duration};
+use core::{error::Error, fmt, time::Duration};
 
 #[cfg(feature = "scopes")]
 use super::hold::Hold;
@@ -9,7 +9,7 @@ use crate::{
     QuotaPermit, SendPermit,
     atomic::cells::Sequence,
     set::{MOST_RATES, SetPermit},
-    strategy::{idempotency::Idempotency, refusal::ForeignToken},
+    strategy::idempotency::Idempotency,
 };
 
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
@@ -532,6 +532,20 @@ impl StrategyId {
         }
     }
 }
+
+/// The token was issued by another strategy. Here it is again; nothing has changed.
+#[derive(Debug)]
+pub struct ForeignToken(pub RetryToken);
+
+impl fmt::Display for ForeignToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FOREIGN)
+    }
+}
+
+pub(super) const FOREIGN: &str = "the token was issued by another strategy";
+
+impl Error for ForeignToken {}
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,9 @@ use crate::strategy::{
 };
 use crate::{
     Outcome, SendPermit, SendRate, SendSet, Timestamp,
+    atomic::DeclaredLimit,
     law::{Observed, Recorded},
     set::{MOST_RATES, SetPermit, Weights},
-    snapshot::DeclaredLimit,
 };
 
 /// Several send rates, and what they granted to one attempt.

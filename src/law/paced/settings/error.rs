@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
-/// A setting of [`PacedSettings`] that is out of its range.
+/// A setting of [`PacedSettings`](super::PacedSettings) that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PacedSettingsError {

@@ -1,0 +1,212 @@
+//! Building `Adaptive`.
+
+use core::time::Duration;
+
+use super::{Adaptive, Pace};
+use crate::{
+    ControlLaw,
+    law::{DeclaredSettings, Dimension, PacedSettings, PacedSettingsError},
+    strategy::{builder::StrategyBuilder, plan::Plan, settings::SettingsError, turn::Manner},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long tokens are saved up for a heavy request.
+const TOKENS_AT_ONCE: Duration = Duration::from_secs(10);
+
+impl StrategyBuilder<Adaptive> {
+    /// Moves the send rate by `law` with its defaults. A strategy needs a law:
+    /// [`paced`](Self::paced), [`declared`](Self::declared) and [`bulk`](Self::bulk) name one too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, ControlLaw, config::SettingsError};
+    ///
+    /// let strategy = Adaptive::builder().law(ControlLaw::Paced).max_attempts(5).build()?;
+    /// assert_eq!(strategy.settings().law, Some(ControlLaw::Paced));
+    /// let nameless = Adaptive::builder().max_attempts(5).build();
+    /// assert_eq!(nameless.unwrap_err(), SettingsError::NoLaw);
+    /// # Ok::<(), SettingsError>(())
+    /// ```
+    pub fn law(mut self, law: ControlLaw) -> Self {
+        self.choices.law = Some(law);
+        (self.choices.paced, self.choices.declared) = (None, None);
+        self
+    }
+
+    /// Moves the send rate by [`ControlLaw::Paced`] with `settings`: [`Adaptive::paced`].
+    pub fn paced(mut self, settings: PacedSettings) -> Self {
+        (self.choices.law, self.choices.paced) = (Some(ControlLaw::Paced), Some(settings));
+        self.choices.declared = None;
+        self
+    }
+
+    /// For pipelines: retries what is throttled until it succeeds. See [`Adaptive::bulk`].
+    ///
+    /// The law is [`ControlLaw::Paced`] unless [`declared`](Self::declared) is called. With either,
+    /// [`paced`](Self::paced) sets its settings; it begins with a
+    /// [slow start](crate::law::PacedSettingsBuilder::slow_start) whatever they are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Adaptive;
+    ///
+    /// let strategy = Adaptive::builder()
+    ///     .bulk()
+    ///     .max_attempts(4) // that are not throttled
+    ///     .deadline(Duration::from_secs(3_600))
+    ///     .stall_timeout(Duration::from_secs(60))
+    ///     .build()?;
+    /// assert_eq!(strategy.settings().deadline, Some(Duration::from_secs(3_600)));
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn bulk(mut self) -> Self {
+        self.choices.bulk = true;
+        self
+    }
+
+    /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
+    /// by default. It is also the longest wait that the service may ask for.
+    pub fn stall_timeout(mut self, span: Duration) -> Self {
+        self.choices.stall_timeout = Some(span);
+        self
+    }
+
+    /// Moves the send rate by [`ControlLaw::Declared`] with `settings`: [`Adaptive::declared`].
+    pub fn declared(mut self, settings: DeclaredSettings) -> Self {
+        (self.choices.law, self.choices.paced) = (Some(ControlLaw::Declared), None);
+        self.choices.declared = Some(settings);
+        self
+    }
+
+    /// Limits requests and tokens to so many a minute each, for a service that has these limits and
+    /// does not declare them: [`Adaptive::per_minute`].
+    ///
+    /// # Errors
+    ///
+    /// If one of them is 0.
+    pub fn per_minute(self, requests: u32, tokens: u32) -> Result<Self, PacedSettingsError> {
+        let requests = PacedSettings::fixed(requests, MINUTE)?;
+        let tokens = PacedSettings::fixed(tokens, MINUTE)?.to_builder();
+        let tokens = tokens.burst(TOKENS_AT_ONCE).build()?;
+        let declared = DeclaredSettings::new().dimension(Dimension::Tokens);
+        Ok(self.paced(requests).also(declared.otherwise(tokens)))
+    }
+
+    /// Adds a send rate beside the first, for a service that counts several things at once: tokens
+    /// beside requests. Each call adds one, up to seven.
+    ///
+    /// A send then takes its weight from each ([`Operation::weights`](crate::Operation::weights)),
+    /// and waits for the limit whose turn comes last. The first rate counts requests, by whatever
+    /// law the strategy has; a further one obeys the declared limits of its
+    /// [dimension](DeclaredSettings::dimension), and where none are declared its
+    /// [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the limits that
+    /// explain it, as [`SendSet::record`](crate::SendSet::record) says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{
+    ///     Adaptive, RetryStrategy, law::{DeclaredSettings, Dimension},
+    /// };
+    ///
+    /// let requests = DeclaredSettings::new();
+    /// let tokens = requests.dimension(Dimension::Tokens);
+    /// let strategy = Adaptive::builder().declared(requests).also(tokens).build()?;
+    /// assert!(strategy.snapshot().further_rates[0].is_some());
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn also(mut self, settings: DeclaredSettings) -> Self {
+        self.choices.also.push(settings);
+        self
+    }
+
+    /// Refuses a send that would have to wait, with the wait, rather than make it wait.
+    pub fn fail_fast(mut self, yes: bool) -> Self {
+        self.choices.fail_fast = yes;
+        self
+    }
+
+    /// Refuses a send whose turn would come later than `span` after it was asked for, with the
+    /// wait: at once where that is known then, and in line where the rate falls meanwhile. No limit
+    /// by default.
+    ///
+    /// For requests that carry what expires, a signature or a credential. A backoff does not count,
+    /// as no place in line is held meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let strategy = Adaptive::builder()
+    ///     .paced(PacedSettings::fixed(1, 2 * minute)?)
+    ///     .max_wait(minute)
+    ///     .build()?;
+    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+    /// let refused = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+    /// assert!(matches!(refused.why(), StopReason::SendRefused { wait } if wait > minute));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_wait(mut self, span: Duration) -> Self {
+        self.choices.max_wait = Some(span);
+        self
+    }
+
+    /// Reads the clock for every send and every response.
+    ///
+    /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
+    /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness.
+    /// Once throttled, all do.
+    pub fn exact_timing(mut self, yes: bool) -> Self {
+        self.choices.exact_timing = yes;
+        self
+    }
+
+    /// Builds the strategy, whose send rate starts now by its clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SettingsError`] if a setting is out of range or two contradict each other.
+    pub fn build(self) -> Result<Adaptive, SettingsError> {
+        self.choices.check_adaptive()?;
+        Ok(self.build_checked())
+    }
+
+    /// Builds the strategy from choices that are known to be right.
+    pub(crate) fn build_checked(self) -> Adaptive {
+        Adaptive::from_engine(self.into_plan().engine(None))
+    }
+
+    /// Checks the choices once, and returns what builds any number of strategies that share their
+    /// settings, by name.
+    #[cfg(feature = "scopes")]
+    pub(crate) fn many(
+        self,
+    ) -> impl Fn(Option<&str>) -> Result<Adaptive, SettingsError> + Send + Sync {
+        let (checked, plan) = (self.choices.check_adaptive(), self.into_plan());
+        move |name| checked.map(|()| Adaptive::from_engine(plan.engine(name)))
+    }
+
+    fn into_plan(mut self) -> Plan<Pace> {
+        let law = self.choices.law().unwrap_or(ControlLaw::Aws);
+        self.choices.law = Some(law);
+        let pace = Pace {
+            manner: Manner {
+                fail_fast: self.choices.fail_fast,
+                max_wait: self.choices.max_wait,
+                exact_timing: self.choices.exact_timing,
+            },
+            law,
+            paced: self.choices.paced,
+            declared: self.choices.declared,
+            also: self.choices.also.clone(),
+            stall_timeout: self.choices.stall_timeout(),
+        };
+        self.choices.into_plan(pace)
+    }
+}
