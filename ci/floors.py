@@ -12,7 +12,7 @@ LEFT_OUT = {"mod", "lib", "modelled", "mocked", "stall"}
 
 
 def code(path):
-    """The code of a file, without comments, strings and what follows its first test."""
+    """The code of a file, without comments, strings and what follows its first module of tests."""
     text = re.sub(r'"(?:[^"\\]|\\.)*"|//.*', "", path.read_text())
     return re.split(r"#\[cfg\((?:all\()?test\b[^\n]*\]\s*mod\b", text)[0]
 
@@ -81,8 +81,10 @@ def measure(arrows):
     return max((chain(name, ()) for name in sorted(arrows)), key=len), upward
 
 
+complaints = []
 for folder, most, circles in (argument.split(":") for argument in sys.argv[1:]):
     floors, upward = measure(imports(Path(folder)))
     print(f"{folder}: {len(floors)} floors ({' > '.join(floors)}), {len(upward)} upward arrows {upward or ''}".rstrip())
     if len(floors) > int(most) or len(upward) > int(circles):
-        sys.exit(f"{folder} has more than {most} floors or {circles} upward arrows")
+        complaints.append(f"{folder} has more than {most} floors or {circles} upward arrows")
+sys.exit("\n".join(complaints) or None)
